@@ -1,0 +1,136 @@
+//! What is done for one host: which transport, how often, and what its end means.
+//!
+//! Read next: `session/drive.rs` for the loop of a session, `command.rs` for remote-shell commands.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::command;
+use crate::deploy::Order;
+use crate::error::{LaunchError, Stage};
+use crate::hosts::Host;
+use crate::program::Program;
+use crate::session::child::ChildCarrier;
+use crate::session::dialogue::{Dialogue, State};
+use crate::session::drive::{Limits, Outcome, Path, drive};
+use crate::session::line::Line;
+use crate::session::report::Report;
+use crate::settings::Settings;
+
+/// What all hosts have in common.
+pub(crate) struct Plan {
+    pub(crate) settings: Settings,
+    pub(crate) program: Program,
+}
+
+impl Plan {
+    /// Asks for secrets where some host will need them.
+    pub(crate) fn prepare(_hosts: &[&Host], settings: Settings, program: Program) -> Plan {
+        Plan { settings, program }
+    }
+}
+
+/// Carries one host from its turn to its end.
+pub(crate) fn launch(plan: &Plan, host: &Host, line: &Line, mut report: Report) {
+    let outcome = if host.local {
+        local(plan, line, &mut report)
+    } else {
+        remote(plan, host, line, &mut report)
+    };
+    conclude(outcome, report);
+}
+
+fn conclude(outcome: Outcome, report: Report) {
+    let stage = report.current_stage();
+    match outcome {
+        Outcome::Ended(ending) => report.ended(ending),
+        Outcome::Failed(error) => report.failed(error),
+        Outcome::Folder { reason, .. } => report.failed(LaunchError::new(Stage::Deploy, reason)),
+        Outcome::Aborted if report.is_up() => report.ended(Default::default()),
+        Outcome::Aborted => report.failed(LaunchError::new(stage, "aborted")),
+        Outcome::Early {
+            ending,
+            state,
+            complaints,
+            noise,
+        } => {
+            report.failed(early_error(&ending.words(), state, &complaints, &noise));
+        }
+    }
+}
+
+/// The program, or the shell in front of it, ended before the magic word.
+fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> LaunchError {
+    let (stage, who) = match state {
+        State::Answering => (Stage::Start, "the host's shell"),
+        State::Storing => (Stage::Deploy, "the host's shell"),
+        State::Starting | State::Open => (Stage::Start, "the program"),
+    };
+    let mut text = match state {
+        State::Answering | State::Storing => format!("{who} {end} before it answered"),
+        State::Starting | State::Open => format!("{who} {end} before its first word"),
+    };
+    let last = complaints
+        .last()
+        .map(String::as_str)
+        .filter(|line| !line.is_empty());
+    if let Some(last) = last.or(Some(noise)).filter(|last| !last.is_empty()) {
+        text = format!("{text}: {}", last.chars().take(300).collect::<String>());
+    }
+    LaunchError::new(stage, text)
+}
+
+fn local(plan: &Plan, line: &Line, report: &mut Report) -> Outcome {
+    report.stage(Stage::Start);
+    let start = plan.settings.deadlines.start;
+    let limits = Limits {
+        answer: (Stage::Start, start),
+        store: start,
+        start,
+    };
+    let mut command = Command::new(&plan.program.path);
+    command.args(&plan.settings.arguments);
+    match ChildCarrier::spawn(&mut command) {
+        Ok(mut carrier) => {
+            let dialogue = Dialogue::direct(&plan.settings.magic);
+            let path = Path {
+                transport: "local",
+                address: None,
+            };
+            drive(&mut carrier, dialogue, None, line, report, limits, path)
+        }
+        Err(error) => {
+            let text = format!("cannot run {}: {error}", plan.program.path.display());
+            Outcome::Failed(LaunchError::new(Stage::Start, text))
+        }
+    }
+}
+
+/// Comes again without the folders that could not take the executable, until one does or none is left.
+fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome {
+    let settings = &plan.settings;
+    let mut order = Order::new(
+        &plan.program,
+        &settings.arguments,
+        settings.remote_dir.as_deref(),
+    );
+    let mut excluded = BTreeSet::new();
+    let mut reasons = Vec::new();
+    for _ in 0..order.folders() {
+        let outcome = command::attempt(plan, host, &order, line, report);
+        match outcome {
+            Outcome::Folder { index, reason } => {
+                excluded.insert(index);
+                reasons.push(reason);
+                order = order.without(&excluded);
+            }
+            Outcome::Failed(error) if !reasons.is_empty() => {
+                let text = format!("{}; {}", reasons.join("; "), error.text);
+                return Outcome::Failed(LaunchError { text, ..error });
+            }
+            outcome => return outcome,
+        }
+    }
+    let error = LaunchError::new(Stage::Deploy, reasons.join("; "));
+    Outcome::Failed(error.hint("name another folder of the host: --remote-dir DIR"))
+}

@@ -1,0 +1,128 @@
+//! What can go wrong before a program is up, by the stage in which it did.
+//!
+//! Does not know the host's name: whoever prints an error puts the name, or the fold of many, in front of it.
+
+use std::fmt;
+
+/// The stage of a launch; errors and progress are told by stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The name is turned into addresses.
+    Resolve,
+    /// A connection is made and the encryption agreed upon.
+    Connect,
+    /// The host proves who it is.
+    HostKey,
+    /// The user proves who they are.
+    Authenticate,
+    /// The executable is looked for, and copied when it is missing.
+    Deploy,
+    /// The program is started, up to its magic word.
+    Start,
+    /// The program introduces itself; used by whoever reads the program's bytes.
+    Hello,
+}
+
+impl Stage {
+    /// The stage as what was tried, for `cannot ...`.
+    fn attempt(self) -> &'static str {
+        match self {
+            Stage::Resolve => "resolve the name",
+            Stage::Connect => "connect",
+            Stage::HostKey => "verify the host key",
+            Stage::Authenticate => "authenticate",
+            Stage::Deploy => "deploy",
+            Stage::Start => "start the program",
+            Stage::Hello => "complete the hello",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Resolve => "resolve",
+            Stage::Connect => "connect",
+            Stage::HostKey => "host key",
+            Stage::Authenticate => "authenticate",
+            Stage::Deploy => "deploy",
+            Stage::Start => "start",
+            Stage::Hello => "hello",
+        })
+    }
+}
+
+/// Why a host did not come up: `cannot connect: timed out after 5 s (hint)`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {}: {text}{}", .stage.attempt(), hint_in_brackets(.hint.as_deref()))]
+pub struct LaunchError {
+    /// The stage that failed.
+    pub stage: Stage,
+    /// The reason: one line, lower case, with values and limits.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl LaunchError {
+    /// An error without a hint. Line ends in `text`, which may come from another machine, become blanks.
+    pub fn new(stage: Stage, text: impl Into<String>) -> LaunchError {
+        LaunchError {
+            stage,
+            text: one_line(&text.into()),
+            hint: None,
+        }
+    }
+
+    /// The same error with a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> LaunchError {
+        self.hint = Some(one_line(&hint.into()));
+        self
+    }
+}
+
+fn hint_in_brackets(hint: Option<&str>) -> String {
+    hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
+/// One printable line: what another machine says must neither break lines nor steer a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_reads_as_one_sentence_with_its_hint() {
+        let plain = LaunchError::new(Stage::Connect, "timed out after 5 s");
+        assert_eq!(plain.to_string(), "cannot connect: timed out after 5 s");
+        let hinted =
+            LaunchError::new(Stage::Deploy, "disk\nfull\u{1b}[31m").hint("name another folder");
+        assert_eq!(
+            hinted.to_string(),
+            "cannot deploy: disk full [31m (name another folder)"
+        );
+    }
+
+    #[test]
+    fn every_stage_has_its_words() {
+        let all = [
+            Stage::Resolve,
+            Stage::Connect,
+            Stage::HostKey,
+            Stage::Authenticate,
+            Stage::Deploy,
+            Stage::Start,
+            Stage::Hello,
+        ];
+        let words: std::collections::BTreeSet<_> = all.iter().map(Stage::to_string).collect();
+        assert_eq!(words.len(), all.len());
+        assert!(all.iter().all(|stage| !stage.attempt().is_empty()));
+    }
+}

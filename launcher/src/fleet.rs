@@ -1,0 +1,421 @@
+//! A fleet: one session per host, each in its thread, started through a gate of bounded width.
+//!
+//! Duty: threads and their end. What a thread does for its host is in `attempt.rs`.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::attempt::{Plan, launch};
+use crate::error::{LaunchError, Stage};
+use crate::event::Event;
+use crate::gate::Gate;
+use crate::hosts::Host;
+use crate::program::Program;
+use crate::session::line::Line;
+use crate::session::report::Report;
+use crate::settings::Settings;
+
+/// The sessions of all hosts. Dropping it aborts them; [`Fleet::finish`] ends them in order and waits.
+pub struct Fleet {
+    /// `None` where not even a bell could be had; that host has failed.
+    lines: Vec<Option<Arc<Line>>>,
+    gate: Arc<Gate>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    coordinator: Option<JoinHandle<()>>,
+}
+
+/// Starts `program` on every host and returns at once.
+///
+/// Events carry the host's position in `hosts`; each host's stream ends with exactly one of [`Event::Ended`] and
+/// [`Event::Failed`]. Secrets are asked for first, once for all hosts.
+pub fn start(
+    hosts: &[Host],
+    settings: Settings,
+    program: Program,
+    events: Sender<(usize, Event)>,
+) -> Fleet {
+    allow_descriptors(hosts.len());
+    let gate = Gate::new(settings.fanout);
+    let threads = Arc::new(Mutex::new(Vec::with_capacity(hosts.len())));
+    let mut lines = Vec::with_capacity(hosts.len());
+    let mut jobs = Vec::with_capacity(hosts.len());
+    for (at, host) in hosts.iter().enumerate() {
+        match Line::new() {
+            Ok(line) => {
+                let line = Arc::new(line);
+                lines.push(Some(Arc::clone(&line)));
+                let report = Report::new(at, events.clone(), Arc::clone(&line));
+                jobs.push(Job {
+                    host: host.clone(),
+                    line,
+                    report,
+                });
+            }
+            Err(error) => {
+                let error = start_error(&format!("cannot make an event descriptor: {error}"));
+                // A receiver that is gone needs no events.
+                drop(events.send((at, Event::Failed(error))));
+                lines.push(None);
+            }
+        }
+    }
+    let mut fleet = Fleet {
+        lines,
+        gate: Arc::clone(&gate),
+        threads: Arc::clone(&threads),
+        coordinator: None,
+    };
+    let coordinate = move || {
+        let hosts: Vec<&Host> = jobs.iter().map(|job| &job.host).collect();
+        let plan = Arc::new(Plan::prepare(&hosts, settings, program));
+        for job in jobs {
+            job.spawn(&plan, &gate, &threads);
+        }
+    };
+    // Without this one thread nothing can be started; the jobs are dropped then, and each dropped report is a failure.
+    fleet.coordinator = std::thread::Builder::new()
+        .name("launch".to_owned())
+        .spawn(coordinate)
+        .ok();
+    fleet
+}
+
+impl Fleet {
+    /// Queues bytes for the program's standard input, without ever blocking. False if the session is closed or
+    /// 64 MiB are waiting already. Bytes queued before the program is up are sent when it is.
+    pub fn send(&self, host: usize, bytes: &[u8]) -> bool {
+        self.line(host).is_some_and(|line| line.send(bytes))
+    }
+
+    /// Closes the program's standard input after what is queued.
+    pub fn hang_up(&self, host: usize) {
+        if let Some(line) = self.line(host) {
+            line.hang_up();
+        }
+    }
+
+    /// Drops the session at once; on this machine the process group is killed.
+    pub fn abort(&self, host: usize) {
+        if let Some(line) = self.line(host) {
+            line.abort();
+            self.gate.look();
+        }
+    }
+
+    /// Hangs up everywhere, waits for the ends up to the deadline, aborts what is left, and joins all threads.
+    pub fn finish(mut self, deadline: Duration) {
+        let until = Instant::now() + deadline;
+        self.lines.iter().flatten().for_each(|line| line.hang_up());
+        for line in self.lines.iter().flatten() {
+            if !line.wait_for_end(until) {
+                break;
+            }
+        }
+        self.abort_all();
+        if let Some(coordinator) = self.coordinator.take() {
+            join(coordinator);
+        }
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        threads.into_iter().for_each(join);
+    }
+
+    fn abort_all(&self) {
+        self.gate.shut();
+        self.lines.iter().flatten().for_each(|line| line.abort());
+    }
+
+    fn line(&self, host: usize) -> Option<&Line> {
+        self.lines.get(host)?.as_deref()
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.abort_all();
+    }
+}
+
+/// A panic of a session's thread was printed already, and its host has had its last event; nothing is left to do.
+fn join(thread: JoinHandle<()>) {
+    drop(thread.join());
+}
+
+/// What one thread is given.
+struct Job {
+    host: Host,
+    line: Arc<Line>,
+    report: Report,
+}
+
+impl Job {
+    fn spawn(self, plan: &Arc<Plan>, gate: &Arc<Gate>, threads: &Mutex<Vec<JoinHandle<()>>>) {
+        const STACK_BYTES: usize = 1 << 20;
+        let (plan, gate) = (Arc::clone(plan), Arc::clone(gate));
+        // The job is handed over in a slot, so that it is still here to report the failure if there is no thread.
+        let slot = Arc::new(Mutex::new(Some(self)));
+        let take =
+            |slot: &Mutex<Option<Job>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = {
+            let slot = Arc::clone(&slot);
+            move || {
+                if let Some(job) = take(&slot) {
+                    job.run(&plan, &gate);
+                }
+            }
+        };
+        let builder = std::thread::Builder::new()
+            .name("session".to_owned())
+            .stack_size(STACK_BYTES);
+        match builder.spawn(work) {
+            Ok(thread) => threads
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(thread),
+            Err(error) => {
+                if let Some(job) = take(&slot) {
+                    job.report
+                        .failed(start_error(&format!("cannot start a thread: {error}")));
+                }
+            }
+        }
+    }
+
+    fn run(self, plan: &Plan, gate: &Arc<Gate>) {
+        // A program that ends while bytes are written to it is an error of that write, whatever SIGPIPE is set to.
+        // Children do not inherit this: the standard library gives them an empty mask.
+        SigSet::from_iter([Signal::SIGPIPE]).thread_block().ok();
+        let Job {
+            host,
+            line,
+            mut report,
+        } = self;
+        match gate.enter(|| line.aborted()) {
+            Some(place) => {
+                report.hold(place);
+                launch(plan, &host, &line, report);
+            }
+            None => report.failed(start_error("aborted before its turn")),
+        }
+    }
+}
+
+fn start_error(text: &str) -> LaunchError {
+    LaunchError::new(Stage::Start, text)
+}
+
+/// Raises the soft limit of open descriptors towards what so many sessions need; the hard limit is the system's.
+fn allow_descriptors(hosts: usize) {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    const PER_HOST: u64 = 6;
+    const OTHERS: u64 = 256;
+    let wanted = (hosts as u64)
+        .saturating_mul(PER_HOST)
+        .saturating_add(OTHERS);
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < wanted
+    {
+        // If it fails, the hosts that find no descriptor say so one by one.
+        setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::parse;
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::mpsc::{Receiver, channel};
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn script(text: &str) -> (tempfile::TempDir, Program) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let source = folder.path().join("source");
+        std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Copied by another process: a descriptor for writing that some fork of this one holds would make it "busy".
+        assert!(std::process::Command::new("cp").arg(&source).arg(&path).status().unwrap().success());
+        let program = Program::read(&path).unwrap();
+        (folder, program)
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            magic: b"MAGIC\n".to_vec(),
+            ..Settings::default()
+        }
+    }
+
+    /// Bytes and last event of every host, once all have ended.
+    fn until_end(
+        events: &Receiver<(usize, Event)>,
+        hosts: usize,
+    ) -> BTreeMap<usize, (Vec<u8>, Event)> {
+        let mut bytes: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        let mut ends = BTreeMap::new();
+        while ends.len() < hosts {
+            let (host, event) = events.recv_timeout(LONG).unwrap();
+            match event {
+                Event::Bytes(more) => bytes.entry(host).or_default().extend(more),
+                Event::Ended { .. } | Event::Failed(_) => {
+                    let bytes = bytes.remove(&host).unwrap_or_default();
+                    assert!(
+                        ends.insert(host, (bytes, event)).is_none(),
+                        "two ends of host {host}"
+                    );
+                }
+                _ => {}
+            }
+        }
+        ends
+    }
+
+    #[test]
+    fn local_sessions_talk_and_end() {
+        let (_folder, program) = script("echo noise; echo warning >&2; echo MAGIC; cat; exit 3");
+        let (sender, events) = channel();
+        let fleet = start(&parse("local:3").unwrap(), settings(), program, sender);
+        for host in 0..3 {
+            assert!(fleet.send(host, format!("to {host}").as_bytes()));
+            fleet.hang_up(host);
+            assert!(!fleet.send(host, b"late"));
+        }
+        for (host, (bytes, end)) in until_end(&events, 3) {
+            assert_eq!(bytes, format!("to {host}").into_bytes());
+            assert_eq!(
+                end,
+                Event::Ended {
+                    status: Some(3),
+                    signal: None
+                }
+            );
+        }
+        fleet.finish(LONG);
+        assert!(events.recv().is_err(), "no thread holds a sender any more");
+    }
+
+    #[test]
+    fn much_data_goes_both_ways_at_once() {
+        let (_folder, program) = script("echo MAGIC; exec cat");
+        let (sender, events) = channel();
+        let fleet = start(&parse("local").unwrap(), settings(), program, sender);
+        let data: Vec<u8> = (0..8u32 << 20).map(|at| (at % 251) as u8).collect();
+        assert!(fleet.send(0, &data));
+        fleet.hang_up(0);
+        let (bytes, _) = until_end(&events, 1).remove(&0).unwrap();
+        assert!(bytes == data);
+        fleet.finish(LONG);
+    }
+
+    #[test]
+    fn abort_kills_and_finish_ends_what_does_not_listen() {
+        let (_folder, program) = script("echo MAGIC; sleep 1000 & echo $!; wait; exit 0");
+        let (sender, events) = channel();
+        let fleet = start(&parse("local:2").unwrap(), settings(), program, sender);
+        let mut sleepers = BTreeMap::new();
+        while sleepers.len() < 2 {
+            if let (host, Event::Bytes(bytes)) = events.recv_timeout(LONG).unwrap() {
+                sleepers.insert(host, String::from_utf8(bytes).unwrap());
+            }
+        }
+        fleet.abort(0);
+        let (host, event) = events.recv_timeout(LONG).unwrap();
+        assert_eq!(
+            (host, event),
+            (
+                0,
+                Event::Ended {
+                    status: None,
+                    signal: None
+                }
+            )
+        );
+        fleet.finish(Duration::from_millis(50));
+        assert!(until_end(&events, 1).contains_key(&1));
+        for pid in sleepers.values() {
+            assert!(
+                crate::session::child::tests::gone(pid.trim()),
+                "process {pid} is left"
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_come_up_fails_with_its_reason() {
+        let cases = [
+            (
+                "echo 'no such library' >&2; exit 127",
+                "the program ended with status 127 before its first word: no such library",
+            ),
+            (
+                "kill -KILL $$",
+                "the program was killed by signal KILL before its first word",
+            ),
+            (
+                "exec sleep 1000",
+                "timed out after 300 ms: no first word from the program",
+            ),
+            (
+                "exec yes",
+                "more than 65536 bytes came before the program's first word",
+            ),
+        ];
+        for (text, expected) in cases {
+            let (_folder, program) = script(text);
+            let (sender, events) = channel();
+            let mut settings = settings();
+            if text.contains("sleep") {
+                settings.deadlines.start = Duration::from_millis(300);
+            }
+            let fleet = start(&parse("local").unwrap(), settings, program, sender);
+            let (_, end) = until_end(&events, 1).remove(&0).unwrap();
+            match end {
+                Event::Failed(error) => {
+                    assert_eq!(error.stage, Stage::Start);
+                    assert!(error.to_string().contains(expected), "{error}");
+                }
+                other => panic!("{other:?}"),
+            }
+            fleet.finish(LONG);
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_named() {
+        let (folder, mut program) = script("");
+        program.path = folder.path().join("absent");
+        let (sender, events) = channel();
+        let fleet = start(&parse("local").unwrap(), settings(), program, sender);
+        let (_, end) = until_end(&events, 1).remove(&0).unwrap();
+        assert!(
+            matches!(end, Event::Failed(ref error) if error.text.contains("absent")),
+            "{end:?}"
+        );
+        fleet.finish(LONG);
+    }
+
+    #[test]
+    fn an_aborted_host_does_not_wait_for_its_turn() {
+        let (_folder, program) = script("exec sleep 1000");
+        let (sender, events) = channel();
+        let settings = Settings {
+            fanout: 1,
+            ..settings()
+        };
+        let fleet = start(&parse("local:3").unwrap(), settings, program, sender);
+        (0..3).for_each(|host| fleet.abort(host));
+        let ends = until_end(&events, 3);
+        assert!(
+            ends.values()
+                .all(|(_, end)| matches!(end, Event::Failed(_)))
+        );
+        drop(fleet);
+    }
+}

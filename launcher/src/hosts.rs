@@ -1,0 +1,190 @@
+//! Host lists: from what a user writes to entries, one per node.
+//!
+//! Duty: the grammar of `--hosts`, host files, job environments, exclusion and folding. Pure: files and variables
+//! come in as functions. Names are not resolved here; read next `resolve.rs`.
+
+mod environment;
+mod expression;
+mod fold;
+mod hostfile;
+
+use std::collections::BTreeMap;
+
+pub use environment::from_environment;
+pub use expression::parse;
+pub use fold::fold;
+pub use hostfile::hostfile;
+
+/// The most entries a host list may have.
+pub const MAX_HOSTS: usize = 100_000;
+
+/// One entry of a host list; the same name twice is two entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// A name or an address, without brackets.
+    pub name: String,
+    /// The user to log in as.
+    pub user: Option<String>,
+    /// The port of the remote shell's server.
+    pub port: Option<u16>,
+    /// Whether it is this machine, reached without any remote shell.
+    pub local: bool,
+    /// Further keys of a host file's line.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Host {
+    fn named(name: &str) -> Host {
+        Host {
+            name: name.to_owned(),
+            user: None,
+            port: None,
+            local: false,
+            attributes: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a host list is refused. Columns count characters from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostListError {
+    /// Nothing in it.
+    #[error("the host list is empty (example: n1,n2 or n[01-16])")]
+    Empty,
+    /// More entries than the limit.
+    #[error("the host list has more than {MAX_HOSTS} hosts")]
+    TooMany,
+    /// A bracket without its partner.
+    #[error("'{text}' at column {column}: bracket without its partner (example: n[01-16,18])")]
+    Bracket {
+        /// The entry.
+        text: String,
+        /// Where it begins.
+        column: usize,
+    },
+    /// Something in brackets that is no list of numbers and ranges.
+    #[error(
+        "'{text}' at column {column}: bad range '{range}': {reason} (examples: [1-16], [01-16,18], [1-63/2])"
+    )]
+    Range {
+        /// The entry.
+        text: String,
+        /// Where it begins.
+        column: usize,
+        /// The range.
+        range: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A name that could be taken for something else.
+    #[error("'{name}' at column {column}: bad host name: {reason}")]
+    Name {
+        /// The name.
+        name: String,
+        /// Where its entry begins.
+        column: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A user that could be taken for something else.
+    #[error(
+        "'{user}' at column {column}: bad user name (letters, digits and . _ + $ \\ - are allowed, not '-' first)"
+    )]
+    User {
+        /// The user.
+        user: String,
+        /// Where its entry begins.
+        column: usize,
+    },
+    /// No port number.
+    #[error(
+        "'{text}' at column {column}: bad port '{port}' (1 to 65535; an IPv6 address needs brackets: [::1]:22)"
+    )]
+    Port {
+        /// The entry.
+        text: String,
+        /// Where it begins.
+        column: usize,
+        /// The port as written.
+        port: String,
+    },
+    /// No number of nodes after `local:`.
+    #[error(
+        "'{text}' at column {column}: bad number of local nodes (1 to {MAX_HOSTS}; example: local:3)"
+    )]
+    LocalCount {
+        /// The entry.
+        text: String,
+        /// Where it begins.
+        column: usize,
+    },
+    /// An excluded name that is not there.
+    #[error("cannot exclude '{name}': it is not in the host list")]
+    NotInList {
+        /// The name.
+        name: String,
+    },
+    /// A line of a host file, with the reason.
+    #[error("host file line {line}: {reason}")]
+    Line {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong, with the key and the cure.
+        reason: String,
+    },
+    /// No job environment.
+    #[error(
+        "neither SLURM_JOB_NODELIST nor PBS_NODEFILE is set (name the hosts, or run inside a job)"
+    )]
+    NoJob,
+    /// The job's file of nodes cannot be read.
+    #[error("cannot read PBS_NODEFILE {path}: {reason}")]
+    NodeFile {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Takes every entry out whose name `pattern` names.
+pub fn exclude(hosts: Vec<Host>, pattern: &str) -> Result<Vec<Host>, HostListError> {
+    let present: std::collections::BTreeSet<&str> =
+        hosts.iter().map(|host| host.name.as_str()).collect();
+    let out = parse(pattern)?;
+    if let Some(stranger) = out
+        .iter()
+        .find(|host| !present.contains(host.name.as_str()))
+    {
+        return Err(HostListError::NotInList {
+            name: stranger.name.clone(),
+        });
+    }
+    let out: std::collections::BTreeSet<String> = out.into_iter().map(|host| host.name).collect();
+    Ok(hosts
+        .into_iter()
+        .filter(|host| !out.contains(&host.name))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excluding_takes_every_entry_of_a_name() {
+        let left = exclude(parse("n[1-4],n2").unwrap(), "n[2-3]").unwrap();
+        let names: Vec<_> = left.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["n1", "n4"]);
+    }
+
+    #[test]
+    fn excluding_a_stranger_names_it() {
+        let error = exclude(parse("n[1-4]").unwrap(), "n[4-5]").unwrap_err();
+        assert_eq!(error, HostListError::NotInList { name: "n5".into() });
+        assert_eq!(
+            error.to_string(),
+            "cannot exclude 'n5': it is not in the host list"
+        );
+    }
+}

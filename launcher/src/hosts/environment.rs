@@ -1,0 +1,76 @@
+//! The hosts of the job that this process runs in: Slurm's list, or the node file of PBS.
+//!
+//! Variables and files come in as functions, so that nothing here depends on the process's own environment.
+
+use super::expression::parse;
+use super::{Host, HostListError};
+
+/// The job's hosts, each name once and in the job's order.
+pub fn from_environment(
+    var: &dyn Fn(&str) -> Option<String>,
+    read: &dyn Fn(&str) -> std::io::Result<String>,
+) -> Result<Vec<Host>, HostListError> {
+    let set = |name: &str| var(name).filter(|value| !value.trim().is_empty());
+    let text = if let Some(list) = set("SLURM_JOB_NODELIST") {
+        list
+    } else if let Some(path) = set("PBS_NODEFILE") {
+        read(&path).map_err(|error| HostListError::NodeFile {
+            path,
+            reason: error.to_string(),
+        })?
+    } else {
+        return Err(HostListError::NoJob);
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    Ok(parse(&text)?
+        .into_iter()
+        .filter(|host| seen.insert(host.name.clone()))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(
+        variables: &[(&str, &str)],
+        file: Result<&str, ()>,
+    ) -> Result<Vec<String>, HostListError> {
+        let var = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        let read = |_: &str| {
+            file.map(str::to_owned)
+                .map_err(|()| std::io::Error::from(std::io::ErrorKind::NotFound))
+        };
+        Ok(from_environment(&var, &read)?
+            .into_iter()
+            .map(|host| host.name)
+            .collect())
+    }
+
+    #[test]
+    fn slurm_goes_before_pbs() {
+        let both = [("SLURM_JOB_NODELIST", "n[1-2],m1"), ("PBS_NODEFILE", "/f")];
+        assert_eq!(with(&both, Err(())).unwrap(), ["n1", "n2", "m1"]);
+    }
+
+    #[test]
+    fn a_node_file_names_a_host_per_slot() {
+        let names = with(&[("PBS_NODEFILE", "/f")], Ok("b\nb\na\nb\n")).unwrap();
+        assert_eq!(names, ["b", "a"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let error = with(&[("SLURM_JOB_NODELIST", " ")], Err(())).unwrap_err();
+        assert_eq!(error, HostListError::NoJob);
+        let text = error.to_string();
+        assert!(text.contains("SLURM_JOB_NODELIST") && text.contains("PBS_NODEFILE"));
+        let error = with(&[("PBS_NODEFILE", "/f")], Err(())).unwrap_err();
+        assert!(matches!(error, HostListError::NodeFile { ref path, .. } if path == "/f"));
+    }
+}

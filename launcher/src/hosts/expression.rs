@@ -1,0 +1,413 @@
+//! The grammar of a host list: `n1,n2`, `n[01-16,18]`, `rack[1-2]n[1-63/2]`, `user@host:port`, `[::1]`, `local:3`.
+//!
+//! Ranges may stand anywhere in a name, several in one; numbers keep the width of the range's first number.
+//! Does not read files (`hostfile.rs`) and does not fold (`fold.rs`).
+
+use super::{Host, HostListError, MAX_HOSTS};
+
+/// The entries of a host list, in its order; commas and white space separate.
+pub fn parse(text: &str) -> Result<Vec<Host>, HostListError> {
+    let mut hosts = Vec::new();
+    for entry in entries(text)? {
+        let room = MAX_HOSTS - hosts.len();
+        hosts.extend(entry.hosts(room)?);
+    }
+    if hosts.is_empty() {
+        return Err(HostListError::Empty);
+    }
+    Ok(hosts)
+}
+
+/// One entry as written, with the column in which it begins.
+struct Entry<'a> {
+    text: &'a str,
+    column: usize,
+}
+
+/// Splits at commas and white space outside brackets.
+fn entries(text: &str) -> Result<Vec<Entry<'_>>, HostListError> {
+    let mut found = Vec::new();
+    let mut begin: Option<(usize, usize)> = None;
+    let mut depth = 0usize;
+    let mut column = 0;
+    for (at, c) in text.char_indices() {
+        column += 1;
+        let separates = depth == 0 && (c == ',' || c.is_whitespace());
+        if separates {
+            if let Some((from, column)) = begin.take() {
+                found.push(Entry {
+                    text: &text[from..at],
+                    column,
+                });
+            }
+            continue;
+        }
+        let (from, entry_column) = *begin.get_or_insert((at, column));
+        match c {
+            '[' if depth == 0 => depth = 1,
+            ']' if depth == 1 => depth = 0,
+            '[' | ']' => return Err(bracket(&text[from..], entry_column)),
+            _ => {}
+        }
+    }
+    if let Some((from, column)) = begin {
+        if depth != 0 {
+            return Err(bracket(&text[from..], column));
+        }
+        found.push(Entry {
+            text: &text[from..],
+            column,
+        });
+    }
+    Ok(found)
+}
+
+fn bracket(text: &str, column: usize) -> HostListError {
+    HostListError::Bracket {
+        text: shown(text),
+        column,
+    }
+}
+
+/// At most so much of what was written goes into an error.
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    crate::error::one_line(&text.chars().take(SHOWN_CHARS).collect::<String>())
+}
+
+impl Entry<'_> {
+    fn hosts(&self, room: usize) -> Result<Vec<Host>, HostListError> {
+        if let Some(count) = self.local_count()? {
+            if count > room {
+                return Err(HostListError::TooMany);
+            }
+            return Ok(vec![
+                Host {
+                    local: true,
+                    ..Host::named("local")
+                };
+                count
+            ]);
+        }
+        let (user, place) = self.split_user()?;
+        let (name, port) = self.split_port(place)?;
+        let names = match name
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(address) if address.contains(':') => vec![address.to_owned()],
+            _ => self.expand(name, room)?,
+        };
+        if names.len() > room {
+            return Err(HostListError::TooMany);
+        }
+        let host = |name: String| -> Result<Host, HostListError> {
+            self.check_name(&name)?;
+            Ok(Host {
+                user: user.clone(),
+                port,
+                ..Host::named(&name)
+            })
+        };
+        names.into_iter().map(host).collect()
+    }
+
+    /// `local` and `local:N`; a user in front makes it the name of a remote host.
+    fn local_count(&self) -> Result<Option<usize>, HostListError> {
+        let count = match self.text.strip_prefix("local") {
+            Some("") => Some(1),
+            Some(rest) => match rest.strip_prefix(':') {
+                Some(digits) => number(digits).and_then(|count| usize::try_from(count).ok()),
+                None => return Ok(None),
+            },
+            None => return Ok(None),
+        };
+        match count {
+            Some(count) if (1..=MAX_HOSTS).contains(&count) => Ok(Some(count)),
+            _ => Err(HostListError::LocalCount {
+                text: shown(self.text),
+                column: self.column,
+            }),
+        }
+    }
+
+    fn split_user(&self) -> Result<(Option<String>, &str), HostListError> {
+        let Some((user, place)) = self.text.split_once('@') else {
+            return Ok((None, self.text));
+        };
+        check_user(user).map_err(|()| HostListError::User {
+            user: shown(user),
+            column: self.column,
+        })?;
+        Ok((Some(user.to_owned()), place))
+    }
+
+    /// The port follows the only colon outside brackets; two and more colons are an IPv6 address without brackets.
+    fn split_port<'a>(&self, place: &'a str) -> Result<(&'a str, Option<u16>), HostListError> {
+        let mut inside = false;
+        let mut colons = place.char_indices().filter(|&(_, c)| {
+            inside = (inside || c == '[') && c != ']';
+            c == ':' && !inside
+        });
+        let Some((at, _)) = colons.next() else {
+            return Ok((place, None));
+        };
+        if colons.next().is_some() {
+            return Ok((place, None));
+        }
+        let (name, port) = (&place[..at], &place[at + 1..]);
+        match number(port).and_then(|port| u16::try_from(port).ok()) {
+            Some(number) if number > 0 => Ok((name, Some(number))),
+            _ => Err(HostListError::Port {
+                text: shown(self.text),
+                column: self.column,
+                port: shown(port),
+            }),
+        }
+    }
+
+    /// All names that the brackets stand for, the leftmost bracket slowest.
+    fn expand(&self, name: &str, room: usize) -> Result<Vec<String>, HostListError> {
+        let mut names = vec![String::new()];
+        let mut rest = name;
+        while let Some((before, tail)) = rest.split_once('[') {
+            // `entries` has seen to it that every bracket has its partner.
+            let (inside, after) = tail.split_once(']').unwrap_or((tail, ""));
+            let numbers = self.numbers(inside, room)?;
+            if numbers.len().saturating_mul(names.len()) > room {
+                return Err(HostListError::TooMany);
+            }
+            let longer = |name: &String| {
+                numbers
+                    .iter()
+                    .map(|number| format!("{name}{before}{number}"))
+                    .collect::<Vec<_>>()
+            };
+            names = names.iter().flat_map(longer).collect();
+            rest = after;
+        }
+        names.iter_mut().for_each(|name| name.push_str(rest));
+        Ok(names)
+    }
+
+    /// The numbers of one bracket, as text with their zeros.
+    fn numbers(&self, inside: &str, room: usize) -> Result<Vec<String>, HostListError> {
+        let mut numbers = Vec::new();
+        for range in inside.split(',') {
+            let bad = |reason| HostListError::Range {
+                text: shown(self.text),
+                column: self.column,
+                range: shown(range),
+                reason,
+            };
+            let range = Range::parse(range.trim()).map_err(bad)?;
+            if range.count() > (room - numbers.len().min(room)) as u64 {
+                return Err(HostListError::TooMany);
+            }
+            numbers.extend(range.texts());
+        }
+        Ok(numbers)
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), HostListError> {
+        const MAX_NAME_CHARS: usize = 255;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._:%-".contains(c);
+        let reason = if name.is_empty() {
+            "it is empty".to_owned()
+        } else if name.starts_with('-') {
+            "it begins with '-' and could be taken for an option".to_owned()
+        } else if name.len() > MAX_NAME_CHARS {
+            format!(
+                "it has {} characters, at most {MAX_NAME_CHARS} are allowed",
+                name.len()
+            )
+        } else if let Some(c) = name.chars().find(|&c| !allowed(c)) {
+            format!("character '{}' is not allowed", c.escape_default())
+        } else {
+            return Ok(());
+        };
+        Err(HostListError::Name {
+            name: shown(name),
+            column: self.column,
+            reason,
+        })
+    }
+}
+
+/// Whether a word may stand for a user on a command line.
+pub(super) fn check_user(user: &str) -> Result<(), ()> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._+$\\-".contains(c);
+    if user.is_empty() || user.starts_with('-') || !user.chars().all(allowed) {
+        return Err(());
+    }
+    Ok(())
+}
+
+/// A decimal number without sign, of at most 18 digits so that it can be counted with.
+pub(super) fn number(text: &str) -> Option<u64> {
+    const MAX_DIGITS: usize = 18;
+    let plain =
+        !text.is_empty() && text.len() <= MAX_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+/// `3`, `01-16` or `1-63/2`.
+struct Range {
+    first: u64,
+    last: u64,
+    step: u64,
+    width: usize,
+}
+
+impl Range {
+    fn parse(text: &str) -> Result<Range, &'static str> {
+        let (span, step) = match text.split_once('/') {
+            Some((span, step)) => (span, number(step).ok_or("the step is not a number")?),
+            None => (text, 1),
+        };
+        let (first, last) = span.split_once('-').unwrap_or((span, span));
+        let range = Range {
+            first: number(first).ok_or("the first is not a number")?,
+            last: number(last).ok_or("the last is not a number")?,
+            step,
+            width: first.len(),
+        };
+        if step == 0 {
+            return Err("the step is zero");
+        }
+        if range.last < range.first {
+            return Err("the last is smaller than the first");
+        }
+        if last.starts_with('0') && last.len() != first.len() {
+            return Err("first and last have different numbers of digits");
+        }
+        Ok(range)
+    }
+
+    fn count(&self) -> u64 {
+        (self.last - self.first) / self.step + 1
+    }
+
+    fn texts(&self) -> impl Iterator<Item = String> {
+        let (first, step, width) = (self.first, self.step, self.width);
+        (0..self.count()).map(move |at| format!("{:0width$}", first + at * step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(text: &str) -> Vec<String> {
+        parse(text)
+            .unwrap()
+            .into_iter()
+            .map(|host| host.name)
+            .collect()
+    }
+
+    #[test]
+    fn lists_and_ranges() {
+        assert_eq!(names("n1,n2 n3\n\tn1"), ["n1", "n2", "n3", "n1"]);
+        assert_eq!(names("n[08-10,18]"), ["n08", "n09", "n10", "n18"]);
+        assert_eq!(names("n[8-10]"), ["n8", "n9", "n10"]);
+        assert_eq!(names("n[1-7/3]-ib"), ["n1-ib", "n4-ib", "n7-ib"]);
+        assert_eq!(names("r[1-2]n[1-2]"), ["r1n1", "r1n2", "r2n1", "r2n2"]);
+        assert_eq!(names("n[1-63/2]").len(), 32);
+        assert_eq!(names("[1-2]n, n[ 1, 2 ]"), ["1n", "2n", "n1", "n2"]);
+        assert_eq!(names("10.0.0.[1-2]"), ["10.0.0.1", "10.0.0.2"]);
+    }
+
+    #[test]
+    fn users_ports_and_addresses() {
+        let one = |text: &str| {
+            let host = parse(text).unwrap().remove(0);
+            (host.user, host.name, host.port)
+        };
+        assert_eq!(
+            one("ann@n1:2222"),
+            (Some("ann".into()), "n1".into(), Some(2222))
+        );
+        assert_eq!(one("[::1]"), (None, "::1".into(), None));
+        assert_eq!(
+            one("ann@[::1]:22"),
+            (Some("ann".into()), "::1".into(), Some(22))
+        );
+        assert_eq!(one("fe80::1%eth0"), (None, "fe80::1%eth0".into(), None));
+        assert_eq!(one("ann@local"), (Some("ann".into()), "local".into(), None));
+        assert!(
+            parse("n[1-2]:77")
+                .unwrap()
+                .iter()
+                .all(|host| host.port == Some(77))
+        );
+    }
+
+    #[test]
+    fn local_nodes() {
+        let hosts = parse("local:3,local,n1").unwrap();
+        assert_eq!(
+            hosts.iter().map(|host| host.local).collect::<Vec<_>>(),
+            [true, true, true, true, false]
+        );
+        assert!(hosts[..4].iter().all(|host| host.name == "local"));
+        assert!(!parse("localhost").unwrap()[0].local);
+    }
+
+    #[test]
+    fn every_refusal_names_entry_and_column() {
+        use HostListError as E;
+        let error = |text: &str| parse(text).unwrap_err();
+        assert_eq!(error(" ,"), E::Empty);
+        assert_eq!(error("n[1-100001]"), E::TooMany);
+        assert_eq!(error("n[1-999][1-999]"), E::TooMany);
+        assert_eq!(error("local:100000,n1"), E::TooMany);
+        assert!(matches!(error("n1,n[1"), E::Bracket { column: 4, .. }));
+        assert!(matches!(error("n]"), E::Bracket { .. }));
+        for bad in [
+            "n[]", "n[a]", "n[2-1]", "n[1-3/0]", "n[1-2/x]", "n[1-010]", "n[1-]", "n[-1]",
+        ] {
+            assert!(matches!(error(bad), E::Range { .. }), "{bad}");
+        }
+        assert!(matches!(
+            error("n1,-oProxyCommand=x"),
+            E::Name { column: 4, .. }
+        ));
+        for bad in ["a;b", "a$b", "é", "a@", "a/b", "a@b@c"] {
+            assert!(matches!(error(bad), E::Name { .. }), "{bad}");
+        }
+        assert!(matches!(error(&"n".repeat(300)), E::Name { .. }));
+        for bad in ["-l@n1", "@n1", "a b@", "a;b@n1"] {
+            assert!(
+                matches!(error(bad), E::User { .. } | E::Name { .. }),
+                "{bad}"
+            );
+        }
+        for bad in ["n1:", "n1:0", "n1:65536", "n1:x", "[::1]:x"] {
+            assert!(matches!(error(bad), E::Port { .. }), "{bad}");
+        }
+        for bad in ["local:0", "local:x", "local:", "local:100001"] {
+            assert!(matches!(error(bad), E::LocalCount { .. }), "{bad}");
+        }
+        assert_eq!(
+            error("n1,-x").to_string(),
+            "'-x' at column 4: bad host name: it begins with '-' and could be taken for an option"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            drop(parse(&text));
+        }
+
+        #[test]
+        fn nearly_valid_text_does_not_panic_and_stays_in_bounds(text in r"[a-c0-9\[\],/:@ -]{0,40}") {
+            if let Ok(hosts) = parse(&text) {
+                prop_assert!(!hosts.is_empty() && hosts.len() <= MAX_HOSTS);
+                prop_assert!(hosts.iter().all(|host| !host.name.is_empty() && !host.name.starts_with('-')));
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Many names as a short text: `n[003-117]`.
+//!
+//! The order is kept, so names in order fold best; what comes out is a host list again. The inverse is `expression.rs`.
+
+use super::expression::number;
+
+/// Folds neighbours whose names differ in one number only; zeros are kept, repeated `local` becomes `local:3`.
+pub fn fold(names: &[String]) -> String {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for name in names {
+        let taken = groups.last_mut().is_some_and(|group| group.take(name));
+        if !taken {
+            groups.push(Group::of(name));
+        }
+    }
+    groups.iter().map(Group::text).collect::<Vec<_>>().join(",")
+}
+
+/// Names that differ in one number.
+enum Group<'a> {
+    Counted {
+        before: &'a str,
+        after: &'a str,
+        runs: Vec<Run<'a>>,
+    },
+    Local(usize),
+    Single(&'a str),
+}
+
+/// Consecutive numbers; the width of the first is the width of all.
+struct Run<'a> {
+    first: &'a str,
+    last: u64,
+    length: usize,
+}
+
+impl<'a> Group<'a> {
+    fn of(name: &'a str) -> Group<'a> {
+        match split(name) {
+            _ if name == "local" => Group::Local(1),
+            Some((before, digits, value, after)) => Group::Counted {
+                before,
+                after,
+                runs: vec![Run {
+                    first: digits,
+                    last: value,
+                    length: 1,
+                }],
+            },
+            None => Group::Single(name),
+        }
+    }
+
+    /// Takes the name in if it fits behind what is there.
+    fn take(&mut self, name: &'a str) -> bool {
+        match self {
+            Group::Local(count) if name == "local" => *count += 1,
+            Group::Counted {
+                before,
+                after,
+                runs,
+            } => match split(name) {
+                Some((b, digits, value, a)) if b == *before && a == *after => match runs.last_mut()
+                {
+                    Some(run) if run.continues(digits, value) => {
+                        run.last = value;
+                        run.length += 1;
+                    }
+                    _ => runs.push(Run {
+                        first: digits,
+                        last: value,
+                        length: 1,
+                    }),
+                },
+                _ => return false,
+            },
+            Group::Local(_) | Group::Single(_) => return false,
+        }
+        true
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Group::Single(name) => bracketed(name),
+            Group::Local(1) => "local".to_owned(),
+            Group::Local(count) => format!("local:{count}"),
+            Group::Counted {
+                before,
+                after,
+                runs,
+            } => match &runs[..] {
+                [run] if run.length == 1 => format!("{before}{}{after}", run.first),
+                _ => {
+                    let inside: Vec<String> = runs.iter().map(Run::text).collect();
+                    format!("{before}[{}]{after}", inside.join(","))
+                }
+            },
+        }
+    }
+}
+
+impl Run<'_> {
+    fn continues(&self, digits: &str, value: u64) -> bool {
+        let width = self.first.len();
+        self.last.checked_add(1) == Some(value) && format!("{value:0width$}") == digits
+    }
+
+    fn text(&self) -> String {
+        let width = self.first.len();
+        match self.length {
+            1 => self.first.to_owned(),
+            _ => format!("{}-{:0width$}", self.first, self.last),
+        }
+    }
+}
+
+/// An IPv6 address needs its brackets to be read back with certainty.
+fn bracketed(name: &str) -> String {
+    if name.contains(':') {
+        format!("[{name}]")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// The number by which a name is counted: the last one of its first label (`n3.cluster1`), of an address the very last.
+fn split(name: &str) -> Option<(&str, &str, u64, &str)> {
+    if name.contains(':') {
+        return None;
+    }
+    let address = name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let label = if address {
+        name.len()
+    } else {
+        name.find('.').unwrap_or(name.len())
+    };
+    let end = name[..label].rfind(|c: char| c.is_ascii_digit())? + 1;
+    let begin = name[..end]
+        .rfind(|c: char| !c.is_ascii_digit())
+        .map_or(0, |at| {
+            at + name[at..].chars().next().map_or(1, char::len_utf8)
+        });
+    let digits = &name[begin..end];
+    Some((&name[..begin], digits, number(digits)?, &name[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn expand(text: &str) -> Vec<String> {
+        parse(text)
+            .unwrap()
+            .into_iter()
+            .map(|host| host.name)
+            .collect()
+    }
+
+    #[test]
+    fn what_a_reader_expects() {
+        let cases = [
+            "n[003-117]",
+            "n[08-10,18]",
+            "n1",
+            "n[1-2]-ib,x,n[1-3]",
+            "local:3,n1,local",
+            "n[3-4].cluster1",
+            "10.0.0.[1-9]",
+            "[::1],[::2]",
+            "rack1n[1-8],rack2n[1-8]",
+            "n[1,1]",
+        ];
+        for case in cases {
+            assert_eq!(fold(&expand(case)), case);
+        }
+        assert_eq!(fold(&[]), "");
+        assert_eq!(
+            fold(&["n99999999999999999999".to_owned()]),
+            "n99999999999999999999"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn folding_is_undone_by_expanding(names in prop::collection::vec("[a-b]{0,2}[0-9]{1,3}(-[a-b]|\\.c[0-9])?", 1..40)) {
+            prop_assert_eq!(expand(&fold(&names)), names);
+        }
+
+        #[test]
+        fn sorted_unique_names_too(numbers in prop::collection::btree_set(0u32..300, 1..60), width in 0usize..5) {
+            let names: Vec<String> = numbers.iter().map(|n| format!("n{n:0width$}")).collect();
+            prop_assert_eq!(expand(&fold(&names)), names);
+        }
+
+        #[test]
+        fn no_name_panics(names in prop::collection::vec(".{0,12}", 0..8)) {
+            drop(fold(&names));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Host files: a line per host, `name [key=value]...`, `#` comments.
+//!
+//! Keys that belong to launching (`user`, `port`, `nodes`) are taken here, `slots` and `max_slots` of other launchers'
+//! files are tolerated, all others are the caller's and go into [`Host::attributes`].
+
+use super::expression::{check_user, number, parse};
+use super::{Host, HostListError, MAX_HOSTS};
+
+/// The hosts of a host file; `allowed` are the further keys that its lines may have.
+pub fn hostfile(text: &str, allowed: &[&str]) -> Result<Vec<Host>, HostListError> {
+    let mut hosts = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line
+            .split_whitespace()
+            .take_while(|word| !word.starts_with('#'))
+            .collect();
+        let Some((expression, keys)) = words.split_first() else {
+            continue;
+        };
+        let refuse = |reason: String| HostListError::Line {
+            line: at + 1,
+            reason,
+        };
+        let more = read_line(expression, keys, allowed).map_err(refuse)?;
+        if hosts.len() + more.len() > MAX_HOSTS {
+            return Err(HostListError::TooMany);
+        }
+        hosts.extend(more);
+    }
+    if hosts.is_empty() {
+        return Err(HostListError::Empty);
+    }
+    Ok(hosts)
+}
+
+fn read_line(expression: &str, keys: &[&str], allowed: &[&str]) -> Result<Vec<Host>, String> {
+    let mut hosts = parse(expression).map_err(|error| error.to_string())?;
+    let mut nodes = 1;
+    let mut seen = std::collections::BTreeSet::new();
+    for word in keys {
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(format!("'{word}' is not key=value (example: user=ann)"));
+        };
+        if !seen.insert(key) {
+            return Err(format!("key '{key}' is given twice (keep one)"));
+        }
+        if value.is_empty() {
+            return Err(format!(
+                "key '{key}' has no value (write {key}=VALUE or leave it out)"
+            ));
+        }
+        match key {
+            "user" => set_user(&mut hosts, value)?,
+            "port" => set_port(&mut hosts, value)?,
+            "nodes" => nodes = count(value)?,
+            "slots" | "max_slots" | "max-slots" => {}
+            _ if allowed.contains(&key) => hosts.iter_mut().for_each(|host| {
+                host.attributes.insert(key.to_owned(), value.to_owned());
+            }),
+            _ => return Err(unknown_key(key, allowed)),
+        }
+    }
+    repeat(hosts, nodes)
+}
+
+fn set_user(hosts: &mut [Host], value: &str) -> Result<(), String> {
+    check_user(value).map_err(|()| format!("key 'user': bad user name '{value}'"))?;
+    if hosts.iter().any(|host| host.user.is_some()) {
+        return Err("key 'user': the user is given twice (keep user@ or user=)".to_owned());
+    }
+    hosts
+        .iter_mut()
+        .for_each(|host| host.user = Some(value.to_owned()));
+    Ok(())
+}
+
+fn set_port(hosts: &mut [Host], value: &str) -> Result<(), String> {
+    let port = number(value)
+        .and_then(|port| u16::try_from(port).ok())
+        .filter(|&port| port > 0)
+        .ok_or_else(|| format!("key 'port': bad port '{value}' (1 to 65535)"))?;
+    if hosts.iter().any(|host| host.port.is_some()) {
+        return Err("key 'port': the port is given twice (keep :PORT or port=)".to_owned());
+    }
+    hosts.iter_mut().for_each(|host| host.port = Some(port));
+    Ok(())
+}
+
+fn count(value: &str) -> Result<usize, String> {
+    number(value)
+        .and_then(|count| usize::try_from(count).ok())
+        .filter(|count| (1..=MAX_HOSTS).contains(count))
+        .ok_or_else(|| format!("key 'nodes': bad number '{value}' (1 to {MAX_HOSTS})"))
+}
+
+fn unknown_key(key: &str, allowed: &[&str]) -> String {
+    let mut known = vec!["user", "port", "nodes"];
+    known.extend(allowed);
+    format!("unknown key '{key}' (known: {})", known.join(", "))
+}
+
+/// Each host so many times, the entries of one host side by side.
+fn repeat(hosts: Vec<Host>, nodes: usize) -> Result<Vec<Host>, String> {
+    if hosts.len().saturating_mul(nodes) > MAX_HOSTS {
+        return Err(HostListError::TooMany.to_string());
+    }
+    Ok(hosts
+        .into_iter()
+        .flat_map(|host| std::iter::repeat_n(host, nodes))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALLOWED: &[&str] = &["data", "speed"];
+
+    #[test]
+    fn lines_with_keys_comments_and_ranges() {
+        let text = "# the rack\nn[1-2] user=ann port=2222 data=10.0.0.0/24 # left\n\n  local nodes=3 slots=8\n[::1]:22 speed=10G\n";
+        let hosts = hostfile(text, ALLOWED).unwrap();
+        assert_eq!(hosts.len(), 6);
+        assert_eq!(hosts[1].name, "n2");
+        assert_eq!(hosts[1].user.as_deref(), Some("ann"));
+        assert_eq!(hosts[1].port, Some(2222));
+        assert_eq!(hosts[1].attributes["data"], "10.0.0.0/24");
+        assert!(
+            hosts[2..5]
+                .iter()
+                .all(|host| host.local && host.attributes.is_empty())
+        );
+        assert_eq!((hosts[5].name.as_str(), hosts[5].port), ("::1", Some(22)));
+    }
+
+    #[test]
+    fn every_error_names_line_key_and_cure() {
+        let error = |text: &str| hostfile(text, ALLOWED).unwrap_err().to_string();
+        assert_eq!(
+            error("n1\nn2 sped=1"),
+            "host file line 2: unknown key 'sped' (known: user, port, nodes, data, speed)"
+        );
+        let cases = [
+            ("n1 alone", "'alone' is not key=value"),
+            ("n1 data=1 data=2", "key 'data' is given twice"),
+            ("n1 data=", "key 'data' has no value"),
+            ("n1 user=-l", "key 'user': bad user name '-l'"),
+            ("a@n1 user=b", "key 'user': the user is given twice"),
+            ("n1 port=0", "key 'port': bad port '0'"),
+            ("n1:5 port=6", "key 'port': the port is given twice"),
+            ("n1 nodes=0", "key 'nodes': bad number '0'"),
+            ("n[1-2] nodes=100000", "more than 100000"),
+            ("n[1", "bracket without its partner"),
+        ];
+        for (text, expected) in cases {
+            let error = error(text);
+            assert!(
+                error.starts_with("host file line 1: ") && error.contains(expected),
+                "{error}"
+            );
+        }
+        assert_eq!(
+            hostfile("# nothing\n", ALLOWED).unwrap_err(),
+            HostListError::Empty
+        );
+        let many = "n1 nodes=60000\nn2 nodes=60000";
+        assert_eq!(hostfile(many, ALLOWED).unwrap_err(), HostListError::TooMany);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "(.|\n){0,120}") {
+            drop(hostfile(&text, ALLOWED));
+        }
+    }
+}

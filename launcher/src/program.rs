@@ -1,0 +1,111 @@
+//! The executable that is carried to the hosts.
+//!
+//! Does not copy it anywhere: read next `deploy.rs`.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+/// An executable, its bytes and what identifies them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Where it is on this machine; local sessions run it from here.
+    pub path: PathBuf,
+    /// Its bytes, read once for all hosts.
+    pub bytes: Arc<Vec<u8>>,
+    /// SHA-256 of the bytes in lower-case hexadecimal digits.
+    pub digest: String,
+    /// The machine it runs on, as `uname -m` names it.
+    pub arch: String,
+}
+
+/// Why the executable cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// The file is not readable.
+    #[error("cannot read the executable {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The kernel does not say what machine this is.
+    #[error("cannot tell the machine's architecture: {0}")]
+    Machine(nix::Error),
+}
+
+impl Program {
+    /// The executable of this process, also when its file was replaced or removed since the start.
+    pub fn current() -> Result<Program, ProgramError> {
+        let itself = Path::new("/proc/self/exe");
+        let mut program = Program::read(itself)?;
+        // The name is nicer in a process table than `exe`, but only while it still leads to the same file.
+        if let (Ok(named), Ok(link)) = (std::env::current_exe(), std::fs::metadata(itself))
+            && std::fs::metadata(&named)
+                .is_ok_and(|file| (file.dev(), file.ino()) == (link.dev(), link.ino()))
+        {
+            program.path = named;
+        }
+        Ok(program)
+    }
+
+    /// The executable in `path`, taken to be for this machine.
+    pub fn read(path: &Path) -> Result<Program, ProgramError> {
+        let bytes = std::fs::read(path).map_err(|source| ProgramError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let machine = nix::sys::utsname::uname().map_err(ProgramError::Machine)?;
+        Ok(Program {
+            path: path.to_owned(),
+            digest: digest_of(&bytes),
+            bytes: Arc::new(bytes),
+            arch: machine.machine().to_string_lossy().into_owned(),
+        })
+    }
+}
+
+/// SHA-256 in lower-case hexadecimal digits.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            let written = write!(text, "{byte:02x}");
+            debug_assert!(written.is_ok(), "writing to a string cannot fail");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_current_executable_is_read_and_named() {
+        let program = Program::current().unwrap();
+        assert_eq!(program.digest.len(), 64);
+        assert!(program.bytes.starts_with(b"\x7fELF"));
+        assert!(!program.arch.is_empty());
+    }
+
+    #[test]
+    fn a_digest_is_the_usual_one() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(digest_of(b""), empty);
+    }
+
+    #[test]
+    fn a_missing_executable_is_named() {
+        let error = Program::read(Path::new("/nonexistent/program")).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot read the executable /nonexistent/program: ")
+        );
+    }
+}

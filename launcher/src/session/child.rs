@@ -1,0 +1,218 @@
+//! A session over a child process: the program itself on this machine, or a command that reaches another one.
+//!
+//! The child has its own process group, so that the terminal's Ctrl-C does not reach it and `cut` reaches all of it.
+//! It is always reaped. Does not interpret its standard error; read next `command.rs`.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::session::carrier::{Carrier, Ending, Output};
+
+pub(crate) struct ChildCarrier {
+    child: Child,
+    input: Option<ChildStdin>,
+    standard: Option<ChildStdout>,
+    error: Option<ChildStderr>,
+    /// When the child was first seen to have exited.
+    exited: Option<(Instant, Ending)>,
+}
+
+/// Descendants may hold the outputs open after the child's end; what the child wrote is there by then.
+const DRAIN_AFTER_EXIT: Duration = Duration::from_millis(500);
+/// A killed process is gone after this, unless the kernel holds it.
+const REAP_DEADLINE: Duration = Duration::from_secs(2);
+
+impl ChildCarrier {
+    /// Starts the command with pipes for its three standard streams.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<ChildCarrier> {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        // From here on dropping the carrier ends and reaps the child, whatever fails next.
+        let mut carrier = ChildCarrier {
+            child,
+            input: None,
+            standard: None,
+            error: None,
+            exited: None,
+        };
+        carrier.input = carrier.child.stdin.take();
+        carrier.standard = carrier.child.stdout.take();
+        carrier.error = carrier.child.stderr.take();
+        never_block(carrier.input.as_ref())?;
+        never_block(carrier.standard.as_ref())?;
+        never_block(carrier.error.as_ref())?;
+        Ok(carrier)
+    }
+
+    fn exit(&mut self) -> io::Result<Option<(Instant, Ending)>> {
+        if self.exited.is_none() {
+            self.exited = self
+                .child
+                .try_wait()?
+                .map(|status| (Instant::now(), ending_of(status)));
+        }
+        Ok(self.exited.clone())
+    }
+}
+
+impl Carrier for ChildCarrier {
+    fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = match (output, &mut self.standard, &mut self.error) {
+            (Output::Standard, Some(pipe), _) => pipe.read(buffer)?,
+            (Output::Error, _, Some(pipe)) => pipe.read(buffer)?,
+            _ => 0,
+        };
+        if count == 0 {
+            // An ended pipe would end every wait at once.
+            match output {
+                Output::Standard => self.standard = None,
+                Output::Error => self.error = None,
+            }
+        }
+        Ok(count)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.input {
+            Some(pipe) => pipe.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn close_input(&mut self) -> io::Result<()> {
+        self.input = None;
+        Ok(())
+    }
+
+    fn ending(&mut self, drained: bool) -> io::Result<Option<Ending>> {
+        let exit = self.exit()?;
+        Ok(exit
+            .filter(|(since, _)| drained || since.elapsed() >= DRAIN_AFTER_EXIT)
+            .map(|(_, ending)| ending))
+    }
+
+    fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
+        let timeout = if self.exited.is_some() {
+            timeout.min(DRAIN_AFTER_EXIT)
+        } else {
+            timeout
+        };
+        let mut watched = vec![PollFd::new(bell, PollFlags::POLLIN)];
+        watched.extend(
+            self.standard
+                .iter()
+                .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+        );
+        watched.extend(
+            self.error
+                .iter()
+                .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)),
+        );
+        if writing {
+            watched.extend(
+                self.input
+                    .iter()
+                    .map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLOUT)),
+            );
+        }
+        poll_for(&mut watched, timeout)
+    }
+
+    fn cut(&mut self) {
+        self.input = None;
+        self.standard = None;
+        self.error = None;
+        kill_group(&mut self.child);
+        let until = Instant::now() + REAP_DEADLINE;
+        while matches!(self.exit(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for ChildCarrier {
+    fn drop(&mut self) {
+        if self.exited.is_none() {
+            self.cut();
+        }
+    }
+}
+
+/// Kills the child's whole process group, while its leader is not reaped and its number cannot be another's.
+pub(crate) fn kill_group(child: &mut Child) {
+    if let Ok(None) = child.try_wait()
+        && let Ok(pid) = i32::try_from(child.id())
+    {
+        // It may have ended meanwhile; then there is nothing to kill.
+        killpg(Pid::from_raw(pid), Signal::SIGKILL).ok();
+    }
+}
+
+/// `poll` with a duration, rounded up so that a short wait is never a busy loop.
+pub(crate) fn poll_for(watched: &mut [PollFd<'_>], timeout: Duration) -> io::Result<()> {
+    let ms = timeout.as_micros().div_ceil(1000);
+    let timeout = PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX);
+    match poll(watched, timeout) {
+        Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn never_block<F: AsFd>(pipe: Option<&F>) -> io::Result<()> {
+    if let Some(pipe) = pipe {
+        let flags = OFlag::from_bits_retain(fcntl(pipe, FcntlArg::F_GETFL)?);
+        fcntl(pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    let signal = status.signal().map(|number| {
+        let known = Signal::try_from(number).ok().map(Signal::as_str);
+        known.map_or_else(
+            || number.to_string(),
+            |name| name.trim_start_matches("SIG").to_owned(),
+        )
+    });
+    Ending {
+        status: status.code(),
+        signal,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Whether a process is gone, at the latest after a while: killing is not waiting for grandchildren.
+    pub(crate) fn gone(pid: &str) -> bool {
+        let until = Instant::now() + Duration::from_secs(10);
+        let status = || std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        // A zombie that nobody reaps (a container without init) is dead all the same.
+        let alive = || status().is_ok_and(|stat| !stat.contains(") Z "));
+        while alive() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        !alive()
+    }
+
+    #[test]
+    fn a_dropped_session_leaves_no_process() {
+        let carrier = ChildCarrier::spawn(Command::new("sleep").arg("1000")).unwrap();
+        let pid = carrier.child.id().to_string();
+        drop(carrier);
+        assert!(gone(&pid));
+    }
+}

@@ -1,0 +1,226 @@
+//! What is said on a line before the program is up: the script's answers, the executable, noise, the magic word.
+//!
+//! A state machine over the bytes of standard output; it neither reads nor writes itself. `drive.rs` feeds it and
+//! does what it says.
+//!
+//! ```text
+//!   Answering --need--> Storing --stored--> Starting --magic--> Open
+//!       \------------------have------------/
+//! ```
+
+use std::sync::Arc;
+
+use crate::deploy::{Answer, Order};
+use crate::error::{LaunchError, Stage};
+
+/// The most that may be printed before the magic word.
+const MAX_NOISE_BYTES: usize = 64 << 10;
+
+pub(crate) struct Dialogue {
+    state: State,
+    nonce: String,
+    magic: Vec<u8>,
+    executable: Arc<Vec<u8>>,
+    arch: String,
+    /// Bytes that are neither a whole line nor noise yet.
+    pending: Vec<u8>,
+    noise: Vec<u8>,
+    /// Folders that were passed over, with the reasons.
+    notes: Vec<String>,
+    folder: Option<(usize, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The script has not answered.
+    Answering,
+    /// The executable is on its way.
+    Storing,
+    /// The program is being started.
+    Starting,
+    /// The magic word was seen.
+    Open,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Write these bytes.
+    Write(Arc<Vec<u8>>),
+    /// The program is up; this is what was printed before.
+    Up { noise: String },
+    /// Bytes of the program.
+    Bytes(Vec<u8>),
+}
+
+/// Why it cannot go on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Failed(LaunchError),
+    /// The executable could not be written there; another folder may do.
+    Folder {
+        index: usize,
+        reason: String,
+    },
+}
+
+impl Dialogue {
+    /// With a program that is started directly.
+    pub(crate) fn direct(magic: &[u8]) -> Dialogue {
+        Dialogue {
+            state: State::Starting,
+            nonce: String::new(),
+            magic: magic.to_vec(),
+            executable: Arc::default(),
+            arch: String::new(),
+            pending: Vec::new(),
+            noise: Vec::new(),
+            notes: Vec::new(),
+            folder: None,
+        }
+    }
+
+    /// With a shell that was sent the script of `order`.
+    pub(crate) fn with_shell(
+        order: &Order,
+        magic: &[u8],
+        executable: &Arc<Vec<u8>>,
+        arch: &str,
+    ) -> Dialogue {
+        Dialogue {
+            state: State::Answering,
+            nonce: format!("{} ", order.nonce),
+            executable: Arc::clone(executable),
+            arch: arch.to_owned(),
+            ..Dialogue::direct(magic)
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// What was printed so far and belongs to nobody, as one line.
+    pub(crate) fn noise(&self) -> String {
+        let all = [self.noise.as_slice(), self.pending.as_slice()].concat();
+        crate::error::one_line(&String::from_utf8_lossy(&all))
+    }
+
+    /// Takes bytes of standard output.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Act>, Refusal> {
+        let mut acts = Vec::new();
+        if self.state == State::Open {
+            acts.push(Act::Bytes(bytes.to_vec()));
+            return Ok(acts);
+        }
+        let looked_at = if self.state == State::Starting {
+            self.pending.len()
+        } else {
+            0
+        };
+        self.pending.extend_from_slice(bytes);
+        while matches!(self.state, State::Answering | State::Storing) {
+            let Some(end) = self.pending.iter().position(|&b| b == b'\n') else {
+                break;
+            };
+            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            self.line(&line, &mut acts)?;
+        }
+        if self.state == State::Starting {
+            self.look_for_magic(looked_at, &mut acts);
+        }
+        if self.state != State::Open && self.noise.len() + self.pending.len() > MAX_NOISE_BYTES {
+            return Err(Refusal::Failed(self.too_noisy()));
+        }
+        Ok(acts)
+    }
+
+    /// A whole line: the script's, or noise. Noise without a line end may stand in front of an answer.
+    fn line(&mut self, line: &[u8], acts: &mut Vec<Act>) -> Result<(), Refusal> {
+        let Some(at) = find(line, self.nonce.as_bytes(), 0) else {
+            self.noise.extend_from_slice(line);
+            return Ok(());
+        };
+        self.noise.extend_from_slice(&line[..at]);
+        let text = String::from_utf8_lossy(&line[at + self.nonce.len()..]);
+        match Answer::parse(text.trim_end()) {
+            Some(answer) => self.answer(answer, acts),
+            None => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, answer: Answer, acts: &mut Vec<Act>) -> Result<(), Refusal> {
+        match answer {
+            Answer::Note(note) => self.notes.push(note),
+            Answer::Have | Answer::Stored => self.state = State::Starting,
+            Answer::Need { index, folder } => {
+                self.state = State::Storing;
+                self.folder = Some((index, folder));
+                acts.push(Act::Write(Arc::clone(&self.executable)));
+            }
+            Answer::Short(reason) => {
+                let (index, folder) = self.folder.take().unwrap_or_default();
+                let reason = format!("{folder}: {reason}");
+                return Err(Refusal::Folder { index, reason });
+            }
+            Answer::None => {
+                let text = format!("no folder is usable: {}", self.notes.join("; "));
+                let error = LaunchError::new(Stage::Deploy, text);
+                return Err(Refusal::Failed(
+                    error.hint("name another folder of the host: --remote-dir DIR"),
+                ));
+            }
+            Answer::Arch(arch) => {
+                let text = format!("host is {arch}, this executable is {}", self.arch);
+                let error = LaunchError::new(Stage::Deploy, text);
+                return Err(Refusal::Failed(
+                    error.hint("all hosts must be machines of one kind"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// `looked_at` bytes of `pending` were there before; the magic word may begin in them.
+    fn look_for_magic(&mut self, looked_at: usize, acts: &mut Vec<Act>) {
+        let from = looked_at.saturating_sub(self.magic.len());
+        let Some(at) = find(&self.pending, &self.magic, from) else {
+            return;
+        };
+        self.noise.extend_from_slice(&self.pending[..at]);
+        let rest = self.pending.split_off(at + self.magic.len());
+        self.pending.clear();
+        self.state = State::Open;
+        acts.push(Act::Up {
+            noise: String::from_utf8_lossy(&self.noise).into_owned(),
+        });
+        if !rest.is_empty() {
+            acts.push(Act::Bytes(rest));
+        }
+    }
+
+    fn too_noisy(&self) -> LaunchError {
+        const SHOWN_CHARS: usize = 80;
+        let shown: String = self.noise().chars().take(SHOWN_CHARS).collect();
+        let text = format!(
+            "more than {MAX_NOISE_BYTES} bytes came before the program's first word: '{shown}'"
+        );
+        LaunchError::new(Stage::Start, text).hint("does a login script of the host print too much?")
+    }
+
+    /// Reasons of the folders that were passed over in this attempt.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+/// Where `word` first stands in `text` at or after `from`.
+fn find(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
+    if word.is_empty() {
+        return Some(from.min(text.len()));
+    }
+    let tail = text.get(from..)?;
+    tail.windows(word.len())
+        .position(|window| window == word)
+        .map(|at| from + at)
+}

@@ -1,0 +1,161 @@
+//! What the owner of a session holds of it: a queue of bytes to send, and a bell that wakes the session's thread.
+//!
+//! Never blocks the owner. Read next: `drive.rs`, the other side.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+/// The most that may wait to be sent to one host.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+pub(crate) struct Line {
+    state: Mutex<State>,
+    ended: Condvar,
+    bell: EventFd,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    queued_bytes: usize,
+    hung_up: bool,
+    aborted: bool,
+    ended: bool,
+}
+
+impl Line {
+    pub(crate) fn new() -> io::Result<Line> {
+        let bell =
+            EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
+        Ok(Line {
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            bell,
+        })
+    }
+
+    /// Queues bytes; false if the line is closed or its queue is full.
+    pub(crate) fn send(&self, bytes: &[u8]) -> bool {
+        let mut state = self.lock();
+        let room = MAX_QUEUED_BYTES - state.queued_bytes;
+        if state.hung_up || state.aborted || state.ended || bytes.len() > room {
+            return false;
+        }
+        if !bytes.is_empty() {
+            state.queued_bytes += bytes.len();
+            state.queue.push_back(bytes.to_vec());
+            drop(state);
+            self.ring();
+        }
+        true
+    }
+
+    /// Nothing more will be sent; the program's input is closed after what is queued.
+    pub(crate) fn hang_up(&self) {
+        self.lock().hung_up = true;
+        self.ring();
+    }
+
+    /// The session is to be dropped at once.
+    pub(crate) fn abort(&self) {
+        self.lock().aborted = true;
+        self.ring();
+    }
+
+    pub(crate) fn aborted(&self) -> bool {
+        self.lock().aborted
+    }
+
+    /// Whether the input is to be closed now: hung up, and everything was taken.
+    pub(crate) fn drained_and_hung_up(&self) -> bool {
+        let state = self.lock();
+        state.hung_up && state.queue.is_empty()
+    }
+
+    /// The next bytes to send.
+    pub(crate) fn take(&self) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        let bytes = state.queue.pop_front()?;
+        state.queued_bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    /// The session is over; what is queued is dropped.
+    pub(crate) fn set_ended(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        state.queue.clear();
+        state.queued_bytes = 0;
+        drop(state);
+        self.ended.notify_all();
+    }
+
+    /// Waits for the end of the session; false if it did not come in time.
+    pub(crate) fn wait_for_end(&self, until: Instant) -> bool {
+        let mut state = self.lock();
+        while !state.ended {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.ended.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// What a session's thread polls beside its own descriptors.
+    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Takes the rings so far; the state is looked at afterwards, so none is lost.
+    pub(crate) fn silence(&self) {
+        // The descriptor never blocks: an error only says that nobody has rung.
+        self.bell.read().ok();
+    }
+
+    fn ring(&self) {
+        // A full counter would mean that a ring is pending already.
+        self.bell.write(1).ok();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn bytes_come_out_in_order_and_the_end_is_final() {
+        let line = Line::new().unwrap();
+        assert!(line.send(b"a") && line.send(b"") && line.send(b"b"));
+        line.hang_up();
+        assert!(!line.send(b"c") && !line.drained_and_hung_up());
+        assert_eq!(
+            (line.take(), line.take(), line.take()),
+            (Some(b"a".into()), Some(b"b".into()), None)
+        );
+        assert!(line.drained_and_hung_up() && !line.wait_for_end(Instant::now()));
+        line.set_ended();
+        assert!(line.wait_for_end(Instant::now() + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn the_queue_is_bounded() {
+        let line = Line::new().unwrap();
+        let half = vec![0; MAX_QUEUED_BYTES / 2];
+        assert!(line.send(&half) && line.send(&half) && !line.send(b"x"));
+        line.take();
+        assert!(line.send(b"x"));
+    }
+}

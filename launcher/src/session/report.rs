@@ -1,0 +1,116 @@
+//! One host's way to the receiver of events, and its place behind the gate.
+//!
+//! The place is given back when the host is up or has failed. Read next: `drive.rs`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use crate::error::{LaunchError, Stage};
+use crate::event::Event;
+use crate::gate::Place;
+use crate::session::carrier::Ending;
+use crate::session::line::Line;
+
+pub(crate) struct Report {
+    host: usize,
+    events: Sender<(usize, Event)>,
+    place: Option<Place>,
+    stage: Option<Stage>,
+    up: bool,
+    concluded: bool,
+    line: Arc<Line>,
+}
+
+impl Report {
+    pub(crate) fn new(host: usize, events: Sender<(usize, Event)>, line: Arc<Line>) -> Report {
+        Report {
+            host,
+            events,
+            place: None,
+            stage: None,
+            up: false,
+            concluded: false,
+            line,
+        }
+    }
+
+    /// Keeps the place behind the gate until the host is up.
+    pub(crate) fn hold(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    pub(crate) fn stage(&mut self, stage: Stage) {
+        if self.stage != Some(stage) {
+            self.stage = Some(stage);
+            self.tell(Event::Stage(stage));
+        }
+    }
+
+    /// The stage that was begun last.
+    pub(crate) fn current_stage(&self) -> Stage {
+        self.stage.unwrap_or(Stage::Resolve)
+    }
+
+    pub(crate) fn notice(&self, text: impl Into<String>) {
+        self.tell(Event::Notice(crate::error::one_line(&text.into())));
+    }
+
+    pub(crate) fn complaint(&self, line: String) {
+        self.tell(Event::Complaint(line));
+    }
+
+    pub(crate) fn bytes(&self, bytes: Vec<u8>) {
+        self.tell(Event::Bytes(bytes));
+    }
+
+    pub(crate) fn up(&mut self, transport: &str, address: Option<IpAddr>, noise: String) {
+        self.place = None;
+        self.up = true;
+        self.tell(Event::Up {
+            transport: transport.to_owned(),
+            address,
+            noise,
+        });
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    pub(crate) fn ended(mut self, ending: Ending) {
+        self.concluded = true;
+        self.tell(Event::Ended {
+            status: ending.status,
+            signal: ending.signal,
+        });
+    }
+
+    pub(crate) fn failed(mut self, error: LaunchError) {
+        self.concluded = true;
+        self.tell(Event::Failed(error));
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens any more: the session ends by its owner's `finish`, not by this.
+        drop(self.events.send((self.host, event)));
+    }
+}
+
+impl Drop for Report {
+    /// The last event is certain, even if the host's thread never ran or panicked.
+    fn drop(&mut self) {
+        if !self.concluded {
+            let text =
+                "the session's thread ended without a word (a bug, or no thread could be started)";
+            self.tell(match self.up {
+                true => Event::Ended {
+                    status: None,
+                    signal: None,
+                },
+                false => Event::Failed(LaunchError::new(self.current_stage(), text)),
+            });
+        }
+        self.line.set_ended();
+    }
+}
