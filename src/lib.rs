@@ -1,0 +1,10 @@
+//! pipebench loads every port of a switch at once from ordinary hosts over ordinary sockets.
+//!
+//! `docs/architecture.md` tells the story of a run, the layers and where to start for a change.
+
+pub mod buffer;
+pub mod plan;
+pub mod record;
+pub mod sys;
+pub mod units;
+pub mod wire;

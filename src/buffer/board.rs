@@ -1,0 +1,442 @@
+//! The status segment of a node: what its processes tell each other and an outside process may see.
+//!
+//! It is named (`/dev/shm/pipebench-TOKEN-NODE`), holds words only, and begins with magic, version, size and
+//! its owner's process id and start time. Every link end has 64 words of its own, written by that end alone.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
+
+use crate::record::{Activity, EndCount, EndReport, EndRole};
+use crate::sys::memory::NamedRegion;
+use crate::sys::socket::TcpInfo;
+use crate::sys::{clock, process, usage};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
+const VERSION: u64 = 1;
+const HEADER_WORDS: usize = 64;
+const ADDRESS_WORDS: usize = 4;
+const END_WORDS: usize = 64;
+
+// Words of the header.
+const AT_MAGIC: usize = 0;
+const AT_VERSION: usize = 1;
+const AT_WORDS: usize = 2;
+const AT_OWNER: usize = 3;
+const AT_OWNER_START: usize = 4;
+const AT_BOOK: usize = 5;
+const AT_GO: usize = 6;
+const AT_STOP: usize = 7;
+const AT_EPOCH: usize = 8;
+const AT_DONE: usize = 9;
+const AT_STRANGERS: usize = 10;
+const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
+const PHASE_CPU_WORDS: usize = 32;
+
+// Words of a link end.
+const END_STATE: usize = 0;
+const END_PID: usize = 1;
+const END_BYTES: usize = 2;
+const END_BLOCKS: usize = 3;
+const END_TURN: usize = 4;
+const END_ACTIVITY: usize = 5;
+const END_SINCE: usize = 6;
+const END_SPENT: usize = 8;
+const END_CPU: usize = 12;
+const END_TCP: usize = 16;
+const TCP_WORDS: usize = TcpInfo::COUNT + 1;
+
+/// Shape of a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Boundaries of the pipeline.
+    pub boundaries: usize,
+    /// Nodes of the run.
+    pub nodes: usize,
+    /// Links into, and out of, this node at each boundary.
+    pub slots: usize,
+}
+
+/// The status segment.
+pub struct Board {
+    region: NamedRegion,
+    shape: Shape,
+}
+
+/// State of a link end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndState {
+    /// Nothing known.
+    Unborn = 0,
+    /// Its process runs.
+    Born = 1,
+    /// Its link stands and its memory is there.
+    Ready = 2,
+    /// It ended in order.
+    Finished = 3,
+}
+
+impl Board {
+    /// Makes the segment under `name`.
+    pub fn create(name: &str, shape: Shape) -> Result<Self, shared_memory::ShmemError> {
+        let words = HEADER_WORDS
+            + shape.boundaries * shape.nodes * ADDRESS_WORDS
+            + shape.boundaries * 2 * shape.slots * END_WORDS;
+        let region = NamedRegion::create(name, words * 8)?;
+        let board = Self { region, shape };
+        board.word(AT_VERSION).store(VERSION, Relaxed);
+        board.word(AT_WORDS).store(words as u64, Relaxed);
+        let owner = process::own_pid();
+        board.word(AT_OWNER).store(u64::from(owner.unsigned_abs()), Relaxed);
+        board.word(AT_OWNER_START).store(process::start_time(owner).unwrap_or(0), Relaxed);
+        // The magic word comes last: whoever sees it sees the rest.
+        board.word(AT_MAGIC).store(MAGIC, Release);
+        Ok(board)
+    }
+
+    /// Says that this process, a forked child, does not own the name.
+    pub fn disown(&mut self) {
+        self.region.disown();
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.region.words(index * 8, 1)[0]
+    }
+
+    /// Shows where every boundary of every node listens, and tells senders to connect.
+    pub fn publish_book(&self, addresses: &[Vec<Option<SocketAddr>>]) {
+        for (boundary, of_nodes) in addresses.iter().enumerate() {
+            for (node, address) in of_nodes.iter().enumerate() {
+                let words = self.address_words(boundary, node);
+                for (word, value) in words.iter().zip(address.map_or([0; 4], pack_address)) {
+                    word.store(value, Relaxed);
+                }
+            }
+        }
+        self.word(AT_BOOK).store(1, SeqCst);
+    }
+
+    /// Whether addresses are there.
+    pub fn book_is_there(&self) -> bool {
+        self.word(AT_BOOK).load(SeqCst) != 0
+    }
+
+    /// Where a boundary of a node listens.
+    pub fn address(&self, boundary: usize, node: usize) -> Option<SocketAddr> {
+        let words = self.address_words(boundary, node);
+        unpack_address([0, 1, 2, 3].map(|index: usize| words[index].load(Relaxed)))
+    }
+
+    fn address_words(&self, boundary: usize, node: usize) -> &[AtomicU64] {
+        let index = HEADER_WORDS + (boundary * self.shape.nodes + node) * ADDRESS_WORDS;
+        self.region.words(index * 8, ADDRESS_WORDS)
+    }
+
+    /// Lets data flow.
+    pub fn go(&self) {
+        self.word(AT_GO).store(1, SeqCst);
+    }
+
+    /// Whether data may flow.
+    pub fn has_started(&self) -> bool {
+        self.word(AT_GO).load(SeqCst) != 0
+    }
+
+    /// Tells sources to end.
+    pub fn stop(&self) {
+        self.word(AT_STOP).store(1, SeqCst);
+    }
+
+    /// Whether sources are to end.
+    pub fn is_stopping(&self) -> bool {
+        self.word(AT_STOP).load(Relaxed) != 0
+    }
+
+    /// Tells every link end to note the kernel's account: 1 at the window's start, 2 at its end.
+    pub fn set_epoch(&self, epoch: u64) {
+        self.word(AT_EPOCH).store(epoch, SeqCst);
+    }
+
+    /// The current epoch.
+    pub fn epoch(&self) -> u64 {
+        self.word(AT_EPOCH).load(Relaxed)
+    }
+
+    /// The last phase rings back: everything has arrived.
+    pub fn set_done(&self) {
+        self.word(AT_DONE).store(clock::monotonic_ns(), SeqCst);
+    }
+
+    /// When the last phase rang back.
+    pub fn done_ns(&self) -> Option<u64> {
+        Some(self.word(AT_DONE).load(SeqCst)).filter(|at| *at != 0)
+    }
+
+    /// Counts a connection that was no link of this run.
+    pub fn count_stranger(&self) {
+        self.word(AT_STRANGERS).fetch_add(1, Relaxed);
+    }
+
+    /// Connections that were no links of this run.
+    pub fn strangers(&self) -> u64 {
+        self.word(AT_STRANGERS).load(Relaxed)
+    }
+
+    /// Notes the CPU time of a phase.
+    pub fn note_phase_cpu(&self, phase: usize) {
+        let cpu = usage::own_cpu();
+        self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS).store(cpu.user_ns + cpu.system_ns, Relaxed);
+    }
+
+    /// CPU time of all phases as they last noted it.
+    pub fn phases_cpu_ns(&self) -> u64 {
+        (0..PHASE_CPU_WORDS).map(|phase| self.word(AT_PHASE_CPU + phase).load(Relaxed)).sum()
+    }
+
+    /// The words of one link end.
+    pub fn end(&self, role: EndRole, boundary: usize, slot: usize) -> LinkEnd<'_> {
+        assert!(boundary < self.shape.boundaries && slot < self.shape.slots, "no such link end");
+        let role = usize::from(role == EndRole::Receiver);
+        let number = (boundary * 2 + role) * self.shape.slots + slot;
+        let index = HEADER_WORDS
+            + self.shape.boundaries * self.shape.nodes * ADDRESS_WORDS
+            + number * END_WORDS;
+        LinkEnd { words: self.region.words(index * 8, END_WORDS) }
+    }
+
+    /// All link ends with their places, senders before receivers at each boundary.
+    pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
+        let Shape { boundaries, slots, .. } = self.shape;
+        (0..boundaries).flat_map(move |boundary| {
+            [EndRole::Sender, EndRole::Receiver].into_iter().flat_map(move |role| {
+                (0..slots).map(move |slot| (role, boundary, slot, self.end(role, boundary, slot)))
+            })
+        })
+    }
+
+    /// How many link ends are in `state` or beyond.
+    pub fn count_at_least(&self, state: EndState) -> usize {
+        self.ends().filter(|(_, _, _, end)| end.state() >= state).count()
+    }
+}
+
+fn pack_address(address: SocketAddr) -> [u64; 4] {
+    let port = u64::from(address.port());
+    match address {
+        SocketAddr::V4(v4) => [4 << 16 | port, 0, u64::from(v4.ip().to_bits()), 0],
+        SocketAddr::V6(v6) => {
+            let bits = v6.ip().to_bits();
+            let half = |shift: u32| u64::try_from(bits >> shift & u128::from(u64::MAX)).unwrap_or(0);
+            [6 << 16 | port, half(64), half(0), u64::from(v6.scope_id())]
+        }
+    }
+}
+
+fn unpack_address([head, high, low, scope]: [u64; 4]) -> Option<SocketAddr> {
+    let port = u16::try_from(head & 0xffff).ok()?;
+    match head >> 16 {
+        4 => Some(SocketAddr::new(IpAddr::from(u32::try_from(low).ok()?.to_be_bytes()), port)),
+        6 => {
+            let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+            Some(SocketAddrV6::new(ip, port, 0, u32::try_from(scope).ok()?).into())
+        }
+        _ => None,
+    }
+}
+
+/// The words of one link end: a meter that its owner writes and others read.
+#[derive(Clone, Copy)]
+pub struct LinkEnd<'board> {
+    words: &'board [AtomicU64],
+}
+
+impl LinkEnd<'_> {
+    /// Takes this end for the calling process. False if another process has it: a second link of that name.
+    pub fn claim(&self) -> bool {
+        let own = u64::from(process::own_pid().unsigned_abs());
+        self.words[END_PID].compare_exchange(0, own, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Process id of the owner; zero for none.
+    pub fn pid(&self) -> u64 {
+        self.words[END_PID].load(Relaxed)
+    }
+
+    /// Sets the state.
+    pub fn set_state(&self, state: EndState) {
+        self.words[END_STATE].store(state as u64, Release);
+    }
+
+    /// The state.
+    pub fn state(&self) -> EndState {
+        match self.words[END_STATE].load(Acquire) {
+            0 => EndState::Unborn,
+            1 => EndState::Born,
+            2 => EndState::Ready,
+            _ => EndState::Finished,
+        }
+    }
+
+    /// Counts payload that was moved. Only the owner writes, so a plain load and store will do.
+    pub fn add_bytes(&self, bytes: u64) {
+        let word = &self.words[END_BYTES];
+        word.store(word.load(Relaxed) + bytes, Relaxed);
+    }
+
+    /// Payload moved until now.
+    pub fn bytes(&self) -> u64 {
+        self.words[END_BYTES].load(Relaxed)
+    }
+
+    /// Sets the number of blocks moved.
+    pub fn set_blocks(&self, blocks: u64) {
+        self.words[END_BLOCKS].store(blocks, Relaxed);
+    }
+
+    /// Blocks moved until now.
+    pub fn blocks(&self) -> u64 {
+        self.words[END_BLOCKS].load(Relaxed)
+    }
+
+    /// Ends one activity and begins another, with one reading of the clock. A reader tells by the turn,
+    /// which is odd meanwhile, that it has to look again.
+    pub fn turn_to(&self, activity: Activity) {
+        let now = clock::monotonic_ns();
+        let turn = self.words[END_TURN].load(Relaxed);
+        self.words[END_TURN].store(turn + 1, SeqCst);
+        let current = usize::try_from(self.words[END_ACTIVITY].load(Relaxed)).unwrap_or(0) % 4;
+        let since = self.words[END_SINCE].load(Relaxed);
+        if since != 0 {
+            let spent = &self.words[END_SPENT + current];
+            spent.store(spent.load(Relaxed) + now.saturating_sub(since), Relaxed);
+        }
+        self.words[END_ACTIVITY].store(activity as u64, Relaxed);
+        self.words[END_SINCE].store(now, Relaxed);
+        self.words[END_TURN].store(turn + 2, SeqCst);
+    }
+
+    /// Bytes, and time in each activity until now, the current one included.
+    pub fn count(&self) -> EndCount {
+        for _ in 0..16 {
+            let turn = self.words[END_TURN].load(SeqCst);
+            let count = self.count_once();
+            if turn.is_multiple_of(2) && self.words[END_TURN].load(SeqCst) == turn {
+                return count;
+            }
+            process::yield_now();
+        }
+        self.count_once()
+    }
+
+    fn count_once(&self) -> EndCount {
+        let mut activity_ns = [0, 1, 2, 3].map(|index: usize| self.words[END_SPENT + index].load(Relaxed));
+        let since = self.words[END_SINCE].load(Relaxed);
+        let current = usize::try_from(self.words[END_ACTIVITY].load(Relaxed)).unwrap_or(0) % 4;
+        if since != 0 {
+            activity_ns[current] += clock::monotonic_ns().saturating_sub(since);
+        }
+        EndCount { bytes: self.bytes(), activity_ns, cpu_ns: self.words[END_CPU].load(Relaxed) }
+    }
+
+    /// Notes CPU time and, for TCP, the kernel's account: 0 and 1 for the window's edges, 2 for the end.
+    pub fn note(&self, place: usize, tcp: Option<TcpInfo>) {
+        let cpu = usage::own_cpu();
+        self.words[END_CPU].store(cpu.user_ns + cpu.system_ns, Relaxed);
+        let Some(info) = tcp else { return };
+        let start = END_TCP + place.min(2) * TCP_WORDS;
+        for (word, value) in self.words[start + 1..].iter().zip(info.values()) {
+            word.store(value, Relaxed);
+        }
+        self.words[start].store(1, Release);
+    }
+
+    fn noted(&self, place: usize) -> Option<TcpInfo> {
+        let start = END_TCP + place * TCP_WORDS;
+        if self.words[start].load(Acquire) == 0 {
+            return None;
+        }
+        let mut values = [0; TcpInfo::COUNT];
+        for (value, word) in values.iter_mut().zip(&self.words[start + 1..]) {
+            *value = word.load(Relaxed);
+        }
+        Some(TcpInfo::from_values(values))
+    }
+
+    /// Everything known of this end.
+    pub fn report(&self, role: EndRole, boundary: usize, slot: usize) -> EndReport {
+        EndReport {
+            role,
+            boundary,
+            slot,
+            finished: self.state() == EndState::Finished,
+            bytes: self.bytes(),
+            blocks: self.blocks(),
+            cpu_ns: self.words[END_CPU].load(Relaxed),
+            tcp: [self.noted(0), self.noted(1), self.noted(2)],
+        }
+    }
+}
+
+/// Name of the segment of a node.
+pub fn segment_name(token: &str, node: usize) -> String {
+    format!("pipebench-{}-{node}", &token[..token.len().min(16)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(name: &str) -> Board {
+        let shape = Shape { boundaries: 2, nodes: 3, slots: 3 };
+        Board::create(&format!("pipebench-unit-{name}-{}", std::process::id()), shape).unwrap()
+    }
+
+    #[test]
+    fn addresses_are_found_again() {
+        let board = board("book");
+        let v4: SocketAddr = "10.1.2.3:4567".parse().unwrap();
+        let v6: SocketAddr = "[fe80::1%7]:65535".parse().unwrap();
+        assert!(!board.book_is_there());
+        board.publish_book(&[vec![Some(v4), None, Some(v6)], vec![None, Some(v4), None]]);
+        assert!(board.book_is_there());
+        assert_eq!(board.address(0, 0), Some(v4));
+        assert_eq!(board.address(0, 1), None);
+        assert_eq!(board.address(0, 2), Some(v6));
+        assert_eq!(board.address(1, 1), Some(v4));
+    }
+
+    #[test]
+    fn time_is_divided_among_activities_and_the_current_one_counts() {
+        let board = board("time");
+        let end = board.end(EndRole::Sender, 1, 2);
+        end.turn_to(Activity::Waiting);
+        clock::sleep_until(clock::monotonic_ns() + 2_000_000);
+        end.turn_to(Activity::Moving);
+        clock::sleep_until(clock::monotonic_ns() + 3_000_000);
+        let count = end.count();
+        assert!(count.activity_ns[1] >= 2_000_000, "{count:?}");
+        assert!(count.activity_ns[2] >= 3_000_000, "{count:?}");
+        assert_eq!(count.activity_ns[0], 0);
+    }
+
+    #[test]
+    fn an_end_is_claimed_once_and_reports_what_it_noted() {
+        let board = board("claim");
+        let end = board.end(EndRole::Receiver, 0, 1);
+        assert!(end.claim());
+        assert!(!end.claim());
+        end.add_bytes(10);
+        end.add_bytes(5);
+        end.set_blocks(2);
+        end.note(1, Some(TcpInfo { rtt_us: 9, ..TcpInfo::default() }));
+        end.set_state(EndState::Finished);
+        let report = end.report(EndRole::Receiver, 0, 1);
+        assert_eq!((report.bytes, report.blocks, report.finished), (15, 2, true));
+        assert_eq!(report.tcp[1].unwrap().rtt_us, 9);
+        assert_eq!(report.tcp[0], None);
+        assert_eq!(board.count_at_least(EndState::Ready), 1);
+        assert_eq!(board.ends().count(), 12);
+    }
+}

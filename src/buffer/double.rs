@@ -1,0 +1,88 @@
+//! Double buffers: two buffers of slots in one memory file, with their handshake before them.
+
+use crate::plan::Coupling;
+use crate::plan::size::{SLOT_HEAD_BYTES, slot_bytes};
+use crate::sys::memory::{Region, Span};
+use crate::wire::block::HEADER_BYTES;
+
+use super::handshake::{Handshake, WORDS_PER_SLOT};
+
+/// The buffers k and !k of one phase.
+pub struct DoubleBuffer {
+    region: Region,
+    slots: usize,
+    block_bytes: usize,
+    coupling: Coupling,
+}
+
+impl DoubleBuffer {
+    /// Makes buffers of `slots` slots of `block_bytes` bytes.
+    pub fn new(phase: usize, slots: usize, block_bytes: usize, coupling: Coupling) -> std::io::Result<Self> {
+        let bytes = handshake_bytes(slots) + 2 * slots * slot_bytes(block_bytes);
+        let region = Region::new(&format!("pipebench-phase-{phase}"), bytes)?;
+        let buffer = Self { region, slots, block_bytes, coupling };
+        buffer.handshake().reset();
+        Ok(buffer)
+    }
+
+    /// The handshake of all slots.
+    pub fn handshake(&self) -> Handshake<'_> {
+        Handshake::new(self.region.words(0, self.slots * WORDS_PER_SLOT), self.coupling)
+    }
+
+    /// Number of slots of each buffer.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Largest payload of a slot in bytes.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Header and payload of slot `slot` for block `t`, in one piece.
+    pub fn block(&self, slot: usize, t: u64) -> Span<'_> {
+        let start = self.slot_start(slot, t) + SLOT_HEAD_BYTES - HEADER_BYTES;
+        self.region.span(start, HEADER_BYTES + self.block_bytes)
+    }
+
+    /// Faults in both buffers of one slot for the calling process.
+    pub fn populate(&self, slot: usize) {
+        self.region.populate(0, handshake_bytes(self.slots));
+        for t in 0..2 {
+            self.region.populate(self.slot_start(slot, t), slot_bytes(self.block_bytes));
+        }
+    }
+
+    fn slot_start(&self, slot: usize, t: u64) -> usize {
+        assert!(slot < self.slots, "slot {slot} of {}", self.slots);
+        let buffer = usize::from(t & 1 == 1);
+        handshake_bytes(self.slots) + (buffer * self.slots + slot) * slot_bytes(self.block_bytes)
+    }
+}
+
+fn handshake_bytes(slots: usize) -> usize {
+    (slots * WORDS_PER_SLOT * 8).next_multiple_of(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_do_not_touch_and_payloads_start_on_a_page() {
+        let buffer = DoubleBuffer::new(1, 3, 5000, Coupling::Block).unwrap();
+        let marked: Vec<(usize, u64)> = (0..3).flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
+        for (index, (slot, t)) in marked.iter().enumerate() {
+            let value = u8::try_from(index + 1).unwrap();
+            buffer.block(*slot, *t).write(&vec![value; HEADER_BYTES + 5000]);
+        }
+        for (index, (slot, t)) in marked.iter().enumerate() {
+            let mut bytes = vec![0; HEADER_BYTES + 5000];
+            buffer.block(*slot, *t + 2).read(&mut bytes);
+            assert!(bytes.iter().all(|byte| usize::from(*byte) == index + 1));
+        }
+        assert_eq!((buffer.slot_start(2, 1) + SLOT_HEAD_BYTES) % 4096, 0);
+        buffer.populate(2);
+    }
+}

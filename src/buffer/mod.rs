@@ -1,0 +1,7 @@
+//! What the processes of a node share: the double buffers with their handshake, and the status segment.
+//!
+//! Layouts have their names here; the memory itself is [`crate::sys::memory`]'s.
+
+pub mod board;
+pub mod double;
+pub mod handshake;

@@ -1,0 +1,265 @@
+//! The run plan: what is to be done, validated, pure data, versioned.
+//!
+//! A plan is a list of tests; a plain command is a list of one. Words become a plan in `cli/`; after that
+//! nothing is checked again. Read next: [`lanes`] for who sends to whom and through which slot, [`size`] for
+//! how many processes and how much memory that takes.
+
+pub mod lanes;
+pub mod size;
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys::socket::SocketOptions;
+
+/// Version of the run plan; a reader refuses another one by naming both.
+pub const PLAN_VERSION: u32 = 1;
+
+/// Everything a run needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// [`PLAN_VERSION`] of the writer.
+    pub version: u32,
+    /// The nodes, in the order in which they were named.
+    pub nodes: Vec<NodeSpec>,
+    /// The tests, one after the other.
+    pub tests: Vec<Test>,
+    /// How long each stage may take.
+    pub deadlines: Deadlines,
+    /// Seed of the payload.
+    pub seed: u64,
+}
+
+/// One participant of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    /// Label in every report; unique within a run.
+    pub label: String,
+    /// Name of the host as it was given.
+    pub host: String,
+    /// Started here without a remote shell.
+    pub local: bool,
+    /// Data address, where one was given.
+    pub data: Option<IpAddr>,
+    /// Expected speed of the port in bits per second, where one was given.
+    pub speed_bits_per_s: Option<u64>,
+    /// Switch the host is plugged into, where one was given.
+    pub switch: Option<String>,
+    /// Port of that switch.
+    pub switch_port: Option<String>,
+    /// Group for uplinks.
+    pub group: Option<String>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Test {
+    /// Which nodes send to which.
+    pub pattern: Pattern,
+    /// Stages of the pipeline on every node, at least two.
+    pub phases: usize,
+    /// Links per pair of nodes and boundary.
+    pub streams: usize,
+    /// Largest payload of a block in bytes.
+    pub block_bytes: usize,
+    /// What a sender waits for before it empties a slot.
+    pub coupling: Coupling,
+    /// When the run ends.
+    pub bound: Bound,
+    /// What links are made of.
+    pub transport: Transport,
+    /// What is asked of the data sockets.
+    pub sockets: SocketOptions,
+    /// First and last port for listeners; any if absent.
+    pub ports: Option<(u16, u16)>,
+    /// How data addresses are chosen on each host.
+    pub network: DataNetwork,
+}
+
+/// Which nodes send to which at a boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Every node to every node, itself included: the pipeline's own.
+    AllToAll,
+}
+
+/// What a sender waits for before it empties a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coupling {
+    /// Its own slot: N² independent chains.
+    Block,
+    /// All slots of the buffer, as in the original: every link at the pace of the slowest.
+    Buffer,
+}
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// A window of this length after a warm-up, in nanoseconds.
+    Time {
+        /// Before the window.
+        warmup_ns: u64,
+        /// The window.
+        window_ns: u64,
+    },
+    /// This many blocks on every link.
+    Volume {
+        /// Blocks.
+        buffers: u64,
+    },
+}
+
+/// What links are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP between nodes, Unix-domain sockets within a node.
+    Auto,
+    /// TCP everywhere.
+    Tcp,
+    /// Unix-domain sockets; all nodes on one host.
+    Unix,
+}
+
+/// How the data address of a host is chosen; `data=` of a host file goes before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataNetwork {
+    /// Address of this network.
+    pub network: Option<(IpAddr, u8)>,
+    /// Address of the interface of this name.
+    pub interface: Option<String>,
+    /// IPv4 or IPv6 only.
+    pub family: Family,
+}
+
+/// Address family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Either.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    /// Whether an address is of this family.
+    pub fn admits(self, address: IpAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::V4 => address.is_ipv4(),
+            Self::V6 => address.is_ipv6(),
+        }
+    }
+}
+
+/// How long each stage of a run may take, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// Resolving a name.
+    pub resolve_ms: u64,
+    /// Connecting a session, and a data link.
+    pub connect_ms: u64,
+    /// Proving who one is.
+    pub authenticate_ms: u64,
+    /// Copying the executable.
+    pub deploy_ms: u64,
+    /// From the remote command to its first word.
+    pub start_ms: u64,
+    /// Fork, memory and sockets of a node.
+    pub prepare_ms: u64,
+    /// The hello of a link that was accepted.
+    pub link_hello_ms: u64,
+    /// Silence of a peer after which it counts as lost.
+    pub silence_ms: u64,
+    /// From the end of the window to the last byte at the sink.
+    pub drain_ms: u64,
+    /// From the last byte to the results of a node.
+    pub collect_ms: u64,
+    /// A whole volume run, which has no clock to end it.
+    pub volume_ms: u64,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            resolve_ms: 5_000,
+            connect_ms: 10_000,
+            authenticate_ms: 20_000,
+            deploy_ms: 120_000,
+            start_ms: 20_000,
+            prepare_ms: 30_000,
+            link_hello_ms: 2_000,
+            silence_ms: 10_000,
+            drain_ms: 30_000,
+            collect_ms: 10_000,
+            volume_ms: 86_400_000,
+        }
+    }
+}
+
+/// What one node is told of a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Random name of the run; links without it are strangers.
+    pub token: String,
+    /// Index of this node.
+    pub node: usize,
+    /// Labels of all nodes.
+    pub labels: Vec<String>,
+    /// For each node, whether it lives on this node's host.
+    pub same_host: Vec<bool>,
+    /// Address on which this node listens and from which it connects.
+    pub address: IpAddr,
+    /// Interface that bears the address, where known.
+    pub interface: Option<String>,
+    /// What to do.
+    pub test: Test,
+    /// How long each stage may take.
+    pub deadlines: Deadlines,
+    /// Seed of the payload.
+    pub seed: u64,
+    /// How many nodes of this run share the host.
+    pub nodes_on_host: usize,
+}
+
+impl Assignment {
+    /// Number of nodes of the run.
+    pub fn nodes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// What the link of a lane of this node is made of.
+    pub fn kind_of(&self, lane: &lanes::Lane) -> LinkKind {
+        kind_of(self.test.transport, lane)
+    }
+}
+
+/// What the link of a lane is made of.
+pub fn kind_of(transport: Transport, lane: &lanes::Lane) -> LinkKind {
+    match transport {
+        Transport::Auto if lane.from == lane.to => LinkKind::Pair,
+        Transport::Auto | Transport::Tcp => LinkKind::Tcp,
+        Transport::Unix if lane.from == lane.to => LinkKind::Pair,
+        Transport::Unix => LinkKind::Unix,
+    }
+}
+
+/// What a link is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkKind {
+    /// TCP.
+    Tcp,
+    /// A Unix-domain socket found by name.
+    Unix,
+    /// A pair of Unix-domain sockets made before the fork.
+    Pair,
+}

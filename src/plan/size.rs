@@ -1,0 +1,89 @@
+//! What a plan takes: processes, memory, volume and time. Printed by `--dry-run` before anything starts.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bound, Test};
+
+/// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
+/// payload are sent in one piece and the payload starts on a page.
+pub const SLOT_HEAD_BYTES: usize = 4096;
+
+/// Processes of one node: the NSP, its phases, and one sender and one receiver for each link:
+/// 1 + P + 2·N·K·(P-1).
+pub fn processes_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
+    1 + phases + 2 * nodes * streams * (phases - 1)
+}
+
+/// Bytes of one slot: head and payload, in whole pages.
+pub fn slot_bytes(block_bytes: usize) -> usize {
+    SLOT_HEAD_BYTES + block_bytes.next_multiple_of(4096)
+}
+
+/// Bytes of the double buffers of one node: two buffers for every phase, a slot for each link.
+pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
+    test.phases * 2 * nodes * test.streams * slot_bytes(test.block_bytes)
+}
+
+/// Load and cost of a test, as far as they are known before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Processes on each node.
+    pub processes_per_node: usize,
+    /// Processes of all nodes.
+    pub processes: usize,
+    /// Links of the whole run.
+    pub links: usize,
+    /// Links in each direction of a port (to and from other nodes).
+    pub links_per_port: usize,
+    /// Double buffers of a node in bytes.
+    pub buffer_bytes_per_node: usize,
+    /// Payload of the whole run between nodes in bytes, if it is bounded by volume.
+    pub volume_bytes: Option<u64>,
+    /// Warm-up and window in nanoseconds, if it is bounded by time.
+    pub duration_ns: Option<u64>,
+}
+
+/// Computes the size of a test among `nodes` nodes.
+pub fn of(test: &Test, nodes: usize) -> Size {
+    let boundaries = test.phases - 1;
+    let links_per_port = (nodes - 1) * test.streams * boundaries;
+    let (volume_bytes, duration_ns) = match test.bound {
+        Bound::Time { warmup_ns, window_ns } => (None, Some(warmup_ns + window_ns)),
+        Bound::Volume { buffers } => {
+            let crossing = (nodes * links_per_port) as u64;
+            (Some(crossing * buffers * test.block_bytes as u64), None)
+        }
+    };
+    Size {
+        processes_per_node: processes_per_node(nodes, test.phases, test.streams),
+        processes: nodes * processes_per_node(nodes, test.phases, test.streams),
+        links: nodes * nodes * test.streams * boundaries,
+        links_per_port,
+        buffer_bytes_per_node: buffer_bytes_per_node(test, nodes),
+        volume_bytes,
+        duration_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+
+    #[test]
+    fn three_nodes_and_three_phases_are_48_processes() {
+        assert_eq!(3 * processes_per_node(3, 3, 1), 48);
+        assert_eq!(processes_per_node(1, 2, 1), 5);
+        assert_eq!(of(&test_of(3, 1), 3).processes, 48);
+    }
+
+    #[test]
+    fn memory_and_volume_follow_from_the_plan() {
+        let size = of(&test_of(3, 2), 3);
+        assert_eq!(size.links, 36);
+        assert_eq!(size.links_per_port, 8);
+        assert_eq!(size.buffer_bytes_per_node, 3 * 2 * 6 * (4096 + 262_144));
+        assert_eq!(size.volume_bytes, Some(24 * 4 * 262_144));
+        assert_eq!(slot_bytes(1), 8192);
+    }
+}

@@ -1,0 +1,118 @@
+//! What a node reports: counters as they stood, nothing divided yet.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys::socket::TcpInfo;
+use crate::sys::usage::InterfaceCounters;
+
+/// Which end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndRole {
+    /// Empties a slot into the link.
+    Sender,
+    /// Fills a slot from the link.
+    Receiver,
+}
+
+/// What a sender or receiver does; its time is divided among these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// Before the start and after the end.
+    Idle = 0,
+    /// Waiting for its other half: a sender for a block, a receiver for a free slot.
+    Waiting = 1,
+    /// In the system call: a sender in write, a receiver in read.
+    Moving = 2,
+    /// Holding back on purpose.
+    Pacing = 3,
+}
+
+/// Everything a node knows of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// All links of the node ended in order.
+    pub complete: bool,
+    /// Clock when phase 0 was rung.
+    pub rung_ns: Option<u64>,
+    /// Clock when the last phase rang back.
+    pub done_ns: Option<u64>,
+    /// Readings of all counters: at the window's start and end, or at the start and end of a volume run.
+    pub edges: Vec<Edge>,
+    /// Every link end at the end of the run.
+    pub ends: Vec<EndReport>,
+    /// Connections closed because they were no links of this run.
+    pub strangers: u64,
+}
+
+/// One reading of all counters of a node.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// Clock before the first counter was read.
+    pub before_ns: u64,
+    /// Clock after the last one.
+    pub after_ns: u64,
+    /// Counters of every end, in the order of [`NodeReport::ends`].
+    pub ends: Vec<EndCount>,
+    /// Busy and total ticks of every core.
+    pub cores: Vec<(u64, u64)>,
+    /// Counters of the data interface.
+    pub interface: Option<InterfaceCounters>,
+    /// CPU time of the phases and of the node status process until now, in nanoseconds.
+    pub phases_cpu_ns: u64,
+    /// CPU time of the node status process.
+    pub node_cpu_ns: u64,
+}
+
+impl Edge {
+    /// The instant the reading stands for.
+    pub fn at_ns(&self) -> u64 {
+        self.before_ns + (self.after_ns - self.before_ns) / 2
+    }
+}
+
+/// Counters of a link end at one instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndCount {
+    /// Payload moved.
+    pub bytes: u64,
+    /// Time in each [`Activity`], the current one included.
+    pub activity_ns: [u64; 4],
+    /// CPU time until now.
+    pub cpu_ns: u64,
+}
+
+/// A link end at the end of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Which end.
+    pub role: EndRole,
+    /// Boundary.
+    pub boundary: usize,
+    /// Slot it empties or fills.
+    pub slot: usize,
+    /// It ended in order.
+    pub finished: bool,
+    /// Payload moved.
+    pub bytes: u64,
+    /// Blocks moved.
+    pub blocks: u64,
+    /// CPU time.
+    pub cpu_ns: u64,
+    /// The kernel's account at the start and end of the window, and at the end of the run; senders on TCP.
+    pub tcp: [Option<TcpInfo>; 3],
+}
+
+/// CPU time by role, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleCpu {
+    /// All senders.
+    pub senders_ns: u64,
+    /// All receivers.
+    pub receivers_ns: u64,
+    /// All phases.
+    pub phases_ns: u64,
+    /// The node status process.
+    pub node_ns: u64,
+}

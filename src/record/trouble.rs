@@ -1,0 +1,78 @@
+//! What failed, in a form that can be ranked: a cause comes before what follows from it.
+
+use serde::{Deserialize, Serialize};
+
+/// One failure: who, and what was tried and why it failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What kind of failure.
+    pub kind: TroubleKind,
+    /// Label of the node it happened on; empty for the launching side.
+    pub node: String,
+    /// Which process or stage, such as `phase 1 receiver n2->n1`.
+    pub who: String,
+    /// What was tried, and why it failed.
+    pub what: String,
+}
+
+/// Kinds of failure, causes before consequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TroubleKind {
+    /// Bad usage or plan.
+    Usage,
+    /// Another version answered.
+    Version,
+    /// A host could not be reached or started.
+    Start,
+    /// A port, memory, process or descriptor could not be had.
+    Resource,
+    /// A process was killed.
+    Killed,
+    /// The user or the system asked for the end.
+    Ended,
+    /// A link could not be made.
+    Connect,
+    /// Bytes were not what they should be.
+    Invalid,
+    /// A defect of pipebench itself.
+    Bug,
+    /// A stage took longer than its deadline.
+    Deadline,
+    /// A node fell silent or its session ended.
+    Lost,
+    /// A peer went away: usually what follows from another failure.
+    Peer,
+}
+
+impl Trouble {
+    /// A failure of the launching side itself.
+    pub fn own(kind: TroubleKind, what: impl Into<String>) -> Self {
+        Self { kind, node: String::new(), who: String::new(), what: what.into() }
+    }
+
+    /// The line a user reads, without the node.
+    pub fn text(&self) -> String {
+        if self.who.is_empty() { self.what.clone() } else { format!("{}: {}", self.who, self.what) }
+    }
+}
+
+/// Puts causes before consequences, and keeps the order of arrival within a kind.
+pub fn rank(troubles: &mut [Trouble]) {
+    troubles.sort_by_key(|trouble| trouble.kind);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_process_comes_before_the_peers_that_lost_it() {
+        let of = |kind| Trouble { kind, node: "n1".into(), who: "x".into(), what: "y".into() };
+        let mut all = vec![of(TroubleKind::Peer), of(TroubleKind::Lost), of(TroubleKind::Killed)];
+        rank(&mut all);
+        assert_eq!(all[0].kind, TroubleKind::Killed);
+        assert_eq!(all[0].text(), "x: y");
+        assert_eq!(Trouble::own(TroubleKind::Bug, "z").text(), "z");
+    }
+}

@@ -1,0 +1,166 @@
+//! Facts about a host that stand beside its figures: kernel, cores, interfaces, settings.
+
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a node says of its host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Name the host gives itself.
+    pub hostname: String,
+    /// Boot id and network namespace: equal for two names of one machine.
+    pub identity: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Machine architecture.
+    pub architecture: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// Memory available at the start, in bytes.
+    pub available_memory_bytes: u64,
+    /// Default congestion control.
+    pub congestion: String,
+    /// Congestion controls anyone may set.
+    pub congestion_allowed: String,
+    /// Address at which the SSH session arrived, if any.
+    pub session_address: Option<IpAddr>,
+    /// Network interfaces that are up.
+    pub interfaces: Vec<Interface>,
+    /// Kernel settings that bear on throughput, name and value.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Name, such as `eth0`.
+    pub name: String,
+    /// Addresses with the length of their prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// MTU in bytes.
+    pub mtu_bytes: u32,
+    /// Negotiated speed in Mbit/s, where the driver tells.
+    pub speed_mbit: Option<u64>,
+    /// Kernel driver, where there is one.
+    pub driver: Option<String>,
+}
+
+/// Collects the facts of this host.
+pub fn collect() -> HostFacts {
+    let names = nix::sys::utsname::uname().ok();
+    let uts = |part: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
+        names.as_ref().map(|names| part(names).to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    HostFacts {
+        hostname: uts(|names| names.nodename()),
+        identity: identity(),
+        kernel: uts(|names| names.release()),
+        architecture: uts(|names| names.machine()),
+        cpu: cpu_model(),
+        cores: usable_cores(),
+        available_memory_bytes: super::usage::available_memory().unwrap_or(0),
+        congestion: sysctl("net/ipv4/tcp_congestion_control"),
+        congestion_allowed: sysctl("net/ipv4/tcp_allowed_congestion_control"),
+        session_address: session_address(),
+        interfaces: interfaces(),
+        settings: SETTINGS.iter().map(|name| (name.replace('/', "."), sysctl(name))).collect(),
+    }
+}
+
+const SETTINGS: [&str; 6] = [
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/netdev_max_backlog",
+    "net/ipv4/tcp_timestamps",
+];
+
+fn sysctl(name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Boot id and network namespace of this process.
+pub fn identity() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).unwrap_or(0);
+    format!("{}/{namespace}", boot.trim())
+}
+
+fn cpu_model() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':')).map(|(_, model)| model.trim().to_owned()).unwrap_or_default()
+}
+
+fn usable_cores() -> usize {
+    std::thread::available_parallelism().map(std::num::NonZero::get).unwrap_or(1)
+}
+
+/// The server's address in SSH_CONNECTION ("client port server port").
+fn session_address() -> Option<IpAddr> {
+    let text = std::env::var("SSH_CONNECTION").ok()?;
+    text.split_whitespace().nth(2)?.parse().ok()
+}
+
+fn interfaces() -> Vec<Interface> {
+    let mut found: Vec<Interface> = Vec::new();
+    let Ok(addresses) = nix::ifaddrs::getifaddrs() else { return found };
+    for entry in addresses.filter(|entry| entry.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP)) {
+        let Some((address, prefix)) = address_of(&entry) else { continue };
+        match found.iter_mut().find(|interface| interface.name == entry.interface_name) {
+            Some(interface) => interface.addresses.push((address, prefix)),
+            None => found.push(describe(&entry.interface_name, (address, prefix))),
+        }
+    }
+    found
+}
+
+fn address_of(entry: &nix::ifaddrs::InterfaceAddress) -> Option<(IpAddr, u8)> {
+    let (address, mask) = (entry.address.as_ref()?, entry.netmask.as_ref());
+    if let Some(v4) = address.as_sockaddr_in() {
+        let prefix = mask.and_then(|mask| mask.as_sockaddr_in()).map_or(32, |mask| mask.ip().to_bits().count_ones());
+        return Some((IpAddr::V4(v4.ip()), u8::try_from(prefix).unwrap_or(32)));
+    }
+    let v6 = address.as_sockaddr_in6()?;
+    let prefix = mask.and_then(|mask| mask.as_sockaddr_in6()).map_or(128, |mask| mask.ip().to_bits().count_ones());
+    Some((IpAddr::V6(v6.ip()), u8::try_from(prefix).unwrap_or(128)))
+}
+
+fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
+    let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
+    let number = |text: String| text.trim().parse::<i64>().ok();
+    let driver = fs::read_link(format!("/sys/class/net/{name}/device/driver")).ok();
+    Interface {
+        name: name.to_owned(),
+        addresses: vec![address],
+        mtu_bytes: read("mtu").and_then(number).and_then(|mtu| u32::try_from(mtu).ok()).unwrap_or(0),
+        // -1 and 0 mean that the driver does not know.
+        speed_mbit: read("speed").and_then(number).and_then(|speed| u64::try_from(speed).ok()).filter(|s| *s > 0),
+        driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+    }
+}
+
+/// SHA-256 of the running executable is computed by the launcher crate; this is where it lies.
+pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_has_a_name_an_identity_and_a_loopback_interface() {
+        let facts = collect();
+        assert!(!facts.hostname.is_empty() && !facts.kernel.is_empty());
+        assert!(facts.identity.len() > 30, "{}", facts.identity);
+        let lo = facts.interfaces.iter().find(|interface| interface.name == "lo").unwrap();
+        assert!(lo.addresses.iter().any(|(address, prefix)| address.is_loopback() && *prefix == 8));
+        assert!(facts.cores >= 1);
+    }
+}

@@ -1,0 +1,191 @@
+//! Memory shared between the processes of a node, as safe types.
+//!
+//! Two kinds: [`Region`], a sealed memory file that has no name and so cannot be left behind, for blocks and
+//! handshakes; and [`NamedRegion`], the status segment that an outside process may look at. Both are seen as
+//! 64-bit atomic words and as [`Span`]s of bytes; layouts are given names in `buffer/`.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+
+use memmap2::MmapRaw;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// A memory file of fixed size, mapped and inherited over forks.
+pub struct Region {
+    file: File,
+    map: MmapRaw,
+}
+
+/// A part of a region that one process owns at a time; who does is told by the handshake.
+#[derive(Clone, Copy)]
+pub struct Span<'region> {
+    start: *mut u8,
+    bytes: usize,
+    _region: std::marker::PhantomData<&'region Region>,
+}
+
+impl Region {
+    /// Makes a region of `bytes`, zeroed, that can neither shrink nor grow.
+    pub fn new(name: &str, bytes: usize) -> std::io::Result<Self> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let file = File::from(memfd_create(name, flags)?);
+        file.set_len(bytes as u64)?;
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+        let map = MmapRaw::map_raw(&file)?;
+        Ok(Self { file, map })
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.map.len()
+    }
+
+    /// The descriptor of the memory file.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the region.
+    pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
+        assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(), "words outside of their region");
+        // SAFETY: in range by the assertion; the mapping is page aligned, so the words are aligned; any bit
+        // pattern is a valid AtomicU64; the mapping lives as long as `self`; these bytes are never handed out
+        // as a span by the layouts in buffer/, which keep words and blocks apart.
+        unsafe { std::slice::from_raw_parts(self.map.as_mut_ptr().add(offset).cast::<AtomicU64>(), count) }
+    }
+
+    /// `bytes` bytes from `offset` on.
+    pub fn span(&self, offset: usize, bytes: usize) -> Span<'_> {
+        assert!(offset + bytes <= self.bytes(), "span outside of its region");
+        // SAFETY: in range by the assertion.
+        let start = unsafe { self.map.as_mut_ptr().add(offset) };
+        Span { start, bytes, _region: std::marker::PhantomData }
+    }
+
+    /// Faults the pages of a range in, for writing, in the calling process: every process has its own page
+    /// table, and first touches run at 2 GB/s. On kernels before 5.14 the pages are touched later, in the run.
+    pub fn populate(&self, offset: usize, bytes: usize) {
+        const PAGE: usize = 4096;
+        let first = offset / PAGE * PAGE;
+        let end = (offset + bytes).min(self.bytes());
+        if end <= first {
+            return;
+        }
+        // SAFETY: in range and page aligned; populating changes neither contents nor protection.
+        let start = unsafe { self.map.as_mut_ptr().add(first) };
+        // SAFETY: as above. A failure leaves the pages to be faulted in on first touch.
+        unsafe { nix::libc::madvise(start.cast(), end - first, nix::libc::MADV_POPULATE_WRITE) };
+    }
+}
+
+impl Span<'_> {
+    /// Length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The part from `offset` on, `bytes` long.
+    pub fn part(self, offset: usize, bytes: usize) -> Self {
+        assert!(offset + bytes <= self.bytes, "part outside of its span");
+        // SAFETY: in range by the assertion.
+        Self { start: unsafe { self.start.add(offset) }, bytes, ..self }
+    }
+
+    /// The address, for system calls in `sys::socket`.
+    pub(super) fn pointer(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Copies `source` to the start of the span.
+    pub fn write(&self, source: &[u8]) {
+        assert!(source.len() <= self.bytes, "source longer than its span");
+        // SAFETY: in range; `source` is memory of this process, the span is shared, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.start, source.len()) };
+    }
+
+    /// Copies the start of the span to `target`.
+    pub fn read(&self, target: &mut [u8]) {
+        assert!(target.len() <= self.bytes, "target longer than its span");
+        // SAFETY: in range; `target` is memory of this process, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.start, target.as_mut_ptr(), target.len()) };
+    }
+}
+
+/// A named segment in `/dev/shm` that an outside process can open. It holds words only.
+pub struct NamedRegion {
+    segment: shared_memory::Shmem,
+}
+
+impl NamedRegion {
+    /// Makes a segment; a name that exists is an error.
+    pub fn create(name: &str, bytes: usize) -> Result<Self, shared_memory::ShmemError> {
+        let segment = shared_memory::ShmemConf::new().os_id(name).size(bytes).create()?;
+        Ok(Self { segment })
+    }
+
+    /// Opens the segment that another process made.
+    pub fn open(name: &str) -> Result<Self, shared_memory::ShmemError> {
+        Ok(Self { segment: shared_memory::ShmemConf::new().os_id(name).open()? })
+    }
+
+    /// Size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.segment.len()
+    }
+
+    /// `count` words from byte `offset` on.
+    pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
+        assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(), "words outside of their segment");
+        // SAFETY: as for Region::words; this segment is only ever seen as words.
+        unsafe { std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count) }
+    }
+
+    /// Says that this process does not own the name. A forked child must: its handle would unlink it.
+    pub fn disown(&mut self) {
+        self.segment.set_owner(false);
+    }
+}
+
+/// Removes the name of a segment; a name that is gone is no error.
+pub fn remove_name(name: &str) {
+    match nix::sys::mman::shm_unlink(name) {
+        Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn words_and_spans_of_a_region_hold_what_was_put_there() {
+        let region = Region::new("test", 8192).unwrap();
+        region.words(64, 2)[1].store(7, Ordering::SeqCst);
+        assert_eq!(region.words(72, 1)[0].load(Ordering::SeqCst), 7);
+        region.populate(4096, 4096);
+        region.span(4096, 100).part(10, 5).write(b"hello");
+        let mut back = [0; 5];
+        region.span(4106, 5).read(&mut back);
+        assert_eq!(&back, b"hello");
+    }
+
+    #[test]
+    #[should_panic(expected = "span outside")]
+    fn a_span_cannot_leave_its_region() {
+        Region::new("test", 4096).unwrap().span(4000, 97);
+    }
+
+    #[test]
+    fn a_named_segment_is_seen_from_a_second_handle_and_goes_with_its_owner() {
+        let name = format!("pipebench-unit-{}", std::process::id());
+        let owner = NamedRegion::create(&name, 4096).unwrap();
+        owner.words(0, 1)[0].store(42, Ordering::SeqCst);
+        assert_eq!(NamedRegion::open(&name).unwrap().words(0, 1)[0].load(Ordering::SeqCst), 42);
+        drop(owner);
+        assert!(NamedRegion::open(&name).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! The one gate through which processes are born and end.
+//!
+//! Order of birth: block signals, fork, ask to die with the parent and check that it is still there, close
+//! every descriptor but the child's own, run. An inherited copy of a peer's socket would mean that end-of-file
+//! never comes; an inherited self-pipe would be shared. Fork is allowed only in a process with one thread,
+//! which is checked each time: whoever has threads starts the own executable again.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use nix::libc;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid};
+
+use super::signals;
+
+/// Why a process could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BirthError {
+    /// The kernel refused (limit of processes, memory).
+    #[error("cannot fork: {0}")]
+    Fork(#[from] nix::Error),
+    /// The caller has more than one thread, in which a fork is not safe.
+    #[error("cannot fork: this process has {0} threads")]
+    Threads(usize),
+}
+
+/// Forks a child that keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs `body` with
+/// all signals blocked, and leaves with the code that `body` returns. `on_orphan` is the signal the kernel
+/// sends the child when this process dies.
+pub fn give_birth(keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> Result<i32, BirthError> {
+    let threads = thread_count();
+    if threads != 1 {
+        return Err(BirthError::Threads(threads));
+    }
+    signals::block_all();
+    let parent = nix::unistd::getpid();
+    // SAFETY: this process has exactly one thread (checked above), so the child's copy of every lock and of
+    // the allocator is in a state that this thread left it in.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(child.as_raw()),
+        ForkResult::Child => {
+            let code = live(parent, keep, on_orphan, body);
+            leave(code)
+        }
+    }
+}
+
+fn live(parent: Pid, keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> u8 {
+    die_with_parent(on_orphan);
+    if nix::unistd::getppid() != parent {
+        return 0; // The parent died between the fork and the request; nobody waits for this child.
+    }
+    close_all_but(keep);
+    // A panic must not unwind into the parent's frames, whose destructors belong to the parent.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(70)
+}
+
+/// Asks the kernel to send this process `signal` when its parent dies.
+pub fn die_with_parent(signal: Signal) {
+    let result = nix::sys::prctl::set_pdeathsig(signal);
+    debug_assert!(result.is_ok());
+}
+
+/// Makes this process the one that orphans below it are given to, so that it can reap every descendant.
+pub fn adopt_orphans() {
+    let result = nix::sys::prctl::set_child_subreaper(true);
+    debug_assert!(result.is_ok());
+}
+
+/// Ends the process at once, without running destructors: they belong to the process that was forked.
+pub fn leave(code: u8) -> ! {
+    // SAFETY: _exit has no preconditions.
+    unsafe { libc::_exit(i32::from(code)) }
+}
+
+/// Names the process in the process table; the kernel keeps 15 bytes.
+pub fn set_name(name: &str) {
+    let short: String = name.chars().take(15).collect();
+    if let Ok(text) = std::ffi::CString::new(short) {
+        let result = nix::sys::prctl::set_name(&text);
+        debug_assert!(result.is_ok());
+    }
+}
+
+/// Puts this process into a process group of its own.
+pub fn lead_group() {
+    let result = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
+    debug_assert!(result.is_ok());
+}
+
+/// Tells the scheduler that this process works in long stretches; fewer preemptions by its siblings.
+pub fn schedule_as_batch() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: plain values for the calling process; a refusal leaves the default policy in place.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+}
+
+/// Gives the rest of the time slice to another runnable process.
+pub fn yield_now() {
+    // SAFETY: sched_yield has no preconditions.
+    unsafe { libc::sched_yield() };
+}
+
+fn close_all_but(keep: &[RawFd]) {
+    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        for standard in 0..3 {
+            // SAFETY: both are valid descriptor numbers; the old standard descriptors are meant to be replaced.
+            unsafe { libc::dup2(null.as_raw_fd(), standard) };
+        }
+    }
+    let mut own: Vec<RawFd> = keep.iter().copied().filter(|fd| *fd > 2).collect();
+    own.sort_unstable();
+    let mut next = 3;
+    for fd in own {
+        if fd > next {
+            close_range(next, fd - 1);
+        }
+        next = fd + 1;
+    }
+    close_range(next, RawFd::MAX);
+}
+
+fn close_range(first: RawFd, last: RawFd) {
+    // SAFETY: closing descriptors that this child does not use; the values that own them in the parent's
+    // memory image are never dropped here, because the child leaves with _exit.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if result == 0 {
+        return;
+    }
+    // Kernels before 5.9: close what /proc shows.
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<RawFd> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| (first..=last).contains(fd)) {
+        // SAFETY: as above.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(usize::MAX)
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It left with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// Takes one ended child, without waiting. None if no child has ended.
+pub fn reap_one() -> Option<(i32, Ending)> {
+    match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::Exited(pid, code)) => Some((pid.as_raw(), Ending::Code(code))),
+        Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid.as_raw(), Ending::Signal(signal as i32))),
+        // A real-time signal is unknown to the enumeration; the child is gone all the same.
+        _ => None,
+    }
+}
+
+/// True while this process has children that were not reaped.
+pub fn has_children() -> bool {
+    !matches!(
+        nix::sys::wait::waitid(
+            nix::sys::wait::Id::All,
+            WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT
+        ),
+        Err(nix::Error::ECHILD)
+    )
+}
+
+/// Kills a process group. A group that is gone is no error.
+pub fn kill_group(leader: i32) {
+    if leader > 1 {
+        match nix::sys::signal::killpg(Pid::from_raw(leader), Signal::SIGKILL) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+/// True if the parent is still the process it was at birth.
+pub fn parent_is(pid: i32) -> bool {
+    nix::unistd::getppid().as_raw() == pid
+}
+
+/// Own process id.
+pub fn own_pid() -> i32 {
+    nix::unistd::getpid().as_raw()
+}
+
+/// Start time of a process in clock ticks since boot: with the id it names a process for good.
+pub fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in brackets and may hold anything; the fields behind it are counted from its end.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_threads_may_not_fork() {
+        // The test harness itself runs tests in threads.
+        assert!(matches!(give_birth(&[], Signal::SIGKILL, || 0), Err(BirthError::Threads(_))));
+    }
+
+    #[test]
+    fn the_start_time_of_this_process_is_known() {
+        assert!(start_time(own_pid()).is_some_and(|ticks| ticks > 0));
+        assert_eq!(start_time(-1), None);
+    }
+}

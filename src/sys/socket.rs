@@ -1,0 +1,536 @@
+//! Stream sockets: making, tuning, moving blocks, and what the kernel knows of a connection.
+//!
+//! All sockets are blocking with a time-out on each call, so that whoever waits looks up regularly.
+//! The congestion control and the segment size are set before `connect` and `listen`: set later they half-apply.
+
+use std::io;
+use std::mem::size_of;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, setsockopt, sockopt,
+};
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::memory::Span;
+
+/// What is asked of a socket; whatever is absent is left to the system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketOptions {
+    /// Send buffer in bytes (the kernel doubles it).
+    pub send_buffer_bytes: Option<usize>,
+    /// Receive buffer in bytes (the kernel doubles it; switches autotuning off).
+    pub receive_buffer_bytes: Option<usize>,
+    /// Largest TCP segment in bytes.
+    pub mss_bytes: Option<u32>,
+    /// Name of the congestion control.
+    pub congestion: Option<String>,
+    /// Differentiated services code point, 0 to 63.
+    pub dscp: Option<u8>,
+    /// Greatest rate in bits per second of payload and headers: pacing on TCP.
+    pub rate_bits_per_s: Option<u64>,
+}
+
+/// Makes a TCP listener on `address`, on a port of `ports` or on any.
+pub fn listen_tcp(
+    address: IpAddr,
+    ports: Option<(u16, u16)>,
+    options: &SocketOptions,
+) -> io::Result<(OwnedFd, SocketAddr)> {
+    let (first, last) = ports.unwrap_or((0, 0));
+    let mut refused = io::Error::from(io::ErrorKind::AddrInUse);
+    for port in first..=last {
+        match listen_on(SocketAddr::new(address, port), options) {
+            Ok(listener) => {
+                let bound = local_address(&listener)?;
+                return Ok((listener, bound));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
+}
+
+fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let socket = tcp_socket(address)?;
+    // A port of --port-range must be usable again at once for the next run.
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    apply(socket.as_fd(), options)?;
+    bind(&socket, address)?;
+    nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
+    Ok(socket)
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    Ok(nix::sys::socket::socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(v4) => nix::sys::socket::bind(socket.as_raw_fd(), &SockaddrIn::from(v4))?,
+        SocketAddr::V6(v6) => nix::sys::socket::bind(socket.as_raw_fd(), &SockaddrIn6::from(v6))?,
+    }
+    Ok(())
+}
+
+/// The address a socket is bound to.
+pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    std::net::TcpListener::from(socket.try_clone()?).local_addr()
+}
+
+/// Connects to `to` from the address `from` within `timeout`.
+pub fn connect_tcp(
+    from: IpAddr,
+    to: SocketAddr,
+    options: &SocketOptions,
+    timeout: Duration,
+) -> io::Result<OwnedFd> {
+    let socket = tcp_socket(to)?;
+    apply(socket.as_fd(), options)?;
+    // Bind late: without this a bound client would take a port for itself alone, whatever its peer.
+    setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
+    bind(&socket, SocketAddr::new(from, 0))?;
+    set_nonblocking(&socket, true)?;
+    let started = match to {
+        SocketAddr::V4(v4) => nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn::from(v4)),
+        SocketAddr::V6(v6) => nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrIn6::from(v6)),
+    };
+    match started {
+        Ok(()) => {}
+        Err(nix::Error::EINPROGRESS) => await_connection(&socket, timeout)?,
+        Err(error) => return Err(error.into()),
+    }
+    set_nonblocking(&socket, false)?;
+    Ok(socket)
+}
+
+fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+    if !wait_for(socket.as_fd(), PollFlags::POLLOUT, timeout)? {
+        return Err(io::Error::from(io::ErrorKind::TimedOut));
+    }
+    match nix::sys::socket::getsockopt(socket, sockopt::SocketError)? {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Makes a listener under an abstract Unix name, which vanishes with its last descriptor.
+pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let socket = unix_socket()?;
+    apply(socket.as_fd(), options)?;
+    nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
+    Ok(socket)
+}
+
+/// Connects to an abstract Unix name of this network namespace.
+pub fn connect_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
+    let socket = unix_socket()?;
+    apply(socket.as_fd(), options)?;
+    nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    Ok(socket)
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    Ok(nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+/// Two connected Unix sockets, for a link within a node.
+pub fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (a, b) = nix::sys::socket::socketpair(
+        AddressFamily::Unix,
+        SockType::Stream,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )?;
+    apply(a.as_fd(), options)?;
+    apply(b.as_fd(), options)?;
+    Ok((a, b))
+}
+
+/// Accepts one connection within `timeout`; none if nobody came or another process was quicker.
+pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<OwnedFd>> {
+    if !wait_for(listener, PollFlags::POLLIN, timeout)? {
+        return Ok(None);
+    }
+    // SAFETY: a valid listener; no peer address is asked for.
+    let fd = unsafe {
+        libc::accept4(
+            listener.as_raw_fd(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            libc::SOCK_CLOEXEC,
+        )
+    };
+    match nix::errno::Errno::result(fd) {
+        // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+        Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
+        Err(nix::Error::EAGAIN | nix::Error::EINTR | nix::Error::ECONNABORTED) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a descriptor is ready; false when the time ran out.
+pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::Result<bool> {
+    let end = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
+    loop {
+        let left = end.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000);
+        let limit = PollTimeout::try_from(left.min(1_000_000)).unwrap_or(PollTimeout::ZERO);
+        match poll(&mut [PollFd::new(fd, what)], limit) {
+            Ok(0) if left == 0 => return Ok(false),
+            Ok(0) | Err(nix::Error::EINTR) => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// True if something can be read, or the peer has closed.
+pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+    wait_for(fd, PollFlags::POLLIN, timeout)
+}
+
+/// Several receivers wait at one listener: only a listener that does not block lets the slower ones go on.
+pub fn set_nonblocking(socket: &OwnedFd, on: bool) -> io::Result<()> {
+    set_descriptor_nonblocking(socket.as_fd(), on)
+}
+
+/// As [`set_nonblocking`], for a borrowed descriptor such as standard input.
+pub fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let mut flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    flags.set(OFlag::O_NONBLOCK, on);
+    fcntl(fd, FcntlArg::F_SETFL(flags))?;
+    Ok(())
+}
+
+/// Bounds each blocking call on a socket.
+pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+    let limit = nix::sys::time::TimeVal::from(libc::timeval {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_usec: i64::from(timeout.subsec_micros()),
+    });
+    setsockopt(socket, sockopt::SendTimeout, &limit)?;
+    setsockopt(socket, sockopt::ReceiveTimeout, &limit)?;
+    Ok(())
+}
+
+/// Settings of every data connection: no delay of small writes, an error when the peer's host is silent
+/// for `silence`.
+pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Result<()> {
+    if tcp {
+        setsockopt(socket, sockopt::TcpNoDelay, &true)?;
+        let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+        setsockopt(socket, sockopt::TcpUserTimeout, &silence_ms)?;
+    }
+    Ok(())
+}
+
+fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
+    if let Some(bytes) = options.send_buffer_bytes {
+        setsockopt(&socket, sockopt::SndBuf, &bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer_bytes {
+        setsockopt(&socket, sockopt::RcvBuf, &bytes)?;
+    }
+    let family = family_of(socket)?;
+    if family == libc::AF_UNIX {
+        return Ok(());
+    }
+    if let Some(bytes) = options.mss_bytes {
+        set_raw(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &bytes.to_ne_bytes())?;
+    }
+    if let Some(name) = &options.congestion {
+        set_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())?;
+    }
+    if let Some(dscp) = options.dscp {
+        let class = (i32::from(dscp) << 2).to_ne_bytes();
+        let (level, name) = if family == libc::AF_INET6 {
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
+        } else {
+            (libc::IPPROTO_IP, libc::IP_TOS)
+        };
+        set_raw(socket, level, name, &class)?;
+    }
+    if let Some(bits) = options.rate_bits_per_s {
+        set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &(bits / 8).to_ne_bytes())?;
+    }
+    Ok(())
+}
+
+fn family_of(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut value = [0_u8; 4];
+    get_raw(socket, libc::SOL_SOCKET, libc::SO_DOMAIN, &mut value)?;
+    Ok(i32::from_ne_bytes(value))
+}
+
+fn set_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
+    // SAFETY: `value` is readable for `length` bytes; the kernel checks the rest.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
+    nix::errno::Errno::result(result)?;
+    Ok(())
+}
+
+fn get_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
+    // SAFETY: `value` is writable for `length` bytes and the kernel writes at most that many.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    nix::errno::Errno::result(result)?;
+    Ok(length as usize)
+}
+
+/// The congestion control a socket has in use.
+pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
+    let mut name = [0_u8; 16];
+    let length = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).ok()?;
+    let text = String::from_utf8_lossy(name.get(..length)?).into_owned();
+    Some(text.trim_end_matches('\0').to_owned())
+}
+
+/// Sends from a span. As many bytes as the kernel took; `WouldBlock` when the time-out of a call passed
+/// without any.
+pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
+    // SAFETY: the span is mapped for its whole length as long as its region lives.
+    let sent = unsafe {
+        libc::send(socket.as_raw_fd(), span.pointer().cast(), span.bytes(), libc::MSG_NOSIGNAL)
+    };
+    length_of(sent)
+}
+
+/// Receives into a span, at least one byte. Zero means that the peer has closed its side.
+pub fn receive(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
+    // SAFETY: the span is mapped and writable for its whole length as long as its region lives.
+    let got = unsafe { libc::recv(socket.as_raw_fd(), span.pointer().cast(), span.bytes(), 0) };
+    length_of(got)
+}
+
+fn length_of(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends bytes of this process.
+pub fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = nix::sys::socket::MsgFlags::MSG_NOSIGNAL;
+    Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
+}
+
+/// Receives into memory of this process.
+pub fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
+    let flags = nix::sys::socket::MsgFlags::empty();
+    Ok(nix::sys::socket::recv(socket.as_raw_fd(), bytes, flags)?)
+}
+
+/// Says that nothing more will be sent.
+pub fn finish_sending(socket: BorrowedFd<'_>) {
+    match nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Write) {
+        Ok(()) | Err(_) => {} // A connection that is gone has nothing to finish.
+    }
+}
+
+/// What the kernel knows of a TCP connection, from the sender's side; units in the names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpInfo {
+    /// Segments sent again since the start.
+    pub retransmits: u64,
+    /// Bytes sent again since the start.
+    pub retransmitted_bytes: u64,
+    /// Smoothed round-trip time.
+    pub rtt_us: u64,
+    /// Smallest round-trip time seen.
+    pub min_rtt_us: u64,
+    /// Congestion window in segments.
+    pub cwnd_segments: u64,
+    /// Segment size in use.
+    pub mss_bytes: u64,
+    /// Path MTU as the kernel knows it.
+    pub path_mtu_bytes: u64,
+    /// Time with something to send.
+    pub busy_us: u64,
+    /// Of that, time in which the receiver's window held the sender back.
+    pub window_limited_us: u64,
+    /// Of that, time in which the sender's own buffer did.
+    pub buffer_limited_us: u64,
+}
+
+impl TcpInfo {
+    /// Number of values, for [`TcpInfo::values`].
+    pub const COUNT: usize = 10;
+
+    /// The values in the order of the fields, for words of shared memory.
+    pub fn values(&self) -> [u64; Self::COUNT] {
+        [
+            self.retransmits,
+            self.retransmitted_bytes,
+            self.rtt_us,
+            self.min_rtt_us,
+            self.cwnd_segments,
+            self.mss_bytes,
+            self.path_mtu_bytes,
+            self.busy_us,
+            self.window_limited_us,
+            self.buffer_limited_us,
+        ]
+    }
+
+    /// The reverse of [`TcpInfo::values`].
+    pub fn from_values(values: [u64; Self::COUNT]) -> Self {
+        let [
+            retransmits,
+            retransmitted_bytes,
+            rtt_us,
+            min_rtt_us,
+            cwnd_segments,
+            mss_bytes,
+            path_mtu_bytes,
+            busy_us,
+            window_limited_us,
+            buffer_limited_us,
+        ] = values;
+        Self {
+            retransmits,
+            retransmitted_bytes,
+            rtt_us,
+            min_rtt_us,
+            cwnd_segments,
+            mss_bytes,
+            path_mtu_bytes,
+            busy_us,
+            window_limited_us,
+            buffer_limited_us,
+        }
+    }
+}
+
+/// Asks the kernel about a TCP connection; none for other sockets. Fields an older kernel lacks are zero.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
+    let mut raw = [0_u8; 256];
+    get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw).ok()?;
+    // Offsets of struct tcp_info in linux/tcp.h, which only ever grows at its end.
+    let word = |offset: usize| {
+        let mut bytes = [0; size_of::<u32>()];
+        bytes.copy_from_slice(&raw[offset..offset + 4]);
+        u64::from(u32::from_ne_bytes(bytes))
+    };
+    let long = |offset: usize| {
+        let mut bytes = [0; size_of::<u64>()];
+        bytes.copy_from_slice(&raw[offset..offset + 8]);
+        u64::from_ne_bytes(bytes)
+    };
+    Some(TcpInfo {
+        retransmits: word(100),
+        retransmitted_bytes: long(208),
+        rtt_us: word(68),
+        min_rtt_us: word(148),
+        cwnd_segments: word(80),
+        mss_bytes: word(16),
+        path_mtu_bytes: word(60),
+        busy_us: long(168),
+        window_limited_us: long(176),
+        buffer_limited_us: long(184),
+    })
+}
+
+/// The address this host would use towards `peer`. Nothing is sent: connecting a datagram socket only looks
+/// up the route.
+pub fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
+    let any: SocketAddr = match peer {
+        IpAddr::V4(_) => SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0),
+        IpAddr::V6(_) => SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, 0, 0, 0).into(),
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(SocketAddr::new(peer, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::memory::Region;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn options() -> SocketOptions {
+        SocketOptions {
+            send_buffer_bytes: Some(65536),
+            receive_buffer_bytes: Some(65536),
+            mss_bytes: Some(1000),
+            congestion: Some("reno".to_owned()),
+            dscp: Some(10),
+            rate_bits_per_s: Some(1_000_000_000),
+        }
+    }
+
+    #[test]
+    fn bytes_go_from_span_to_span_over_tcp_with_every_option_set() {
+        let (listener, address) = listen_tcp(LOOPBACK, None, &options()).unwrap();
+        let timeout = Duration::from_secs(5);
+        let client = connect_tcp(LOOPBACK, address, &options(), timeout).unwrap();
+        let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
+        prepare_data(&client, true, timeout).unwrap();
+        assert_eq!(congestion_of(client.as_fd()).as_deref(), Some("reno"));
+        let region = Region::new("test", 8192).unwrap();
+        region.span(0, 5).write(b"block");
+        assert_eq!(send(client.as_fd(), region.span(0, 5)).unwrap(), 5);
+        assert_eq!(receive(server.as_fd(), region.span(4096, 100)).unwrap(), 5);
+        let mut got = [0; 5];
+        region.span(4096, 5).read(&mut got);
+        assert_eq!(&got, b"block");
+        let info = tcp_info(client.as_fd()).unwrap();
+        assert!(info.mss_bytes <= 1000 && info.mss_bytes > 0);
+        assert_eq!(TcpInfo::from_values(info.values()), info);
+    }
+
+    #[test]
+    fn a_range_of_one_taken_port_is_an_error() {
+        let (_held, address) = listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
+        let range = Some((address.port(), address.port()));
+        let error = listen_tcp(LOOPBACK, range, &SocketOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn nobody_at_the_port_is_refused_and_a_silent_call_times_out() {
+        let (listener, address) = listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
+        drop(listener);
+        let error = connect_tcp(LOOPBACK, address, &SocketOptions::default(), Duration::from_secs(5));
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        let (a, _b) = pair(&SocketOptions::default()).unwrap();
+        bound_calls(&a, Duration::from_millis(10)).unwrap();
+        assert_eq!(receive_bytes(a.as_fd(), &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(tcp_info(a.as_fd()).is_none());
+    }
+
+    #[test]
+    fn an_abstract_name_joins_two_unix_sockets() {
+        let name = format!("pipebench-unit-{}", std::process::id());
+        let listener = listen_unix(&name, &SocketOptions::default()).unwrap();
+        let client = connect_unix(&name, &SocketOptions::default()).unwrap();
+        let server = accept(listener.as_fd(), Duration::from_secs(5)).unwrap().unwrap();
+        assert_eq!(send_bytes(client.as_fd(), b"x").unwrap(), 1);
+        assert_eq!(receive_bytes(server.as_fd(), &mut [0; 4]).unwrap(), 1);
+        finish_sending(client.as_fd());
+        assert_eq!(receive_bytes(server.as_fd(), &mut [0; 4]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_way_to_loopback_is_loopback() {
+        assert_eq!(source_towards(LOOPBACK).unwrap(), LOOPBACK);
+    }
+}

@@ -1,0 +1,146 @@
+//! What this process and this host spent: CPU time, busy cores, interface counters, free memory.
+
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
+use serde::{Deserialize, Serialize};
+
+/// CPU time of a process, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+}
+
+/// CPU time this process has used until now.
+pub fn own_cpu() -> CpuTime {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return CpuTime::default() };
+    let ns = |time: nix::sys::time::TimeVal| {
+        time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_usec().unsigned_abs() * 1000
+    };
+    CpuTime { user_ns: ns(usage.user_time()), system_ns: ns(usage.system_time()) }
+}
+
+/// Busy and total time of every core since boot, in clock ticks.
+pub fn cores() -> Vec<CoreTime> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().filter_map(parse_core).collect()
+}
+
+/// Ticks of one core since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoreTime {
+    /// Not idle and not waiting for a disk.
+    pub busy: u64,
+    /// All.
+    pub total: u64,
+}
+
+fn parse_core(line: &str) -> Option<CoreTime> {
+    let (name, rest) = line.split_once(' ')?;
+    if !name.starts_with("cpu") || name == "cpu" {
+        return None;
+    }
+    // user nice system idle iowait irq softirq steal; guest times are part of user.
+    let ticks: Vec<u64> = rest.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
+    let total: u64 = ticks.iter().sum();
+    let idle = ticks.get(3)? + ticks.get(4)?;
+    Some(CoreTime { busy: total - idle, total })
+}
+
+/// Share of the busiest core between two readings, 0 to 1; none if no tick has passed.
+pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
+    before
+        .iter()
+        .zip(after)
+        .filter(|(b, a)| a.total > b.total)
+        .map(|(b, a)| a.busy.saturating_sub(b.busy) as f64 / (a.total - b.total) as f64)
+        .reduce(f64::max)
+}
+
+/// Counters of a network interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceCounters {
+    /// Bytes received, with headers.
+    pub received_bytes: u64,
+    /// Bytes sent, with headers.
+    pub sent_bytes: u64,
+    /// Errors in both directions.
+    pub errors: u64,
+    /// Frames dropped in both directions.
+    pub drops: u64,
+}
+
+/// Counters of the interface of that name, from `/proc/net/dev`.
+pub fn interface_counters(name: &str) -> Option<InterfaceCounters> {
+    let text = std::fs::read_to_string("/proc/self/net/dev").ok()?;
+    text.lines().find_map(|line| parse_interface(line, name))
+}
+
+fn parse_interface(line: &str, name: &str) -> Option<InterfaceCounters> {
+    let (found, rest) = line.split_once(':')?;
+    if found.trim() != name {
+        return None;
+    }
+    let fields: Vec<u64> = rest.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let field = |index: usize| fields.get(index).copied();
+    Some(InterfaceCounters {
+        received_bytes: field(0)?,
+        errors: field(2)? + field(10)?,
+        drops: field(3)? + field(11)?,
+        sent_bytes: field(8)?,
+    })
+}
+
+/// Memory that can be had without swapping, in bytes.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+/// How many descriptors this process may open, raised to what the system permits without rights.
+pub fn raise_descriptor_limit() -> u64 {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 0 };
+    match nix::sys::resource::setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
+        Ok(()) => hard,
+        Err(_) => soft,
+    }
+}
+
+/// How many processes this user may have; none if unlimited.
+pub fn process_limit() -> Option<u64> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NPROC).ok()?;
+    (soft != nix::libc::RLIM_INFINITY && !nix::unistd::geteuid().is_root()).then_some(soft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_core_is_the_one_with_least_idle_time() {
+        let before = [CoreTime { busy: 10, total: 100 }, CoreTime { busy: 10, total: 100 }];
+        let after = [CoreTime { busy: 60, total: 200 }, CoreTime { busy: 100, total: 200 }];
+        assert_eq!(busiest_core(&before, &after), Some(0.9));
+        assert_eq!(busiest_core(&before, &before), None);
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_understood() {
+        assert_eq!(parse_core("cpu0 1 2 3 4 5 6 7 8 9 9"), Some(CoreTime { busy: 27, total: 36 }));
+        assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8"), None);
+        let line = "  eth0: 100 1 2 3 0 0 0 0 200 5 6 7 0 0 0 0";
+        let counters = parse_interface(line, "eth0").unwrap();
+        assert_eq!(counters, InterfaceCounters { received_bytes: 100, sent_bytes: 200, errors: 8, drops: 10 });
+        assert_eq!(parse_interface(line, "eth1"), None);
+    }
+
+    #[test]
+    fn this_process_has_used_cpu_and_this_host_has_cores() {
+        assert!(!cores().is_empty());
+        assert!(interface_counters("lo").is_some());
+        assert!(available_memory().is_some());
+        assert!(raise_descriptor_limit() > 0);
+    }
+}

@@ -1,0 +1,153 @@
+//! Sizes, durations and rates as people write them.
+//!
+//! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000), rates are decimal
+//! bits per second, durations need a unit or are seconds.
+
+/// A value that was not understood: what it was, and what would be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {text:?} is not understood (write {example})")]
+pub struct UnitError {
+    what: &'static str,
+    text: String,
+    example: &'static str,
+}
+
+/// Bytes from `4096`, `64K`, `256KiB`, `1GiB`, `10MB`.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let error = || fault("size", text, "64K, 256KiB, 1GiB or 4096");
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(error()),
+    };
+    scale(number, factor).ok_or_else(error)
+}
+
+/// Nanoseconds from `10`, `10s`, `500ms`, `2m`, `24h`.
+pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
+    let error = || fault("time", text, "10s, 500ms, 2m, 24h or 10");
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" | "sec" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return Err(error()),
+    };
+    scale(number, factor).ok_or_else(error)
+}
+
+/// Bits per second from `10G`, `10Gbit/s`, `200M`, `2.5Gbps`.
+pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
+    let error = || fault("rate", text, "200M, 10G, 2.5Gbit/s or 1000000");
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let unit = unit.to_ascii_lowercase();
+    let unit = unit.trim_end_matches("bit/s").trim_end_matches("bits/s").trim_end_matches("bps");
+    let factor: u64 = match unit.trim_end_matches("bit") {
+        "" => 1,
+        "k" => 1_000,
+        "m" => 1_000_000,
+        "g" => 1_000_000_000,
+        "t" => 1_000_000_000_000,
+        _ => return Err(error()),
+    };
+    scale(number, factor).ok_or_else(error)
+}
+
+fn fault(what: &'static str, text: &str, example: &'static str) -> UnitError {
+    UnitError { what, text: text.to_owned(), example }
+}
+
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded just above")]
+fn scale(number: f64, factor: u64) -> Option<u64> {
+    let value = (number * factor as f64).round();
+    (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value as u64)
+}
+
+/// Bytes with a unit: `256 KiB`, `1.5 GiB`.
+pub fn show_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value.fract() > 0.05 && value < 100.0);
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Nanoseconds with a unit: `10 s`, `500 ms`, `1.25 s`.
+pub fn show_ns(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => (ns as f64, "ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let text = format!("{value:.2}");
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Decimal gigabits per second of bytes over nanoseconds; zero for no time.
+pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
+    if ns == 0 { 0.0 } else { bytes as f64 * 8.0 / ns as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_rates_and_times_have_the_usual_units() {
+        assert_eq!(parse_bytes("64K"), Ok(65_536));
+        assert_eq!(parse_bytes("1GiB"), Ok(1 << 30));
+        assert_eq!(parse_bytes("10 MB"), Ok(10_000_000));
+        assert_eq!(parse_bytes("1.5k"), Ok(1536));
+        assert_eq!(parse_duration_ns("500ms"), Ok(500_000_000));
+        assert_eq!(parse_duration_ns("10"), Ok(10_000_000_000));
+        assert_eq!(parse_duration_ns("24h"), Ok(86_400_000_000_000));
+        assert_eq!(parse_rate_bits("2.5Gbit/s"), Ok(2_500_000_000));
+        assert_eq!(parse_rate_bits("200M"), Ok(200_000_000));
+        assert_eq!(parse_rate_bits("10Gbps"), Ok(10_000_000_000));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named_with_what_would_be() {
+        let text = parse_bytes("64 parsecs").unwrap_err().to_string();
+        assert_eq!(text, "size \"64 parsecs\" is not understood (write 64K, 256KiB, 1GiB or 4096)");
+        for bad in ["", "K", "-1", "1e400s", "1..2"] {
+            assert!(parse_bytes(bad).is_err() && parse_duration_ns(bad).is_err(), "{bad}");
+        }
+        assert!(parse_rate_bits("fast").is_err());
+    }
+
+    #[test]
+    fn values_are_shown_as_one_would_say_them() {
+        assert_eq!(show_bytes(262_144), "256 KiB");
+        assert_eq!(show_bytes(1_610_612_736), "1.5 GiB");
+        assert_eq!(show_ns(10_000_000_000), "10 s");
+        assert_eq!(show_ns(1_250_000_000), "1.25 s");
+        assert_eq!(show_ns(300_000), "300 µs");
+        assert!((gbit_per_s(1_250_000_000, 1_000_000_000) - 10.0).abs() < 1e-12);
+        assert!(gbit_per_s(1, 0).abs() < 1e-12);
+    }
+}

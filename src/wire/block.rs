@@ -1,0 +1,158 @@
+//! The header before every block of a link: 64 bytes, little-endian, version first.
+//!
+//! ```text
+//!  0  magic "PBLK"    4  version u16   6  flags u16     8  payload length u64   16  sequence u64
+//! 24  source node u32 28  source slot u32  32..64 zero
+//! ```
+
+use thiserror::Error;
+
+/// Length of a header in bytes.
+pub const HEADER_BYTES: usize = 64;
+/// Version of the header.
+pub const BLOCK_VERSION: u16 = 1;
+const MAGIC: [u8; 4] = *b"PBLK";
+const LAST: u16 = 1;
+
+/// What stands before a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// Bytes of payload that follow.
+    pub payload_bytes: u64,
+    /// Number of the block on its link, from zero.
+    pub sequence: u64,
+    /// Node whose source made the block.
+    pub source_node: u32,
+    /// Slot of that source.
+    pub source_slot: u32,
+    /// Nothing follows on this link.
+    pub last: bool,
+}
+
+/// Why a header is not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// Not our magic word.
+    #[error("no block header where one was due")]
+    Magic,
+    /// Another version.
+    #[error("block header of version {0}, this is version {BLOCK_VERSION}")]
+    Version(u16),
+    /// Bits that this version does not know.
+    #[error("unknown block flags {0:#06x}")]
+    Flags(u16),
+    /// Longer than a slot.
+    #[error("block of {got} bytes, a slot holds {limit}")]
+    Length {
+        /// Announced.
+        got: u64,
+        /// Possible.
+        limit: u64,
+    },
+    /// Not the next one.
+    #[error("block {got} where {due} was due")]
+    Sequence {
+        /// Received.
+        got: u64,
+        /// Expected.
+        due: u64,
+    },
+}
+
+impl BlockHeader {
+    /// The bytes that travel.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
+        bytes[6..8].copy_from_slice(&(if self.last { LAST } else { 0 }).to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.source_node.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.source_slot.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header that may announce at most `limit` bytes.
+    pub fn decode(bytes: &[u8; HEADER_BYTES], limit: u64) -> Result<Self, BlockError> {
+        if bytes[0..4] != MAGIC {
+            return Err(BlockError::Magic);
+        }
+        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        if version != BLOCK_VERSION {
+            return Err(BlockError::Version(version));
+        }
+        let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
+        if flags & !LAST != 0 {
+            return Err(BlockError::Flags(flags));
+        }
+        let header = Self {
+            payload_bytes: long(bytes, 8),
+            sequence: long(bytes, 16),
+            source_node: word(bytes, 24),
+            source_slot: word(bytes, 28),
+            last: flags & LAST != 0,
+        };
+        if header.payload_bytes > limit {
+            return Err(BlockError::Length { got: header.payload_bytes, limit });
+        }
+        Ok(header)
+    }
+
+    /// Checks that this is block number `due`.
+    pub fn expect(self, due: u64) -> Result<Self, BlockError> {
+        if self.sequence == due { Ok(self) } else { Err(BlockError::Sequence { got: self.sequence, due }) }
+    }
+}
+
+fn long(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    let mut part = [0; 8];
+    part.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(part)
+}
+
+fn word(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    let mut part = [0; 4];
+    part.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_header_survives_the_way(payload_bytes in 0_u64..1 << 30, sequence: u64, last: bool, node: u32, slot: u32) {
+            let header = BlockHeader { payload_bytes, sequence, last, source_node: node, source_slot: slot };
+            prop_assert_eq!(BlockHeader::decode(&header.encode(), 1 << 30), Ok(header));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::array::uniform32(any::<u8>()), tail in proptest::array::uniform32(any::<u8>())) {
+            let mut all = [0; 64];
+            all[..32].copy_from_slice(&bytes);
+            all[32..].copy_from_slice(&tail);
+            let _ = BlockHeader::decode(&all, 4096);
+        }
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let header =
+            BlockHeader { payload_bytes: 10, sequence: 3, last: false, source_node: 0, source_slot: 0 };
+        let bytes = header.encode();
+        let with = |at: usize, value: u8| {
+            let mut changed = bytes;
+            changed[at] = value;
+            BlockHeader::decode(&changed, 10)
+        };
+        assert_eq!(with(0, 0), Err(BlockError::Magic));
+        assert_eq!(with(4, 9), Err(BlockError::Version(9)));
+        assert_eq!(with(6, 2), Err(BlockError::Flags(2)));
+        assert_eq!(with(8, 11), Err(BlockError::Length { got: 11, limit: 10 }));
+        assert_eq!(header.expect(4), Err(BlockError::Sequence { got: 3, due: 4 }));
+        assert_eq!(header.expect(3), Ok(header));
+    }
+}

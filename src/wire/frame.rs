@@ -1,0 +1,109 @@
+//! Frames of the control channel: four bytes "PBF1", a length, and that many bytes of JSON.
+
+use thiserror::Error;
+
+/// The word that a node prints before anything else; login shells print too, so the launcher looks for it.
+pub const MAGIC_WORD: &[u8] = b"\x01pipebench-node-1\x02\n";
+/// Longest frame in bytes.
+pub const LIMIT_BYTES: usize = 64 << 20;
+const MARK: [u8; 4] = *b"PBF1";
+const HEAD_BYTES: usize = 8;
+
+/// Why bytes are no frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Something else was written into the channel.
+    #[error("the control channel carries something that is no frame")]
+    Mark,
+    /// Announced longer than allowed.
+    #[error("control frame of {0} bytes, the limit is {LIMIT_BYTES}")]
+    Length(usize),
+}
+
+/// Wraps a message.
+pub fn encode(message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    let mut bytes = Vec::with_capacity(HEAD_BYTES + message.len());
+    bytes.extend_from_slice(&MARK);
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(message);
+    bytes
+}
+
+/// Collects bytes as they arrive and gives out whole messages.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    pending: Vec<u8>,
+    taken: usize,
+}
+
+impl Decoder {
+    /// Adds what arrived.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.taken > 0 && self.taken == self.pending.len() {
+            self.pending.clear();
+            self.taken = 0;
+        }
+        self.pending.extend_from_slice(bytes);
+    }
+
+    /// The next whole message; none if more bytes are needed.
+    pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+        let rest = &self.pending[self.taken..];
+        let seen = rest.len().min(MARK.len());
+        if rest[..seen] != MARK[..seen] {
+            return Err(FrameError::Mark);
+        }
+        let Some(head) = rest.get(4..HEAD_BYTES) else { return Ok(None) };
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if length > LIMIT_BYTES {
+            return Err(FrameError::Length(length));
+        }
+        let Some(message) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else { return Ok(None) };
+        let message = message.to_vec();
+        self.taken += HEAD_BYTES + length;
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_survive_any_cutting(
+            messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 0..6),
+            step in 1_usize..20
+        ) {
+            let stream: Vec<u8> = messages.iter().flat_map(|message| encode(message)).collect();
+            let mut decoder = Decoder::default();
+            let mut got = Vec::new();
+            for piece in stream.chunks(step) {
+                decoder.push(piece);
+                while let Some(message) = decoder.next_message().unwrap() {
+                    got.push(message);
+                }
+            }
+            prop_assert_eq!(got, messages);
+        }
+
+        #[test]
+        fn any_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut decoder = Decoder::default();
+            decoder.push(&bytes);
+            while let Ok(Some(_)) = decoder.next_message() {}
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_none_or_too_long_is_an_error() {
+        let mut decoder = Decoder::default();
+        decoder.push(b"hello");
+        assert_eq!(decoder.next_message(), Err(FrameError::Mark));
+        let mut decoder = Decoder::default();
+        decoder.push(b"PBF1\xff\xff\xff\xff");
+        assert_eq!(decoder.next_message(), Err(FrameError::Length(0xffff_ffff)));
+    }
+}

@@ -1,0 +1,90 @@
+//! The first words of a link: which run, which link. Fixed length, so that a stranger is known at once.
+//!
+//! ```text
+//!  sender                                receiver (whoever of the boundary accepts)
+//!    | -- "PBLINK01" token link id ------->  |   within 2 s, or the connection is closed and counted
+//!    | <----------------- "PBLINKOK" ------  |   it is now this link's receiver
+//!    | -- blocks ------------------------->  |
+//!    | -- last block, then end-of-file --->  |
+//!    | <------------------- end-of-file ---  |   everything arrived
+//! ```
+
+/// Length of a hello in bytes.
+pub const HELLO_BYTES: usize = 64;
+/// Length of the answer in bytes.
+pub const ANSWER: [u8; 8] = *b"PBLINKOK";
+const MAGIC: [u8; 8] = *b"PBLINK01";
+
+/// Which link of which run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkHello {
+    /// Token of the run.
+    pub token: [u8; 32],
+    /// Boundary.
+    pub boundary: u32,
+    /// Sending node.
+    pub from: u32,
+    /// Receiving node.
+    pub to: u32,
+    /// Number of the link among those of the pair.
+    pub stream: u32,
+}
+
+impl LinkHello {
+    /// The bytes that travel.
+    pub fn encode(&self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[0..8].copy_from_slice(&MAGIC);
+        bytes[8..40].copy_from_slice(&self.token);
+        for (index, value) in [self.boundary, self.from, self.to, self.stream].into_iter().enumerate() {
+            bytes[40 + index * 4..44 + index * 4].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a hello; none for a stranger.
+    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        if bytes[0..8] != MAGIC {
+            return None;
+        }
+        let mut token = [0; 32];
+        token.copy_from_slice(&bytes[8..40]);
+        let word = |index: usize| {
+            let mut part = [0; 4];
+            part.copy_from_slice(&bytes[40 + index * 4..44 + index * 4]);
+            u32::from_le_bytes(part)
+        };
+        Some(Self { token, boundary: word(0), from: word(1), to: word(2), stream: word(3) })
+    }
+}
+
+/// The token of a run as the fixed bytes of a hello: 32 hexadecimal digits, or zeros beyond a shorter text.
+pub fn token_bytes(token: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (target, source) in bytes.iter_mut().zip(token.bytes()) {
+        *target = source;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_hello_survives_the_way(token in proptest::array::uniform32(any::<u8>()), boundary: u32, from: u32, to: u32, stream: u32) {
+            let hello = LinkHello { token, boundary, from, to, stream };
+            prop_assert_eq!(LinkHello::decode(&hello.encode()), Some(hello));
+        }
+
+        #[test]
+        fn garbage_is_a_stranger(bytes in proptest::array::uniform32(any::<u8>())) {
+            let mut all = [0; 64];
+            all[..32].copy_from_slice(&bytes);
+            all[0] = b'X';
+            prop_assert_eq!(LinkHello::decode(&all), None);
+        }
+    }
+}

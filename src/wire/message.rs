@@ -1,0 +1,156 @@
+//! The messages between the launching side and a node.
+//!
+//! ```text
+//!  launching side                              node status process
+//!                                      <---  magic word, Hello (version, digest, facts)
+//!  Prepare (assignment)                --->  memory, listeners, fork
+//!                                      <---  Prepared (where it listens)
+//!  Connect (address book)              --->  senders connect
+//!                                      <---  Ready (all links stand)
+//!  Ping ... Pong                       <-->  clock offset
+//!  Go (when, window)                   --->  rings phase 0
+//!                                      <---  Progress, each second
+//!                                      <---  Finished (report)
+//!  Ping ... Pong, End                  <-->
+//!  Alive                               <-->  each second; silence ends either side
+//!  Stop                                --->  gives up: Finished with what there is
+//!                                      <---  Trouble (what failed, first cause first)
+//! ```
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Assignment;
+use crate::record::{NodeReport, Trouble};
+use crate::sys::facts::HostFacts;
+
+/// Version of the messages; both sides are the same build, so a difference is an error and no negotiation.
+pub const WIRE_VERSION: u32 = 1;
+
+/// From the launching side to a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToNode {
+    /// Make memory, listeners and processes for a test.
+    Prepare(Box<Assignment>),
+    /// Where every boundary of every node listens.
+    Connect(AddressBook),
+    /// Asks for the node's clock.
+    Ping {
+        /// Returned as it is.
+        sent_ns: u64,
+    },
+    /// Start.
+    Go(Go),
+    /// Still there.
+    Alive,
+    /// Give up, and report what was measured.
+    Stop,
+    /// The test is over; leave.
+    End,
+}
+
+/// When to start and what to count, on the node's own monotonic clock in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Go {
+    /// Ring phase 0 at this time.
+    pub at_ns: u64,
+    /// First and last instant of the window of a timed run.
+    pub window_ns: Option<(u64, u64)>,
+}
+
+/// From a node to the launching side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FromNode {
+    /// Who is there.
+    Hello(Box<Hello>),
+    /// Memory, listeners and processes stand.
+    Prepared {
+        /// For each boundary, where this node listens for it.
+        listeners: Vec<Listener>,
+    },
+    /// All links of this node stand.
+    Ready,
+    /// Answer to a ping.
+    Pong {
+        /// As it was sent.
+        sent_ns: u64,
+        /// The node's clock.
+        node_ns: u64,
+    },
+    /// How it goes.
+    Progress(Progress),
+    /// Still there.
+    Alive,
+    /// Something failed; `Finished` follows.
+    Trouble(Vec<Trouble>),
+    /// What was measured.
+    Finished(Box<NodeReport>),
+}
+
+/// First message of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`WIRE_VERSION`].
+    pub wire_version: u32,
+    /// Version of the executable.
+    pub version: String,
+    /// SHA-256 of the executable.
+    pub digest: String,
+    /// Process id of the node status process.
+    pub pid: i32,
+    /// What the host is.
+    pub facts: HostFacts,
+}
+
+/// Where a boundary of a node listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Listener {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// An abstract Unix name.
+    Unix(String),
+    /// Nowhere: all its links are pairs made before the fork.
+    None,
+}
+
+/// Listeners by boundary and node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressBook {
+    /// `listeners[boundary][node]`.
+    pub listeners: Vec<Vec<Listener>>,
+}
+
+/// Sums of a node since the start, for the live picture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The node's clock.
+    pub at_ns: u64,
+    /// Payload sent to other nodes.
+    pub sent_bytes: u64,
+    /// Payload received from other nodes.
+    pub received_bytes: u64,
+    /// Payload received from itself.
+    pub own_bytes: u64,
+    /// Node, bytes received from it over its slowest link.
+    pub slowest: Option<(usize, u64)>,
+    /// Links that have not ended.
+    pub open_links: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_json_that_one_can_read() {
+        let text = serde_json::to_string(&ToNode::Go(Go { at_ns: 5, window_ns: Some((6, 7)) })).unwrap();
+        assert_eq!(text, r#"{"go":{"at_ns":5,"window_ns":[6,7]}}"#);
+        let back: ToNode = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, ToNode::Go(Go { at_ns: 5, window_ns: Some((6, 7)) }));
+        assert!(serde_json::from_str::<ToNode>(r#"{"dance":1}"#).is_err());
+    }
+}
