@@ -1,0 +1,115 @@
+//! What can happen to a host's port: it gets slow, one way to it goes dead, the cable is pulled,
+//! the host dies.
+//!
+//! The switch is a bridge whose port towards host n has the name pn; on the host the cable ends at
+//! eth0.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+
+use super::raise::{BRIDGE_MAC, Lab};
+use super::running::{tool, wait_until};
+
+impl Lab {
+    /// What the host sends passes at most `mbit` Mbit/s.
+    pub fn shape_egress(&self, host: usize, mbit: u32) {
+        self.on_host(host, &shape("eth0", mbit));
+    }
+
+    /// What the switch sends to the host passes at most `mbit` Mbit/s.
+    pub fn shape_ingress(&self, host: usize, mbit: u32) {
+        self.on_switch(&shape(&port(host), mbit));
+    }
+
+    /// Both directions at full speed again.
+    pub fn unshape(&self, host: usize) {
+        // Replaced rather than deleted, since deleting what is not there is an error.
+        self.on_host(host, "tc qdisc replace dev eth0 root pfifo");
+        self.on_switch(&format!("tc qdisc replace dev {} root pfifo", port(host)));
+    }
+
+    /// From now on nothing of `from` arrives at `to`, in silence: connections that stand stall, new
+    /// ones (in either direction, since they need answers) run into their time limit. Everybody
+    /// else is reached as before.
+    ///
+    /// `from` is told that `to` has the hardware address of the switch itself, which drops such
+    /// frames.
+    pub fn block(&self, from: usize, to: usize) {
+        let address = self.address(to);
+        self.on_host(
+            from,
+            &format!("ip neigh replace {address} lladdr {BRIDGE_MAC} dev eth0 nud permanent"),
+        );
+    }
+
+    /// Undoes `block`.
+    pub fn unblock(&self, from: usize, to: usize) {
+        let address = self.address(to);
+        self.on_host(from, &format!("ip neigh del {address} dev eth0"));
+    }
+
+    /// Pulls the cable at the switch.
+    pub fn link_down(&self, host: usize) {
+        self.on_switch(&format!("ip link set {} down", port(host)));
+    }
+
+    /// Plugs it in again.
+    pub fn link_up(&self, host: usize) {
+        self.on_switch(&format!("ip link set {} up", port(host)));
+    }
+
+    /// The host loses its power: its cable is dead first, so no reset or end-of-file reaches
+    /// anybody, then every process of it is gone. What is asked of that host later panics, except
+    /// for its processes and survivors.
+    pub fn kill_host(&self, host: usize) {
+        self.link_down(host);
+        let first = self.first_process(host);
+        self.note_killed(host);
+        kill(first, Signal::SIGKILL)
+            .unwrap_or_else(|why| panic!("lab: cannot kill n{host}: {why}"));
+        wait_until("a killed host is gone", Duration::from_secs(10), || {
+            self.processes(host).is_empty()
+        });
+    }
+
+    /// Bytes received and sent by the host's port since the lab was raised.
+    pub fn interface_bytes(&self, host: usize) -> (u64, u64) {
+        let file = format!("/proc/{}/net/dev", self.first_process(host));
+        let text =
+            fs::read_to_string(&file).unwrap_or_else(|why| panic!("lab: n{host}: {file}: {why}"));
+        let counters: Vec<u64> = text
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix("eth0:"))
+            .unwrap_or_else(|| panic!("lab: n{host} has no eth0:\n{text}"))
+            .split_whitespace()
+            .map(|word| word.parse().expect("counters are numbers"))
+            .collect();
+        (counters[0], counters[8])
+    }
+
+    fn on_host(&self, host: usize, words: &str) {
+        let space = format!("--net=/proc/{}/ns/net", self.first_process(host));
+        in_network(&space, words);
+    }
+
+    fn on_switch(&self, words: &str) {
+        in_network(&format!("--net=/proc/{}/ns/net", self.switch()), words);
+    }
+}
+
+/// The name of the switch's port towards a host.
+pub(super) fn port(host: usize) -> String {
+    format!("p{host}")
+}
+
+fn shape(device: &str, mbit: u32) -> String {
+    format!("tc qdisc replace dev {device} root tbf rate {mbit}mbit burst 256kb latency 50ms")
+}
+
+fn in_network(space: &str, words: &str) {
+    let mut argv = vec!["nsenter", space, "--"];
+    argv.extend(words.split(' '));
+    tool(&argv);
+}
