@@ -4,12 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::time::Instant;
 
-use crate::command;
+use crate::command::{self, RemoteShell};
+use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
 use crate::program::Program;
+use crate::secrets::Secrets;
+use crate::secure::{self, Trouble};
 use crate::session::child::ChildCarrier;
 use crate::session::dialogue::{Dialogue, State};
 use crate::session::drive::{Limits, Outcome, Path, drive};
@@ -21,12 +25,23 @@ use crate::settings::Settings;
 pub(crate) struct Plan {
     pub(crate) settings: Settings,
     pub(crate) program: Program,
+    pub(crate) secrets: Secrets,
 }
 
 impl Plan {
-    /// Asks for secrets where some host will need them.
-    pub(crate) fn prepare(_hosts: &[&Host], settings: Settings, program: Program) -> Plan {
-        Plan { settings, program }
+    /// Asks for secrets where some host will need them: sessions over a command ask for their own.
+    pub(crate) fn prepare(hosts: &[&Host], settings: Settings, program: Program) -> Plan {
+        let needed = settings.remote_shell.is_none() && hosts.iter().any(|host| !host.local);
+        let secrets = if needed {
+            Secrets::ask(&settings)
+        } else {
+            Secrets::default()
+        };
+        Plan {
+            settings,
+            program,
+            secrets,
+        }
     }
 }
 
@@ -116,9 +131,12 @@ fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome
     );
     let mut excluded = BTreeSet::new();
     let mut reasons = Vec::new();
+    let mut route = match Route::choose(plan, host, line, report) {
+        Ok(route) => route,
+        Err(error) => return Outcome::Failed(error),
+    };
     for _ in 0..order.folders() {
-        let outcome = command::attempt(plan, host, &order, line, report);
-        match outcome {
+        match route.attempt(plan, host, &order, line, report) {
             Outcome::Folder { index, reason } => {
                 excluded.insert(index);
                 reasons.push(reason);
@@ -131,6 +149,101 @@ fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome
             outcome => return outcome,
         }
     }
-    let error = LaunchError::new(Stage::Deploy, reasons.join("; "));
+    let error = LaunchError::new(
+        Stage::Deploy,
+        format!("no folder takes the executable: {}", reasons.join("; ")),
+    );
     Outcome::Failed(error.hint("name another folder of the host: --remote-dir DIR"))
+}
+
+/// How a remote host is reached.
+enum Route {
+    Command(RemoteShell),
+    Ssh2(Box<HostConfig>),
+}
+
+impl Route {
+    fn choose(
+        plan: &Plan,
+        host: &Host,
+        line: &Line,
+        report: &mut Report,
+    ) -> Result<Route, LaunchError> {
+        let settings = &plan.settings;
+        if let Some(text) = &settings.remote_shell {
+            return RemoteShell::named(text, host, settings).map(Route::Command);
+        }
+        report.stage(Stage::Resolve);
+        let until = Instant::now() + settings.deadlines.resolve;
+        let config = HostConfig::of(host, settings, until, line)
+            .map_err(|text| LaunchError::new(Stage::Resolve, text))?;
+        match config.detour.clone() {
+            Some(reason) => Ok(Route::detour(&reason, &config, plan, host, report)),
+            None => Ok(Route::Ssh2(Box::new(config))),
+        }
+    }
+
+    fn detour(
+        reason: &str,
+        config: &HostConfig,
+        plan: &Plan,
+        host: &Host,
+        report: &Report,
+    ) -> Route {
+        report.notice(command::notice(reason, config));
+        Route::Command(RemoteShell::openssh(host, &plan.settings))
+    }
+
+    /// One session. What ssh2 cannot do goes on over the OpenSSH client, now and for the attempts after this one.
+    fn attempt(
+        &mut self,
+        plan: &Plan,
+        host: &Host,
+        order: &Order,
+        line: &Line,
+        report: &mut Report,
+    ) -> Outcome {
+        let config = match self {
+            Route::Command(shell) => return shell.attempt(plan, order, line, report),
+            Route::Ssh2(config) => config,
+        };
+        let (reason, own_error) = match secure::attempt(plan, config, order, line, report) {
+            Ok(outcome) => return outcome,
+            Err(Trouble::Detour { reason, error }) if config.openssh => (reason, error),
+            Err(Trouble::Failed(error) | Trouble::Detour { error, .. }) => {
+                return Outcome::Failed(error);
+            }
+        };
+        *self = Route::detour(&reason, config, plan, host, report);
+        match self.attempt(plan, host, order, line, report) {
+            // Of two refusals the one that lists the keys helps more.
+            Outcome::Failed(error) if error.stage == own_error.stage => Outcome::Failed(own_error),
+            outcome => outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_early_end_is_told_by_where_it_happened() {
+        let complaints = vec!["first".to_owned(), "last".to_owned()];
+        let told = |state, complaints: &[String], noise| {
+            early_error("ended with status 1", state, complaints, noise).to_string()
+        };
+        assert_eq!(
+            told(State::Answering, &complaints, ""),
+            "cannot start the program: the host's shell ended with status 1 before it answered: last"
+        );
+        assert_eq!(
+            told(State::Storing, &[], ""),
+            "cannot deploy: the host's shell ended with status 1 before it answered"
+        );
+        assert_eq!(
+            told(State::Starting, &[], "This account is closed"),
+            "cannot start the program: the program ended with status 1 before its first word: This account is closed"
+        );
+    }
 }

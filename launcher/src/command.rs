@@ -1,91 +1,201 @@
-//! Sessions over a command: a remote shell of the user's choice, or the OpenSSH client.
+//! Sessions over a command: a remote shell of the user's choice (`--rsh`), or the OpenSSH client.
+//!
+//! The command reaches the host and runs `/bin/sh -s` there; what it complains about is turned into errors by stage.
+//! Read next: `attempt.rs`, which decides that a command is used.
 
+use std::ffi::OsString;
+use std::path::Path as FilePath;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::attempt::Plan;
+use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
+use crate::patience::Patience;
 use crate::session::child::ChildCarrier;
-use crate::session::dialogue::Dialogue;
+use crate::session::dialogue::{Dialogue, State};
 use crate::session::drive::{Limits, Outcome, Path, drive};
 use crate::session::line::Line;
 use crate::session::report::Report;
+use crate::settings::{Family, Settings};
 
-/// One attempt over the command of `--rsh`, or the OpenSSH client.
-pub(crate) fn attempt(
-    plan: &Plan,
-    host: &Host,
-    order: &Order,
-    line: &Line,
-    report: &mut Report,
-) -> Outcome {
-    let settings = &plan.settings;
-    let words = match &settings.remote_shell {
-        Some(text) => shell_words(text, host, settings.user.as_deref()),
-        None => Ok(vec![
-            "ssh".to_owned(),
-            "-T".to_owned(),
-            host.name.clone(),
-            "/bin/sh".to_owned(),
-            "-s".to_owned(),
-        ]),
-    };
-    let words = match words {
-        Ok(words) => words,
-        Err(error) => return Outcome::Failed(error),
-    };
-    report.stage(Stage::Connect);
-    let deadlines = settings.deadlines;
-    let until_answer = deadlines.connect + deadlines.authenticate + deadlines.deploy;
-    let limits = Limits {
-        answer: (Stage::Connect, until_answer),
-        store: deadlines.deploy,
-        start: deadlines.start,
-    };
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
-    match ChildCarrier::spawn(&mut command) {
-        Ok(mut carrier) => {
-            let program = &plan.program;
-            let dialogue =
-                Dialogue::with_shell(order, &settings.magic, &program.bytes, &program.arch);
-            let path = Path {
-                transport: "rsh",
-                address: None,
+/// A command that ends in `/bin/sh -s` on some host.
+pub(crate) struct RemoteShell {
+    words: Vec<OsString>,
+    transport: &'static str,
+}
+
+impl RemoteShell {
+    /// The command of `--rsh`, for one host.
+    pub(crate) fn named(
+        text: &str,
+        host: &Host,
+        settings: &Settings,
+    ) -> Result<RemoteShell, LaunchError> {
+        let user = host.user.as_ref().or(settings.user.as_ref());
+        let words = shell_words(text, &host.name, user.map(String::as_str))?;
+        Ok(RemoteShell {
+            words: words.into_iter().map(OsString::from).collect(),
+            transport: "rsh",
+        })
+    }
+
+    /// The OpenSSH client with what settings and host list say; the rest it finds in its own configuration.
+    pub(crate) fn openssh(host: &Host, settings: &Settings) -> RemoteShell {
+        let mut words: Vec<OsString> = ["ssh", "-T", "-x"].map(OsString::from).into();
+        let mut option = |text: String| words.extend(["-o".into(), text.into()]);
+        option("BatchMode=yes".to_owned());
+        option(format!(
+            "ConnectTimeout={}",
+            settings.deadlines.connect.as_secs().max(1)
+        ));
+        // A master that stays behind would be a process that outlives us; an existing one may be used.
+        option("ControlMaster=no".to_owned());
+        option("ClearAllForwardings=yes".to_owned());
+        option("PermitLocalCommand=no".to_owned());
+        option("RemoteCommand=none".to_owned());
+        if let Some(file) = &settings.known_hosts {
+            option(format!("UserKnownHostsFile={}", in_quotes(file)));
+            option("GlobalKnownHostsFile=/dev/null".to_owned());
+            option("StrictHostKeyChecking=yes".to_owned());
+        }
+        for file in &settings.identities {
+            option(format!("IdentityFile={}", in_quotes(file)));
+        }
+        match settings.family {
+            Family::Any => {}
+            Family::V4 => words.push("-4".into()),
+            Family::V6 => words.push("-6".into()),
+        }
+        if let Some(user) = host.user.as_ref().or(settings.user.as_ref()) {
+            words.extend(["-l".into(), user.into()]);
+        }
+        if let Some(port) = host.port {
+            words.extend(["-p".into(), port.to_string().into()]);
+        }
+        words.extend(["--", &host.name, "/bin/sh", "-s"].map(OsString::from));
+        RemoteShell {
+            words,
+            transport: "openssh",
+        }
+    }
+
+    /// One session from its start to its end; dropped connections come again until the connect deadline.
+    pub(crate) fn attempt(
+        &self,
+        plan: &Plan,
+        order: &Order,
+        line: &Line,
+        report: &mut Report,
+    ) -> Outcome {
+        let deadlines = plan.settings.deadlines;
+        let mut patience = Patience::until(Instant::now() + deadlines.connect);
+        loop {
+            report.stage(Stage::Connect);
+            let outcome = self.once(plan, order, line, report);
+            let Outcome::Early {
+                ending,
+                state,
+                complaints,
+                noise,
+            } = outcome
+            else {
+                return outcome;
             };
-            drive(
-                &mut carrier,
-                dialogue,
-                Some(order.script().into_bytes()),
-                line,
-                report,
-                limits,
-                path,
-            )
+            // 255 is how SSH says that the trouble is its own and not the remote command's.
+            let own_trouble = state == State::Answering && ending.status == Some(255);
+            match own_trouble.then(|| explained(&complaints)).flatten() {
+                Some(Explained { error, again: true }) => {
+                    if !patience.wait(line) {
+                        return Outcome::Failed(error);
+                    }
+                }
+                Some(Explained {
+                    error,
+                    again: false,
+                }) => return Outcome::Failed(error),
+                None => {
+                    return Outcome::Early {
+                        ending,
+                        state,
+                        complaints,
+                        noise,
+                    };
+                }
+            }
         }
-        Err(error) => {
-            let text = format!(
-                "cannot run the remote shell command '{}': {error}",
-                words[0]
-            );
-            Outcome::Failed(LaunchError::new(Stage::Start, text))
-        }
+    }
+
+    fn once(&self, plan: &Plan, order: &Order, line: &Line, report: &mut Report) -> Outcome {
+        let Some((first, rest)) = self.words.split_first() else {
+            return Outcome::Failed(LaunchError::new(
+                Stage::Start,
+                "the remote shell command has no words",
+            ));
+        };
+        let mut carrier = match ChildCarrier::spawn(Command::new(first).args(rest)) {
+            Ok(carrier) => carrier,
+            Err(error) => return Outcome::Failed(not_run(&first.to_string_lossy(), &error)),
+        };
+        let dialogue = Dialogue::with_shell(
+            order,
+            &plan.settings.magic,
+            &plan.program.bytes,
+            &plan.program.arch,
+        );
+        let path = Path {
+            transport: self.transport,
+            address: None,
+        };
+        let limits = limits(&plan.settings);
+        drive(
+            &mut carrier,
+            dialogue,
+            Some(order.script().into_bytes()),
+            line,
+            report,
+            limits,
+            path,
+        )
     }
 }
 
-fn shell_words(text: &str, host: &Host, user: Option<&str>) -> Result<Vec<String>, LaunchError> {
-    let bad = || {
-        LaunchError::new(
-            Stage::Start,
-            format!("the remote shell command '{text}' has no words or an open quote"),
-        )
+/// What happens inside the command before the first answer cannot be seen from here, so the stages share their time.
+fn limits(settings: &Settings) -> Limits {
+    let deadlines = settings.deadlines;
+    let answer: Duration =
+        deadlines.resolve + deadlines.connect + deadlines.authenticate + deadlines.deploy;
+    Limits {
+        answer: (Stage::Connect, answer),
+        store: deadlines.deploy,
+        start: deadlines.start,
+    }
+}
+
+fn not_run(name: &str, error: &std::io::Error) -> LaunchError {
+    let text = match error.kind() {
+        std::io::ErrorKind::NotFound => format!("remote shell command '{name}' not found"),
+        _ => format!("cannot run the remote shell command '{name}': {error}"),
     };
-    let mut words: Vec<String> = shlex::split(text)
+    LaunchError::new(Stage::Start, text).hint("see --rsh")
+}
+
+/// A path as one word of an option's value.
+fn in_quotes(file: &FilePath) -> String {
+    format!("\"{}\"", file.display())
+}
+
+fn shell_words(text: &str, name: &str, user: Option<&str>) -> Result<Vec<String>, LaunchError> {
+    let bad = || {
+        let text = format!("the remote shell command '{text}' is empty or has an open quote");
+        LaunchError::new(Stage::Start, text).hint("examples: --rsh 'ssh -J gw', --rsh 'srun -w %h'")
+    };
+    let mut words = shlex::split(text)
         .filter(|words| !words.is_empty())
         .ok_or_else(bad)?;
-    let user = host.user.as_deref().or(user);
-    let place = user.map_or_else(|| host.name.clone(), |user| format!("{user}@{}", host.name));
+    let place = user.map_or_else(|| name.to_owned(), |user| format!("{user}@{name}"));
     if words.iter().any(|word| word.contains("%h")) {
         words
             .iter_mut()
@@ -95,4 +205,222 @@ fn shell_words(text: &str, host: &Host, user: Option<&str>) -> Result<Vec<String
     }
     words.extend(["/bin/sh".to_owned(), "-s".to_owned()]);
     Ok(words)
+}
+
+/// What SSH complained about, as an error of ours.
+#[derive(Debug, PartialEq, Eq)]
+struct Explained {
+    error: LaunchError,
+    /// Whether it is worth coming again.
+    again: bool,
+}
+
+/// The first complaint that is known decides; the ones before it are warnings.
+fn explained(complaints: &[String]) -> Option<Explained> {
+    let all = complaints.join("\n");
+    let has = |text: &str| all.contains(text);
+    let line_with = |text: &str| {
+        complaints
+            .iter()
+            .find(|line| line.contains(text))
+            .map_or("", String::as_str)
+    };
+    let last_part = |text: &str| line_with(text).rsplit(": ").next().unwrap_or("").to_owned();
+    let error = |stage, text: String| Explained {
+        error: LaunchError::new(stage, text),
+        again: false,
+    };
+    if has("Could not resolve hostname") {
+        return Some(error(
+            Stage::Resolve,
+            last_part("Could not resolve hostname").to_lowercase(),
+        ));
+    }
+    if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        let text = "the host's key has changed, another one is known".to_owned();
+        let offending = line_with("Offending");
+        let changed = error(Stage::HostKey, text);
+        let hint = if offending.is_empty() {
+            "someone may be listening".to_owned()
+        } else {
+            offending.to_lowercase()
+        };
+        return Some(Explained {
+            error: changed.error.hint(hint),
+            ..changed
+        });
+    }
+    if has("Host key verification failed") || has("host key is known for") {
+        let unknown = error(
+            Stage::HostKey,
+            "the host's key is unknown to the OpenSSH client".to_owned(),
+        );
+        let hint = "check the fingerprint, then add it by ssh-keyscan HOST >> ~/.ssh/known_hosts, or --known-hosts FILE";
+        return Some(Explained {
+            error: unknown.error.hint(hint),
+            ..unknown
+        });
+    }
+    for denied in ["Permission denied", "Too many authentication failures"] {
+        if has(denied) {
+            return Some(error(
+                Stage::Authenticate,
+                last_part(denied).trim_end_matches('.').to_lowercase(),
+            ));
+        }
+    }
+    let dropped = [
+        "kex_exchange_identification",
+        "banner exchange",
+        "Connection reset by",
+        "Connection closed by",
+    ];
+    if let Some(sign) = dropped.iter().find(|sign| has(sign)) {
+        let text = format!("the server dropped the connection ({})", line_with(sign));
+        let hint = "does it limit logins at once (MaxStartups)? try a smaller --fanout";
+        return Some(Explained {
+            error: LaunchError::new(Stage::Connect, text).hint(hint),
+            again: true,
+        });
+    }
+    has("connect to host")
+        .then(|| error(Stage::Connect, last_part("connect to host").to_lowercase()))
+}
+
+/// What the OpenSSH client is used for, in the one line that says so.
+pub(crate) fn notice(reason: &str, config: &HostConfig) -> String {
+    debug_assert!(config.openssh, "only where there is one");
+    format!("over the OpenSSH client: {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::parse;
+
+    fn words(text: &str, host: &str) -> String {
+        let host = parse(host).unwrap().remove(0);
+        let shell = RemoteShell::named(text, &host, &Settings::default()).unwrap();
+        shell
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+            .join("|")
+    }
+
+    #[test]
+    fn a_remote_shell_command_gets_its_host() {
+        assert_eq!(words("ssh -J 'g w'", "n1"), "ssh|-J|g w|n1|/bin/sh|-s");
+        assert_eq!(words("ssh", "ann@n1:5"), "ssh|ann@n1|/bin/sh|-s");
+        assert_eq!(
+            words("srun -w %h --x=%h", "n1"),
+            "srun|-w|n1|--x=n1|/bin/sh|-s"
+        );
+        assert_eq!(words("ssh %h", "ann@n1"), "ssh|ann@n1|/bin/sh|-s");
+        let host = parse("n1").unwrap().remove(0);
+        for bad in ["", "ssh 'open"] {
+            let error = RemoteShell::named(bad, &host, &Settings::default())
+                .err()
+                .unwrap();
+            assert!(error.text.contains("is empty or has an open quote"));
+        }
+    }
+
+    #[test]
+    fn the_openssh_client_gets_what_was_said() {
+        let host = parse("ann@[::1]:77").unwrap().remove(0);
+        let settings = Settings {
+            known_hosts: Some("/k n".into()),
+            identities: vec!["/id".into()],
+            family: Family::V6,
+            ..Settings::default()
+        };
+        let shell = RemoteShell::openssh(&host, &settings);
+        let words: Vec<_> = shell
+            .words
+            .iter()
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        assert!(
+            words.contains(&"UserKnownHostsFile=\"/k n\"")
+                && words.contains(&"IdentityFile=\"/id\"")
+        );
+        assert!(words.ends_with(&["-6", "-l", "ann", "-p", "77", "--", "::1", "/bin/sh", "-s"]));
+    }
+
+    #[test]
+    fn complaints_of_ssh_become_errors_by_stage() {
+        let cases = [
+            (
+                "ssh: Could not resolve hostname n9: Name or service not known",
+                Stage::Resolve,
+                false,
+            ),
+            (
+                "ssh: connect to host n1 port 22: Connection refused",
+                Stage::Connect,
+                false,
+            ),
+            (
+                "ssh: connect to host n1 port 22: Connection timed out",
+                Stage::Connect,
+                false,
+            ),
+            (
+                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending key in /k:1\nHost key verification failed.",
+                Stage::HostKey,
+                false,
+            ),
+            (
+                "No ED25519 host key is known for n1 and you have requested strict checking.\nHost key verification failed.",
+                Stage::HostKey,
+                false,
+            ),
+            (
+                "ann@n1: Permission denied (publickey).",
+                Stage::Authenticate,
+                false,
+            ),
+            (
+                "Received disconnect from n1 port 22:2: Too many authentication failures",
+                Stage::Authenticate,
+                false,
+            ),
+            (
+                "kex_exchange_identification: Connection closed by remote host\nConnection closed by n1 port 22",
+                Stage::Connect,
+                true,
+            ),
+        ];
+        for (text, stage, again) in cases {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let found = explained(&lines).unwrap();
+            assert_eq!((found.error.stage, found.again), (stage, again), "{text}");
+        }
+        let told = |text: &str| explained(&[text.to_owned()]).map(|found| found.error.to_string());
+        assert_eq!(
+            told("ann@n1: Permission denied (publickey).").unwrap(),
+            "cannot authenticate: permission denied (publickey)"
+        );
+        assert_eq!(
+            told("ssh: connect to host n1 port 22: Connection refused").unwrap(),
+            "cannot connect: connection refused"
+        );
+        assert_eq!(told("something else"), None);
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_named() {
+        let error = not_run("rsx", &std::io::ErrorKind::NotFound.into());
+        assert_eq!(
+            error.to_string(),
+            "cannot start the program: remote shell command 'rsx' not found (see --rsh)"
+        );
+        assert!(
+            not_run("rsx", &std::io::ErrorKind::PermissionDenied.into())
+                .text
+                .contains("cannot run")
+        );
+    }
 }

@@ -237,3 +237,367 @@ umask "$l_mask"
 exec "$l_file"@ARGUMENTS@
 }
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::path::{Path, PathBuf};
+    use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+    use std::sync::Arc;
+
+    const PROGRAM: &[u8] = b"#!/bin/sh\numask; echo \"$1\"; exec cat\n";
+
+    fn program(bytes: &[u8]) -> Program {
+        let machine = nix::sys::utsname::uname().unwrap();
+        Program {
+            path: PathBuf::new(),
+            digest: crate::program::digest_of(bytes),
+            bytes: Arc::new(bytes.to_vec()),
+            arch: machine.machine().to_string_lossy().into_owned(),
+        }
+    }
+
+    fn order(remote_dir: Option<&Path>) -> Order {
+        let arguments = ["it's $HOME".to_owned()];
+        Order::new(
+            &program(PROGRAM),
+            &arguments,
+            remote_dir.map(|folder| folder.to_str().unwrap()),
+        )
+    }
+
+    /// A shell that runs the script, as the far side of a session.
+    struct Shell {
+        child: Child,
+        input: ChildStdin,
+        output: BufReader<ChildStdout>,
+        nonce: String,
+    }
+
+    impl Shell {
+        fn run(shell: &str, home: &Path, order: &Order) -> Shell {
+            let mut child = Command::new(shell)
+                .arg("-s")
+                .env("HOME", home)
+                .env_remove("XDG_CACHE_HOME")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut input = child.stdin.take().unwrap();
+            let output = BufReader::new(child.stdout.take().unwrap());
+            input.write_all(order.script().as_bytes()).unwrap();
+            Shell {
+                child,
+                input,
+                output,
+                nonce: order.nonce.clone(),
+            }
+        }
+
+        fn answer(&mut self) -> Option<Answer> {
+            let mut line = String::new();
+            self.output.read_line(&mut line).unwrap();
+            let rest = line.strip_prefix(&self.nonce)?;
+            Answer::parse(rest.trim())
+        }
+
+        /// What comes when the input is closed, and the status.
+        fn end(mut self) -> (String, Option<i32>) {
+            drop(self.input);
+            let mut rest = String::new();
+            self.output.read_to_string(&mut rest).unwrap();
+            (rest, self.child.wait().unwrap().code())
+        }
+    }
+
+    fn shells() -> Vec<&'static str> {
+        ["sh", "dash", "bash"]
+            .into_iter()
+            .filter(|shell| Command::new(shell).args(["-c", ":"]).status().is_ok())
+            .collect()
+    }
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_copied_once_and_found_from_then_on() {
+        for shell in shells() {
+            let home = tempfile::tempdir().unwrap();
+            let mut first = Shell::run(shell, home.path(), &order(None));
+            let folder = home.path().join(".cache").join(FOLDER);
+            let wanted = Answer::Need {
+                index: 1,
+                folder: folder.to_str().unwrap().to_owned(),
+            };
+            assert_eq!(first.answer(), Some(wanted), "{shell}");
+            first.input.write_all(PROGRAM).unwrap();
+            assert_eq!(first.answer(), Some(Answer::Stored));
+            first.input.write_all(b"to the program").unwrap();
+            let (output, status) = first.end();
+            assert!(
+                output.ends_with("\nit's $HOME\nto the program"),
+                "{shell}: {output}"
+            );
+            assert!(
+                !output.starts_with("0077"),
+                "the program has the user's own umask"
+            );
+            assert_eq!(status, Some(0));
+            let mut second = Shell::run(shell, home.path(), &order(None));
+            assert_eq!(second.answer(), Some(Answer::Have));
+            assert!(second.end().0.contains("it's $HOME"));
+            let names = names_in(&folder);
+            assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
+            let file = std::fs::metadata(folder.join(&names[0])).unwrap();
+            assert_eq!(
+                (file.permissions().mode() & 0o777, file.size()),
+                (0o700, PROGRAM.len() as u64)
+            );
+        }
+    }
+
+    #[test]
+    fn two_at_once_do_not_disturb_each_other() {
+        let home = tempfile::tempdir().unwrap();
+        let (mut one, mut two) = (
+            Shell::run("sh", home.path(), &order(None)),
+            Shell::run("sh", home.path(), &order(None)),
+        );
+        assert!(matches!(one.answer(), Some(Answer::Need { .. })));
+        assert!(matches!(two.answer(), Some(Answer::Need { .. })));
+        one.input.write_all(&PROGRAM[..5]).unwrap();
+        two.input.write_all(PROGRAM).unwrap();
+        assert_eq!(two.answer(), Some(Answer::Stored));
+        one.input.write_all(&PROGRAM[5..]).unwrap();
+        assert_eq!(one.answer(), Some(Answer::Stored));
+        assert_eq!((one.end().1, two.end().1), (Some(0), Some(0)));
+        assert_eq!(names_in(&home.path().join(".cache").join(FOLDER)).len(), 1);
+    }
+
+    #[test]
+    fn a_copy_that_falls_short_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order(None));
+        assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
+        shell.input.write_all(&PROGRAM[..7]).unwrap();
+        let nonce = shell.nonce.clone();
+        let (output, status) = shell.end();
+        assert_eq!(output, format!("{nonce} short only a part of it arrived\n"));
+        assert_eq!(status, Some(1));
+        assert!(names_in(&home.path().join(".cache").join(FOLDER)).is_empty());
+    }
+
+    #[test]
+    fn a_file_of_another_size_is_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("named folder");
+        std::fs::create_dir(&folder).unwrap();
+        let order = order(Some(&folder));
+        let name = format!("{FOLDER}-{}", &program(PROGRAM).digest[..32]);
+        std::fs::write(folder.join(&name), "cut off").unwrap();
+        std::fs::set_permissions(folder.join(&name), std::fs::Permissions::from_mode(0o700))
+            .unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order);
+        assert!(matches!(
+            shell.answer(),
+            Some(Answer::Need { index: 1, .. })
+        ));
+        shell.input.write_all(PROGRAM).unwrap();
+        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.end().1, Some(0));
+        assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
+    }
+
+    #[test]
+    fn old_files_of_ours_go_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("d");
+        std::fs::create_dir(&folder).unwrap();
+        let days = |name: &str, days: u64| {
+            let file = std::fs::File::create(folder.join(name)).unwrap();
+            file.set_modified(
+                std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400),
+            )
+            .unwrap();
+        };
+        days(&format!("{FOLDER}-old"), 40);
+        days(&format!("{FOLDER}-young"), 20);
+        days(&format!("{FOLDER}-x.tmp.stale"), 3);
+        days(&format!("{FOLDER}-x.tmp.fresh"), 0);
+        days("another", 400);
+        let mut shell = Shell::run("sh", home.path(), &order(Some(&folder)));
+        assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
+        shell.input.write_all(PROGRAM).unwrap();
+        assert_eq!(shell.answer(), Some(Answer::Stored));
+        shell.end();
+        let mut names = names_in(&folder);
+        names.retain(|name| !name.contains(&program(PROGRAM).digest[..32]));
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "another".to_owned(),
+                format!("{FOLDER}-x.tmp.fresh"),
+                format!("{FOLDER}-young")
+            ]
+        );
+    }
+
+    #[test]
+    fn unusable_folders_are_named_and_the_next_is_tried() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".cache"), "a file is in the way").unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order(None));
+        let Some(Answer::Note(note)) = shell.answer() else {
+            panic!("no note")
+        };
+        assert!(
+            note.contains(".cache") && note.contains("Not a directory"),
+            "{note}"
+        );
+        let next = shell.answer();
+        assert!(
+            matches!(next, Some(Answer::Need { index: 2, .. } | Answer::Have)),
+            "{next:?}"
+        );
+        shell.end();
+        let named = home.path().join(".cache");
+        let mut shell = Shell::run("sh", home.path(), &order(Some(&named)));
+        assert!(matches!(shell.answer(), Some(Answer::Note(_))));
+        assert_eq!(shell.answer(), Some(Answer::None));
+        assert_eq!(shell.end().1, Some(1));
+    }
+
+    #[test]
+    fn a_shared_folder_must_be_ours_and_no_link() {
+        let home = tempfile::tempdir().unwrap();
+        let link = home.path().join("link");
+        symlink(home.path(), &link).unwrap();
+        let mut named = order(Some(&link));
+        let script = named.script().replace(" named", " shared");
+        named.remote_dir = None;
+        let mut child = Command::new("sh")
+            .arg("-s")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(script.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("it is a symbolic link") && text.contains(" none\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn excluded_folders_are_skipped_in_silence() {
+        let home = tempfile::tempdir().unwrap();
+        let order = order(None).without(&BTreeSet::from([1, 2]));
+        assert_eq!(order.folders(), 3);
+        let mut shell = Shell::run("sh", home.path(), &order);
+        let answer = shell.answer();
+        assert!(
+            matches!(answer, Some(Answer::Need { index: 3, .. } | Answer::Have)),
+            "{answer:?}"
+        );
+        shell.end();
+    }
+
+    #[test]
+    fn another_machine_is_told_before_anything_is_sent() {
+        let home = tempfile::tempdir().unwrap();
+        let mut other = program(PROGRAM);
+        let machine = std::mem::replace(&mut other.arch, "abacus".to_owned());
+        let mut shell = Shell::run("sh", home.path(), &Order::new(&other, &[], None));
+        assert_eq!(shell.answer(), Some(Answer::Arch(machine)));
+        assert!(names_in(home.path()).is_empty());
+        shell.end();
+    }
+
+    /// Runs in a mount namespace of its own: nothing is mounted where anyone else could see it.
+    #[test]
+    fn a_folder_that_is_noexec_or_full_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("d");
+        std::fs::create_dir(&folder).unwrap();
+        let order = order(Some(&folder));
+        let unshared = |options: &str, before: &str| {
+            let command = format!(
+                "mount -t tmpfs -o {options} none {0} && {before} && exec sh -s",
+                folder.display()
+            );
+            let mut child = Command::new("unshare")
+                .args(["--mount", "sh", "-c", &command])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(&[order.script().as_bytes(), PROGRAM].concat())
+                .unwrap();
+            child.wait_with_output().unwrap()
+        };
+        let noexec = unshared("noexec,size=1m", "true");
+        let text = String::from_utf8_lossy(&noexec.stdout).into_owned();
+        if text.is_empty() {
+            let why = String::from_utf8_lossy(&noexec.stderr).into_owned();
+            assert_ne!(
+                std::env::var("CI").as_deref(),
+                Ok("true"),
+                "cannot mount: {why}"
+            );
+            eprintln!("SKIPPED: cannot mount a tmpfs here: {why}");
+            return;
+        }
+        assert!(
+            text.contains("cannot be executed (mounted noexec?)"),
+            "{text}"
+        );
+        let full = unshared(
+            "size=64k",
+            &format!("! cat /dev/zero 2>/dev/null > {}/fill", folder.display()),
+        );
+        let text = String::from_utf8_lossy(&full.stdout).into_owned();
+        assert!(
+            text.contains("it cannot be written to: cat: write error: No space left on device"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn answers_are_read_and_strangers_are_not() {
+        assert_eq!(Answer::parse("have /f"), Some(Answer::Have));
+        assert_eq!(
+            Answer::parse("need 2 /a b"),
+            Some(Answer::Need {
+                index: 2,
+                folder: "/a b".into()
+            })
+        );
+        for bad in ["need", "need x /a", "", "hello"] {
+            assert_eq!(Answer::parse(bad), None);
+        }
+        assert_eq!(folder_word("~/a b"), "\"$HOME\"/'a b'");
+        assert_eq!(folder_word("~"), "\"$HOME\"");
+        assert_eq!(folder_word("/it's"), r"'/it'\''s'");
+    }
+}

@@ -241,7 +241,14 @@ mod tests {
         std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
         // Copied by another process: a descriptor for writing that some fork of this one holds would make it "busy".
-        assert!(std::process::Command::new("cp").arg(&source).arg(&path).status().unwrap().success());
+        assert!(
+            std::process::Command::new("cp")
+                .arg(&source)
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
         let program = Program::read(&path).unwrap();
         (folder, program)
     }

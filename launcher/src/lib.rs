@@ -17,13 +17,23 @@
 pub mod hosts;
 
 mod attempt;
+mod auth;
+mod base64;
 mod command;
+mod config;
+mod connect;
 mod deploy;
 mod error;
 mod event;
 mod fleet;
 mod gate;
+mod known;
+mod patience;
 mod program;
+mod question;
+mod resolve;
+mod secrets;
+mod secure;
 mod session;
 mod settings;
 

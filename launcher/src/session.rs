@@ -4,6 +4,7 @@
 //! between the two, and `dialogue.rs` what is said before the program is up.
 
 pub(crate) mod carrier;
+pub(crate) mod channel;
 pub(crate) mod child;
 pub(crate) mod dialogue;
 pub(crate) mod drive;

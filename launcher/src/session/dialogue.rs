@@ -224,3 +224,130 @@ fn find(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
         .position(|window| window == word)
         .map(|at| from + at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use proptest::prelude::*;
+
+    fn with_shell() -> (Dialogue, String) {
+        let bytes = Arc::new(b"program".to_vec());
+        let program = Program {
+            path: "p".into(),
+            bytes: Arc::clone(&bytes),
+            digest: "d".repeat(64),
+            arch: "abacus".into(),
+        };
+        let order = Order::new(&program, &[], None);
+        (
+            Dialogue::with_shell(&order, b"MAGIC", &bytes, "abacus"),
+            order.nonce,
+        )
+    }
+
+    fn failed(refusal: Result<Vec<Act>, Refusal>) -> LaunchError {
+        match refusal.unwrap_err() {
+            Refusal::Failed(error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn noise_answer_noise_magic() {
+        let (mut dialogue, nonce) = with_shell();
+        assert_eq!(dialogue.take(b"Welcome\nno line end ").unwrap(), []);
+        assert_eq!(
+            dialogue
+                .take(format!("{nonce} have /f\nmore").as_bytes())
+                .unwrap(),
+            []
+        );
+        assert_eq!(dialogue.state(), State::Starting);
+        assert_eq!(dialogue.take(b" MAG").unwrap(), []);
+        let acts = dialogue.take(b"ICbytes").unwrap();
+        let noise = "Welcome\nno line end more ".to_owned();
+        assert_eq!(acts, [Act::Up { noise }, Act::Bytes(b"bytes".into())]);
+        assert_eq!(
+            dialogue.take(b"MAGIC").unwrap(),
+            [Act::Bytes(b"MAGIC".into())]
+        );
+    }
+
+    #[test]
+    fn what_is_needed_is_written_and_nothing_else_before_it_is_stored() {
+        let (mut dialogue, nonce) = with_shell();
+        let acts = dialogue
+            .take(format!("{nonce} note /a: full\n{nonce} need 2 /b\n").as_bytes())
+            .unwrap();
+        assert_eq!(acts, [Act::Write(Arc::new(b"program".to_vec()))]);
+        assert_eq!(
+            (dialogue.state(), dialogue.notes()),
+            (State::Storing, &["/a: full".to_owned()][..])
+        );
+        assert_eq!(
+            dialogue.take(b"MAGIC\n").unwrap(),
+            [],
+            "the magic word does not count yet"
+        );
+        let acts = dialogue
+            .take(format!("{nonce} stored\nMAGIC").as_bytes())
+            .unwrap();
+        assert_eq!(
+            acts,
+            [Act::Up {
+                noise: "MAGIC\n".into()
+            }]
+        );
+    }
+
+    #[test]
+    fn refusals_name_their_reason() {
+        let (mut dialogue, nonce) = with_shell();
+        let error = failed(dialogue.take(format!("{nonce} arch loom\n").as_bytes()));
+        assert_eq!(
+            error.to_string(),
+            "cannot deploy: host is loom, this executable is abacus (all hosts must be machines of one kind)"
+        );
+        let (mut dialogue, nonce) = with_shell();
+        let error = failed(dialogue.take(
+            format!("{nonce} note /a: full\n{nonce} note /b: noexec\n{nonce} none\n").as_bytes(),
+        ));
+        assert_eq!(error.text, "no folder is usable: /a: full; /b: noexec");
+        let (mut dialogue, nonce) = with_shell();
+        let short = format!("{nonce} need 3 /c\n{nonce} short quota exceeded\n");
+        let refusal = dialogue.take(short.as_bytes()).unwrap_err();
+        assert_eq!(
+            refusal,
+            Refusal::Folder {
+                index: 3,
+                reason: "/c: quota exceeded".into()
+            }
+        );
+        let mut dialogue = Dialogue::direct(b"MAGIC");
+        let error = failed(dialogue.take(&vec![b'x'; MAX_NOISE_BYTES + 1]));
+        assert_eq!(error.stage, Stage::Start);
+    }
+
+    proptest! {
+        #[test]
+        fn where_the_bytes_are_cut_does_not_matter(cuts in prop::collection::vec(1usize..12, 0..30)) {
+            let (mut dialogue, nonce) = with_shell();
+            let all = format!("noise {nonce} have /f\nMAGMAGICrest");
+            let (mut rest, mut up, mut bytes) = (all.as_bytes(), None, Vec::new());
+            let mut cuts = cuts.into_iter();
+            while !rest.is_empty() {
+                let (head, tail) = rest.split_at(cuts.next().unwrap_or(rest.len()).min(rest.len()));
+                rest = tail;
+                for act in dialogue.take(head).unwrap() {
+                    match act {
+                        Act::Up { noise } => up = Some(noise),
+                        Act::Bytes(more) => bytes.extend(more),
+                        Act::Write(_) => prop_assert!(false),
+                    }
+                }
+            }
+            prop_assert_eq!((up.as_deref(), bytes.as_slice()), (Some("noise MAG"), &b"rest"[..]));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Authentication over libssh2: the agent's keys, key files, the password.
+//!
+//! Nothing is asked here: secrets were asked for before the fan-out (`secrets.rs`). What cannot be done here goes on
+//! over the OpenSSH client, which `attempt.rs` decides.
+
+use std::path::{Path, PathBuf};
+
+use ssh2::{Agent, KeyboardInteractivePrompt, Prompt, PublicKey, Session};
+
+use crate::base64::decode;
+use crate::config::HostConfig;
+use crate::secrets::{Secrets, agent_identities, encryption};
+use crate::secure::Pace;
+
+/// Why nobody was let in.
+#[derive(Debug)]
+pub(crate) struct Denied {
+    /// What was tried or could not be, in order.
+    pub(crate) tried: Vec<String>,
+    /// What the server would take, if it said so.
+    pub(crate) methods: String,
+}
+
+/// One way to authenticate.
+enum Way {
+    AgentKey(PublicKey),
+    KeyFile(PathBuf),
+    Password,
+}
+
+/// Tries all ways in turn until one is accepted.
+pub(crate) fn authenticate(
+    session: &Session,
+    user: &str,
+    config: &HostConfig,
+    secrets: &Secrets,
+    named_keys: bool,
+    pace: &Pace<'_>,
+) -> Result<(), Denied> {
+    let mut denied = Denied {
+        tried: Vec::new(),
+        methods: String::new(),
+    };
+    // The question for the methods is itself an attempt without any secret, which a server may accept.
+    match pace.settle(session, || session.auth_methods(user).map(str::to_owned)) {
+        Ok(methods) => denied.methods = methods,
+        Err(_) if session.authenticated() => return Ok(()),
+        Err(error) => {
+            denied.tried.push(error.to_string());
+            return Err(denied);
+        }
+    }
+    let agent = if denied.methods.contains("publickey") {
+        open_agent(session, config)
+    } else {
+        None
+    };
+    for way in ways(agent.as_ref(), config, secrets, named_keys) {
+        match attempt(
+            session,
+            user,
+            &way,
+            agent.as_ref(),
+            secrets,
+            &denied.methods,
+            pace,
+        ) {
+            Ok(()) => return Ok(()),
+            Err(tried) => denied.tried.push(tried),
+        }
+    }
+    Err(denied)
+}
+
+/// The agent, if there is one and it answers.
+fn open_agent(session: &Session, config: &HostConfig) -> Option<Agent> {
+    let socket = config.identity_agent.as_deref()?;
+    agent_identities(socket).filter(|&held| held > 0)?;
+    let mut agent = session.agent().ok()?;
+    agent.set_identity_path(socket).ok()?;
+    agent.connect().ok()?;
+    agent.list_identities().ok()?;
+    Some(agent)
+}
+
+/// The order: what the agent holds of the wanted keys; then named key files before the agent's other keys, since a
+/// server counts failures, but unnamed ones after them.
+fn ways(
+    agent: Option<&Agent>,
+    config: &HostConfig,
+    secrets: &Secrets,
+    named_keys: bool,
+) -> Vec<Way> {
+    let held = agent
+        .and_then(|agent| agent.identities().ok())
+        .unwrap_or_default();
+    let wanted: Vec<Vec<u8>> = config
+        .identities
+        .iter()
+        .filter_map(|file| public_half(file))
+        .collect();
+    let (first, others): (Vec<_>, Vec<_>) = held
+        .into_iter()
+        .partition(|key| wanted.iter().any(|blob| blob == key.blob()));
+    let held_first: Vec<Vec<u8>> = first.iter().map(|key| key.blob().to_vec()).collect();
+    let not_held =
+        |file: &&PathBuf| !public_half(file).is_some_and(|blob| held_first.contains(&blob));
+    let files = config
+        .identities
+        .iter()
+        .filter(|file| file.exists())
+        .filter(not_held)
+        .cloned()
+        .map(Way::KeyFile);
+    let others = others
+        .into_iter()
+        .filter(|_| !config.identities_only)
+        .map(Way::AgentKey);
+    let mut ways: Vec<Way> = first.into_iter().map(Way::AgentKey).collect();
+    if named_keys {
+        ways.extend(files);
+        ways.extend(others);
+    } else {
+        ways.extend(others);
+        ways.extend(files);
+    }
+    ways.extend(secrets.password.as_ref().map(|_| Way::Password));
+    ways
+}
+
+/// The public key that lies beside a private one.
+fn public_half(file: &Path) -> Option<Vec<u8>> {
+    let mut public = file.as_os_str().to_owned();
+    public.push(".pub");
+    decode(
+        std::fs::read_to_string(public)
+            .ok()?
+            .split_whitespace()
+            .nth(1)?,
+    )
+}
+
+/// Tries one way; the error says what was tried and why it failed.
+fn attempt(
+    session: &Session,
+    user: &str,
+    way: &Way,
+    agent: Option<&Agent>,
+    secrets: &Secrets,
+    methods: &str,
+    pace: &Pace<'_>,
+) -> Result<(), String> {
+    match way {
+        Way::AgentKey(key) => {
+            let Some(agent) = agent else {
+                return Err("no agent".to_owned());
+            };
+            let done = pace.settle(session, || agent.userauth(user, key));
+            done.map_err(|error| format!("the agent's key '{}': {error}", key.comment()))
+        }
+        Way::KeyFile(file) => key_file(session, user, file, secrets, pace)
+            .map_err(|reason| format!("key {}: {reason}", file.display())),
+        Way::Password => password(
+            session,
+            user,
+            secrets.password.as_deref().unwrap_or(""),
+            methods,
+            pace,
+        )
+        .map_err(|reason| format!("password: {reason}")),
+    }
+}
+
+fn key_file(
+    session: &Session,
+    user: &str,
+    file: &Path,
+    secrets: &Secrets,
+    pace: &Pace<'_>,
+) -> Result<(), String> {
+    let passphrase = secrets.passphrases.get(file).map(String::as_str);
+    match encryption(file) {
+        None => return Err("it cannot be read".to_owned()),
+        Some(true) if passphrase.is_none() => {
+            return Err("it is encrypted and its passphrase is not known".to_owned());
+        }
+        Some(_) => {}
+    }
+    let done = pace.settle(session, || {
+        session.userauth_pubkey_file(user, None, file, passphrase)
+    });
+    done.map_err(|error| error.to_string())
+}
+
+/// Plain, and by the questions that PAM asks with the same answer to each.
+fn password(
+    session: &Session,
+    user: &str,
+    password: &str,
+    methods: &str,
+    pace: &Pace<'_>,
+) -> Result<(), String> {
+    let offered = |method: &str| methods.split(',').any(|offered| offered == method);
+    let mut reason = format!("the server takes only {methods}");
+    if offered("password") {
+        match pace.settle(session, || session.userauth_password(user, password)) {
+            Ok(()) => return Ok(()),
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    if offered("keyboard-interactive") {
+        let mut answers = SameAnswer(password);
+        match pace.settle(session, || {
+            session.userauth_keyboard_interactive(user, &mut answers)
+        }) {
+            Ok(()) => return Ok(()),
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Err(reason)
+}
+
+struct SameAnswer<'a>(&'a str);
+
+impl KeyboardInteractivePrompt for SameAnswer<'_> {
+    fn prompt<'a>(
+        &mut self,
+        _user: &str,
+        _instructions: &str,
+        prompts: &[Prompt<'a>],
+    ) -> Vec<String> {
+        prompts.iter().map(|_| self.0.to_owned()).collect()
+    }
+}

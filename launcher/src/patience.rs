@@ -1,0 +1,78 @@
+//! Coming again later, and later: growing pauses with jitter until a deadline.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags};
+
+use crate::session::child::poll_for;
+use crate::session::line::Line;
+
+pub(crate) struct Patience {
+    deadline: Instant,
+    pause: Duration,
+    times: u32,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl Patience {
+    pub(crate) fn until(deadline: Instant) -> Patience {
+        Patience {
+            deadline,
+            pause: FIRST_PAUSE,
+            times: 0,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// How often it was in vain.
+    pub(crate) fn times(&self) -> u32 {
+        self.times
+    }
+
+    /// Waits before the next time; false if there is none, because of the deadline or an abort.
+    pub(crate) fn wait(&mut self, line: &Line) -> bool {
+        self.times += 1;
+        // Between a half and one and a half of the pause: hosts that were dropped together come apart.
+        let jitter = RandomState::new().build_hasher().finish() % 1000;
+        let pause = self.pause.mul_f64(0.5 + jitter as f64 / 1000.0);
+        self.pause = (self.pause * 8 / 5).min(LONGEST_PAUSE);
+        let until = Instant::now() + pause;
+        if until >= self.deadline {
+            return false;
+        }
+        while Instant::now() < until && !line.aborted() {
+            let left = until.saturating_duration_since(Instant::now());
+            line.silence();
+            if line.aborted()
+                || poll_for(&mut [PollFd::new(line.bell(), PollFlags::POLLIN)], left).is_err()
+            {
+                return false;
+            }
+        }
+        !line.aborted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_end_at_the_deadline_and_at_an_abort() {
+        let line = Line::new().unwrap();
+        let mut patience = Patience::until(Instant::now() + Duration::from_secs(100));
+        assert!(patience.wait(&line));
+        assert!(patience.pause > FIRST_PAUSE);
+        let mut late = Patience::until(Instant::now());
+        assert!(!late.wait(&line));
+        assert_eq!(late.times(), 1);
+        line.abort();
+        assert!(!patience.wait(&line));
+    }
+}

@@ -1,0 +1,448 @@
+//! Sessions over libssh2: connection, host key, authentication, and the shell on a channel.
+//!
+//! All calls are made without blocking, so that deadlines and aborts hold everywhere. What libssh2 cannot do is
+//! told as [`Trouble::Detour`]; read next `attempt.rs`, which goes on over the OpenSSH client then.
+
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags};
+use ssh2::{ErrorCode, MethodType, Session};
+
+use crate::attempt::Plan;
+use crate::auth::{Denied, authenticate};
+use crate::config::{HostConfig, Strictness};
+use crate::connect::connect_any;
+use crate::deploy::Order;
+use crate::error::{LaunchError, Stage};
+use crate::known::{KnownKeys, Verdict, fingerprint, type_of};
+use crate::patience::Patience;
+use crate::resolve::resolve;
+use crate::session::channel::{ChannelCarrier, sending};
+use crate::session::child::poll_for;
+use crate::session::dialogue::Dialogue;
+use crate::session::drive::{Limits, Outcome, Path, drive, seconds};
+use crate::session::line::Line;
+use crate::session::report::Report;
+
+/// Why there is no session.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// For good.
+    Failed(LaunchError),
+    /// The OpenSSH client may do better; the error stands if there is none.
+    Detour { reason: String, error: LaunchError },
+}
+
+impl From<LaunchError> for Trouble {
+    fn from(error: LaunchError) -> Trouble {
+        Trouble::Failed(error)
+    }
+}
+
+/// One session from resolving to its end.
+pub(crate) fn attempt(
+    plan: &Plan,
+    config: &HostConfig,
+    order: &Order,
+    line: &Line,
+    report: &mut Report,
+) -> Result<Outcome, Trouble> {
+    let deadlines = plan.settings.deadlines;
+    report.stage(Stage::Resolve);
+    let addresses = resolve(
+        &config.hostname,
+        config.port,
+        plan.settings.family,
+        deadlines.resolve,
+        line,
+    )?;
+    report.stage(Stage::Connect);
+    let known = known_keys(config);
+    let Connected {
+        session,
+        socket,
+        address,
+    } = connect(&addresses, &known, deadlines.connect, line)?;
+    report.stage(Stage::HostKey);
+    check_host_key(&session, config, &known, plan, report)?;
+    report.stage(Stage::Authenticate);
+    let pace = Pace {
+        socket: &socket,
+        until: Instant::now() + deadlines.authenticate,
+        line,
+    };
+    log_in(&session, config, plan, &pace)?;
+    report.stage(Stage::Deploy);
+    let pace = Pace {
+        socket: &socket,
+        until: Instant::now() + deadlines.deploy,
+        line,
+    };
+    let channel = open_shell(&session, &pace)?;
+    let mut carrier = ChannelCarrier::new(session, channel, Arc::clone(&socket));
+    let dialogue = Dialogue::with_shell(
+        order,
+        &plan.settings.magic,
+        &plan.program.bytes,
+        &plan.program.arch,
+    );
+    let limits = Limits {
+        answer: (Stage::Deploy, deadlines.deploy),
+        store: deadlines.deploy,
+        start: deadlines.start,
+    };
+    let path = Path {
+        transport: "ssh2",
+        address: Some(address.ip()),
+    };
+    let script = Some(order.script().into_bytes());
+    Ok(drive(
+        &mut carrier,
+        dialogue,
+        script,
+        line,
+        report,
+        limits,
+        path,
+    ))
+}
+
+/// What calls of libssh2 wait for, and until when.
+pub(crate) struct Pace<'a> {
+    socket: &'a Arc<TcpStream>,
+    until: Instant,
+    line: &'a Line,
+}
+
+/// Why a call of libssh2 came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsettled {
+    #[error("no answer in time")]
+    Late,
+    #[error("aborted")]
+    Aborted,
+    #[error("{}", .0.message())]
+    Ssh(ssh2::Error),
+}
+
+impl Pace<'_> {
+    /// Repeats a call until it no longer would block.
+    pub(crate) fn settle<T>(
+        &self,
+        session: &Session,
+        mut call: impl FnMut() -> Result<T, ssh2::Error>,
+    ) -> Result<T, Unsettled> {
+        loop {
+            self.line.silence();
+            if self.line.aborted() {
+                return Err(Unsettled::Aborted);
+            }
+            match call() {
+                Err(error)
+                    if error.code() == ErrorCode::Session(libssh2_sys::LIBSSH2_ERROR_EAGAIN) => {}
+                Err(error) => return Err(Unsettled::Ssh(error)),
+                Ok(value) => return Ok(value),
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Unsettled::Late);
+            }
+            let mut flags = PollFlags::POLLIN;
+            flags.set(PollFlags::POLLOUT, sending(session));
+            let mut watched = [
+                PollFd::new(self.socket.as_fd(), flags),
+                PollFd::new(self.line.bell(), PollFlags::POLLIN),
+            ];
+            if poll_for(&mut watched, left).is_err() {
+                return Err(Unsettled::Late);
+            }
+        }
+    }
+}
+
+struct Connected {
+    session: Session,
+    socket: Arc<TcpStream>,
+    address: SocketAddr,
+}
+
+/// Connects and agrees on the encryption. A server that has too many logins at once drops some of them before it
+/// speaks: those come again, each time later, until the deadline.
+fn connect(
+    addresses: &[SocketAddr],
+    known: &KnownKeys,
+    limit: Duration,
+    line: &Line,
+) -> Result<Connected, Trouble> {
+    let mut patience = Patience::until(Instant::now() + limit);
+    loop {
+        let (stream, address) = connect_any(addresses, patience.deadline(), limit, line)?;
+        let socket = Arc::new(stream);
+        let pace = Pace {
+            socket: &socket,
+            until: patience.deadline(),
+            line,
+        };
+        let reason = match shake_hands(&socket, known, &pace) {
+            Ok(session) => {
+                return Ok(Connected {
+                    session,
+                    socket,
+                    address,
+                });
+            }
+            Err(reason) => reason,
+        };
+        // The session is freed without blocking only if nothing can be waited for.
+        socket.shutdown(Shutdown::Both).ok();
+        let error = match reason {
+            Unsettled::Aborted => return Err(LaunchError::new(Stage::Connect, "aborted").into()),
+            Unsettled::Late => {
+                let text = format!(
+                    "timed out after {}: no answer from an SSH server",
+                    seconds(limit)
+                );
+                return Err(LaunchError::new(Stage::Connect, text).into());
+            }
+            Unsettled::Ssh(error) => error,
+        };
+        let failed = LaunchError::new(
+            Stage::Connect,
+            format!("the SSH server and we do not agree: {}", error.message()),
+        );
+        if !dropped_by_server(&error) {
+            let reason = failed.text.clone();
+            return Err(Trouble::Detour {
+                reason,
+                error: failed,
+            });
+        }
+        if !patience.wait(line) {
+            let text = format!(
+                "the server dropped the connection {} times within {} ({})",
+                patience.times(),
+                seconds(limit),
+                error.message()
+            );
+            let error = LaunchError::new(Stage::Connect, text);
+            return Err(error
+                .hint("does it limit logins at once (MaxStartups)? try a smaller --fanout")
+                .into());
+        }
+    }
+}
+
+fn dropped_by_server(error: &ssh2::Error) -> bool {
+    use libssh2_sys::{
+        LIBSSH2_ERROR_BANNER_RECV, LIBSSH2_ERROR_BANNER_SEND, LIBSSH2_ERROR_SOCKET_DISCONNECT,
+        LIBSSH2_ERROR_SOCKET_RECV, LIBSSH2_ERROR_SOCKET_SEND,
+    };
+    let dropped = [
+        LIBSSH2_ERROR_BANNER_RECV,
+        LIBSSH2_ERROR_BANNER_SEND,
+        LIBSSH2_ERROR_SOCKET_DISCONNECT,
+        LIBSSH2_ERROR_SOCKET_RECV,
+        LIBSSH2_ERROR_SOCKET_SEND,
+    ];
+    matches!(error.code(), ErrorCode::Session(code) if dropped.contains(&code))
+}
+
+fn shake_hands(
+    socket: &Arc<TcpStream>,
+    known: &KnownKeys,
+    pace: &Pace<'_>,
+) -> Result<Session, Unsettled> {
+    let mut session = Session::new().map_err(Unsettled::Ssh)?;
+    session.set_blocking(false);
+    prefer_known_types(&session, known);
+    session.set_tcp_stream(Arc::clone(socket));
+    let mut handle = session.clone();
+    pace.settle(&session, || handle.handshake())?;
+    Ok(session)
+}
+
+/// Puts the types of the known keys first. If libssh2 refuses, its own order stands.
+fn prefer_known_types(session: &Session, known: &KnownKeys) {
+    let mut order = known.algorithms();
+    let Ok(supported) = session.supported_algs(MethodType::HostKey) else {
+        return;
+    };
+    order.retain(|algorithm| supported.contains(algorithm));
+    if order.is_empty() {
+        return;
+    }
+    let others: Vec<&str> = supported
+        .into_iter()
+        .filter(|algorithm| !order.contains(algorithm))
+        .collect();
+    order.extend(others);
+    session
+        .method_pref(MethodType::HostKey, &order.join(","))
+        .ok();
+}
+
+/// All that the configured files say about a host.
+fn known_keys(config: &HostConfig) -> KnownKeys {
+    let (name, port) = known_as(config);
+    let mut known = KnownKeys::default();
+    for file in &config.known_hosts {
+        // A file that is not there knows nothing; the error about the unknown key names the cure.
+        if let Ok(bytes) = std::fs::read(file) {
+            known.read(
+                &file.display().to_string(),
+                &String::from_utf8_lossy(&bytes),
+                name,
+                port,
+            );
+        }
+    }
+    known
+}
+
+/// An alias stands without a port, as the OpenSSH client has it.
+fn known_as(config: &HostConfig) -> (&str, u16) {
+    match &config.key_alias {
+        Some(alias) => (alias, 22),
+        None => (&config.hostname, config.port),
+    }
+}
+
+fn check_host_key(
+    session: &Session,
+    config: &HostConfig,
+    known: &KnownKeys,
+    plan: &Plan,
+    report: &Report,
+) -> Result<(), Trouble> {
+    let Some((blob, _)) = session.host_key() else {
+        return Err(LaunchError::new(Stage::HostKey, "the server showed no key").into());
+    };
+    let verdict = known.judge(blob);
+    let refused = match &verdict {
+        Verdict::Known => return Ok(()),
+        Verdict::Revoked { .. }
+        | Verdict::Changed { .. }
+        | Verdict::Unknown
+        | Verdict::Authority => refusal(&verdict, blob, config, plan),
+    };
+    match (verdict, config.strictness) {
+        (Verdict::Authority, _) => Err(Trouble::Detour {
+            reason: "an authority signs the host's keys".to_owned(),
+            error: refused,
+        }),
+        (Verdict::Unknown, Strictness::AcceptNew) => Err(Trouble::Detour {
+            reason: "StrictHostKeyChecking accept-new is configured".to_owned(),
+            error: refused,
+        }),
+        (Verdict::Unknown | Verdict::Changed { .. }, Strictness::Off) => {
+            report.notice(format!(
+                "host key not checked (StrictHostKeyChecking no): {}",
+                refused.text
+            ));
+            Ok(())
+        }
+        _ => Err(refused.into()),
+    }
+}
+
+fn refusal(verdict: &Verdict, blob: &[u8], config: &HostConfig, plan: &Plan) -> LaunchError {
+    let shown = format!("{} {}", type_of(blob), fingerprint(blob));
+    let (name, port) = (&config.hostname, config.port);
+    let new = |text: String| LaunchError::new(Stage::HostKey, text);
+    match verdict {
+        Verdict::Revoked { file, line } => {
+            new(format!("the key {shown} was revoked ({file} line {line})"))
+        }
+        Verdict::Changed { file, line } => {
+            let (known_name, known_port) = known_as(config);
+            let entry = if known_port == 22 {
+                known_name.to_owned()
+            } else {
+                format!("[{known_name}]:{known_port}")
+            };
+            new(format!("the host's key has changed to {shown}, another one is known ({file} line {line})")).hint(format!(
+                "someone may be listening; if the host was set up anew: ssh-keygen -R '{entry}' -f {file}"
+            ))
+        }
+        Verdict::Known | Verdict::Unknown | Verdict::Authority => {
+            let file = plan.settings.known_hosts.as_ref();
+            let file = file.map_or_else(
+                || "~/.ssh/known_hosts".to_owned(),
+                |file| file.display().to_string(),
+            );
+            new(format!("the host's key is unknown: {shown}")).hint(format!(
+                "check the fingerprint, then: ssh-keyscan -p {port} {name} >> {file}, or name a file that has it: --known-hosts FILE"
+            ))
+        }
+    }
+}
+
+fn log_in(
+    session: &Session,
+    config: &HostConfig,
+    plan: &Plan,
+    pace: &Pace<'_>,
+) -> Result<(), Trouble> {
+    let Some(user) = config.user.as_deref() else {
+        let error = LaunchError::new(Stage::Authenticate, "no user is known");
+        return Err(error.hint("name one: --user USER or user@host").into());
+    };
+    let named_keys = !plan.settings.identities.is_empty();
+    let Err(denied) = authenticate(session, user, config, &plan.secrets, named_keys, pace) else {
+        return Ok(());
+    };
+    if pace.line.aborted() {
+        return Err(LaunchError::new(Stage::Authenticate, "aborted").into());
+    }
+    let error = denial(
+        user,
+        denied,
+        plan.settings.deadlines.authenticate,
+        pace.until,
+    );
+    if plan.secrets.password.is_some() {
+        // The OpenSSH client would have to ask for the password again, in every session.
+        return Err(error.into());
+    }
+    Err(Trouble::Detour {
+        reason: error.text.clone(),
+        error,
+    })
+}
+
+fn denial(user: &str, denied: Denied, limit: Duration, until: Instant) -> LaunchError {
+    if Instant::now() >= until {
+        return LaunchError::new(
+            Stage::Authenticate,
+            format!("timed out after {}", seconds(limit)),
+        );
+    }
+    let tried = match denied.tried.is_empty() {
+        true => "no key and no agent to try".to_owned(),
+        false => denied.tried.join("; "),
+    };
+    let text = format!("permission denied for user {user}: {tried}");
+    let methods = if denied.methods.is_empty() {
+        "nothing it would name".to_owned()
+    } else {
+        denied.methods
+    };
+    LaunchError::new(Stage::Authenticate, text).hint(format!(
+        "the server takes {methods}; ssh-copy-id, --identity FILE or --user USER may help"
+    ))
+}
+
+fn open_shell(session: &Session, pace: &Pace<'_>) -> Result<ssh2::Channel, LaunchError> {
+    let failed = |reason: Unsettled| {
+        LaunchError::new(Stage::Deploy, format!("no shell on the host: {reason}"))
+    };
+    let mut channel = pace
+        .settle(session, || session.channel_session())
+        .map_err(failed)?;
+    pace.settle(session, || channel.exec("/bin/sh -s"))
+        .map_err(failed)?;
+    Ok(channel)
+}

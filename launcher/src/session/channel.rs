@@ -1,0 +1,152 @@
+//! A session over an SSH channel, spoken by libssh2 without blocking.
+//!
+//! Connecting and authentication lie behind it already (`secure.rs`). One thing about libssh2 shapes this file: a
+//! packet that was sent in part must be finished by the call that began it, or the next packet is refused. So the
+//! call that would block while sending keeps the right of way until it succeeds.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags};
+use ssh2::{BlockDirections, Channel, Session};
+
+use crate::session::carrier::{Carrier, Ending, Output};
+use crate::session::child::poll_for;
+
+pub(crate) struct ChannelCarrier {
+    session: Session,
+    channel: Channel,
+    socket: Arc<TcpStream>,
+    unfinished: Option<Call>,
+    input_closed: bool,
+    cut: bool,
+}
+
+/// A call that may leave a packet half sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Read(Output),
+    Write,
+    CloseInput,
+    Ending,
+}
+
+impl ChannelCarrier {
+    pub(crate) fn new(
+        session: Session,
+        channel: Channel,
+        socket: Arc<TcpStream>,
+    ) -> ChannelCarrier {
+        ChannelCarrier {
+            session,
+            channel,
+            socket,
+            unfinished: None,
+            input_closed: false,
+            cut: false,
+        }
+    }
+
+    /// Does a call of libssh2, unless another one has the right of way.
+    fn call<T>(
+        &mut self,
+        call: Call,
+        act: impl FnOnce(&mut Channel) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.unfinished.is_some_and(|first| first != call) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let result = act(&mut self.channel);
+        let blocked = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        self.unfinished = (blocked && sending(&self.session)).then_some(call);
+        result
+    }
+}
+
+/// Whether libssh2 waits for room to send.
+pub(crate) fn sending(session: &Session) -> bool {
+    matches!(
+        session.block_directions(),
+        BlockDirections::Outbound | BlockDirections::Both
+    )
+}
+
+impl Carrier for ChannelCarrier {
+    fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize> {
+        self.call(Call::Read(output), |channel| match output {
+            Output::Standard => channel.read(buffer),
+            Output::Error => channel.stderr().read(buffer),
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.input_closed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.call(Call::Write, |channel| channel.write(bytes))
+    }
+
+    fn close_input(&mut self) -> io::Result<()> {
+        self.call(Call::CloseInput, |channel| {
+            channel.send_eof().map_err(io::Error::from)
+        })?;
+        self.input_closed = true;
+        Ok(())
+    }
+
+    fn ending(&mut self, drained: bool) -> io::Result<Option<Ending>> {
+        if !drained {
+            return Ok(None);
+        }
+        // The status comes before the close, so it is only known for certain once the channel is closed.
+        match self.call(Call::Ending, |channel| {
+            channel.wait_close().map_err(io::Error::from)
+        }) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let signal = self
+            .channel
+            .exit_signal()
+            .ok()
+            .and_then(|signal| signal.exit_signal);
+        let status = self.channel.exit_status().ok().filter(|_| signal.is_none());
+        Ok(Some(Ending { status, signal }))
+    }
+
+    fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
+        // Only libssh2 knows whether it wants to write: a full channel window waits for the other side's packet.
+        let writing = self.unfinished.is_some() || (writing && sending(&self.session));
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, writing);
+        poll_for(
+            &mut [
+                PollFd::new(bell, PollFlags::POLLIN),
+                PollFd::new(self.socket.as_fd(), flags),
+            ],
+            timeout,
+        )
+    }
+
+    fn cut(&mut self) {
+        self.cut = true;
+        // Already gone is as good.
+        self.socket.shutdown(Shutdown::Both).ok();
+    }
+}
+
+impl Drop for ChannelCarrier {
+    fn drop(&mut self) {
+        if !self.cut && self.unfinished.is_none() {
+            // A polite goodbye as far as it fits into the socket now; the closed connection says the same.
+            self.channel.close().ok();
+            self.session.disconnect(None, "", None).ok();
+        }
+        // Freeing a session that does not block must not wait for anybody.
+        self.socket.shutdown(Shutdown::Both).ok();
+    }
+}
