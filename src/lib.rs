@@ -3,8 +3,17 @@
 //! `docs/architecture.md` tells the story of a run, the layers and where to start for a change.
 
 pub mod buffer;
+pub mod cli;
+pub mod conduct;
+pub mod exit;
+pub mod link;
+pub mod node;
+pub mod pipeline;
 pub mod plan;
 pub mod record;
+pub mod report;
+pub mod stats;
+pub mod store;
 pub mod sys;
 pub mod units;
 pub mod wire;

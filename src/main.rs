@@ -1,1 +1,5 @@
-fn main(){}
+//! The pipebench executable; see `cli`.
+
+fn main() -> std::process::ExitCode {
+    pipebench::cli::main()
+}

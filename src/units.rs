@@ -53,7 +53,10 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
     let error = || fault("rate", text, "200M, 10G, 2.5Gbit/s or 1000000");
     let (number, unit) = split(text).ok_or_else(error)?;
     let unit = unit.to_ascii_lowercase();
-    let unit = unit.trim_end_matches("bit/s").trim_end_matches("bits/s").trim_end_matches("bps");
+    let unit = unit
+        .trim_end_matches("bit/s")
+        .trim_end_matches("bits/s")
+        .trim_end_matches("bps");
     let factor: u64 = match unit.trim_end_matches("bit") {
         "" => 1,
         "k" => 1_000,
@@ -66,17 +69,27 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
 }
 
 fn fault(what: &'static str, text: &str, example: &'static str) -> UnitError {
-    UnitError { what, text: text.to_owned(), example }
+    UnitError {
+        what,
+        text: text.to_owned(),
+        example,
+    }
 }
 
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     Some((number, text[end..].trim()))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded just above")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounded just above"
+)]
 fn scale(number: f64, factor: u64) -> Option<u64> {
     let value = (number * factor as f64).round();
     (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value as u64)
@@ -104,12 +117,19 @@ pub fn show_ns(ns: u64) -> String {
         _ => (ns as f64 / 1e9, "s"),
     };
     let text = format!("{value:.2}");
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{} {unit}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 /// Decimal gigabits per second of bytes over nanoseconds; zero for no time.
 pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
-    if ns == 0 { 0.0 } else { bytes as f64 * 8.0 / ns as f64 }
+    if ns == 0 {
+        0.0
+    } else {
+        bytes as f64 * 8.0 / ns as f64
+    }
 }
 
 #[cfg(test)]
@@ -133,9 +153,15 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_named_with_what_would_be() {
         let text = parse_bytes("64 parsecs").unwrap_err().to_string();
-        assert_eq!(text, "size \"64 parsecs\" is not understood (write 64K, 256KiB, 1GiB or 4096)");
+        assert_eq!(
+            text,
+            "size \"64 parsecs\" is not understood (write 64K, 256KiB, 1GiB or 4096)"
+        );
         for bad in ["", "K", "-1", "1e400s", "1..2"] {
-            assert!(parse_bytes(bad).is_err() && parse_duration_ns(bad).is_err(), "{bad}");
+            assert!(
+                parse_bytes(bad).is_err() && parse_duration_ns(bad).is_err(),
+                "{bad}"
+            );
         }
         assert!(parse_rate_bits("fast").is_err());
     }

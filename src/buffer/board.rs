@@ -89,8 +89,12 @@ impl Board {
         board.word(AT_VERSION).store(VERSION, Relaxed);
         board.word(AT_WORDS).store(words as u64, Relaxed);
         let owner = process::own_pid();
-        board.word(AT_OWNER).store(u64::from(owner.unsigned_abs()), Relaxed);
-        board.word(AT_OWNER_START).store(process::start_time(owner).unwrap_or(0), Relaxed);
+        board
+            .word(AT_OWNER)
+            .store(u64::from(owner.unsigned_abs()), Relaxed);
+        board
+            .word(AT_OWNER_START)
+            .store(process::start_time(owner).unwrap_or(0), Relaxed);
         // The magic word comes last: whoever sees it sees the rest.
         board.word(AT_MAGIC).store(MAGIC, Release);
         Ok(board)
@@ -187,38 +191,53 @@ impl Board {
     /// Notes the CPU time of a phase.
     pub fn note_phase_cpu(&self, phase: usize) {
         let cpu = usage::own_cpu();
-        self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS).store(cpu.user_ns + cpu.system_ns, Relaxed);
+        self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
+            .store(cpu.user_ns + cpu.system_ns, Relaxed);
     }
 
     /// CPU time of all phases as they last noted it.
     pub fn phases_cpu_ns(&self) -> u64 {
-        (0..PHASE_CPU_WORDS).map(|phase| self.word(AT_PHASE_CPU + phase).load(Relaxed)).sum()
+        (0..PHASE_CPU_WORDS)
+            .map(|phase| self.word(AT_PHASE_CPU + phase).load(Relaxed))
+            .sum()
     }
 
     /// The words of one link end.
     pub fn end(&self, role: EndRole, boundary: usize, slot: usize) -> LinkEnd<'_> {
-        assert!(boundary < self.shape.boundaries && slot < self.shape.slots, "no such link end");
+        assert!(
+            boundary < self.shape.boundaries && slot < self.shape.slots,
+            "no such link end"
+        );
         let role = usize::from(role == EndRole::Receiver);
         let number = (boundary * 2 + role) * self.shape.slots + slot;
         let index = HEADER_WORDS
             + self.shape.boundaries * self.shape.nodes * ADDRESS_WORDS
             + number * END_WORDS;
-        LinkEnd { words: self.region.words(index * 8, END_WORDS) }
+        LinkEnd {
+            words: self.region.words(index * 8, END_WORDS),
+        }
     }
 
     /// All link ends with their places, senders before receivers at each boundary.
     pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
-        let Shape { boundaries, slots, .. } = self.shape;
+        let Shape {
+            boundaries, slots, ..
+        } = self.shape;
         (0..boundaries).flat_map(move |boundary| {
-            [EndRole::Sender, EndRole::Receiver].into_iter().flat_map(move |role| {
-                (0..slots).map(move |slot| (role, boundary, slot, self.end(role, boundary, slot)))
-            })
+            [EndRole::Sender, EndRole::Receiver]
+                .into_iter()
+                .flat_map(move |role| {
+                    (0..slots)
+                        .map(move |slot| (role, boundary, slot, self.end(role, boundary, slot)))
+                })
         })
     }
 
     /// How many link ends are in `state` or beyond.
     pub fn count_at_least(&self, state: EndState) -> usize {
-        self.ends().filter(|(_, _, _, end)| end.state() >= state).count()
+        self.ends()
+            .filter(|(_, _, _, end)| end.state() >= state)
+            .count()
     }
 }
 
@@ -228,7 +247,8 @@ fn pack_address(address: SocketAddr) -> [u64; 4] {
         SocketAddr::V4(v4) => [4 << 16 | port, 0, u64::from(v4.ip().to_bits()), 0],
         SocketAddr::V6(v6) => {
             let bits = v6.ip().to_bits();
-            let half = |shift: u32| u64::try_from(bits >> shift & u128::from(u64::MAX)).unwrap_or(0);
+            let half =
+                |shift: u32| u64::try_from(bits >> shift & u128::from(u64::MAX)).unwrap_or(0);
             [6 << 16 | port, half(64), half(0), u64::from(v6.scope_id())]
         }
     }
@@ -237,7 +257,10 @@ fn pack_address(address: SocketAddr) -> [u64; 4] {
 fn unpack_address([head, high, low, scope]: [u64; 4]) -> Option<SocketAddr> {
     let port = u16::try_from(head & 0xffff).ok()?;
     match head >> 16 {
-        4 => Some(SocketAddr::new(IpAddr::from(u32::try_from(low).ok()?.to_be_bytes()), port)),
+        4 => Some(SocketAddr::new(
+            IpAddr::from(u32::try_from(low).ok()?.to_be_bytes()),
+            port,
+        )),
         6 => {
             let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
             Some(SocketAddrV6::new(ip, port, 0, u32::try_from(scope).ok()?).into())
@@ -256,7 +279,9 @@ impl LinkEnd<'_> {
     /// Takes this end for the calling process. False if another process has it: a second link of that name.
     pub fn claim(&self) -> bool {
         let own = u64::from(process::own_pid().unsigned_abs());
-        self.words[END_PID].compare_exchange(0, own, SeqCst, SeqCst).is_ok()
+        self.words[END_PID]
+            .compare_exchange(0, own, SeqCst, SeqCst)
+            .is_ok()
     }
 
     /// Process id of the owner; zero for none.
@@ -331,13 +356,18 @@ impl LinkEnd<'_> {
     }
 
     fn count_once(&self) -> EndCount {
-        let mut activity_ns = [0, 1, 2, 3].map(|index: usize| self.words[END_SPENT + index].load(Relaxed));
+        let mut activity_ns =
+            [0, 1, 2, 3].map(|index: usize| self.words[END_SPENT + index].load(Relaxed));
         let since = self.words[END_SINCE].load(Relaxed);
         let current = usize::try_from(self.words[END_ACTIVITY].load(Relaxed)).unwrap_or(0) % 4;
         if since != 0 {
             activity_ns[current] += clock::monotonic_ns().saturating_sub(since);
         }
-        EndCount { bytes: self.bytes(), activity_ns, cpu_ns: self.words[END_CPU].load(Relaxed) }
+        EndCount {
+            bytes: self.bytes(),
+            activity_ns,
+            cpu_ns: self.words[END_CPU].load(Relaxed),
+        }
     }
 
     /// Notes CPU time and, for TCP, the kernel's account: 0 and 1 for the window's edges, 2 for the end.
@@ -389,8 +419,16 @@ mod tests {
     use super::*;
 
     fn board(name: &str) -> Board {
-        let shape = Shape { boundaries: 2, nodes: 3, slots: 3 };
-        Board::create(&format!("pipebench-unit-{name}-{}", std::process::id()), shape).unwrap()
+        let shape = Shape {
+            boundaries: 2,
+            nodes: 3,
+            slots: 3,
+        };
+        Board::create(
+            &format!("pipebench-unit-{name}-{}", std::process::id()),
+            shape,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -430,10 +468,19 @@ mod tests {
         end.add_bytes(10);
         end.add_bytes(5);
         end.set_blocks(2);
-        end.note(1, Some(TcpInfo { rtt_us: 9, ..TcpInfo::default() }));
+        end.note(
+            1,
+            Some(TcpInfo {
+                rtt_us: 9,
+                ..TcpInfo::default()
+            }),
+        );
         end.set_state(EndState::Finished);
         let report = end.report(EndRole::Receiver, 0, 1);
-        assert_eq!((report.bytes, report.blocks, report.finished), (15, 2, true));
+        assert_eq!(
+            (report.bytes, report.blocks, report.finished),
+            (15, 2, true)
+        );
         assert_eq!(report.tcp[1].unwrap().rtt_us, 9);
         assert_eq!(report.tcp[0], None);
         assert_eq!(board.count_at_least(EndState::Ready), 1);

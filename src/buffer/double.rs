@@ -17,17 +17,30 @@ pub struct DoubleBuffer {
 
 impl DoubleBuffer {
     /// Makes buffers of `slots` slots of `block_bytes` bytes.
-    pub fn new(phase: usize, slots: usize, block_bytes: usize, coupling: Coupling) -> std::io::Result<Self> {
+    pub fn new(
+        phase: usize,
+        slots: usize,
+        block_bytes: usize,
+        coupling: Coupling,
+    ) -> std::io::Result<Self> {
         let bytes = handshake_bytes(slots) + 2 * slots * slot_bytes(block_bytes);
         let region = Region::new(&format!("pipebench-phase-{phase}"), bytes)?;
-        let buffer = Self { region, slots, block_bytes, coupling };
+        let buffer = Self {
+            region,
+            slots,
+            block_bytes,
+            coupling,
+        };
         buffer.handshake().reset();
         Ok(buffer)
     }
 
     /// The handshake of all slots.
     pub fn handshake(&self) -> Handshake<'_> {
-        Handshake::new(self.region.words(0, self.slots * WORDS_PER_SLOT), self.coupling)
+        Handshake::new(
+            self.region.words(0, self.slots * WORDS_PER_SLOT),
+            self.coupling,
+        )
     }
 
     /// Number of slots of each buffer.
@@ -50,7 +63,8 @@ impl DoubleBuffer {
     pub fn populate(&self, slot: usize) {
         self.region.populate(0, handshake_bytes(self.slots));
         for t in 0..2 {
-            self.region.populate(self.slot_start(slot, t), slot_bytes(self.block_bytes));
+            self.region
+                .populate(self.slot_start(slot, t), slot_bytes(self.block_bytes));
         }
     }
 
@@ -75,7 +89,9 @@ mod tests {
         let marked: Vec<(usize, u64)> = (0..3).flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
         for (index, (slot, t)) in marked.iter().enumerate() {
             let value = u8::try_from(index + 1).unwrap();
-            buffer.block(*slot, *t).write(&vec![value; HEADER_BYTES + 5000]);
+            buffer
+                .block(*slot, *t)
+                .write(&vec![value; HEADER_BYTES + 5000]);
         }
         for (index, (slot, t)) in marked.iter().enumerate() {
             let mut bytes = vec![0; HEADER_BYTES + 5000];

@@ -114,7 +114,14 @@ impl<'words> Handshake<'words> {
     }
 
     fn asleep(&self, side: Side, slot: usize) -> &'words AtomicU64 {
-        self.word(slot, if side == Side::Filler { FILLER_ASLEEP } else { DRAINER_ASLEEP })
+        self.word(
+            slot,
+            if side == Side::Filler {
+                FILLER_ASLEEP
+            } else {
+                DRAINER_ASLEEP
+            },
+        )
     }
 
     /// Waits until block `t` may be drained (or filled). False if the doorbell gave up.
@@ -169,7 +176,13 @@ enum Waiting {
 
 impl Wait {
     fn new(side: Side, slot: usize, t: u64) -> Self {
-        Self { side, slot, t, looks: LOOKS, at: WaitAt::Look }
+        Self {
+            side,
+            slot,
+            t,
+            looks: LOOKS,
+            at: WaitAt::Look,
+        }
     }
 
     fn step(&mut self, shake: &Handshake<'_>, bell: &mut impl Doorbell) -> Waiting {
@@ -182,7 +195,9 @@ impl Wait {
             }
             WaitAt::Look => WaitAt::Announce,
             WaitAt::Announce => {
-                shake.asleep(self.side, self.slot).store(bell.own_number(), SeqCst);
+                shake
+                    .asleep(self.side, self.slot)
+                    .store(bell.own_number(), SeqCst);
                 WaitAt::LookAgain
             }
             WaitAt::LookAgain if shake.ready(self.side, self.slot, self.t) => WaitAt::Withdraw,
@@ -220,20 +235,37 @@ enum PostAt {
 
 impl Post {
     fn new(side: Side, slot: usize, t: u64) -> Self {
-        Self { side, slot, t, at: PostAt::Store }
+        Self {
+            side,
+            slot,
+            t,
+            at: PostAt::Store,
+        }
     }
 
     /// True when it is done.
     fn step(&mut self, shake: &Handshake<'_>, bell: &mut impl Doorbell) -> bool {
         match self.at {
             PostAt::Store => {
-                let counter = if self.side == Side::Filler { FILLED } else { DRAINED };
+                let counter = if self.side == Side::Filler {
+                    FILLED
+                } else {
+                    DRAINED
+                };
                 shake.word(self.slot, counter).store(self.t + 1, SeqCst);
-                self.at = PostAt::Peek(if shake.coupling == Coupling::Block { self.slot } else { 0 });
+                self.at = PostAt::Peek(if shake.coupling == Coupling::Block {
+                    self.slot
+                } else {
+                    0
+                });
                 false
             }
             PostAt::Peek(slot) => {
-                let other = if self.side == Side::Filler { Side::Drainer } else { Side::Filler };
+                let other = if self.side == Side::Filler {
+                    Side::Drainer
+                } else {
+                    Side::Filler
+                };
                 let asleep = shake.asleep(other, slot);
                 let number = asleep.load(SeqCst);
                 if number != 0 && asleep.swap(0, SeqCst) != 0 {
@@ -318,8 +350,14 @@ mod tests {
             doing: Doing::Waiting(short(Wait::new(side, slot, 0))),
             rung: false,
         };
-        let actors = (0..slots).flat_map(|slot| [actor(Side::Filler, slot), actor(Side::Drainer, slot)]);
-        State { words, actors: actors.collect(), contents: vec![0; slots * 2], losses }
+        let actors =
+            (0..slots).flat_map(|slot| [actor(Side::Filler, slot), actor(Side::Drainer, slot)]);
+        State {
+            words,
+            actors: actors.collect(),
+            contents: vec![0; slots * 2],
+            losses,
+        }
     }
 
     /// Fifty looks multiply states and show nothing that one does not.
@@ -329,7 +367,11 @@ mod tests {
     }
 
     fn shared(state: &State) -> Vec<AtomicU64> {
-        state.words.iter().map(|word| AtomicU64::new(*word)).collect()
+        state
+            .words
+            .iter()
+            .map(|word| AtomicU64::new(*word))
+            .collect()
     }
 
     /// The states that one step of actor `index` can lead to; none if it cannot step.
@@ -337,7 +379,10 @@ mod tests {
         let words = shared(state);
         let shake = Handshake::new(&words, coupling);
         let mut next = state.clone();
-        let mut bell = Noted { number: index as u64 + 1, rang: None };
+        let mut bell = Noted {
+            number: index as u64 + 1,
+            rang: None,
+        };
         let actor = &mut next.actors[index];
         match &mut actor.doing {
             Doing::Done => return Vec::new(),
@@ -368,7 +413,9 @@ mod tests {
             }
         }
         next.words = words.iter().map(|word| word.load(SeqCst)).collect();
-        let Some(rung) = bell.rang else { return vec![next] };
+        let Some(rung) = bell.rang else {
+            return vec![next];
+        };
         let mut kept = next.clone();
         kept.actors[usize::try_from(rung).unwrap() - 1].rung = true;
         let mut outcomes = vec![kept];
@@ -383,7 +430,10 @@ mod tests {
         let place = usize::try_from(actor.t & 1).unwrap() * (contents.len() / 2) + actor.slot;
         match actor.side {
             Side::Filler => {
-                assert_eq!(contents[place], 0, "a block that nobody drained was overwritten");
+                assert_eq!(
+                    contents[place], 0,
+                    "a block that nobody drained was overwritten"
+                );
                 contents[place] = actor.t + 1;
                 if actor.t + 1 == actor.blocks {
                     shake.end(actor.slot, actor.blocks);
@@ -458,8 +508,9 @@ mod tests {
             let mut open = vec![state];
             let mut seen = HashSet::new();
             while let Some(state) = open.pop() {
-                let next: Vec<State> =
-                    (0..2).flat_map(|index| steps(&state, index, Coupling::Block, false)).collect();
+                let next: Vec<State> = (0..2)
+                    .flat_map(|index| steps(&state, index, Coupling::Block, false))
+                    .collect();
                 assert!(
                     !next.is_empty() || state.actors.iter().all(|actor| actor.doing == Doing::Done),
                     "everybody sleeps"

@@ -41,7 +41,9 @@ pub fn of_boundary(test: &Test, nodes: usize, boundary: usize) -> Vec<Lane> {
 
 /// All lanes of a test, boundary by boundary.
 pub fn all(test: &Test, nodes: usize) -> Vec<Lane> {
-    (0..test.phases - 1).flat_map(|boundary| of_boundary(test, nodes, boundary)).collect()
+    (0..test.phases - 1)
+        .flat_map(|boundary| of_boundary(test, nodes, boundary))
+        .collect()
 }
 
 /// Lanes that node `node` sends on at a boundary, in the order of the slots they empty.

@@ -48,7 +48,10 @@ pub fn of(test: &Test, nodes: usize) -> Size {
     let boundaries = test.phases - 1;
     let links_per_port = (nodes - 1) * test.streams * boundaries;
     let (volume_bytes, duration_ns) = match test.bound {
-        Bound::Time { warmup_ns, window_ns } => (None, Some(warmup_ns + window_ns)),
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => (None, Some(warmup_ns + window_ns)),
         Bound::Volume { buffers } => {
             let crossing = (nodes * links_per_port) as u64;
             (Some(crossing * buffers * test.block_bytes as u64), None)

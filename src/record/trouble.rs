@@ -48,12 +48,21 @@ pub enum TroubleKind {
 impl Trouble {
     /// A failure of the launching side itself.
     pub fn own(kind: TroubleKind, what: impl Into<String>) -> Self {
-        Self { kind, node: String::new(), who: String::new(), what: what.into() }
+        Self {
+            kind,
+            node: String::new(),
+            who: String::new(),
+            what: what.into(),
+        }
     }
 
     /// The line a user reads, without the node.
     pub fn text(&self) -> String {
-        if self.who.is_empty() { self.what.clone() } else { format!("{}: {}", self.who, self.what) }
+        if self.who.is_empty() {
+            self.what.clone()
+        } else {
+            format!("{}: {}", self.who, self.what)
+        }
     }
 }
 
@@ -68,8 +77,17 @@ mod tests {
 
     #[test]
     fn a_killed_process_comes_before_the_peers_that_lost_it() {
-        let of = |kind| Trouble { kind, node: "n1".into(), who: "x".into(), what: "y".into() };
-        let mut all = vec![of(TroubleKind::Peer), of(TroubleKind::Lost), of(TroubleKind::Killed)];
+        let of = |kind| Trouble {
+            kind,
+            node: "n1".into(),
+            who: "x".into(),
+            what: "y".into(),
+        };
+        let mut all = vec![
+            of(TroubleKind::Peer),
+            of(TroubleKind::Lost),
+            of(TroubleKind::Killed),
+        ];
         rank(&mut all);
         assert_eq!(all[0].kind, TroubleKind::Killed);
         assert_eq!(all[0].text(), "x: y");

@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: comparable between processes of one host, never between hosts.
 pub fn monotonic_ns() -> u64 {
-    let mut now = nix::libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut now = nix::libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `now` is a valid timespec for the call to fill in; the clock id is a constant the kernel knows.
     let result = unsafe { nix::libc::clock_gettime(nix::libc::CLOCK_MONOTONIC, &raw mut now) };
     debug_assert_eq!(result, 0);
@@ -39,7 +42,11 @@ pub fn utc_text(wall_ms: u64) -> String {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_index = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     format!(
         "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",

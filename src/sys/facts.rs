@@ -54,7 +54,10 @@ pub struct Interface {
 pub fn collect() -> HostFacts {
     let names = nix::sys::utsname::uname().ok();
     let uts = |part: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
-        names.as_ref().map(|names| part(names).to_string_lossy().into_owned()).unwrap_or_default()
+        names
+            .as_ref()
+            .map(|names| part(names).to_string_lossy().into_owned())
+            .unwrap_or_default()
     };
     HostFacts {
         hostname: uts(|names| names.nodename()),
@@ -68,7 +71,10 @@ pub fn collect() -> HostFacts {
         congestion_allowed: sysctl("net/ipv4/tcp_allowed_congestion_control"),
         session_address: session_address(),
         interfaces: interfaces(),
-        settings: SETTINGS.iter().map(|name| (name.replace('/', "."), sysctl(name))).collect(),
+        settings: SETTINGS
+            .iter()
+            .map(|name| (name.replace('/', "."), sysctl(name)))
+            .collect(),
     }
 }
 
@@ -89,18 +95,24 @@ fn sysctl(name: &str) -> String {
 /// Boot id and network namespace of this process.
 pub fn identity() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = fs::metadata("/proc/self/ns/net").map(|meta| meta.ino()).unwrap_or(0);
+    let namespace = fs::metadata("/proc/self/ns/net")
+        .map(|meta| meta.ino())
+        .unwrap_or(0);
     format!("{}/{namespace}", boot.trim())
 }
 
 fn cpu_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|line| line.split_once(':')).map(|(_, model)| model.trim().to_owned()).unwrap_or_default()
+    line.and_then(|line| line.split_once(':'))
+        .map(|(_, model)| model.trim().to_owned())
+        .unwrap_or_default()
 }
 
 fn usable_cores() -> usize {
-    std::thread::available_parallelism().map(std::num::NonZero::get).unwrap_or(1)
+    std::thread::available_parallelism()
+        .map(std::num::NonZero::get)
+        .unwrap_or(1)
 }
 
 /// The server's address in SSH_CONNECTION ("client port server port").
@@ -111,10 +123,19 @@ fn session_address() -> Option<IpAddr> {
 
 fn interfaces() -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
-    let Ok(addresses) = nix::ifaddrs::getifaddrs() else { return found };
-    for entry in addresses.filter(|entry| entry.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP)) {
-        let Some((address, prefix)) = address_of(&entry) else { continue };
-        match found.iter_mut().find(|interface| interface.name == entry.interface_name) {
+    let Ok(addresses) = nix::ifaddrs::getifaddrs() else {
+        return found;
+    };
+    for entry in
+        addresses.filter(|entry| entry.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
+    {
+        let Some((address, prefix)) = address_of(&entry) else {
+            continue;
+        };
+        match found
+            .iter_mut()
+            .find(|interface| interface.name == entry.interface_name)
+        {
             Some(interface) => interface.addresses.push((address, prefix)),
             None => found.push(describe(&entry.interface_name, (address, prefix))),
         }
@@ -125,11 +146,15 @@ fn interfaces() -> Vec<Interface> {
 fn address_of(entry: &nix::ifaddrs::InterfaceAddress) -> Option<(IpAddr, u8)> {
     let (address, mask) = (entry.address.as_ref()?, entry.netmask.as_ref());
     if let Some(v4) = address.as_sockaddr_in() {
-        let prefix = mask.and_then(|mask| mask.as_sockaddr_in()).map_or(32, |mask| mask.ip().to_bits().count_ones());
+        let prefix = mask
+            .and_then(|mask| mask.as_sockaddr_in())
+            .map_or(32, |mask| mask.ip().to_bits().count_ones());
         return Some((IpAddr::V4(v4.ip()), u8::try_from(prefix).unwrap_or(32)));
     }
     let v6 = address.as_sockaddr_in6()?;
-    let prefix = mask.and_then(|mask| mask.as_sockaddr_in6()).map_or(128, |mask| mask.ip().to_bits().count_ones());
+    let prefix = mask
+        .and_then(|mask| mask.as_sockaddr_in6())
+        .map_or(128, |mask| mask.ip().to_bits().count_ones());
     Some((IpAddr::V6(v6.ip()), u8::try_from(prefix).unwrap_or(128)))
 }
 
@@ -140,9 +165,15 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     Interface {
         name: name.to_owned(),
         addresses: vec![address],
-        mtu_bytes: read("mtu").and_then(number).and_then(|mtu| u32::try_from(mtu).ok()).unwrap_or(0),
+        mtu_bytes: read("mtu")
+            .and_then(number)
+            .and_then(|mtu| u32::try_from(mtu).ok())
+            .unwrap_or(0),
         // -1 and 0 mean that the driver does not know.
-        speed_mbit: read("speed").and_then(number).and_then(|speed| u64::try_from(speed).ok()).filter(|s| *s > 0),
+        speed_mbit: read("speed")
+            .and_then(number)
+            .and_then(|speed| u64::try_from(speed).ok())
+            .filter(|s| *s > 0),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
     }
 }
@@ -159,8 +190,16 @@ mod tests {
         let facts = collect();
         assert!(!facts.hostname.is_empty() && !facts.kernel.is_empty());
         assert!(facts.identity.len() > 30, "{}", facts.identity);
-        let lo = facts.interfaces.iter().find(|interface| interface.name == "lo").unwrap();
-        assert!(lo.addresses.iter().any(|(address, prefix)| address.is_loopback() && *prefix == 8));
+        let lo = facts
+            .interfaces
+            .iter()
+            .find(|interface| interface.name == "lo")
+            .unwrap();
+        assert!(
+            lo.addresses
+                .iter()
+                .any(|(address, prefix)| address.is_loopback() && *prefix == 8)
+        );
         assert!(facts.cores >= 1);
     }
 }

@@ -50,11 +50,16 @@ impl Region {
 
     /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the region.
     pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
-        assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(), "words outside of their region");
+        assert!(
+            offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(),
+            "words outside of their region"
+        );
         // SAFETY: in range by the assertion; the mapping is page aligned, so the words are aligned; any bit
         // pattern is a valid AtomicU64; the mapping lives as long as `self`; these bytes are never handed out
         // as a span by the layouts in buffer/, which keep words and blocks apart.
-        unsafe { std::slice::from_raw_parts(self.map.as_mut_ptr().add(offset).cast::<AtomicU64>(), count) }
+        unsafe {
+            std::slice::from_raw_parts(self.map.as_mut_ptr().add(offset).cast::<AtomicU64>(), count)
+        }
     }
 
     /// `bytes` bytes from `offset` on.
@@ -62,7 +67,11 @@ impl Region {
         assert!(offset + bytes <= self.bytes(), "span outside of its region");
         // SAFETY: in range by the assertion.
         let start = unsafe { self.map.as_mut_ptr().add(offset) };
-        Span { start, bytes, _region: std::marker::PhantomData }
+        Span {
+            start,
+            bytes,
+            _region: std::marker::PhantomData,
+        }
     }
 
     /// Faults the pages of a range in, for writing, in the calling process: every process has its own page
@@ -91,7 +100,11 @@ impl Span<'_> {
     pub fn part(self, offset: usize, bytes: usize) -> Self {
         assert!(offset + bytes <= self.bytes, "part outside of its span");
         // SAFETY: in range by the assertion.
-        Self { start: unsafe { self.start.add(offset) }, bytes, ..self }
+        Self {
+            start: unsafe { self.start.add(offset) },
+            bytes,
+            ..self
+        }
     }
 
     /// The address, for system calls in `sys::socket`.
@@ -122,13 +135,18 @@ pub struct NamedRegion {
 impl NamedRegion {
     /// Makes a segment; a name that exists is an error.
     pub fn create(name: &str, bytes: usize) -> Result<Self, shared_memory::ShmemError> {
-        let segment = shared_memory::ShmemConf::new().os_id(name).size(bytes).create()?;
+        let segment = shared_memory::ShmemConf::new()
+            .os_id(name)
+            .size(bytes)
+            .create()?;
         Ok(Self { segment })
     }
 
     /// Opens the segment that another process made.
     pub fn open(name: &str) -> Result<Self, shared_memory::ShmemError> {
-        Ok(Self { segment: shared_memory::ShmemConf::new().os_id(name).open()? })
+        Ok(Self {
+            segment: shared_memory::ShmemConf::new().os_id(name).open()?,
+        })
     }
 
     /// Size in bytes.
@@ -138,9 +156,14 @@ impl NamedRegion {
 
     /// `count` words from byte `offset` on.
     pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
-        assert!(offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(), "words outside of their segment");
+        assert!(
+            offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(),
+            "words outside of their segment"
+        );
         // SAFETY: as for Region::words; this segment is only ever seen as words.
-        unsafe { std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count) }
+        unsafe {
+            std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count)
+        }
     }
 
     /// Says that this process does not own the name. A forked child must: its handle would unlink it.
@@ -184,7 +207,10 @@ mod tests {
         let name = format!("pipebench-unit-{}", std::process::id());
         let owner = NamedRegion::create(&name, 4096).unwrap();
         owner.words(0, 1)[0].store(42, Ordering::SeqCst);
-        assert_eq!(NamedRegion::open(&name).unwrap().words(0, 1)[0].load(Ordering::SeqCst), 42);
+        assert_eq!(
+            NamedRegion::open(&name).unwrap().words(0, 1)[0].load(Ordering::SeqCst),
+            42
+        );
         drop(owner);
         assert!(NamedRegion::open(&name).is_err());
     }

@@ -3,7 +3,10 @@
 //! Duty: fork, signals, waiting, sockets, memory regions as safe types, clock, usage and host facts.
 //! It knows nothing of phases, links or plans. Read next: [`process`] for the order of birth,
 //! [`memory`] for what may be shared between processes.
-#![expect(unsafe_code, reason = "this module is the gate to the operating system; every block is argued")]
+#![expect(
+    unsafe_code,
+    reason = "this module is the gate to the operating system; every block is argued"
+)]
 
 pub mod clock;
 pub mod facts;
@@ -12,3 +15,16 @@ pub mod process;
 pub mod signals;
 pub mod socket;
 pub mod usage;
+
+/// Why a system call failed, as the end of a sentence: `connection refused`, `timed out`.
+pub fn why(error: &std::io::Error) -> String {
+    let text = match error.raw_os_error() {
+        Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
+        None if error.kind() == std::io::ErrorKind::TimedOut => "timed out".to_owned(),
+        None => error.to_string(),
+    };
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
+}

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use nix::libc;
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::WaitPidFlag;
 use nix::unistd::{ForkResult, Pid};
 
 use super::signals;
@@ -28,7 +28,11 @@ pub enum BirthError {
 /// Forks a child that keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs `body` with
 /// all signals blocked, and leaves with the code that `body` returns. `on_orphan` is the signal the kernel
 /// sends the child when this process dies.
-pub fn give_birth(keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> Result<i32, BirthError> {
+pub fn give_birth(
+    keep: &[RawFd],
+    on_orphan: Signal,
+    body: impl FnOnce() -> u8,
+) -> Result<i32, BirthError> {
     let threads = thread_count();
     if threads != 1 {
         return Err(BirthError::Threads(threads));
@@ -103,7 +107,11 @@ pub fn yield_now() {
 }
 
 fn close_all_but(keep: &[RawFd]) {
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+    if let Ok(null) = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+    {
         for standard in 0..3 {
             // SAFETY: both are valid descriptor numbers; the old standard descriptors are meant to be replaced.
             unsafe { libc::dup2(null.as_raw_fd(), standard) };
@@ -129,9 +137,12 @@ fn close_range(first: RawFd, last: RawFd) {
         return;
     }
     // Kernels before 5.9: close what /proc shows.
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
-    let open: Vec<RawFd> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let open: Vec<RawFd> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
     for fd in open.into_iter().filter(|fd| (first..=last).contains(fd)) {
         // SAFETY: as above.
         unsafe { libc::close(fd) };
@@ -139,7 +150,9 @@ fn close_range(first: RawFd, last: RawFd) {
 }
 
 fn thread_count() -> usize {
-    std::fs::read_dir("/proc/self/task").map(Iterator::count).unwrap_or(usize::MAX)
+    std::fs::read_dir("/proc/self/task")
+        .map(Iterator::count)
+        .unwrap_or(usize::MAX)
 }
 
 /// How a child ended.
@@ -151,14 +164,21 @@ pub enum Ending {
     Signal(i32),
 }
 
-/// Takes one ended child, without waiting. None if no child has ended.
+/// Takes one ended child, without waiting. None if no child has ended. Asked of the C library directly, because
+/// an enumeration of signals does not know the real-time ones.
 pub fn reap_one() -> Option<(i32, Ending)> {
-    match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-        Ok(WaitStatus::Exited(pid, code)) => Some((pid.as_raw(), Ending::Code(code))),
-        Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid.as_raw(), Ending::Signal(signal as i32))),
-        // A real-time signal is unknown to the enumeration; the child is gone all the same.
-        _ => None,
+    let mut status = 0;
+    // SAFETY: `status` is valid for writing; -1 and WNOHANG ask for any ended child.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    if pid <= 0 {
+        return None;
     }
+    let ending = if libc::WIFSIGNALED(status) {
+        Ending::Signal(libc::WTERMSIG(status))
+    } else {
+        Ending::Code(libc::WEXITSTATUS(status))
+    };
+    Some((pid, ending))
 }
 
 /// True while this process has children that were not reaped.
@@ -186,6 +206,20 @@ pub fn parent_is(pid: i32) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
+/// Closes this process's copy of a descriptor that its parent owns. The value that owns the descriptor in the
+/// parent's memory image is never dropped here, because a child leaves with `_exit`.
+pub fn close_own_copy(descriptor: std::os::fd::BorrowedFd<'_>) {
+    // SAFETY: a valid descriptor, which nothing in this child uses again.
+    unsafe { libc::close(descriptor.as_raw_fd()) };
+}
+
+/// Moves an inherited descriptor to one that this child owns, so that closing it closes the connection.
+pub fn take_over(inherited: std::os::fd::BorrowedFd<'_>) -> std::io::Result<std::os::fd::OwnedFd> {
+    let own = inherited.try_clone_to_owned()?;
+    close_own_copy(inherited);
+    Ok(own)
+}
+
 /// Own process id.
 pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
@@ -195,7 +229,12 @@ pub fn own_pid() -> i32 {
 pub fn start_time(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in brackets and may hold anything; the fields behind it are counted from its end.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(19)?
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -205,7 +244,10 @@ mod tests {
     #[test]
     fn a_process_with_threads_may_not_fork() {
         // The test harness itself runs tests in threads.
-        assert!(matches!(give_birth(&[], Signal::SIGKILL, || 0), Err(BirthError::Threads(_))));
+        assert!(matches!(
+            give_birth(&[], Signal::SIGKILL, || 0),
+            Err(BirthError::Threads(_))
+        ));
     }
 
     #[test]

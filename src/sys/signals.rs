@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 
 /// The signal that means "wake up and look".
 pub fn doorbell() -> i32 {
@@ -30,25 +29,43 @@ pub enum Woken {
 
 /// Blocks every signal. Called before a fork, so that no signal meets a half-made process.
 pub fn block_all() {
-    let result = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
-    debug_assert!(result.is_ok());
-    // nix's full set leaves out the real-time signals of some C libraries; the doorbell is added by hand.
-    change_mask(libc::SIG_BLOCK, doorbell());
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset initialises the whole set it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: initialised by the call above.
+    set_mask(&unsafe { all.assume_init() });
 }
 
-/// Unblocks every signal but the doorbell: the state in which senders and receivers work.
+/// Unblocks every signal but the doorbell: the state in which senders and receivers work. The mask changes in one
+/// step, since a doorbell that finds itself unblocked for a moment ends the process.
 pub fn unblock_all_but_doorbell() {
-    let result = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
-    debug_assert!(result.is_ok());
-    change_mask(libc::SIG_BLOCK, doorbell());
+    set_mask(&set_of(&[doorbell()]));
 }
 
-fn change_mask(how: i32, signal: i32) {
-    let mut set = empty_set();
-    // SAFETY: `set` is an initialised signal set and `signal` a valid number.
-    unsafe { libc::sigaddset(&raw mut set, signal) };
+fn set_mask(set: &libc::sigset_t) {
     // SAFETY: `set` is initialised; the old mask is not asked for.
-    unsafe { libc::sigprocmask(how, &raw const set, std::ptr::null_mut()) };
+    let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };
+    debug_assert_eq!(result, 0);
+}
+
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = empty_set();
+    for signal in signals {
+        // SAFETY: `set` is initialised, the numbers are valid.
+        unsafe { libc::sigaddset(&raw mut set, *signal) };
+    }
+    set
+}
+
+/// What a parent waits for.
+fn parent_signals() -> libc::sigset_t {
+    set_of(&[
+        doorbell(),
+        libc::SIGCHLD,
+        libc::SIGTERM,
+        libc::SIGINT,
+        libc::SIGHUP,
+    ])
 }
 
 fn empty_set() -> libc::sigset_t {
@@ -66,27 +83,21 @@ pub fn ring(pid: i32) {
     if pid <= 0 {
         return;
     }
-    let value = libc::sigval { sival_ptr: std::ptr::null_mut() };
+    let value = libc::sigval {
+        sival_ptr: std::ptr::null_mut(),
+    };
     // SAFETY: sigqueue takes plain values; the pid is positive, so neither a group nor everybody is meant.
     unsafe { libc::sigqueue(pid, doorbell(), value) };
 }
 
 /// Waits for the doorbell alone, at most `timeout`. True if it rang.
 pub fn wait_doorbell(timeout: Duration) -> bool {
-    let mut set = empty_set();
-    // SAFETY: `set` is initialised, the number valid.
-    unsafe { libc::sigaddset(&raw mut set, doorbell()) };
-    wait_for(&set, timeout) == Some(doorbell())
+    wait_for(&set_of(&[doorbell()]), timeout) == Some(doorbell())
 }
 
 /// Waits for the doorbell, for the end of a child, or for a request to end; all must be blocked.
 pub fn wait_parent(timeout: Duration) -> Woken {
-    let mut set = empty_set();
-    for signal in [doorbell(), libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        // SAFETY: `set` is initialised, the numbers valid.
-        unsafe { libc::sigaddset(&raw mut set, signal) };
-    }
-    match wait_for(&set, timeout) {
+    match wait_for(&parent_signals(), timeout) {
         Some(signal) if signal == doorbell() => Woken::Doorbell,
         Some(libc::SIGCHLD) => Woken::Child,
         Some(signal) => Woken::End(signal),
@@ -108,11 +119,7 @@ fn wait_for(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
 /// Made after the last fork of its owner or closed in every child, since it is inherited.
 pub fn signal_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
-    let mut set = empty_set();
-    for signal in [doorbell(), libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        // SAFETY: `set` is initialised, the numbers valid.
-        unsafe { libc::sigaddset(&raw mut set, signal) };
-    }
+    let set = parent_signals();
     // SAFETY: `set` is initialised; -1 asks for a new descriptor.
     let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     let fd = nix::errno::Errno::result(fd)?;
@@ -143,7 +150,15 @@ mod tests {
 
     #[test]
     fn a_ring_is_kept_until_it_is_waited_for() {
-        change_mask(libc::SIG_BLOCK, doorbell());
+        // The mask of this test's thread alone.
+        // SAFETY: an initialised set; the old mask is not asked for.
+        unsafe {
+            libc::pthread_sigmask(
+                libc::SIG_BLOCK,
+                &set_of(&[doorbell()]),
+                std::ptr::null_mut(),
+            )
+        };
         // SAFETY: gettid has no preconditions. The signal is sent to this thread, which has it blocked.
         let thread = unsafe { libc::gettid() };
         // SAFETY: plain values; the thread is our own.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, setsockopt, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, setsockopt,
+    sockopt,
 };
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +69,17 @@ fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    Ok(nix::sys::socket::socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?)
+    let family = if address.is_ipv4() {
+        AddressFamily::Inet
+    } else {
+        AddressFamily::Inet6
+    };
+    Ok(nix::sys::socket::socket(
+        family,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?)
 }
 
 fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
@@ -125,7 +135,10 @@ fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
 pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
-    nix::sys::socket::bind(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    nix::sys::socket::bind(
+        socket.as_raw_fd(),
+        &UnixAddr::new_abstract(name.as_bytes())?,
+    )?;
     nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
     Ok(socket)
 }
@@ -134,12 +147,20 @@ pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
 pub fn connect_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
-    nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    nix::sys::socket::connect(
+        socket.as_raw_fd(),
+        &UnixAddr::new_abstract(name.as_bytes())?,
+    )?;
     Ok(socket)
 }
 
 fn unix_socket() -> io::Result<OwnedFd> {
-    Ok(nix::sys::socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?)
+    Ok(nix::sys::socket::socket(
+        AddressFamily::Unix,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?)
 }
 
 /// Two connected Unix sockets, for a link within a node.
@@ -181,7 +202,9 @@ pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<
 pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::Result<bool> {
     let end = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
     loop {
-        let left = end.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000);
+        let left = end
+            .saturating_sub(clock::monotonic_ns())
+            .div_ceil(1_000_000);
         let limit = PollTimeout::try_from(left.min(1_000_000)).unwrap_or(PollTimeout::ZERO);
         match poll(&mut [PollFd::new(fd, what)], limit) {
             Ok(0) if left == 0 => return Ok(false),
@@ -245,10 +268,20 @@ fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
         return Ok(());
     }
     if let Some(bytes) = options.mss_bytes {
-        set_raw(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &bytes.to_ne_bytes())?;
+        set_raw(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_MAXSEG,
+            &bytes.to_ne_bytes(),
+        )?;
     }
     if let Some(name) = &options.congestion {
-        set_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_bytes())?;
+        set_raw(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_bytes(),
+        )?;
     }
     if let Some(dscp) = options.dscp {
         let class = (i32::from(dscp) << 2).to_ne_bytes();
@@ -260,7 +293,12 @@ fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
         set_raw(socket, level, name, &class)?;
     }
     if let Some(bits) = options.rate_bits_per_s {
-        set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &(bits / 8).to_ne_bytes())?;
+        set_raw(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            &(bits / 8).to_ne_bytes(),
+        )?;
     }
     Ok(())
 }
@@ -274,8 +312,15 @@ fn family_of(socket: BorrowedFd<'_>) -> io::Result<i32> {
 fn set_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
     let length = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
     // SAFETY: `value` is readable for `length` bytes; the kernel checks the rest.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            length,
+        )
+    };
     nix::errno::Errno::result(result)?;
     Ok(())
 }
@@ -309,7 +354,12 @@ pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
 pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     // SAFETY: the span is mapped for its whole length as long as its region lives.
     let sent = unsafe {
-        libc::send(socket.as_raw_fd(), span.pointer().cast(), span.bytes(), libc::MSG_NOSIGNAL)
+        libc::send(
+            socket.as_raw_fd(),
+            span.pointer().cast(),
+            span.bytes(),
+            libc::MSG_NOSIGNAL,
+        )
     };
     length_of(sent)
 }
@@ -509,11 +559,19 @@ mod tests {
     fn nobody_at_the_port_is_refused_and_a_silent_call_times_out() {
         let (listener, address) = listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
         drop(listener);
-        let error = connect_tcp(LOOPBACK, address, &SocketOptions::default(), Duration::from_secs(5));
+        let error = connect_tcp(
+            LOOPBACK,
+            address,
+            &SocketOptions::default(),
+            Duration::from_secs(5),
+        );
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         let (a, _b) = pair(&SocketOptions::default()).unwrap();
         bound_calls(&a, Duration::from_millis(10)).unwrap();
-        assert_eq!(receive_bytes(a.as_fd(), &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            receive_bytes(a.as_fd(), &mut [0; 4]).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
         assert!(tcp_info(a.as_fd()).is_none());
     }
 
@@ -522,7 +580,9 @@ mod tests {
         let name = format!("pipebench-unit-{}", std::process::id());
         let listener = listen_unix(&name, &SocketOptions::default()).unwrap();
         let client = connect_unix(&name, &SocketOptions::default()).unwrap();
-        let server = accept(listener.as_fd(), Duration::from_secs(5)).unwrap().unwrap();
+        let server = accept(listener.as_fd(), Duration::from_secs(5))
+            .unwrap()
+            .unwrap();
         assert_eq!(send_bytes(client.as_fd(), b"x").unwrap(), 1);
         assert_eq!(receive_bytes(server.as_fd(), &mut [0; 4]).unwrap(), 1);
         finish_sending(client.as_fd());

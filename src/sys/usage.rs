@@ -14,11 +14,25 @@ pub struct CpuTime {
 
 /// CPU time this process has used until now.
 pub fn own_cpu() -> CpuTime {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return CpuTime::default() };
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        return CpuTime::default();
+    };
     let ns = |time: nix::sys::time::TimeVal| {
         time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_usec().unsigned_abs() * 1000
     };
-    CpuTime { user_ns: ns(usage.user_time()), system_ns: ns(usage.system_time()) }
+    CpuTime {
+        user_ns: ns(usage.user_time()),
+        system_ns: ns(usage.system_time()),
+    }
+}
+
+/// CPU time of another process of this host in nanoseconds; zero if it is gone.
+pub fn cpu_ns_of(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Busy and total time of every core since boot, in clock ticks.
@@ -42,10 +56,17 @@ fn parse_core(line: &str) -> Option<CoreTime> {
         return None;
     }
     // user nice system idle iowait irq softirq steal; guest times are part of user.
-    let ticks: Vec<u64> = rest.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
+    let ticks: Vec<u64> = rest
+        .split_whitespace()
+        .take(8)
+        .map_while(|word| word.parse().ok())
+        .collect();
     let total: u64 = ticks.iter().sum();
     let idle = ticks.get(3)? + ticks.get(4)?;
-    Some(CoreTime { busy: total - idle, total })
+    Some(CoreTime {
+        busy: total - idle,
+        total,
+    })
 }
 
 /// Share of the busiest core between two readings, 0 to 1; none if no tick has passed.
@@ -82,7 +103,10 @@ fn parse_interface(line: &str, name: &str) -> Option<InterfaceCounters> {
     if found.trim() != name {
         return None;
     }
-    let fields: Vec<u64> = rest.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let fields: Vec<u64> = rest
+        .split_whitespace()
+        .map_while(|word| word.parse().ok())
+        .collect();
     let field = |index: usize| fields.get(index).copied();
     Some(InterfaceCounters {
         received_bytes: field(0)?,
@@ -95,13 +119,17 @@ fn parse_interface(line: &str, name: &str) -> Option<InterfaceCounters> {
 /// Memory that can be had without swapping, in bytes.
 pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
 /// How many descriptors this process may open, raised to what the system permits without rights.
 pub fn raise_descriptor_limit() -> u64 {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 0 };
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
+        return 0;
+    };
     match nix::sys::resource::setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
         Ok(()) => hard,
         Err(_) => soft,
@@ -120,19 +148,51 @@ mod tests {
 
     #[test]
     fn the_busiest_core_is_the_one_with_least_idle_time() {
-        let before = [CoreTime { busy: 10, total: 100 }, CoreTime { busy: 10, total: 100 }];
-        let after = [CoreTime { busy: 60, total: 200 }, CoreTime { busy: 100, total: 200 }];
+        let before = [
+            CoreTime {
+                busy: 10,
+                total: 100,
+            },
+            CoreTime {
+                busy: 10,
+                total: 100,
+            },
+        ];
+        let after = [
+            CoreTime {
+                busy: 60,
+                total: 200,
+            },
+            CoreTime {
+                busy: 100,
+                total: 200,
+            },
+        ];
         assert_eq!(busiest_core(&before, &after), Some(0.9));
         assert_eq!(busiest_core(&before, &before), None);
     }
 
     #[test]
     fn lines_of_the_kernel_are_understood() {
-        assert_eq!(parse_core("cpu0 1 2 3 4 5 6 7 8 9 9"), Some(CoreTime { busy: 27, total: 36 }));
+        assert_eq!(
+            parse_core("cpu0 1 2 3 4 5 6 7 8 9 9"),
+            Some(CoreTime {
+                busy: 27,
+                total: 36
+            })
+        );
         assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8"), None);
         let line = "  eth0: 100 1 2 3 0 0 0 0 200 5 6 7 0 0 0 0";
         let counters = parse_interface(line, "eth0").unwrap();
-        assert_eq!(counters, InterfaceCounters { received_bytes: 100, sent_bytes: 200, errors: 8, drops: 10 });
+        assert_eq!(
+            counters,
+            InterfaceCounters {
+                received_bytes: 100,
+                sent_bytes: 200,
+                errors: 8,
+                drops: 10
+            }
+        );
         assert_eq!(parse_interface(line, "eth1"), None);
     }
 

@@ -94,14 +94,24 @@ impl BlockHeader {
             last: flags & LAST != 0,
         };
         if header.payload_bytes > limit {
-            return Err(BlockError::Length { got: header.payload_bytes, limit });
+            return Err(BlockError::Length {
+                got: header.payload_bytes,
+                limit,
+            });
         }
         Ok(header)
     }
 
     /// Checks that this is block number `due`.
     pub fn expect(self, due: u64) -> Result<Self, BlockError> {
-        if self.sequence == due { Ok(self) } else { Err(BlockError::Sequence { got: self.sequence, due }) }
+        if self.sequence == due {
+            Ok(self)
+        } else {
+            Err(BlockError::Sequence {
+                got: self.sequence,
+                due,
+            })
+        }
     }
 }
 
@@ -140,8 +150,13 @@ mod tests {
 
     #[test]
     fn every_fault_is_named() {
-        let header =
-            BlockHeader { payload_bytes: 10, sequence: 3, last: false, source_node: 0, source_slot: 0 };
+        let header = BlockHeader {
+            payload_bytes: 10,
+            sequence: 3,
+            last: false,
+            source_node: 0,
+            source_slot: 0,
+        };
         let bytes = header.encode();
         let with = |at: usize, value: u8| {
             let mut changed = bytes;
@@ -152,7 +167,10 @@ mod tests {
         assert_eq!(with(4, 9), Err(BlockError::Version(9)));
         assert_eq!(with(6, 2), Err(BlockError::Flags(2)));
         assert_eq!(with(8, 11), Err(BlockError::Length { got: 11, limit: 10 }));
-        assert_eq!(header.expect(4), Err(BlockError::Sequence { got: 3, due: 4 }));
+        assert_eq!(
+            header.expect(4),
+            Err(BlockError::Sequence { got: 3, due: 4 })
+        );
         assert_eq!(header.expect(3), Ok(header));
     }
 }

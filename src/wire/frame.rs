@@ -54,12 +54,16 @@ impl Decoder {
         if rest[..seen] != MARK[..seen] {
             return Err(FrameError::Mark);
         }
-        let Some(head) = rest.get(4..HEAD_BYTES) else { return Ok(None) };
+        let Some(head) = rest.get(4..HEAD_BYTES) else {
+            return Ok(None);
+        };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
         if length > LIMIT_BYTES {
             return Err(FrameError::Length(length));
         }
-        let Some(message) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else { return Ok(None) };
+        let Some(message) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else {
+            return Ok(None);
+        };
         let message = message.to_vec();
         self.taken += HEAD_BYTES + length;
         Ok(Some(message))

@@ -36,7 +36,10 @@ impl LinkHello {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
         bytes[8..40].copy_from_slice(&self.token);
-        for (index, value) in [self.boundary, self.from, self.to, self.stream].into_iter().enumerate() {
+        for (index, value) in [self.boundary, self.from, self.to, self.stream]
+            .into_iter()
+            .enumerate()
+        {
             bytes[40 + index * 4..44 + index * 4].copy_from_slice(&value.to_le_bytes());
         }
         bytes
@@ -54,7 +57,13 @@ impl LinkHello {
             part.copy_from_slice(&bytes[40 + index * 4..44 + index * 4]);
             u32::from_le_bytes(part)
         };
-        Some(Self { token, boundary: word(0), from: word(1), to: word(2), stream: word(3) })
+        Some(Self {
+            token,
+            boundary: word(0),
+            from: word(1),
+            to: word(2),
+            stream: word(3),
+        })
     }
 }
 

@@ -147,10 +147,20 @@ mod tests {
 
     #[test]
     fn messages_are_json_that_one_can_read() {
-        let text = serde_json::to_string(&ToNode::Go(Go { at_ns: 5, window_ns: Some((6, 7)) })).unwrap();
+        let text = serde_json::to_string(&ToNode::Go(Go {
+            at_ns: 5,
+            window_ns: Some((6, 7)),
+        }))
+        .unwrap();
         assert_eq!(text, r#"{"go":{"at_ns":5,"window_ns":[6,7]}}"#);
         let back: ToNode = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, ToNode::Go(Go { at_ns: 5, window_ns: Some((6, 7)) }));
+        assert_eq!(
+            back,
+            ToNode::Go(Go {
+                at_ns: 5,
+                window_ns: Some((6, 7))
+            })
+        );
         assert!(serde_json::from_str::<ToNode>(r#"{"dance":1}"#).is_err());
     }
 }

@@ -1,0 +1,334 @@
+//! The words of the command line and their help. What they mean together is checked in [`super::intent`].
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand as ClapSubcommand};
+
+use crate::exit;
+
+/// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "pipebench",
+    version,
+    about = "Loads every port of a switch at once from ordinary hosts over ordinary sockets",
+    long_about = "Loads every port of a switch at once from ordinary hosts over ordinary sockets.\n\n\
+        One command starts a node on every host over SSH (the executable carries itself there), links every node \
+        with every other through P phases, streams data and tells what each port carried, and which links limit. \
+        Nothing but a cached copy of the executable stays on the hosts: no MPI, no daemon, no root.",
+    args_conflicts_with_subcommands = true,
+    max_term_width = 110
+)]
+pub struct Arguments {
+    /// Other commands.
+    #[command(subcommand)]
+    pub subcommand: Option<Subcommand>,
+
+    /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
+    ///
+    /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
+    /// SSH. `auto` takes the list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). A name twice is two
+    /// nodes. No default. Example: --hosts 'n[01-16]'
+    #[arg(long, value_name = "HOSTS", help_heading = "Hosts")]
+    pub hosts: Option<String>,
+
+    /// A line per node: name [user=] [port=] [data=] [speed=] [switch=] [switchport=] [group=] [nodes=]
+    ///
+    /// Use it when hosts differ, or to say what was ordered: `n07 data=10.1.0.7 speed=100G switchport=Eth1/7`.
+    /// `#` begins a comment; `slots=` is tolerated. No default. Example: --hostfile cluster.txt
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Hosts",
+        conflicts_with = "hosts"
+    )]
+    pub hostfile: Option<PathBuf>,
+
+    /// Hosts to leave out, in the same form as --hosts
+    ///
+    /// Use it to leave a host under repair out of a list. No default. Example: -x n07,n[12-14]
+    #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
+    pub exclude: Option<String>,
+
+    /// Phases of the pipeline on every node, at least 2
+    ///
+    /// 2 tells the direction of a fault (source to sink); 3 and more pass every block on and load the switch as a
+    /// relay would. Default 2. Example: --phases 3
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "P",
+        default_value_t = 2,
+        help_heading = "Shape"
+    )]
+    pub phases: usize,
+
+    /// Links per pair of nodes
+    ///
+    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing.
+    /// Default 1. Example: --streams 4
+    #[arg(long, value_name = "K", default_value_t = 1, help_heading = "Shape")]
+    pub streams: usize,
+
+    /// Payload of a block, in bytes (64K, 1MiB)
+    ///
+    /// 256 KiB is best with many links, up to 4 MiB with few; 16 KiB halves the rate. Default 256K.
+    /// Example: --block-size 1M
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256K",
+        help_heading = "Shape"
+    )]
+    pub block_size: String,
+
+    /// What a sender waits for: its own block, or the whole buffer
+    ///
+    /// `block` lets every chain of links run at its own pace. `buffer` is the original benchmark: all links run at
+    /// the pace of the slowest. Default block. Example: --coupling buffer
+    #[arg(
+        long,
+        value_name = "block|buffer",
+        default_value = "block",
+        help_heading = "Shape"
+    )]
+    pub coupling: String,
+
+    /// What links are made of: auto, tcp or unix
+    ///
+    /// `auto` is TCP between nodes and Unix-domain sockets within a node; `tcp` is TCP everywhere; `unix` needs
+    /// all nodes on one machine. Default auto. Example: --transport tcp
+    #[arg(
+        long,
+        value_name = "auto|tcp|unix",
+        default_value = "auto",
+        help_heading = "Shape"
+    )]
+    pub transport: String,
+
+    /// How long to measure, after the warm-up (10s, 2m)
+    ///
+    /// All nodes count the same window. 10 s is a screening; sign on 30 s and more. Default 10s.
+    /// Example: --time 30s
+    #[arg(
+        long,
+        short = 't',
+        value_name = "TIME",
+        help_heading = "Bounds",
+        conflicts_with = "buffers"
+    )]
+    pub time: Option<String>,
+
+    /// How long to run before measuring (1s, 500ms)
+    ///
+    /// Lets TCP find its rate. Default 1s. Example: --warmup 5s
+    #[arg(
+        long,
+        value_name = "TIME",
+        help_heading = "Bounds",
+        conflicts_with = "buffers"
+    )]
+    pub warmup: Option<String>,
+
+    /// Blocks on every link instead of a time
+    ///
+    /// Use it to move a known volume; gives bytes over the last finish. No default. Example: --buffers 10000
+    #[arg(long, value_name = "N", help_heading = "Bounds")]
+    pub buffers: Option<u64>,
+
+    /// Network that bears the data, chosen on each host
+    ///
+    /// Use it when SSH runs over another network than the data. Default: the address at which SSH arrives.
+    /// Example: --data-network 10.1.0.0/16
+    #[arg(
+        long,
+        value_name = "CIDR",
+        help_heading = "Sockets",
+        conflicts_with = "interface"
+    )]
+    pub data_network: Option<String>,
+
+    /// Interface that bears the data, on each host
+    ///
+    /// As --data-network, by the interface's name. No default. Example: --interface ib0
+    #[arg(long, value_name = "NAME", help_heading = "Sockets")]
+    pub interface: Option<String>,
+
+    /// Ports to listen on, P-1 per node
+    ///
+    /// Use it behind a packet filter. Default: any free port. Example: --port-range 5201-5210
+    #[arg(long, value_name = "FIRST-LAST", help_heading = "Sockets")]
+    pub port_range: Option<String>,
+
+    /// IPv4 only
+    ///
+    /// For names and data addresses. Default: either. Example: -4
+    #[arg(
+        short = '4',
+        long = "ipv4",
+        help_heading = "Sockets",
+        conflicts_with = "ipv6"
+    )]
+    pub ipv4: bool,
+
+    /// IPv6 only
+    ///
+    /// For names and data addresses. Default: either. Example: -6
+    #[arg(short = '6', long = "ipv6", help_heading = "Sockets")]
+    pub ipv6: bool,
+
+    /// Send buffer of every data socket, in bytes
+    ///
+    /// Default: the system's, except Unix sockets (256K). Example: --sndbuf 1M
+    #[arg(long, value_name = "SIZE", help_heading = "Sockets")]
+    pub sndbuf: Option<String>,
+
+    /// Receive buffer of every data socket, in bytes
+    ///
+    /// Setting it switches TCP's autotuning off. Default: the system's. Example: --rcvbuf 4M
+    #[arg(long, value_name = "SIZE", help_heading = "Sockets")]
+    pub rcvbuf: Option<String>,
+
+    /// Largest TCP segment, in bytes
+    ///
+    /// Use it to test with smaller packets. Default: what the path gives. Example: --mss 1400
+    #[arg(long, value_name = "BYTES", help_heading = "Sockets")]
+    pub mss: Option<u32>,
+
+    /// Congestion control of every data socket
+    ///
+    /// reno may be set by anyone; bbr costs 2 to 4 times the CPU where nothing is lost. Default: the system's.
+    /// Example: --congestion reno
+    #[arg(long, value_name = "NAME", help_heading = "Sockets")]
+    pub congestion: Option<String>,
+
+    /// Differentiated services code point, 0 to 63
+    ///
+    /// Use it to test a traffic class of the switch. Default: 0. Example: --dscp 26
+    #[arg(long, value_name = "N", help_heading = "Sockets")]
+    pub dscp: Option<u8>,
+
+    /// Greatest rate of each link, in bits per second
+    ///
+    /// Paced by the kernel on TCP, by the sender on Unix sockets. Default: none. Example: --rate 1G
+    #[arg(long, value_name = "RATE", help_heading = "Sockets")]
+    pub rate: Option<String>,
+
+    /// Any remote-shell command instead of the built-in SSH; %h is the host
+    ///
+    /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.
+    /// No default. Example: --rsh 'ssh -J gw'  or  --rsh 'srun -w %h'
+    #[arg(long, value_name = "CMD", help_heading = "Launch")]
+    pub rsh: Option<String>,
+
+    /// User to log in as
+    ///
+    /// Default: that of ~/.ssh/config, else your own. Example: --user bench
+    #[arg(long, value_name = "NAME", help_heading = "Launch")]
+    pub user: Option<String>,
+
+    /// Private key file; may be given more than once
+    ///
+    /// A passphrase is asked for once, before any host is contacted. Default: the agent, then the keys of
+    /// ~/.ssh. Example: --identity ~/.ssh/bench
+    #[arg(long, short = 'i', value_name = "FILE", help_heading = "Launch")]
+    pub identity: Vec<PathBuf>,
+
+    /// File of known host keys
+    ///
+    /// Default: ~/.ssh/known_hosts and the system's. Example: --known-hosts site_hosts
+    #[arg(long, value_name = "FILE", help_heading = "Launch")]
+    pub known_hosts: Option<PathBuf>,
+
+    /// Ask for a password once, and use it on every host
+    ///
+    /// Default: keys and agent only. Example: --ask-password
+    #[arg(long, help_heading = "Launch")]
+    pub ask_password: bool,
+
+    /// Hosts that are started at the same time
+    ///
+    /// A jump host with MaxStartups 10 wants 8. Default 32. Example: --fanout 8
+    #[arg(long, value_name = "N", default_value_t = 32, help_heading = "Launch")]
+    pub fanout: usize,
+
+    /// Deadline of a stage; may be given more than once
+    ///
+    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, silence 10s,
+    /// drain 30s, collect 10s, volume 24h. Example: --deadline connect=30s,deploy=5m
+    #[arg(
+        long,
+        value_name = "STAGE=TIME",
+        value_delimiter = ',',
+        help_heading = "Launch"
+    )]
+    pub deadline: Vec<String>,
+
+    /// Folder on the hosts for the executable
+    ///
+    /// Default: ~/.cache/pipebench, else /var/tmp or /tmp. Example: --remote-dir /scratch/bench
+    #[arg(long, value_name = "DIR", help_heading = "Launch")]
+    pub remote_dir: Option<String>,
+
+    /// Write ports and links as a table; - is standard output
+    ///
+    /// Example: --csv run.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the record of the run; - is standard output
+    ///
+    /// With - everything else goes to standard error. Example: --json run.json
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Keep record, table and summary in a folder of the run below DIR
+    ///
+    /// Example: --output results
+    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
+    /// Print the summary only
+    ///
+    /// Neither options, hosts, notices nor progress. Example: --quiet
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print plan, processes, memory, load per port, volume and duration; start nothing
+    ///
+    /// Example: --dry-run
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+
+    /// Seed of the payload; kept in the record
+    ///
+    /// Default: another one each time. Example: --seed 7
+    #[arg(long, value_name = "N", help_heading = "Bounds")]
+    pub seed: Option<u64>,
+
+    /// Stand still at a stage (for tests)
+    #[arg(long, value_name = "STAGE", hide = true)]
+    pub hold: Option<String>,
+}
+
+/// Other commands.
+#[derive(Debug, Clone, ClapSubcommand)]
+pub enum Subcommand {
+    /// Serve as a node on standard input and output (started by pipebench itself)
+    #[command(hide = true)]
+    Node,
+}
+
+/// What stands below the options of `--help`.
+pub fn long_tail() -> String {
+    format!(
+        "EXAMPLES\n  \
+         pipebench --hosts local:3 --phases 3              three nodes on this machine, no SSH\n  \
+         pipebench --hosts n1,n2,n3 --phases 3             three hosts, ten seconds\n  \
+         pipebench --hosts 'n[01-64]' --phases 2 --time 60s --output results\n  \
+         pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
+         pipebench --hosts auto --rsh 'srun -w %h' --phases 3\n  \
+         pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n\n{}",
+        exit::HELP
+    )
+}

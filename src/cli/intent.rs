@@ -1,0 +1,620 @@
+//! From words to a run plan. All checks of options against each other are here, one sentence each.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use launcher::hosts::{self, Host, HostListError};
+use thiserror::Error;
+
+use crate::plan::{
+    Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PLAN_VERSION, Pattern, RunPlan,
+    Test, Transport,
+};
+use crate::sys::socket::SocketOptions;
+use crate::units::{self, UnitError};
+
+use super::arguments::Arguments;
+
+/// What is to be done, fully understood.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    /// The plan.
+    pub plan: RunPlan,
+    /// Hosts for the launcher, in the plan's order.
+    pub hosts: Vec<Host>,
+    /// Options in effect, for eyes and record.
+    pub options: Vec<(String, String)>,
+    /// Stand still when all links are there.
+    pub hold: bool,
+}
+
+/// Why words are no plan: one sentence with the flag to change.
+#[derive(Debug, Error)]
+pub enum UsageError {
+    /// Nobody was named.
+    #[error("no hosts: name them with --hosts or --hostfile (try --hosts local:3)")]
+    NoHosts,
+    /// Nobody is left.
+    #[error("no hosts are left after --exclude")]
+    AllExcluded,
+    /// A host list is wrong.
+    #[error("{0}: {1}")]
+    Hosts(&'static str, HostListError),
+    /// A file cannot be read.
+    #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
+    File(PathBuf, std::io::Error),
+    /// A value with a unit is wrong.
+    #[error("{0}: {1}")]
+    Unit(&'static str, UnitError),
+    /// A value is outside of what makes sense.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Attributes of a host file that are understood besides user, port, nodes and slots.
+const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"];
+
+/// Turns arguments into an intent.
+pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
+    let hosts = hosts_of(arguments)?;
+    let nodes = nodes_of(&hosts)?;
+    let test = test_of(arguments)?;
+    check(arguments, &test, &hosts)?;
+    let deadlines = deadlines_of(arguments)?;
+    let plan = RunPlan {
+        version: PLAN_VERSION,
+        nodes,
+        tests: vec![test],
+        deadlines,
+        seed: arguments.seed.unwrap_or(seed),
+    };
+    let options = effective(arguments, &plan);
+    let hold = match arguments.hold.as_deref() {
+        None => false,
+        Some("go") => true,
+        Some(other) => {
+            return Err(UsageError::Value(format!(
+                "--hold {other:?} is not a stage (go)"
+            )));
+        }
+    };
+    Ok(Intent {
+        plan,
+        hosts,
+        options,
+        hold,
+    })
+}
+
+fn hosts_of(arguments: &Arguments) -> Result<Vec<Host>, UsageError> {
+    let named = match (&arguments.hosts, &arguments.hostfile) {
+        (Some(list), _) if list == "auto" => {
+            let variable = |name: &str| std::env::var(name).ok();
+            let read = |path: &str| std::fs::read_to_string(path);
+            hosts::from_environment(&variable, &read)
+                .map_err(|error| UsageError::Hosts("--hosts auto", error))?
+        }
+        (Some(list), _) => {
+            hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error))?
+        }
+        (None, Some(path)) => {
+            let text = read(path)?;
+            hosts::hostfile(&text, &ATTRIBUTES)
+                .map_err(|error| UsageError::Hosts("--hostfile", error))?
+        }
+        (None, None) => return Err(UsageError::NoHosts),
+    };
+    let left = match &arguments.exclude {
+        Some(pattern) => {
+            hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
+        }
+        None => named,
+    };
+    if left.is_empty() {
+        return Err(if arguments.exclude.is_some() {
+            UsageError::AllExcluded
+        } else {
+            UsageError::NoHosts
+        });
+    }
+    let own = own_names();
+    let by_rsh = arguments.rsh.is_some();
+    Ok(left
+        .into_iter()
+        .map(|host| {
+            // The launching host may be in the list; it needs no SSH to itself.
+            let here =
+                !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
+            Host {
+                local: host.local || here,
+                ..host
+            }
+        })
+        .collect())
+}
+
+fn own_names() -> Vec<String> {
+    let Ok(names) = nix::sys::utsname::uname() else {
+        return Vec::new();
+    };
+    let full = names.nodename().to_string_lossy().into_owned();
+    let short = full.split('.').next().unwrap_or_default().to_owned();
+    if short.is_empty() {
+        Vec::new()
+    } else {
+        vec![full, short]
+    }
+}
+
+fn read(path: &Path) -> Result<String, UsageError> {
+    std::fs::read_to_string(path).map_err(|error| UsageError::File(path.to_owned(), error))
+}
+
+/// Labels are the names; a name that stands twice gets a number.
+fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
+    let mut totals: HashMap<&str, usize> = HashMap::new();
+    for host in hosts {
+        *totals.entry(&host.name).or_default() += 1;
+    }
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    hosts
+        .iter()
+        .map(|host| {
+            let number = seen.entry(&host.name).or_default();
+            *number += 1;
+            let label = match (totals[host.name.as_str()], host.name.as_str()) {
+                (1, name) => name.to_owned(),
+                (_, "local") => format!("local{number}"),
+                (_, name) => format!("{name}#{number}"),
+            };
+            node_of(host, label)
+        })
+        .collect()
+}
+
+fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
+    let attribute = |name: &str| host.attributes.get(name).cloned();
+    let data = attribute("data")
+        .map(|text| {
+            text.parse::<IpAddr>().map_err(|_| {
+                UsageError::Value(format!(
+                    "--hostfile: host {}: data={text} is no address (write data=10.1.0.7)",
+                    host.name
+                ))
+            })
+        })
+        .transpose()?;
+    let speed = attribute("speed")
+        .map(|text| units::parse_rate_bits(&text))
+        .transpose()
+        .map_err(|error| {
+            UsageError::Value(format!("--hostfile: host {}: speed=: {error}", host.name))
+        })?;
+    Ok(NodeSpec {
+        label,
+        host: host.name.clone(),
+        local: host.local,
+        data,
+        speed_bits_per_s: speed,
+        switch: attribute("switch"),
+        switch_port: attribute("switchport"),
+        group: attribute("group"),
+    })
+}
+
+fn test_of(arguments: &Arguments) -> Result<Test, UsageError> {
+    let block_bytes = size("--block-size", &arguments.block_size)?;
+    Ok(Test {
+        pattern: Pattern::AllToAll,
+        phases: arguments.phases,
+        streams: arguments.streams,
+        block_bytes,
+        coupling: match arguments.coupling.as_str() {
+            "block" => Coupling::Block,
+            "buffer" => Coupling::Buffer,
+            other => return Err(choice("--coupling", other, "block or buffer")),
+        },
+        bound: bound_of(arguments)?,
+        transport: match arguments.transport.as_str() {
+            "auto" => Transport::Auto,
+            "tcp" => Transport::Tcp,
+            "unix" => Transport::Unix,
+            other => return Err(choice("--transport", other, "auto, tcp or unix")),
+        },
+        sockets: sockets_of(arguments)?,
+        ports: arguments.port_range.as_deref().map(ports).transpose()?,
+        network: DataNetwork {
+            network: arguments.data_network.as_deref().map(network).transpose()?,
+            interface: arguments.interface.clone(),
+            family: match (arguments.ipv4, arguments.ipv6) {
+                (true, _) => Family::V4,
+                (_, true) => Family::V6,
+                _ => Family::Any,
+            },
+        },
+    })
+}
+
+fn choice(flag: &str, given: &str, known: &str) -> UsageError {
+    UsageError::Value(format!("{flag} {given:?} is not known (write {known})"))
+}
+
+fn size(flag: &'static str, text: &str) -> Result<usize, UsageError> {
+    let bytes = units::parse_bytes(text).map_err(|error| UsageError::Unit(flag, error))?;
+    usize::try_from(bytes).map_err(|_| {
+        UsageError::Value(format!(
+            "{flag} {text} is more than this machine can address"
+        ))
+    })
+}
+
+fn time(flag: &'static str, text: &str) -> Result<u64, UsageError> {
+    units::parse_duration_ns(text).map_err(|error| UsageError::Unit(flag, error))
+}
+
+fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
+    if let Some(buffers) = arguments.buffers {
+        return Ok(Bound::Volume { buffers });
+    }
+    Ok(Bound::Time {
+        warmup_ns: time("--warmup", arguments.warmup.as_deref().unwrap_or("1s"))?,
+        window_ns: time("--time", arguments.time.as_deref().unwrap_or("10s"))?,
+    })
+}
+
+fn sockets_of(arguments: &Arguments) -> Result<SocketOptions, UsageError> {
+    let buffer =
+        |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();
+    let rate = arguments
+        .rate
+        .as_deref()
+        .map(units::parse_rate_bits)
+        .transpose();
+    Ok(SocketOptions {
+        send_buffer_bytes: buffer("--sndbuf", &arguments.sndbuf)?,
+        receive_buffer_bytes: buffer("--rcvbuf", &arguments.rcvbuf)?,
+        mss_bytes: arguments.mss,
+        congestion: arguments.congestion.clone(),
+        dscp: arguments.dscp,
+        rate_bits_per_s: rate.map_err(|error| UsageError::Unit("--rate", error))?,
+    })
+}
+
+fn ports(text: &str) -> Result<(u16, u16), UsageError> {
+    let wrong = || {
+        UsageError::Value(format!(
+            "--port-range {text:?} is not understood (write 5201-5210)"
+        ))
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |word: &str| word.trim().parse::<u16>().map_err(|_| wrong());
+    let (first, last) = (number(first)?, number(last)?);
+    if first == 0 || first > last {
+        Err(wrong())
+    } else {
+        Ok((first, last))
+    }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u8), UsageError> {
+    let wrong = || {
+        UsageError::Value(format!(
+            "--data-network {text:?} is not understood (write 10.1.0.0/16)"
+        ))
+    };
+    let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
+    if prefix > if address.is_ipv4() { 32 } else { 128 } {
+        Err(wrong())
+    } else {
+        Ok((address, prefix))
+    }
+}
+
+fn deadlines_of(arguments: &Arguments) -> Result<Deadlines, UsageError> {
+    let mut deadlines = Deadlines::default();
+    for word in &arguments.deadline {
+        let wrong = || {
+            UsageError::Value(format!(
+                "--deadline {word:?} is not understood (write connect=30s; stages: see --help)"
+            ))
+        };
+        let (stage, value) = word.split_once('=').ok_or_else(wrong)?;
+        let ms = time("--deadline", value)? / 1_000_000;
+        if ms == 0 {
+            return Err(UsageError::Value(format!(
+                "--deadline {word}: at least 1 ms"
+            )));
+        }
+        let field = match stage.trim() {
+            "resolve" => &mut deadlines.resolve_ms,
+            "connect" => &mut deadlines.connect_ms,
+            "authenticate" => &mut deadlines.authenticate_ms,
+            "deploy" => &mut deadlines.deploy_ms,
+            "start" => &mut deadlines.start_ms,
+            "prepare" => &mut deadlines.prepare_ms,
+            "silence" => &mut deadlines.silence_ms,
+            "drain" => &mut deadlines.drain_ms,
+            "collect" => &mut deadlines.collect_ms,
+            "volume" => &mut deadlines.volume_ms,
+            _ => return Err(wrong()),
+        };
+        *field = ms;
+    }
+    Ok(deadlines)
+}
+
+fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    if !(2..=32).contains(&test.phases) {
+        return refuse(format!(
+            "--phases {}: at least 2 (source and sink), at most 32",
+            test.phases
+        ));
+    }
+    if !(1..=256).contains(&test.streams) {
+        return refuse(format!("--streams {}: from 1 to 256", test.streams));
+    }
+    if !(64..=1 << 30).contains(&test.block_bytes) {
+        return refuse(format!(
+            "--block-size {}: from 64 bytes to 1 GiB",
+            arguments.block_size
+        ));
+    }
+    match test.bound {
+        Bound::Time { window_ns, .. } if window_ns < 10_000_000 => {
+            return refuse("--time: at least 10ms; shorter windows measure the clock".to_owned());
+        }
+        Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block".to_owned()),
+        _ => {}
+    }
+    if test.sockets.dscp.is_some_and(|dscp| dscp > 63) {
+        return refuse("--dscp: from 0 to 63".to_owned());
+    }
+    if test.sockets.rate_bits_per_s.is_some_and(|rate| rate < 8) {
+        return refuse("--rate: at least 8 bits per second".to_owned());
+    }
+    if test
+        .sockets
+        .mss_bytes
+        .is_some_and(|mss| !(88..=65_495).contains(&mss))
+    {
+        return refuse("--mss: from 88 to 65495 bytes".to_owned());
+    }
+    let one_machine = hosts
+        .iter()
+        .all(|host| host.local || host.name == hosts[0].name);
+    if test.transport == Transport::Unix && !one_machine {
+        return refuse(
+            "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
+        );
+    }
+    if test.transport == Transport::Unix && test.ports.is_some() {
+        return refuse("--port-range has no meaning with --transport unix".to_owned());
+    }
+    if arguments.fanout == 0 {
+        return refuse("--fanout 0: at least 1".to_owned());
+    }
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if to_stdout(&arguments.csv) && to_stdout(&arguments.json) {
+        return refuse("--csv - and --json - cannot both go to standard output".to_owned());
+    }
+    Ok(())
+}
+
+fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
+    let test = &plan.tests[0];
+    let word = |value: String| value;
+    let mut all = vec![
+        ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
+        ("nodes", plan.nodes.len().to_string()),
+        ("phases", test.phases.to_string()),
+        ("streams", test.streams.to_string()),
+        (
+            "block-size",
+            units::show_bytes(test.block_bytes as u64).replace(' ', ""),
+        ),
+        ("coupling", arguments.coupling.clone()),
+        ("transport", arguments.transport.clone()),
+    ];
+    match test.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => {
+            all.push(("warmup", units::show_ns(warmup_ns).replace(' ', "")));
+            all.push(("time", units::show_ns(window_ns).replace(' ', "")));
+        }
+        Bound::Volume { buffers } => all.push(("buffers", buffers.to_string())),
+    }
+    all.push((
+        "congestion",
+        test.sockets
+            .congestion
+            .clone()
+            .unwrap_or_else(|| "system".to_owned()),
+    ));
+    let optional = [
+        ("data-network", arguments.data_network.clone()),
+        ("interface", arguments.interface.clone()),
+        ("port-range", arguments.port_range.clone()),
+        ("sndbuf", arguments.sndbuf.clone()),
+        ("rcvbuf", arguments.rcvbuf.clone()),
+        ("mss", arguments.mss.map(|mss| mss.to_string())),
+        ("dscp", arguments.dscp.map(|dscp| dscp.to_string())),
+        ("rate", arguments.rate.clone()),
+        ("rsh", arguments.rsh.as_ref().map(|rsh| format!("{rsh:?}"))),
+        ("remote-dir", arguments.remote_dir.clone()),
+        (
+            "deadline",
+            (!arguments.deadline.is_empty()).then(|| arguments.deadline.join(",")),
+        ),
+    ];
+    all.extend(
+        optional
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    all.push(("fanout", arguments.fanout.to_string()));
+    all.push(("seed", plan.seed.to_string()));
+    all.into_iter()
+        .map(|(name, value)| (name.to_owned(), word(value)))
+        .collect()
+}
+
+/// How sessions are made, by the same arguments and deadlines.
+pub fn settings(arguments: &Arguments, plan: &RunPlan) -> launcher::Settings {
+    let ms = Duration::from_millis;
+    let deadlines = &plan.deadlines;
+    launcher::Settings {
+        remote_shell: arguments.rsh.clone(),
+        user: arguments.user.clone(),
+        identities: arguments.identity.clone(),
+        known_hosts: arguments.known_hosts.clone(),
+        fanout: arguments.fanout,
+        deadlines: launcher::Deadlines {
+            resolve: ms(deadlines.resolve_ms),
+            connect: ms(deadlines.connect_ms),
+            authenticate: ms(deadlines.authenticate_ms),
+            deploy: ms(deadlines.deploy_ms),
+            start: ms(deadlines.start_ms),
+        },
+        remote_dir: arguments.remote_dir.clone(),
+        family: match plan.tests[0].network.family {
+            Family::Any => launcher::Family::Any,
+            Family::V4 => launcher::Family::V4,
+            Family::V6 => launcher::Family::V6,
+        },
+        magic: crate::wire::frame::MAGIC_WORD.to_vec(),
+        arguments: vec!["node".to_owned()],
+        ask: Some(std::sync::Arc::new(super::secret::ask)),
+        ask_password: arguments.ask_password,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn intent(words: &str) -> Result<Intent, String> {
+        let all = std::iter::once("pipebench").chain(words.split_whitespace());
+        let arguments = Arguments::try_parse_from(all).map_err(|error| error.to_string())?;
+        parse(&arguments, 1).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_plain_command_is_a_plan_of_one_test() {
+        let intent =
+            intent("--hosts n1,n2,n1 --phases 3 --block-size 1M --time 30s --rate 2.5G").unwrap();
+        let labels: Vec<&str> = intent
+            .plan
+            .nodes
+            .iter()
+            .map(|node| node.label.as_str())
+            .collect();
+        assert_eq!(labels, ["n1#1", "n2", "n1#2"]);
+        let test = &intent.plan.tests[0];
+        assert_eq!(
+            (test.phases, test.streams, test.block_bytes),
+            (3, 1, 1 << 20)
+        );
+        assert_eq!(
+            test.bound,
+            Bound::Time {
+                warmup_ns: 1_000_000_000,
+                window_ns: 30_000_000_000
+            }
+        );
+        assert_eq!(test.sockets.rate_bits_per_s, Some(2_500_000_000));
+        assert_eq!(intent.options[1], ("nodes".to_owned(), "3".to_owned()));
+    }
+
+    #[test]
+    fn every_refusal_is_one_sentence_with_the_flag() {
+        let cases = [
+            ("--phases 3", "no hosts"),
+            ("--hosts n1 -x n1", "no hosts are left after --exclude"),
+            ("--hosts n1 --phases 1", "--phases 1: at least 2"),
+            ("--hosts n1 --streams 0", "--streams 0"),
+            (
+                "--hosts n1 --block-size 3parsecs",
+                "--block-size: size \"3parsecs\" is not understood",
+            ),
+            ("--hosts n1 --block-size 1", "--block-size 1: from 64 bytes"),
+            ("--hosts n1 --time soon", "--time: time \"soon\""),
+            ("--hosts n1 --time 1us", "--time: at least 10ms"),
+            ("--hosts n1 --buffers 0", "--buffers 0"),
+            (
+                "--hosts n1 --coupling loose",
+                "--coupling \"loose\" is not known",
+            ),
+            (
+                "--hosts n1 --transport pigeon",
+                "--transport \"pigeon\" is not known",
+            ),
+            (
+                "--hosts n1,n2 --transport unix",
+                "--transport unix needs all nodes on one machine",
+            ),
+            (
+                "--hosts local:2 --transport unix --port-range 1-2",
+                "--port-range has no meaning",
+            ),
+            (
+                "--hosts n1 --port-range 9-1",
+                "--port-range \"9-1\" is not understood",
+            ),
+            (
+                "--hosts n1 --data-network 10.0.0.0/33",
+                "--data-network \"10.0.0.0/33\"",
+            ),
+            ("--hosts n1 --dscp 64", "--dscp: from 0 to 63"),
+            ("--hosts n1 --mss 10", "--mss: from 88"),
+            ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
+            ("--hosts n1 --rate 1", "--rate: at least 8"),
+            ("--hosts n1 --fanout 0", "--fanout 0"),
+            (
+                "--hosts n1 --csv - --json -",
+                "cannot both go to standard output",
+            ),
+            ("--hosts n1 --deadline lunch=1h", "--deadline \"lunch=1h\""),
+            ("--hosts n1 --deadline connect=0", "at least 1 ms"),
+            ("--hosts n1 --hold lunch", "--hold \"lunch\""),
+            ("--hosts n[1- --phases 2", "--hosts: "),
+            (
+                "--hostfile /no/such",
+                "cannot read /no/such: no such file or directory",
+            ),
+        ];
+        for (words, expected) in cases {
+            let error = intent(words).expect_err(words);
+            assert!(error.contains(expected), "{words}: {error}");
+            assert_eq!(error.lines().count(), 1, "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_host_file_says_what_was_ordered() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hosts");
+        std::fs::write(
+            &path,
+            "# rack 1\nn1 data=10.1.0.1 speed=25G switchport=Eth1/1\nn2 nodes=2 group=a\n",
+        )
+        .unwrap();
+        let intent = intent(&format!("--hostfile {}", path.display())).unwrap();
+        assert_eq!(intent.plan.nodes.len(), 3);
+        assert_eq!(intent.plan.nodes[0].speed_bits_per_s, Some(25_000_000_000));
+        assert_eq!(intent.plan.nodes[0].switch_port.as_deref(), Some("Eth1/1"));
+        assert_eq!(intent.plan.nodes[2].label, "n2#2");
+        std::fs::write(&path, "n1 data=here\n").unwrap();
+        let arguments =
+            Arguments::try_parse_from(["pipebench", "--hostfile", &path.display().to_string()]);
+        let error = parse(&arguments.unwrap(), 1).unwrap_err().to_string();
+        assert!(error.contains("data=here is no address"), "{error}");
+    }
+}

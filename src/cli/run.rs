@@ -1,0 +1,138 @@
+//! The plain command: plan, conduct, report, exit code.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use launcher::Program;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::conduct::{self, Conditions};
+use crate::record::Record;
+use crate::report::{csv, header, json, text};
+use crate::{exit, store, sys};
+
+use super::arguments::Arguments;
+use super::intent::{self, Intent};
+use super::terminal::{Terminal, complain};
+
+/// Runs what the arguments ask for; returns the exit code.
+pub fn run(arguments: &Arguments) -> u8 {
+    let seed = sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20;
+    let intent = match intent::parse(arguments, seed) {
+        Ok(intent) => intent,
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::USAGE;
+        }
+    };
+    let is_stdout = |path: &Option<std::path::PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let mut terminal = Terminal::new(
+        arguments.quiet,
+        is_stdout(&arguments.csv) || is_stdout(&arguments.json),
+    );
+    if arguments.dry_run {
+        terminal.result(&(header::options(&intent.options) + &header::dry_run(&intent.plan)));
+        return exit::OK;
+    }
+    match measure(arguments, intent, &mut terminal) {
+        Ok(record) => report(arguments, &record, &mut terminal),
+        Err(code) => code,
+    }
+}
+
+fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Result<Record, u8> {
+    let program = Program::current().map_err(|error| {
+        complain(&format!("cannot read the own executable: {error}"));
+        exit::BUG
+    })?;
+    let stop = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let number = usize::try_from(signal).unwrap_or(0);
+        let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
+        registered.map_err(|error| {
+            complain(&format!("cannot handle signal {signal}: {error}"));
+            exit::BUG
+        })?;
+    }
+    let conditions = Conditions {
+        settings: intent::settings(arguments, &intent.plan),
+        program,
+        stop,
+        command: std::env::args().skip(1).collect(),
+        options: intent.options,
+        hold: intent.hold,
+    };
+    Ok(conduct::conduct(
+        intent.plan,
+        &intent.hosts,
+        &conditions,
+        terminal,
+    ))
+}
+
+/// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.
+fn report(arguments: &Arguments, record: &Record, terminal: &mut Terminal) -> u8 {
+    terminal.close_line();
+    for line in text::troubles(&record.troubles) {
+        complain(&line);
+    }
+    let summary = text::summary(record);
+    if !record.tests.is_empty() {
+        terminal.result(&summary);
+    }
+    let mut written = true;
+    if let Some(path) = &arguments.csv {
+        written &= keep(path, csv::write(record).map_err(|error| error.to_string()));
+    }
+    if let Some(path) = &arguments.json {
+        written &= keep(path, json::write(record).map_err(|error| error.to_string()));
+    }
+    if let Some(parent) = &arguments.output {
+        written &= keep_folder(parent, record, &summary, terminal);
+    }
+    if written || record.exit_code != exit::OK {
+        record.exit_code
+    } else {
+        exit::NOT_WRITTEN
+    }
+}
+
+fn keep(path: &Path, content: Result<String, String>) -> bool {
+    let outcome = content.and_then(|content| {
+        if path == Path::new("-") {
+            super::terminal::write_all(&mut std::io::stdout().lock(), &content);
+            return Ok(());
+        }
+        store::write_file(path, &content).map_err(|error| error.to_string())
+    });
+    match outcome {
+        Ok(()) => true,
+        Err(error) => {
+            complain(&error);
+            false
+        }
+    }
+}
+
+fn keep_folder(parent: &Path, record: &Record, summary: &str, terminal: &mut Terminal) -> bool {
+    let folder = match store::make_folder(parent, record.started_ms, &record.token) {
+        Ok(folder) => folder,
+        Err(error) => {
+            complain(&error.to_string());
+            return false;
+        }
+    };
+    let record_path = folder.join("record.json");
+    let all = keep(
+        &record_path,
+        json::write(record).map_err(|error| error.to_string()),
+    ) & keep(
+        &folder.join("table.csv"),
+        csv::write(record).map_err(|error| error.to_string()),
+    ) & keep(&folder.join("summary.txt"), Ok(summary.to_owned()));
+    if all {
+        terminal.result(&format!("record {}\n", record_path.display()));
+    }
+    all
+}

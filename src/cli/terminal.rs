@@ -1,0 +1,142 @@
+//! What the user sees while a run goes on: one live line on a terminal, plain lines elsewhere, all on standard
+//! error. Results go to standard output.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::conduct::Observer;
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, Second};
+use crate::report::header;
+use crate::units::gbit_per_s;
+
+/// An error or warning of the program itself, one line on standard error.
+pub fn complain(text: &str) {
+    write_all(&mut io::stderr().lock(), &format!("pipebench: {text}\n"));
+}
+
+/// Writes to a stream whose reader may have gone away, which is no failure.
+pub fn write_all(stream: &mut impl Write, text: &str) {
+    match stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush())
+    {
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Shows a run to a person.
+pub struct Terminal {
+    quiet: bool,
+    /// Standard output carries a table or record: whatever else is said goes to standard error.
+    taken: bool,
+    live: bool,
+    labels: Vec<String>,
+    identities: Vec<usize>,
+    line_open: bool,
+}
+
+impl Terminal {
+    /// For a run with or without words; `taken` if standard output carries a result file.
+    pub fn new(quiet: bool, taken: bool) -> Self {
+        let live = io::stderr().is_terminal();
+        Self {
+            quiet,
+            taken,
+            live,
+            labels: Vec::new(),
+            identities: Vec::new(),
+            line_open: false,
+        }
+    }
+
+    /// Prints a result.
+    pub fn result(&mut self, text: &str) {
+        self.close_line();
+        if self.taken {
+            write_all(&mut io::stderr().lock(), text);
+        } else {
+            write_all(&mut io::stdout().lock(), text);
+        }
+    }
+
+    fn aside(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        self.close_line();
+        write_all(&mut io::stderr().lock(), &format!("{text}\n"));
+    }
+
+    /// Ends the live line, if one is open.
+    pub fn close_line(&mut self) {
+        if self.line_open {
+            self.line_open = false;
+            write_all(&mut io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
+    fn live_line(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        if self.live {
+            self.line_open = true;
+            write_all(&mut io::stderr().lock(), &format!("\r{text}\x1b[K"));
+        } else {
+            write_all(&mut io::stderr().lock(), &format!("{text}\n"));
+        }
+    }
+}
+
+impl Observer for Terminal {
+    fn notice(&mut self, text: &str) {
+        self.aside(text);
+    }
+
+    fn stage(&mut self, text: &str) {
+        if self.live {
+            self.live_line(&format!("... {text}"));
+        }
+    }
+
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
+        self.identities = hosts.iter().map(|host| host.host_index).collect();
+        if !self.quiet {
+            let text = header::options(options) + &header::hosts(hosts) + "\n";
+            self.result(&text);
+        }
+    }
+
+    fn second(&mut self, _test: &Test, second: &Second, own_bytes: u64) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let total = gbit_per_s(second.received_bytes.iter().sum(), SECOND_NS);
+        let own = gbit_per_s(own_bytes, SECOND_NS);
+        let slowest = second
+            .received_bytes
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, bytes)| **bytes);
+        let at = second.at_ns / SECOND_NS;
+        let several = self.identities.iter().any(|host| *host != 0);
+        let text = match slowest {
+            Some((node, bytes)) if several => {
+                let label = self.labels.get(node).map_or("", String::as_str);
+                let rate = gbit_per_s(*bytes, SECOND_NS);
+                format!(
+                    "{at:4} s  switch {total:8.2} Gbit/s  slowest {label} {rate:.2}  same-host {own:.2}"
+                )
+            }
+            _ => format!("{at:4} s  between and within nodes {own:8.2} Gbit/s (one host)"),
+        };
+        self.live_line(&text);
+    }
+
+    fn held(&mut self) {
+        self.close_line();
+        write_all(
+            &mut io::stderr().lock(),
+            "held at go; press Enter to go on\n",
+        );
+    }
+}

@@ -1,0 +1,368 @@
+//! Which address of each host bears the data. Data need not run where SSH runs.
+
+use std::net::IpAddr;
+
+use crate::plan::{DataNetwork, Family, NodeSpec, Test};
+use crate::record::{Trouble, TroubleKind};
+use crate::sys::facts::{HostFacts, Interface};
+use crate::sys::socket;
+
+use super::crew::SeenHost;
+
+/// The data port of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataPort {
+    /// Address to listen on and to connect from.
+    pub address: IpAddr,
+    /// Interface that bears it.
+    pub interface: Option<String>,
+}
+
+/// Chooses the data address of every node: `data=` of the host file, else the network or interface of the plan,
+/// else loopback if all nodes share one host, else the address at which the session arrived; for a node of
+/// this machine, the address towards the others.
+pub fn choose(
+    nodes: &[NodeSpec],
+    test: &Test,
+    seen: &[SeenHost<'_>],
+) -> Result<Vec<DataPort>, Trouble> {
+    let one_host = seen
+        .iter()
+        .all(|host| host.facts.identity == seen[0].facts.identity);
+    let remote = seen
+        .iter()
+        .find(|host| !host.local)
+        .and_then(|host| host.session);
+    let mut ports = Vec::new();
+    for (node, host) in nodes.iter().zip(seen) {
+        let address =
+            address_of(node, &test.network, host, one_host, remote).map_err(|what| Trouble {
+                node: node.label.clone(),
+                ..Trouble::own(TroubleKind::Resource, what)
+            })?;
+        let interface = interface_of(host.facts, address).map(|interface| interface.name.clone());
+        ports.push(DataPort { address, interface });
+    }
+    check(nodes, &ports, one_host)?;
+    Ok(ports)
+}
+
+fn address_of(
+    node: &NodeSpec,
+    wanted: &DataNetwork,
+    host: &SeenHost<'_>,
+    one_host: bool,
+    remote: Option<IpAddr>,
+) -> Result<IpAddr, String> {
+    if let Some(address) = node.data {
+        return match interface_of(host.facts, address) {
+            Some(_) => Ok(address),
+            None => Err(format!(
+                "data address {address} is on no interface ({})",
+                listing(host.facts)
+            )),
+        };
+    }
+    if let Some((network, prefix)) = wanted.network {
+        return find(host.facts, |_, address| {
+            wanted.family.admits(address) && in_network(address, network, prefix)
+        })
+        .ok_or_else(|| {
+            format!(
+                "no address in --data-network {network}/{prefix} ({})",
+                listing(host.facts)
+            )
+        });
+    }
+    if let Some(name) = &wanted.interface {
+        return find(host.facts, |interface, address| {
+            interface.name == *name && wanted.family.admits(address)
+        })
+        .ok_or_else(|| format!("no address on --interface {name} ({})", listing(host.facts)));
+    }
+    if one_host {
+        let v6 = wanted.family == Family::V6;
+        return Ok(if v6 {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        });
+    }
+    let session = if host.local {
+        remote.and_then(|peer| socket::source_towards(peer).ok())
+    } else {
+        host.session
+    };
+    let usable = |address: &IpAddr| {
+        wanted.family.admits(*address) && interface_of(host.facts, *address).is_some()
+    };
+    session
+        .filter(usable)
+        .or_else(|| {
+            find(host.facts, |_, address| {
+                !address.is_loopback() && wanted.family.admits(address)
+            })
+        })
+        .ok_or_else(|| {
+            format!(
+                "no address for data ({}; name one with --data-network)",
+                listing(host.facts)
+            )
+        })
+}
+
+/// The first address that `fits`; link-local ones last, since they need a scope.
+fn find(facts: &HostFacts, fits: impl Fn(&Interface, IpAddr) -> bool) -> Option<IpAddr> {
+    let all = facts.interfaces.iter().flat_map(|interface| {
+        interface
+            .addresses
+            .iter()
+            .map(move |(address, _)| (interface, *address))
+    });
+    let mut fitting: Vec<IpAddr> = all
+        .filter(|(interface, address)| fits(interface, *address))
+        .map(|(_, address)| address)
+        .collect();
+    fitting.sort_by_key(|address| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local()));
+    fitting.first().copied()
+}
+
+fn interface_of(facts: &HostFacts, address: IpAddr) -> Option<&Interface> {
+    facts.interfaces.iter().find(|interface| {
+        interface.addresses.iter().any(|(own, prefix)| {
+            *own == address || (own.is_loopback() && in_network(address, *own, *prefix))
+        })
+    })
+}
+
+/// Whether an address lies in a network.
+pub fn in_network(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
+    let shifted = |bits: u128, width: u32| {
+        let drop = width.saturating_sub(u32::from(prefix));
+        bits.checked_shr(drop).unwrap_or(0)
+    };
+    match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => {
+            shifted(u128::from(a.to_bits()), 32) == shifted(u128::from(n.to_bits()), 32)
+        }
+        (IpAddr::V6(a), IpAddr::V6(n)) => shifted(a.to_bits(), 128) == shifted(n.to_bits(), 128),
+        _ => false,
+    }
+}
+
+fn listing(facts: &HostFacts) -> String {
+    let entry = |interface: &Interface| {
+        let addresses: Vec<String> = interface
+            .addresses
+            .iter()
+            .map(|(address, prefix)| format!("{address}/{prefix}"))
+            .collect();
+        format!("{} {}", interface.name, addresses.join(" "))
+    };
+    let all: Vec<String> = facts.interfaces.iter().map(entry).collect();
+    format!("it has {}", all.join(", "))
+}
+
+fn check(nodes: &[NodeSpec], ports: &[DataPort], one_host: bool) -> Result<(), Trouble> {
+    for (node, port) in nodes.iter().zip(ports) {
+        if port.address.is_loopback() && !one_host {
+            let what = format!(
+                "data address {} does not leave its host (--data-network, --interface)",
+                port.address
+            );
+            return Err(Trouble {
+                node: node.label.clone(),
+                ..Trouble::own(TroubleKind::Resource, what)
+            });
+        }
+        if port.address.is_ipv4() != ports[0].address.is_ipv4() {
+            let (first, second) = (&ports[0].address, &port.address);
+            let what = format!(
+                "data addresses {first} of {} and {second} do not go together (-4 or -6)",
+                nodes[0].label
+            );
+            return Err(Trouble {
+                node: node.label.clone(),
+                ..Trouble::own(TroubleKind::Resource, what)
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+
+    fn facts(identity: &str, addresses: &[(&str, &str)]) -> HostFacts {
+        let mut interfaces = vec![Interface {
+            name: "lo".into(),
+            addresses: vec![("127.0.0.1".parse().unwrap(), 8)],
+            ..Interface::default()
+        }];
+        for (name, address) in addresses {
+            let addresses = vec![(address.parse().unwrap(), 24)];
+            interfaces.push(Interface {
+                name: (*name).into(),
+                addresses,
+                ..Interface::default()
+            });
+        }
+        HostFacts {
+            identity: identity.into(),
+            interfaces,
+            ..HostFacts::default()
+        }
+    }
+
+    fn node(label: &str) -> NodeSpec {
+        NodeSpec {
+            label: label.into(),
+            ..NodeSpec::default()
+        }
+    }
+
+    fn chosen(
+        network: DataNetwork,
+        nodes: &[NodeSpec],
+        all: &[HostFacts],
+    ) -> Result<Vec<String>, String> {
+        let mut test = test_of(2, 1);
+        test.network = network;
+        let seen: Vec<SeenHost<'_>> = all
+            .iter()
+            .map(|facts| SeenHost {
+                facts,
+                session: Some("10.0.0.1".parse().unwrap()),
+                local: false,
+            })
+            .collect();
+        match choose(nodes, &test, &seen) {
+            Ok(ports) => Ok(ports.iter().map(|port| port.address.to_string()).collect()),
+            Err(trouble) => Err(format!("{}: {}", trouble.node, trouble.text())),
+        }
+    }
+
+    #[test]
+    fn each_way_of_naming_the_data_network_is_followed() {
+        let all = [
+            facts("a", &[("eth0", "10.0.0.1"), ("ib0", "10.9.0.1")]),
+            facts("b", &[("eth0", "10.0.0.1"), ("ib0", "10.9.0.2")]),
+        ];
+        let nodes = [node("n1"), node("n2")];
+        let by_network = DataNetwork {
+            network: Some(("10.9.0.0".parse().unwrap(), 16)),
+            ..DataNetwork::default()
+        };
+        assert_eq!(
+            chosen(by_network, &nodes, &all).unwrap(),
+            ["10.9.0.1", "10.9.0.2"]
+        );
+        let by_name = DataNetwork {
+            interface: Some("ib0".into()),
+            ..DataNetwork::default()
+        };
+        assert_eq!(
+            chosen(by_name, &nodes, &all).unwrap(),
+            ["10.9.0.1", "10.9.0.2"]
+        );
+        assert_eq!(
+            chosen(DataNetwork::default(), &nodes, &all).unwrap(),
+            ["10.0.0.1", "10.0.0.1"]
+        );
+        let given = [
+            NodeSpec {
+                data: Some("10.9.0.1".parse().unwrap()),
+                ..node("n1")
+            },
+            node("n2"),
+        ];
+        assert_eq!(
+            chosen(DataNetwork::default(), &given, &all).unwrap(),
+            ["10.9.0.1", "10.0.0.1"]
+        );
+    }
+
+    #[test]
+    fn nodes_of_one_host_meet_on_loopback() {
+        let all = [
+            facts("a", &[("eth0", "10.0.0.1")]),
+            facts("a", &[("eth0", "10.0.0.1")]),
+        ];
+        let nodes = [node("n1"), node("n2")];
+        assert_eq!(
+            chosen(DataNetwork::default(), &nodes, &all).unwrap(),
+            ["127.0.0.1", "127.0.0.1"]
+        );
+        let v6 = DataNetwork {
+            family: Family::V6,
+            ..DataNetwork::default()
+        };
+        assert_eq!(chosen(v6, &nodes, &all).unwrap(), ["::1", "::1"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_with_what_there_is() {
+        let all = [
+            facts("a", &[("eth0", "10.0.0.1")]),
+            facts("b", &[("eth0", "fd00::2")]),
+        ];
+        let nodes = [node("n1"), node("n2")];
+        let network = DataNetwork {
+            network: Some(("10.9.0.0".parse().unwrap(), 16)),
+            ..DataNetwork::default()
+        };
+        let text = chosen(network, &nodes, &all).unwrap_err();
+        assert_eq!(
+            text,
+            "n1: no address in --data-network 10.9.0.0/16 (it has lo 127.0.0.1/8, eth0 10.0.0.1/24)"
+        );
+        assert!(
+            chosen(DataNetwork::default(), &nodes, &all)
+                .unwrap_err()
+                .contains("do not go together")
+        );
+        let lo = DataNetwork {
+            interface: Some("lo".into()),
+            ..DataNetwork::default()
+        };
+        assert!(
+            chosen(lo, &nodes, &all)
+                .unwrap_err()
+                .contains("does not leave its host")
+        );
+        let given = [
+            NodeSpec {
+                data: Some("10.8.8.8".parse().unwrap()),
+                ..node("n1")
+            },
+            node("n2"),
+        ];
+        assert!(
+            chosen(DataNetwork::default(), &given, &all)
+                .unwrap_err()
+                .contains("is on no interface")
+        );
+        let none = DataNetwork {
+            interface: Some("ib7".into()),
+            ..DataNetwork::default()
+        };
+        assert!(
+            chosen(none, &nodes, &all)
+                .unwrap_err()
+                .contains("no address on --interface ib7")
+        );
+    }
+
+    #[test]
+    fn networks_are_compared_by_their_prefix() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(in_network(ip("10.1.2.3"), ip("10.1.0.0"), 16));
+        assert!(!in_network(ip("10.2.2.3"), ip("10.1.0.0"), 16));
+        assert!(in_network(ip("10.2.2.3"), ip("0.0.0.0"), 0));
+        assert!(in_network(ip("fd00::1"), ip("fd00::"), 64));
+        assert!(!in_network(ip("fd00::1"), ip("10.0.0.0"), 8));
+        assert!(in_network(ip("::1"), ip("::1"), 128));
+    }
+}

@@ -1,0 +1,332 @@
+//! From the reports of nodes to the record of a test: links put together from their two ends, sums per port,
+//! and whether bytes add up. Counters are divided here for the first time, each by its node's own interval.
+
+use std::collections::HashMap;
+
+use crate::plan::lanes::{self, Lane};
+use crate::plan::{Bound, RunPlan, Test};
+use crate::record::{
+    Conservation, Edge, EndCount, EndReport, EndRole, HostRecord, LinkRecord, NodeRecord,
+    NodeReport, RoleCpu, TestRecord, Waits,
+};
+use crate::stats::bottleneck;
+use crate::stats::offset::Offset;
+use crate::sys::usage::{self, CoreTime, InterfaceCounters};
+
+use super::crew::Crew;
+use super::{crosses, link_kind};
+
+/// Puts the record of a test together from what the nodes reported.
+pub fn test(
+    plan: &RunPlan,
+    number: usize,
+    hosts: &[HostRecord],
+    crew: &Crew,
+    before: &[Offset],
+    after: &[Offset],
+) -> TestRecord {
+    let test = &plan.tests[number];
+    let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
+        .map(|node| crew.report(node))
+        .collect();
+    let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
+    let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
+        .into_iter()
+        .map(|lane| link(test, hosts, &views, lane))
+        .collect();
+    let nodes = (0..views.len())
+        .map(|node| {
+            views[node]
+                .as_ref()
+                .map(|view| node_record(node, view, &links))
+        })
+        .collect();
+    TestRecord {
+        test: number,
+        complete: reports
+            .iter()
+            .all(|report| report.is_some_and(|report| report.complete)),
+        window_ns: match test.bound {
+            Bound::Time { window_ns, .. } => Some(window_ns),
+            Bound::Volume { .. } => None,
+        },
+        skew_ns: match test.bound {
+            Bound::Time { .. } => skew(&reports, before, after),
+            Bound::Volume { .. } => None,
+        },
+        span_ns: span(&reports, after),
+        nodes,
+        conservation: conservation(plan, test, &links, &views),
+        links,
+        seconds: crew.seconds().to_vec(),
+    }
+}
+
+/// A report with its ends found by their place.
+struct View<'report> {
+    report: &'report NodeReport,
+    places: HashMap<(bool, usize, usize), usize>,
+}
+
+impl<'report> View<'report> {
+    fn new(report: &'report NodeReport) -> Self {
+        let place = |end: &EndReport| (end.role == EndRole::Sender, end.boundary, end.slot);
+        let places = report
+            .ends
+            .iter()
+            .enumerate()
+            .map(|(index, end)| (place(end), index))
+            .collect();
+        Self { report, places }
+    }
+
+    fn index(&self, role: EndRole, boundary: usize, slot: usize) -> Option<usize> {
+        self.places
+            .get(&(role == EndRole::Sender, boundary, slot))
+            .copied()
+    }
+
+    /// First and last reading of the interval, if both were taken.
+    fn edges(&self) -> Option<(&'report Edge, &'report Edge)> {
+        Some((self.report.edges.first()?, self.report.edges.get(1)?))
+    }
+
+    fn interval_ns(&self) -> u64 {
+        self.edges().map_or(0, |(first, last)| {
+            last.at_ns().saturating_sub(first.at_ns())
+        })
+    }
+
+    /// What an end counted within the interval.
+    fn counted(&self, index: usize) -> EndCount {
+        let Some((first, last)) = self.edges() else {
+            return EndCount::default();
+        };
+        let (Some(first), Some(last)) = (first.ends.get(index), last.ends.get(index)) else {
+            return EndCount::default();
+        };
+        EndCount {
+            bytes: last.bytes.saturating_sub(first.bytes),
+            activity_ns: [0, 1, 2, 3]
+                .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
+            cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
+        }
+    }
+}
+
+fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lane) -> LinkRecord {
+    let find = |node: usize, role, slot| {
+        let view = views[node].as_ref()?;
+        let index = view.index(role, lane.boundary, slot)?;
+        Some((
+            &view.report.ends[index],
+            view.counted(index),
+            view.interval_ns(),
+        ))
+    };
+    let sender = find(lane.from, EndRole::Sender, lane.from_slot);
+    let receiver = find(lane.to, EndRole::Receiver, lane.to_slot);
+    let sent = sender
+        .as_ref()
+        .map(|(_, count, _)| count.activity_ns)
+        .unwrap_or_default();
+    let got = receiver
+        .as_ref()
+        .map(|(_, count, _)| count.activity_ns)
+        .unwrap_or_default();
+    let waits = Waits {
+        waiting_for_block_ns: sent[1],
+        in_write_ns: sent[2],
+        pacing_ns: sent[3],
+        in_read_ns: got[2],
+        waiting_for_slot_ns: got[1],
+    };
+    let interval_ns = receiver.as_ref().map_or(0, |(_, _, interval)| *interval);
+    let tcp = sender.as_ref().and_then(|(end, _, _)| {
+        let at_end = end.tcp[1].or(end.tcp[2])?;
+        Some((end.tcp[0].unwrap_or_default(), at_end))
+    });
+    let window_limited_ns = tcp.map_or(0, |(first, last)| {
+        last.window_limited_us
+            .saturating_sub(first.window_limited_us)
+            * 1000
+    });
+    LinkRecord {
+        lane,
+        kind: link_kind(test, &lane),
+        crosses_switch: crosses(hosts, &lane),
+        sent_bytes: sender.as_ref().map_or(0, |(end, _, _)| end.bytes),
+        received_bytes: receiver.as_ref().map_or(0, |(end, _, _)| end.bytes),
+        interval_bytes: receiver.as_ref().map_or(0, |(_, count, _)| count.bytes),
+        interval_ns,
+        blocks: sender.as_ref().map_or(0, |(end, _, _)| end.blocks),
+        waits,
+        held_by: bottleneck::classify(&waits, window_limited_ns, interval_ns),
+        tcp,
+    }
+}
+
+fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord {
+    let report = view.report;
+    let mut record = NodeRecord {
+        ring_to_ring_ns: report
+            .rung_ns
+            .zip(report.done_ns)
+            .map(|(rung, done)| done.saturating_sub(rung)),
+        interval_ns: view.interval_ns(),
+        sent_bytes: 0,
+        received_bytes: 0,
+        same_host_bytes: 0,
+        retransmits: 0,
+        cpu: RoleCpu::default(),
+        busiest_core: None,
+        interface: None,
+        strangers: report.strangers,
+    };
+    for link in links
+        .iter()
+        .filter(|link| link.lane.from == node || link.lane.to == node)
+    {
+        if link.lane.from == node {
+            if let Some((first, last)) = link.tcp.filter(|_| link.crosses_switch) {
+                record.retransmits += last.retransmits.saturating_sub(first.retransmits);
+            }
+            let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
+            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
+            record.sent_bytes += if link.crosses_switch {
+                counted.bytes
+            } else {
+                0
+            };
+            record.cpu.senders_ns += counted.cpu_ns;
+        }
+        if link.lane.to == node {
+            let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
+            record.cpu.receivers_ns += index.map(|index| view.counted(index).cpu_ns).unwrap_or(0);
+            if link.crosses_switch {
+                record.received_bytes += link.interval_bytes;
+            } else {
+                record.same_host_bytes += link.interval_bytes;
+            }
+        }
+    }
+    if let Some((first, last)) = view.edges() {
+        record.cpu.phases_ns = last.phases_cpu_ns.saturating_sub(first.phases_cpu_ns);
+        record.cpu.node_ns = last.node_cpu_ns.saturating_sub(first.node_cpu_ns);
+        record.busiest_core = usage::busiest_core(&cores(first), &cores(last));
+        record.interface = first
+            .interface
+            .zip(last.interface)
+            .map(|(a, b)| InterfaceCounters {
+                received_bytes: b.received_bytes.saturating_sub(a.received_bytes),
+                sent_bytes: b.sent_bytes.saturating_sub(a.sent_bytes),
+                errors: b.errors.saturating_sub(a.errors),
+                drops: b.drops.saturating_sub(a.drops),
+            });
+    }
+    record
+}
+
+fn cores(edge: &Edge) -> Vec<CoreTime> {
+    edge.cores
+        .iter()
+        .map(|(busy, total)| CoreTime {
+            busy: *busy,
+            total: *total,
+        })
+        .collect()
+}
+
+/// How far the nodes' readings of the same instant lie apart on one clock, with what is not known of the clocks:
+/// the readings' own length, the offsets' uncertainty and how much they moved during the run.
+fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) -> Option<u64> {
+    let mut worst = 0;
+    for edge in 0..2 {
+        let mut instants = Vec::new();
+        let mut unknown = 0;
+        for (node, report) in reports.iter().enumerate() {
+            let reading = report.as_ref()?.edges.get(edge)?;
+            let offset = if edge == 0 { before[node] } else { after[node] };
+            instants.push(offset.to_own(reading.at_ns()));
+            let length = reading.after_ns.saturating_sub(reading.before_ns) / 2;
+            unknown = unknown.max(offset.uncertainty_ns + length);
+        }
+        let spread = instants
+            .iter()
+            .max()?
+            .saturating_sub(*instants.iter().min()?);
+        worst = worst.max(spread + if instants.len() > 1 { unknown } else { 0 });
+    }
+    Some(worst)
+}
+
+/// From the first ring of a phase 0 to the last ring of a last phase, on one clock.
+fn span(reports: &[Option<&NodeReport>], offsets: &[Offset]) -> Option<u64> {
+    let mut first = u64::MAX;
+    let mut last = 0;
+    for (report, offset) in reports.iter().zip(offsets) {
+        let report = report.as_ref()?;
+        first = first.min(offset.to_own(report.rung_ns?));
+        last = last.max(offset.to_own(report.done_ns?));
+    }
+    last.checked_sub(first)
+}
+
+/// Bytes sent, received and relayed must agree on every link, over the whole run.
+fn conservation(
+    plan: &RunPlan,
+    test: &Test,
+    links: &[LinkRecord],
+    views: &[Option<View<'_>>],
+) -> Conservation {
+    const LISTED: usize = 20;
+    let mut result = Conservation {
+        agreeing: 0,
+        links: links.len(),
+        faults: Vec::new(),
+    };
+    for link in links {
+        let lane = &link.lane;
+        let name = || {
+            let label = |node: usize| plan.nodes[node].label.as_str();
+            format!(
+                "{}->{} phase {}->{}",
+                label(lane.from),
+                label(lane.to),
+                lane.boundary,
+                lane.boundary + 1
+            )
+        };
+        let relayed = (lane.boundary + 2 < test.phases).then(|| {
+            let view = views[lane.to].as_ref()?;
+            let index = view.index(EndRole::Sender, lane.boundary + 1, lane.to_slot)?;
+            Some(view.report.ends[index].bytes)
+        });
+        let fault = if link.sent_bytes != link.received_bytes {
+            Some(format!(
+                "{}: {} bytes sent, {} received",
+                name(),
+                link.sent_bytes,
+                link.received_bytes
+            ))
+        } else {
+            match relayed {
+                Some(relayed) if relayed != Some(link.received_bytes) => {
+                    let relayed = relayed.unwrap_or(0);
+                    Some(format!(
+                        "{}: {} bytes received, {relayed} relayed",
+                        name(),
+                        link.received_bytes
+                    ))
+                }
+                _ => None,
+            }
+        };
+        match fault {
+            None => result.agreeing += 1,
+            Some(fault) if result.faults.len() < LISTED => result.faults.push(fault),
+            Some(_) => {}
+        }
+    }
+    result
+}

@@ -1,0 +1,353 @@
+//! The launching side of a run: start the nodes, agree on addresses and clocks, go, watch, collect.
+//!
+//! Everything here waits with a deadline and looks up at least ten times a second. What was measured until
+//! something fails is in the record. Read next: [`crew`] for the nodes as seen from here, [`assemble`] for
+//! how reports become a record.
+
+mod addresses;
+mod assemble;
+mod crew;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use launcher::Program;
+use launcher::hosts::Host;
+
+use crate::exit;
+use crate::plan::{Assignment, Bound, RunPlan, Test, kind_of, lanes, size};
+use crate::record::{
+    self, HostRecord, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind, Verdict,
+    VerdictWord,
+};
+use crate::stats::offset::{self, Offset};
+use crate::sys::clock;
+use crate::wire::message::{AddressBook, Go, Listener, ToNode};
+
+use crew::{Crew, Halt};
+
+/// Whoever watches a run: the terminal, or a page.
+pub trait Observer {
+    /// Something that should be seen once, such as another transport for a host.
+    fn notice(&mut self, text: &str);
+    /// A stage has begun.
+    fn stage(&mut self, text: &str);
+    /// All nodes have said who they are.
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
+    /// One more second of a test has passed.
+    fn second(&mut self, test: &Test, second: &Second, own_bytes: u64);
+    /// The run stands still before its start until standard input says go on.
+    fn held(&mut self);
+}
+
+/// What a run needs besides its plan.
+pub struct Conditions {
+    /// How sessions are made.
+    pub settings: launcher::Settings,
+    /// The executable that runs everywhere.
+    pub program: Program,
+    /// Set to the number of the signal that asks for the end.
+    pub stop: Arc<AtomicUsize>,
+    /// Arguments as they were given, for the record.
+    pub command: Vec<String>,
+    /// Options in effect, for the record and for the eyes.
+    pub options: Vec<(String, String)>,
+    /// Stand still when all links are there.
+    pub hold: bool,
+}
+
+/// Conducts a run from the first connection to the record. Whatever fails is in the record.
+pub fn conduct(
+    plan: RunPlan,
+    hosts: &[Host],
+    conditions: &Conditions,
+    observer: &mut dyn Observer,
+) -> Record {
+    let started_ms = clock::wall_ms();
+    let token = random_token();
+    let mut crew = Crew::start(&plan, hosts, conditions);
+    let mut run = Running {
+        plan: &plan,
+        token: &token,
+        conditions,
+        observer,
+        hosts: Vec::new(),
+        tests: Vec::new(),
+    };
+    if let Err(halt) = run.all_tests(&mut crew) {
+        crew.note(halt);
+    }
+    let (host_records, tests) = (run.hosts, run.tests);
+    let (mut troubles, notices) = crew.dismiss();
+    record::rank(&mut troubles);
+    let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
+        .ok()
+        .filter(|signal| *signal > 0);
+    let invalid = tests
+        .iter()
+        .find(|test| test.complete && !test.conservation.faults.is_empty());
+    if let (Some(test), true) = (invalid, troubles.is_empty()) {
+        let what = format!("bytes do not add up: {}", test.conservation.faults[0]);
+        troubles.push(Trouble::own(TroubleKind::Invalid, what));
+    }
+    Record {
+        version: RECORD_VERSION,
+        token,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool_digest: conditions.program.digest.clone(),
+        command: conditions.command.clone(),
+        started_ms,
+        options: conditions.options.clone(),
+        hosts: host_records,
+        tests,
+        verdict: verdict(&troubles),
+        exit_code: exit::of(&troubles, signal),
+        troubles,
+        notices,
+        plan,
+    }
+}
+
+fn verdict(troubles: &[Trouble]) -> Verdict {
+    match troubles.first() {
+        None => Verdict {
+            word: VerdictWord::NotJudged,
+            reason: "no criteria given".to_owned(),
+        },
+        Some(first) => {
+            let node = if first.node.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", first.node)
+            };
+            Verdict {
+                word: VerdictWord::Invalid,
+                reason: format!("{node}{}", first.text()),
+            }
+        }
+    }
+}
+
+/// 128 bits from the kernel, as hexadecimal digits.
+fn random_token() -> String {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    if read.is_err() {
+        // Without the kernel's random numbers the token still tells runs apart.
+        let unique = u128::from(clock::monotonic_ns()) << 32 | u128::from(std::process::id());
+        bytes = unique.to_le_bytes();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+struct Running<'a> {
+    plan: &'a RunPlan,
+    token: &'a str,
+    conditions: &'a Conditions,
+    observer: &'a mut dyn Observer,
+    hosts: Vec<HostRecord>,
+    tests: Vec<TestRecord>,
+}
+
+impl Running<'_> {
+    fn all_tests(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+        let launched = crew.await_hellos(self.observer);
+        self.hosts = crew.host_records();
+        launched?;
+        for (number, test) in self.plan.tests.iter().enumerate() {
+            let outcome = self.one_test(crew, number, test);
+            if let Err(halt) = outcome {
+                crew.note(halt);
+                if crew.has_begun() {
+                    // Whatever was measured until now belongs into the record.
+                    crew.gather_reports();
+                    let offsets = crew.offsets();
+                    self.tests.push(assemble::test(
+                        self.plan,
+                        number,
+                        &self.hosts,
+                        crew,
+                        &offsets,
+                        &offsets,
+                    ));
+                }
+                return Err(Halt::Noted);
+            }
+        }
+        Ok(())
+    }
+
+    fn one_test(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        self.prepare(crew, test)?;
+        self.observer
+            .hosts(self.plan, &self.hosts, &self.conditions.options);
+        self.connect(crew, test)?;
+        if self.conditions.hold {
+            self.hold(crew)?;
+        }
+        let before = crew.measure_offsets()?;
+        self.go(crew, test, &before)?;
+        self.watch(crew, test)?;
+        let after = crew.measure_offsets()?;
+        self.tests.push(assemble::test(
+            self.plan,
+            number,
+            &self.hosts,
+            crew,
+            &before,
+            &after,
+        ));
+        Ok(())
+    }
+
+    fn prepare(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+        let chosen = addresses::choose(&self.plan.nodes, test, &crew.seen_hosts())
+            .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
+        let labels: Vec<String> = self
+            .plan
+            .nodes
+            .iter()
+            .map(|node| node.label.clone())
+            .collect();
+        for (node, data) in chosen.iter().enumerate() {
+            let identity = &self.hosts[node].facts.identity;
+            let same_host: Vec<bool> = self
+                .hosts
+                .iter()
+                .map(|host| host.facts.identity == *identity)
+                .collect();
+            let assignment = Assignment {
+                token: self.token.to_owned(),
+                node,
+                labels: labels.clone(),
+                nodes_on_host: same_host.iter().filter(|same| **same).count(),
+                same_host,
+                address: data.address,
+                interface: data.interface.clone(),
+                test: test.clone(),
+                deadlines: self.plan.deadlines.clone(),
+                seed: self.plan.seed,
+            };
+            self.hosts[node].data_address = Some(data.address);
+            self.hosts[node].interface = data.interface.clone();
+            crew.send(node, &ToNode::Prepare(Box::new(assignment)));
+        }
+        crew.begin();
+        self.observer.stage("preparing");
+        crew.await_all(
+            "make its processes",
+            self.plan.deadlines.prepare_ms,
+            |member| member.listeners.is_some(),
+        )
+    }
+
+    fn connect(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+        let nodes = self.plan.nodes.len();
+        let of = |boundary: usize, node: usize| -> Listener {
+            crew.listeners(node)
+                .and_then(|all| all.get(boundary).cloned())
+                .unwrap_or(Listener::None)
+        };
+        let listeners = (0..test.phases - 1)
+            .map(|boundary| (0..nodes).map(|node| of(boundary, node)).collect())
+            .collect();
+        let book = AddressBook { listeners };
+        for node in 0..nodes {
+            crew.send(node, &ToNode::Connect(book.clone()));
+        }
+        let links = size::of(test, nodes).links;
+        self.observer.stage(&format!("connecting {links} links"));
+        let deadlines = &self.plan.deadlines;
+        // The nodes' own deadline comes first and names the links that are missing.
+        let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
+        crew.await_all("connect its links", limit, |member| member.ready)
+    }
+
+    /// Standing still is bounded, too: a test that forgets a run must not leave it behind.
+    fn hold(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+        const LIMIT_MS: u64 = 600_000;
+        self.observer.held();
+        let released = Arc::new(AtomicBool::new(false));
+        let release = Arc::clone(&released);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            match std::io::stdin().read_line(&mut line) {
+                Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file releases as well.
+            }
+        });
+        crew.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
+    }
+
+    /// Sets one start and one window for all, each on its own clock.
+    fn go(&mut self, crew: &mut Crew, test: &Test, offsets: &[Offset]) -> Result<(), Halt> {
+        let slowest = offsets
+            .iter()
+            .map(|offset| offset.uncertainty_ns)
+            .max()
+            .unwrap_or(0);
+        let start =
+            clock::monotonic_ns() + 20_000_000 + slowest * 8 + offsets.len() as u64 * 200_000;
+        for (node, offset) in offsets.iter().enumerate() {
+            let window_ns = match test.bound {
+                Bound::Time {
+                    warmup_ns,
+                    window_ns,
+                } => {
+                    let first = start + warmup_ns;
+                    Some((offset.to_node(first), offset.to_node(first + window_ns)))
+                }
+                Bound::Volume { .. } => None,
+            };
+            crew.send(
+                node,
+                &ToNode::Go(Go {
+                    at_ns: offset.to_node(start),
+                    window_ns,
+                }),
+            );
+        }
+        crew.set_start(start);
+        self.observer.stage("running");
+        Ok(())
+    }
+
+    fn watch(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+        let deadlines = &self.plan.deadlines;
+        let running_ms = match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => (warmup_ns + window_ns) / 1_000_000,
+            Bound::Volume { .. } => deadlines.volume_ms,
+        };
+        // The nodes' own deadlines come first and name what is late.
+        let limit = running_ms + deadlines.drain_ms + deadlines.collect_ms + 5_000;
+        let observer = &mut *self.observer;
+        crew.await_reports(limit, |second, own_bytes| {
+            observer.second(test, second, own_bytes)
+        })
+    }
+}
+
+/// Gives the answers of a crew a place in the arithmetic of clocks.
+fn estimate(samples: &[offset::Sample]) -> Offset {
+    offset::estimate(samples).unwrap_or(Offset {
+        offset_ns: 0,
+        uncertainty_ns: 0,
+    })
+}
+
+/// A short, growing wait between questions that are not urgent.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// Lanes of a test that go from host to host, given who shares a host with whom.
+fn crosses(hosts: &[HostRecord], lane: &lanes::Lane) -> bool {
+    hosts[lane.from].host_index != hosts[lane.to].host_index
+}
+
+/// What the link of a lane is made of.
+fn link_kind(test: &Test, lane: &lanes::Lane) -> crate::plan::LinkKind {
+    kind_of(test.transport, lane)
+}

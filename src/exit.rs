@@ -1,0 +1,84 @@
+//! Exit codes: stable, documented in `--help` and docs, known here alone.
+
+use crate::record::{Trouble, TroubleKind};
+
+/// Passed, or not judged.
+pub const OK: u8 = 0;
+/// Bad usage or plan.
+pub const USAGE: u8 = 2;
+/// A host is unreachable, or the start failed.
+pub const UNREACHABLE: u8 = 10;
+/// Another version answered.
+pub const VERSION: u8 = 11;
+/// A port, memory, process or descriptor could not be had.
+pub const RESOURCE: u8 = 12;
+/// Bytes differ, or a peer was lost or timed out.
+pub const INVALID: u8 = 20;
+/// A result could not be written.
+pub const NOT_WRITTEN: u8 = 30;
+/// A defect of pipebench.
+pub const BUG: u8 = 70;
+
+/// The code for a run ended by a signal.
+pub fn by_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(255)
+}
+
+/// The code for a run with these troubles, causes first; `signal` is the one that asked the launching side to
+/// end.
+pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
+    let Some(first) = troubles.first() else {
+        return OK;
+    };
+    if let (Some(signal), TroubleKind::Ended, true) = (signal, first.kind, first.node.is_empty()) {
+        return by_signal(signal);
+    }
+    match first.kind {
+        TroubleKind::Usage => USAGE,
+        TroubleKind::Version => VERSION,
+        TroubleKind::Start | TroubleKind::Connect => UNREACHABLE,
+        TroubleKind::Resource => RESOURCE,
+        TroubleKind::Bug => BUG,
+        TroubleKind::Killed
+        | TroubleKind::Ended
+        | TroubleKind::Invalid
+        | TroubleKind::Deadline
+        | TroubleKind::Lost
+        | TroubleKind::Peer => INVALID,
+    }
+}
+
+/// The section of `--help`.
+pub const HELP: &str = "\
+EXIT CODES
+  0   passed, or not judged          12  port, memory, process or limit missing
+  1   measured, verdict FAIL         20  run invalid, or a peer was lost or timed out
+  2   bad usage or plan              30  a result could not be written
+  3   UNDECIDED or HOST-LIMITED      70  a defect of pipebench
+  10  host unreachable, start failed 128+n  ended by signal n
+  11  another version answered";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_decides() {
+        let of_kind = |kind| Trouble::own(kind, "x");
+        assert_eq!(of(&[], None), OK);
+        assert_eq!(
+            of(
+                &[of_kind(TroubleKind::Start), of_kind(TroubleKind::Peer)],
+                None
+            ),
+            UNREACHABLE
+        );
+        assert_eq!(of(&[of_kind(TroubleKind::Ended)], Some(2)), 130);
+        assert_eq!(of(&[of_kind(TroubleKind::Lost)], Some(2)), INVALID);
+        let node = Trouble {
+            node: "n1".into(),
+            ..of_kind(TroubleKind::Ended)
+        };
+        assert_eq!(of(&[node], Some(15)), INVALID);
+    }
+}

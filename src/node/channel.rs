@@ -1,0 +1,119 @@
+//! The control channel of a node: frames on standard input and output, neither of which ever blocks.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::sys::clock;
+use crate::wire::frame::{self, Decoder, FrameError, MAGIC_WORD};
+use crate::wire::message::{FromNode, ToNode};
+
+use super::{make_nonblocking, standard};
+
+/// Why nothing more can be heard.
+#[derive(Debug, Error)]
+pub enum ChannelError {
+    /// The launching side has closed it.
+    #[error("the control channel was closed")]
+    Closed,
+    /// It cannot be read.
+    #[error("cannot read the control channel: {0}")]
+    Read(#[from] io::Error),
+    /// Not our frames.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Not our messages.
+    #[error("a message is not understood: {0}")]
+    Message(#[from] serde_json::Error),
+}
+
+/// More than this waiting to be written means that nobody reads.
+const PENDING_LIMIT_BYTES: usize = 64 << 20;
+
+/// Standard input and output as a control channel.
+pub struct Channel {
+    input: io::Stdin,
+    output: io::Stdout,
+    decoder: Decoder,
+    pending: Vec<u8>,
+}
+
+impl Channel {
+    /// Takes standard input and output.
+    pub fn open() -> io::Result<Self> {
+        let (input, output) = standard();
+        make_nonblocking(&input)?;
+        make_nonblocking(&output)?;
+        Ok(Self {
+            input,
+            output,
+            decoder: Decoder::default(),
+            pending: Vec::new(),
+        })
+    }
+
+    /// Says where the protocol begins, behind whatever a login shell has printed.
+    pub fn write_magic_word(&mut self) {
+        self.pending.extend_from_slice(MAGIC_WORD);
+    }
+
+    /// Queues a message.
+    pub fn send(&mut self, message: &FromNode) {
+        if self.pending.len() > PENDING_LIMIT_BYTES {
+            return;
+        }
+        if let Ok(text) = serde_json::to_vec(message) {
+            self.pending.extend_from_slice(&frame::encode(&text));
+        }
+    }
+
+    /// Whether something waits to be written.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Writes what the reader takes now.
+    pub fn flush(&mut self) {
+        while !self.pending.is_empty() {
+            match nix::unistd::write(self.output.as_fd(), &self.pending) {
+                Ok(0) => return,
+                Ok(written) => {
+                    self.pending.drain(..written);
+                }
+                Err(nix::Error::EINTR) => {}
+                Err(nix::Error::EAGAIN) => return,
+                // Nobody reads any more; end-of-file on the input says the same.
+                Err(_) => self.pending.clear(),
+            }
+        }
+    }
+
+    /// Writes everything, or as much as the reader takes within `limit`.
+    pub fn flush_within(&mut self, limit: Duration) {
+        let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(0);
+        self.flush();
+        while self.has_pending() && clock::monotonic_ns() < until {
+            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+            self.flush();
+        }
+    }
+
+    /// The next message; none if there is none yet.
+    pub fn receive(&mut self) -> Result<Option<ToNode>, ChannelError> {
+        loop {
+            if let Some(message) = self.decoder.next_message()? {
+                return Ok(Some(serde_json::from_slice(&message)?));
+            }
+            let mut bytes = [0; 65536];
+            match nix::unistd::read(self.input.as_fd(), &mut bytes) {
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(got) => self.decoder.push(&bytes[..got]),
+                Err(nix::Error::EINTR) => {}
+                Err(nix::Error::EAGAIN) => return Ok(None),
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+    }
+}

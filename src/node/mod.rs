@@ -1,0 +1,261 @@
+//! The node status process: parent of everything on its node, and its voice towards the launching side.
+//!
+//! Single-threaded, because it forks. One loop waits for the control channel, for signals and for the troubles
+//! its processes report, and does what the clock says is due. Read next: [`run`] for the life of a test on a
+//! node, [`channel`] for the control channel.
+
+mod channel;
+mod reading;
+mod run;
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use thiserror::Error;
+
+use crate::record::{Trouble, TroubleKind};
+use crate::sys::signals::{self, Woken};
+use crate::sys::{clock, facts, process, usage};
+use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
+
+use channel::Channel;
+use run::Run;
+
+const CONTROL: Token = Token(0);
+const SIGNALS: Token = Token(1);
+const TROUBLES: Token = Token(2);
+
+/// The launching side says that it is there each second; so does the node.
+const HEARTBEAT_NS: u64 = 1_000_000_000;
+/// Silence after which the launching side counts as lost, until a plan says otherwise.
+const SILENCE_MS: u64 = 10_000;
+
+/// Why a node could not serve.
+#[derive(Debug, Error)]
+pub enum NodeError {
+    /// The event loop could not be made or failed.
+    #[error("cannot wait for events: {0}")]
+    Events(#[from] std::io::Error),
+    /// Signals could not be received.
+    #[error("cannot receive signals: {0}")]
+    Signals(#[from] nix::Error),
+}
+
+/// Serves the launching side on standard input and output until it is told to leave, or is alone.
+/// Returns the exit code.
+pub fn serve(digest: String) -> Result<u8, NodeError> {
+    signals::block_all();
+    process::adopt_orphans();
+    process::set_name("pb-node");
+    usage::raise_descriptor_limit();
+    let signals = signals::signal_descriptor()?;
+    let poll = Poll::new()?;
+    poll.registry()
+        .register(&mut SourceFd(&0), CONTROL, Interest::READABLE)?;
+    poll.registry().register(
+        &mut SourceFd(&signals.as_raw_fd()),
+        SIGNALS,
+        Interest::READABLE,
+    )?;
+    let mut node = Node {
+        channel: Channel::open()?,
+        poll,
+        signals,
+        run: None,
+        heard_ns: clock::monotonic_ns(),
+        spoke_ns: clock::monotonic_ns(),
+        leaving: None,
+    };
+    node.greet(digest);
+    let code = node.live();
+    node.clear();
+    node.channel.flush_within(Duration::from_secs(1));
+    code
+}
+
+struct Node {
+    channel: Channel,
+    poll: Poll,
+    signals: OwnedFd,
+    run: Option<Run>,
+    heard_ns: u64,
+    spoke_ns: u64,
+    leaving: Option<u8>,
+}
+
+impl Node {
+    fn greet(&mut self, digest: String) {
+        self.channel.write_magic_word();
+        self.channel.send(&FromNode::Hello(Box::new(Hello {
+            wire_version: WIRE_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            digest,
+            pid: process::own_pid(),
+            facts: facts::collect(),
+        })));
+    }
+
+    fn live(&mut self) -> Result<u8, NodeError> {
+        let mut events = Events::with_capacity(16);
+        while self.leaving.is_none() {
+            self.channel.flush();
+            match self.poll.poll(&mut events, Some(self.patience())) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+            // Every source is looked at each time: a reading that finds nothing is cheap, a lost edge is not.
+            self.hear();
+            self.take_signals();
+            self.take_troubles();
+            self.do_what_is_due();
+        }
+        Ok(self.leaving.unwrap_or(0))
+    }
+
+    fn patience(&self) -> Duration {
+        let now = clock::monotonic_ns();
+        let mut until = self.spoke_ns + HEARTBEAT_NS;
+        if let Some(due) = self.run.as_ref().and_then(|run| run.next_due_ns(now)) {
+            until = until.min(due);
+        }
+        if self.channel.has_pending() {
+            until = until.min(now + 5_000_000);
+        }
+        Duration::from_nanos(until.saturating_sub(now))
+    }
+
+    fn hear(&mut self) {
+        loop {
+            match self.channel.receive() {
+                Ok(Some(message)) => {
+                    self.heard_ns = clock::monotonic_ns();
+                    self.obey(message);
+                }
+                Ok(None) => return,
+                // End-of-file or nonsense: there is no launching side to serve any more.
+                Err(_) => {
+                    self.leaving = Some(0);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, message: ToNode) {
+        match message {
+            ToNode::Prepare(assignment) => {
+                self.clear();
+                match Run::prepare(*assignment) {
+                    Ok(run) => {
+                        self.watch_troubles(&run);
+                        self.channel.send(&FromNode::Prepared {
+                            listeners: run.listeners(),
+                        });
+                        self.run = Some(run);
+                    }
+                    Err(trouble) => self.channel.send(&FromNode::Trouble(vec![trouble])),
+                }
+            }
+            ToNode::Connect(book) => self.with_run(|run| run.connect(&book)),
+            ToNode::Go(go) => self.with_run(|run| run.schedule(go)),
+            ToNode::Stop => self.with_run(Run::give_up),
+            ToNode::Ping { sent_ns } => {
+                self.channel.send(&FromNode::Pong {
+                    sent_ns,
+                    node_ns: clock::monotonic_ns(),
+                });
+                self.channel.flush();
+            }
+            ToNode::Alive => {}
+            ToNode::End => self.leaving = Some(0),
+        }
+    }
+
+    fn with_run(&mut self, act: impl FnOnce(&mut Run)) {
+        if let Some(run) = &mut self.run {
+            act(run);
+        }
+    }
+
+    fn watch_troubles(&self, run: &Run) {
+        let fd = run.trouble_pipe().as_raw_fd();
+        let registered =
+            self.poll
+                .registry()
+                .register(&mut SourceFd(&fd), TROUBLES, Interest::READABLE);
+        debug_assert!(registered.is_ok());
+    }
+
+    fn take_signals(&mut self) {
+        while let Some(woken) = signals::take_signal(&self.signals) {
+            match woken {
+                Woken::Child => self.with_run(Run::reap),
+                Woken::Doorbell | Woken::Timeout => self.with_run(Run::look),
+                Woken::End(signal) => self.end_by(signal),
+            }
+        }
+    }
+
+    fn end_by(&mut self, signal: i32) {
+        let trouble = Trouble {
+            kind: TroubleKind::Ended,
+            node: String::new(),
+            who: "node status process".to_owned(),
+            what: format!("ended by signal {signal}"),
+        };
+        self.channel.send(&FromNode::Trouble(vec![trouble]));
+        if let Some(run) = &mut self.run {
+            run.give_up();
+            for message in run.take_messages() {
+                self.channel.send(&message);
+            }
+        }
+        self.leaving = Some(u8::try_from(128 + signal).unwrap_or(255));
+    }
+
+    fn take_troubles(&mut self) {
+        self.with_run(Run::take_troubles);
+    }
+
+    fn do_what_is_due(&mut self) {
+        let mut silence_ms = SILENCE_MS;
+        if let Some(run) = &mut self.run {
+            run.do_what_is_due();
+            for message in run.take_messages() {
+                self.channel.send(&message);
+            }
+            silence_ms = run.silence_ms();
+        }
+        let now = clock::monotonic_ns();
+        if now - self.heard_ns > silence_ms * 1_000_000 {
+            self.leaving = Some(0); // The launching side is gone without closing the channel.
+        }
+        if now - self.spoke_ns >= HEARTBEAT_NS {
+            self.spoke_ns = now;
+            self.channel.send(&FromNode::Alive);
+        }
+    }
+
+    /// Ends everything of the current test.
+    fn clear(&mut self) {
+        if let Some(run) = self.run.take() {
+            let fd = run.trouble_pipe().as_raw_fd();
+            let removed = self.poll.registry().deregister(&mut SourceFd(&fd));
+            debug_assert!(removed.is_ok());
+            run.clear();
+        }
+    }
+}
+
+/// Standard input and output as descriptors of the control channel.
+fn standard() -> (std::io::Stdin, std::io::Stdout) {
+    (std::io::stdin(), std::io::stdout())
+}
+
+/// Makes a standard stream non-blocking.
+fn make_nonblocking(stream: &impl AsFd) -> std::io::Result<()> {
+    crate::sys::socket::set_descriptor_nonblocking(stream.as_fd(), true)
+}

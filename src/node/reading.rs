@@ -1,0 +1,95 @@
+//! Readings of all counters of a node: the edges of a window, and the sums of the live picture.
+
+use crate::pipeline::plant::Plant;
+use crate::record::{Edge, EndRole, NodeReport};
+use crate::sys::{clock, usage};
+use crate::wire::message::Progress;
+
+/// Reads all counters, with the clock before and after. CPU time and the host's own counters are read behind
+/// the second clock: they take longer and nothing is divided by them.
+pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
+    let before_ns = clock::monotonic_ns();
+    let mut ends: Vec<_> = plant
+        .board
+        .ends()
+        .map(|(_, _, _, end)| (end.count(), end.pid()))
+        .collect();
+    let after_ns = clock::monotonic_ns();
+    for (count, pid) in &mut ends {
+        // A process that has ended and was reaped is gone from /proc; it noted its time before that.
+        count.cpu_ns = count
+            .cpu_ns
+            .max(usage::cpu_ns_of(i32::try_from(*pid).unwrap_or(0)));
+    }
+    let own = usage::own_cpu();
+    let running: u64 = phases.iter().map(|pid| usage::cpu_ns_of(*pid)).sum();
+    let interface = plant
+        .assignment
+        .interface
+        .as_deref()
+        .and_then(usage::interface_counters);
+    Edge {
+        before_ns,
+        after_ns,
+        ends: ends.into_iter().map(|(count, _)| count).collect(),
+        cores: usage::cores()
+            .into_iter()
+            .map(|core| (core.busy, core.total))
+            .collect(),
+        interface,
+        phases_cpu_ns: running.max(plant.board.phases_cpu_ns()),
+        node_cpu_ns: own.user_ns + own.system_ns,
+    }
+}
+
+/// Sums since the start.
+pub fn progress(plant: &Plant) -> Progress {
+    let assignment = &plant.assignment;
+    let mut sums = Progress {
+        at_ns: clock::monotonic_ns(),
+        ..Progress::default()
+    };
+    for (role, _, slot, end) in plant.board.ends() {
+        let peer = slot / assignment.test.streams;
+        let bytes = end.bytes();
+        let same_host = assignment.same_host.get(peer).copied().unwrap_or(false);
+        match role {
+            _ if same_host && role == EndRole::Receiver => sums.own_bytes += bytes,
+            EndRole::Receiver => {
+                sums.received_bytes += bytes;
+                if sums.slowest.is_none_or(|(_, least)| bytes < least) {
+                    sums.slowest = Some((peer, bytes));
+                }
+            }
+            EndRole::Sender if !same_host => sums.sent_bytes += bytes,
+            EndRole::Sender => {}
+        }
+    }
+    let finished = plant
+        .board
+        .count_at_least(crate::buffer::board::EndState::Finished);
+    sums.open_links = plant.link_ends() - finished;
+    sums
+}
+
+/// Everything the board knows at the end.
+pub fn report(
+    plant: &Plant,
+    edges: Vec<Edge>,
+    rung_ns: Option<u64>,
+    done_ns: Option<u64>,
+) -> NodeReport {
+    let ends: Vec<_> = plant
+        .board
+        .ends()
+        .map(|(role, boundary, slot, end)| end.report(role, boundary, slot))
+        .collect();
+    NodeReport {
+        complete: done_ns.is_some() && ends.iter().all(|end| end.finished),
+        rung_ns,
+        done_ns,
+        edges,
+        ends,
+        strangers: plant.board.strangers(),
+    }
+}

@@ -1,0 +1,491 @@
+//! The life of one test on a node: made, connected, ready, started, measured, drained, reported.
+
+use std::os::fd::OwnedFd;
+
+use nix::sys::signal::Signal;
+
+use crate::buffer::board::EndState;
+use crate::pipeline::{phase, plant, plant::Plant};
+use crate::plan::{Assignment, size};
+use crate::record::{Edge, Trouble, TroubleKind};
+use crate::sys::process::{self, Ending};
+use crate::sys::{clock, signals, usage};
+use crate::units::show_bytes;
+use crate::wire::message::{AddressBook, FromNode, Go, Listener};
+
+use super::reading;
+
+/// One test on this node.
+pub struct Run {
+    plant: Plant,
+    troubles_from: OwnedFd,
+    phases: Vec<PhaseProcess>,
+    stage: Stage,
+    go: Option<Go>,
+    edges: Vec<Edge>,
+    rung_ns: Option<u64>,
+    done_ns: Option<u64>,
+    troubles: Vec<Trouble>,
+    unread: Vec<u8>,
+    /// When the first trouble came; others are waited for a moment, so that the cause is among them.
+    trouble_ns: Option<u64>,
+    due_ns: u64,
+    progress_ns: u64,
+    messages: Vec<FromNode>,
+}
+
+struct PhaseProcess {
+    number: usize,
+    pid: i32,
+    ended: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Processes stand; no addresses yet.
+    Made,
+    /// Senders connect.
+    Connecting,
+    /// All links stand.
+    Ready,
+    /// The start is set.
+    Scheduled,
+    /// Before the window, or in a run without one.
+    Running,
+    /// In the window.
+    Measuring,
+    /// Behind it: sources have ended, blocks are under way.
+    Draining,
+    /// Everything arrived; processes end.
+    Collecting,
+    /// Reported.
+    Over,
+}
+
+/// How long further troubles are waited for once the first one came.
+const TROUBLE_GRACE_NS: u64 = 250_000_000;
+/// The last stretch before an instant is slept, not polled, since polling counts milliseconds.
+const EXACT_NS: u64 = 2_000_000;
+
+impl Run {
+    /// Makes memory, listeners and processes.
+    pub fn prepare(assignment: Assignment) -> Result<Self, Trouble> {
+        check_resources(&assignment)?;
+        let prepare_ms = assignment.deadlines.prepare_ms;
+        let (plant, troubles_from) = plant::build(assignment)?;
+        let mut run = Self {
+            plant,
+            troubles_from,
+            phases: Vec::new(),
+            stage: Stage::Made,
+            go: None,
+            edges: Vec::new(),
+            rung_ns: None,
+            done_ns: None,
+            troubles: Vec::new(),
+            unread: Vec::new(),
+            trouble_ns: None,
+            due_ns: clock::monotonic_ns() + prepare_ms * 1_000_000,
+            progress_ns: u64::MAX,
+            messages: Vec::new(),
+        };
+        if let Err(trouble) = run.make_phases() {
+            run.clear();
+            return Err(trouble);
+        }
+        run.close_what_children_hold();
+        Ok(run)
+    }
+
+    fn make_phases(&mut self) -> Result<(), Trouble> {
+        let parent = process::own_pid();
+        for number in 0..self.plant.assignment.test.phases {
+            let keep = phase::descriptors(&self.plant, number);
+            let plant = &self.plant;
+            // An orphaned phase has something to put away, so it is asked to end and not killed.
+            let born = process::give_birth(&keep, Signal::SIGTERM, || {
+                phase::live(plant, number, parent)
+            });
+            let pid = born.map_err(|error| Trouble {
+                kind: TroubleKind::Resource,
+                node: String::new(),
+                who: format!("phase {number}"),
+                what: error.to_string(),
+            })?;
+            self.phases.push(PhaseProcess {
+                number,
+                pid,
+                ended: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// A copy of a peer's socket here would mean that end-of-file never comes.
+    fn close_what_children_hold(&mut self) {
+        self.plant.pairs.clear();
+        self.plant.listeners.clear();
+    }
+
+    /// Where this node listens, by boundary.
+    pub fn listeners(&self) -> Vec<Listener> {
+        self.plant.addresses.clone()
+    }
+
+    /// Where its processes report failures.
+    pub fn trouble_pipe(&self) -> &OwnedFd {
+        &self.troubles_from
+    }
+
+    /// Silence after which the launching side counts as lost.
+    pub fn silence_ms(&self) -> u64 {
+        self.plant.assignment.deadlines.silence_ms
+    }
+
+    /// Messages for the launching side.
+    pub fn take_messages(&mut self) -> Vec<FromNode> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Lets senders connect.
+    pub fn connect(&mut self, book: &AddressBook) {
+        if self.stage != Stage::Made {
+            return;
+        }
+        self.plant.publish(book);
+        self.ring_phases();
+        self.stage = Stage::Connecting;
+        let deadlines = &self.plant.assignment.deadlines;
+        self.due_ns =
+            clock::monotonic_ns() + (deadlines.connect_ms + deadlines.prepare_ms) * 1_000_000;
+    }
+
+    /// Sets the start.
+    pub fn schedule(&mut self, go: Go) {
+        if self.stage != Stage::Ready {
+            return;
+        }
+        self.go = Some(go);
+        self.stage = Stage::Scheduled;
+        self.due_ns = go.at_ns;
+    }
+
+    fn ring_phases(&self) {
+        for phase in &self.phases {
+            signals::ring(phase.pid);
+        }
+    }
+
+    /// When something is due next.
+    pub fn next_due_ns(&self, now: u64) -> Option<u64> {
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let mut due = self.due_ns.min(self.progress_ns);
+        if let Some(since) = self.trouble_ns {
+            due = due.min(since + TROUBLE_GRACE_NS);
+        }
+        if matches!(self.stage, Stage::Connecting) {
+            due = due.min(now + 5_000_000); // Readiness is told by the board alone.
+        }
+        Some(due.saturating_sub(EXACT_NS))
+    }
+
+    /// Does what the clock and the board say is due.
+    pub fn do_what_is_due(&mut self) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        if self
+            .trouble_ns
+            .is_some_and(|since| clock::monotonic_ns() >= since + TROUBLE_GRACE_NS)
+        {
+            self.give_up();
+            return;
+        }
+        self.look();
+        if clock::monotonic_ns() >= self.progress_ns {
+            self.progress_ns += 1_000_000_000;
+            self.messages
+                .push(FromNode::Progress(reading::progress(&self.plant)));
+        }
+        if clock::monotonic_ns() + EXACT_NS < self.due_ns {
+            return;
+        }
+        match self.stage {
+            Stage::Scheduled => self.start(),
+            Stage::Running if self.has_window() => self.begin_window(),
+            Stage::Measuring => self.end_window(),
+            Stage::Made | Stage::Ready | Stage::Over => {}
+            Stage::Connecting => self.too_late("links were not made"),
+            Stage::Running => self.too_late("the volume was not moved"),
+            Stage::Draining => self.too_late("blocks under way did not arrive"),
+            Stage::Collecting => self.too_late("processes did not end"),
+        }
+    }
+
+    fn has_window(&self) -> bool {
+        self.go.is_some_and(|go| go.window_ns.is_some())
+    }
+
+    fn start(&mut self) {
+        let Some(go) = self.go else { return };
+        clock::sleep_until(go.at_ns);
+        if !self.has_window() {
+            self.take_reading();
+        }
+        self.rung_ns = Some(clock::monotonic_ns());
+        self.plant.board.go();
+        if let Some(first) = self.phases.first() {
+            signals::ring(first.pid);
+        }
+        self.stage = Stage::Running;
+        self.progress_ns = go.at_ns + 1_000_000_000;
+        let volume_ns = self.plant.assignment.deadlines.volume_ms * 1_000_000;
+        self.due_ns = go
+            .window_ns
+            .map_or(go.at_ns + volume_ns, |(first, _)| first);
+    }
+
+    fn begin_window(&mut self) {
+        let Some((first, last)) = self.go.and_then(|go| go.window_ns) else {
+            return;
+        };
+        clock::sleep_until(first);
+        self.take_reading();
+        self.plant.board.set_epoch(1);
+        self.stage = Stage::Measuring;
+        self.due_ns = last;
+    }
+
+    fn end_window(&mut self) {
+        clock::sleep_until(self.due_ns);
+        self.take_reading();
+        self.plant.board.set_epoch(2);
+        self.plant.board.stop();
+        self.stage = Stage::Draining;
+        self.due_ns = clock::monotonic_ns() + self.plant.assignment.deadlines.drain_ms * 1_000_000;
+    }
+
+    fn take_reading(&mut self) {
+        let phases: Vec<i32> = self.phases.iter().map(|phase| phase.pid).collect();
+        self.edges.push(reading::edge(&self.plant, &phases));
+    }
+
+    /// Looks at the board: whether all links stand, whether the last phase has rung.
+    pub fn look(&mut self) {
+        if self.stage == Stage::Connecting
+            && self.plant.board.count_at_least(EndState::Ready) == self.plant.link_ends()
+        {
+            self.stage = Stage::Ready;
+            self.due_ns = u64::MAX;
+            self.messages.push(FromNode::Ready);
+        }
+        let running = (Stage::Running..Stage::Collecting).contains(&self.stage);
+        if running && self.plant.board.done_ns().is_some() {
+            self.done_ns = Some(clock::monotonic_ns());
+            if !self.has_window() {
+                self.take_reading();
+            }
+            self.progress_ns = u64::MAX;
+            self.stage = Stage::Collecting;
+            let collect_ms = self.plant.assignment.deadlines.collect_ms;
+            self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
+            self.report_if_ended();
+        }
+    }
+
+    fn too_late(&mut self, what: &str) {
+        let open: Vec<String> = self.open_ends().take(3).collect();
+        let more = self.open_ends().count().saturating_sub(open.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        self.add_trouble(Trouble {
+            kind: TroubleKind::Deadline,
+            node: String::new(),
+            who: String::new(),
+            what: format!("{what} in time: {}{more} not ended", open.join(", ")),
+        });
+        self.due_ns = u64::MAX;
+    }
+
+    /// Names of link ends that have not reached what their stage asks of them.
+    fn open_ends(&self) -> impl Iterator<Item = String> {
+        let wanted = if self.stage == Stage::Connecting {
+            EndState::Ready
+        } else {
+            EndState::Finished
+        };
+        let assignment = &self.plant.assignment;
+        self.plant
+            .board
+            .ends()
+            .filter(move |(_, _, _, end)| end.state() < wanted)
+            .map(move |(role, boundary, slot, _)| {
+                use crate::plan::lanes;
+                use crate::record::EndRole;
+                let of = match role {
+                    EndRole::Sender => lanes::outgoing,
+                    EndRole::Receiver => lanes::incoming,
+                };
+                let lanes = of(
+                    &assignment.test,
+                    assignment.nodes(),
+                    boundary,
+                    assignment.node,
+                );
+                self.plant.end_name(role, &lanes[slot])
+            })
+    }
+
+    /// Takes what processes below reported.
+    pub fn take_troubles(&mut self) {
+        let mut bytes = [0; 4096];
+        while let Ok(got) = nix::unistd::read(&self.troubles_from, &mut bytes) {
+            if got == 0 {
+                break;
+            }
+            self.unread.extend_from_slice(&bytes[..got]);
+        }
+        while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            if let Ok(trouble) = serde_json::from_slice(&line) {
+                self.add_trouble(trouble);
+            }
+        }
+    }
+
+    fn add_trouble(&mut self, trouble: Trouble) {
+        const LIMIT: usize = 256;
+        if self.stage == Stage::Over || self.troubles.len() >= LIMIT {
+            return;
+        }
+        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
+        self.troubles.push(trouble);
+    }
+
+    /// Takes children that have ended.
+    pub fn reap(&mut self) {
+        while let Some((pid, ending)) = process::reap_one() {
+            let Some(phase) = self.phases.iter_mut().find(|phase| phase.pid == pid) else {
+                continue;
+            };
+            phase.ended = true;
+            let who = format!("phase {}", phase.number);
+            let trouble = |kind, what: String| Trouble {
+                kind,
+                node: String::new(),
+                who,
+                what,
+            };
+            match ending {
+                Ending::Code(0) => {}
+                Ending::Code(1) => self.take_troubles(), // It has reported why.
+                Ending::Code(code) => {
+                    self.add_trouble(trouble(TroubleKind::Bug, format!("ended with code {code}")));
+                }
+                Ending::Signal(signal) => {
+                    self.add_trouble(trouble(
+                        TroubleKind::Killed,
+                        format!("killed by signal {signal}"),
+                    ));
+                }
+            }
+        }
+        self.report_if_ended();
+    }
+
+    fn report_if_ended(&mut self) {
+        let ended = self.phases.iter().all(|phase| phase.ended);
+        if !ended || self.stage == Stage::Over {
+            return;
+        }
+        if self.stage == Stage::Collecting && self.trouble_ns.is_none() {
+            self.finish();
+        } else if self.trouble_ns.is_none() {
+            self.add_trouble(Trouble {
+                kind: TroubleKind::Bug,
+                node: String::new(),
+                who: String::new(),
+                what: "all phases ended before their work was done".to_owned(),
+            });
+        }
+    }
+
+    /// Ends the test at once: reports what was measured, and kills what still runs.
+    pub fn give_up(&mut self) {
+        if self.stage == Stage::Over {
+            return;
+        }
+        self.take_troubles();
+        if matches!(
+            self.stage,
+            Stage::Running | Stage::Measuring | Stage::Draining
+        ) {
+            self.take_reading();
+        }
+        if !self.troubles.is_empty() {
+            self.messages
+                .push(FromNode::Trouble(std::mem::take(&mut self.troubles)));
+        }
+        self.finish();
+        self.kill();
+    }
+
+    fn finish(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        let report = reading::report(&self.plant, edges, self.rung_ns, self.done_ns);
+        self.messages.push(FromNode::Finished(Box::new(report)));
+        self.stage = Stage::Over;
+        self.progress_ns = u64::MAX;
+    }
+
+    fn kill(&self) {
+        for phase in self.phases.iter().filter(|phase| !phase.ended) {
+            process::kill_group(phase.pid);
+        }
+    }
+
+    /// Ends every process of this test and takes them all, orphans of a killed phase included.
+    pub fn clear(self) {
+        const LIMIT_NS: u64 = 3_000_000_000;
+        self.kill();
+        let until = clock::monotonic_ns() + LIMIT_NS;
+        while process::has_children() && clock::monotonic_ns() < until {
+            if process::reap_one().is_none() {
+                clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+            }
+        }
+    }
+}
+
+/// What a node needs must be there before anything starts; summed over the nodes of the host.
+fn check_resources(assignment: &Assignment) -> Result<(), Trouble> {
+    let lacking = |what: String| Trouble {
+        kind: TroubleKind::Resource,
+        node: String::new(),
+        who: String::new(),
+        what,
+    };
+    let on_host = assignment.nodes_on_host;
+    let test = &assignment.test;
+    let bytes = (size::buffer_bytes_per_node(test, assignment.nodes()) * on_host) as u64;
+    if let Some(there) = usage::available_memory().filter(|there| *there / 10 * 9 < bytes) {
+        let (bytes, there) = (show_bytes(bytes), show_bytes(there));
+        return Err(lacking(format!(
+            "buffers of {on_host} node(s) on this host take {bytes}, {there} are available (smaller \
+             --block-size, or fewer --streams)"
+        )));
+    }
+    let processes =
+        size::processes_per_node(assignment.nodes(), test.phases, test.streams) * on_host;
+    if let Some(limit) = usage::process_limit().filter(|limit| *limit < processes as u64) {
+        return Err(lacking(format!(
+            "{processes} processes are needed on this host, its limit is {limit} (ulimit -u)"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! The pipeline on one node: phases and their senders and receivers, each a process of its own.
+//!
+//! The node status process makes a [`plant::Plant`] before any fork, then the phases ([`phase`]); a phase makes
+//! its receivers ([`receiver`]) and senders ([`sender`]). Phase 0 is the [`source`], the last one the [`sink`];
+//! a phase between them makes its children and steps back. A block goes link -> receiver -> slot -> sender ->
+//! link and touches no other process.
+
+pub mod phase;
+pub mod plant;
+mod receiver;
+mod sender;
+mod sink;
+mod source;

@@ -1,0 +1,335 @@
+//! A phase: makes its receivers and senders, watches them, and does its part as source or sink.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::buffer::board::EndState;
+use crate::buffer::handshake::Doorbell;
+use crate::plan::lanes::{self, Lane};
+use crate::plan::{Coupling, LinkKind};
+use crate::record::{EndRole, TroubleKind};
+use crate::sys::process::{self, Ending};
+use crate::sys::signals::{self, Woken};
+use crate::sys::{clock, memory};
+
+use super::plant::Plant;
+use super::{receiver, sender, sink, source};
+
+/// One phase process while it runs.
+pub struct Phase<'plant> {
+    plant: &'plant Plant,
+    number: usize,
+    parent: i32,
+    children: Vec<Child>,
+    /// Its children know that they may connect.
+    book_told: bool,
+    /// Its senders know that data may flow.
+    go_told: bool,
+    /// It has told its parent that everything arrived.
+    done_told: bool,
+    failed: bool,
+}
+
+struct Child {
+    pid: i32,
+    name: String,
+}
+
+/// How often a phase looks up although nobody rang.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// Life of phase `number`; returns its exit code. Runs in a process of its own.
+pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
+    process::lead_group();
+    process::set_name(&format!("pb-phase-{number}"));
+    let mut phase = Phase {
+        plant,
+        number,
+        parent,
+        children: Vec::new(),
+        book_told: false,
+        go_told: false,
+        done_told: false,
+        failed: false,
+    };
+    if !phase.make_children() {
+        return 1;
+    }
+    phase.do_part();
+    phase.watch()
+}
+
+/// Descriptors that phase `number` and its children need.
+pub fn descriptors(plant: &Plant, number: usize) -> Vec<RawFd> {
+    let mut keep = plant.common_descriptors();
+    if let Some(before) = number.checked_sub(1) {
+        keep.extend(plant.listeners[before].iter().map(AsRawFd::as_raw_fd));
+        keep.extend(
+            plant.pairs[before]
+                .iter()
+                .map(|(_, receiver)| receiver.as_raw_fd()),
+        );
+    }
+    if let Some(pairs) = plant.pairs.get(number) {
+        keep.extend(pairs.iter().map(|(sender, _)| sender.as_raw_fd()));
+    }
+    keep
+}
+
+impl Phase<'_> {
+    fn is_last(&self) -> bool {
+        self.number + 1 == self.plant.assignment.test.phases
+    }
+
+    fn make_children(&mut self) -> bool {
+        let assignment = &self.plant.assignment;
+        let (nodes, node) = (assignment.nodes(), assignment.node);
+        let incoming = match self.number.checked_sub(1) {
+            Some(before) => lanes::incoming(&assignment.test, nodes, before, node),
+            None => Vec::new(),
+        };
+        let outgoing = match self.is_last() {
+            true => Vec::new(),
+            false => lanes::outgoing(&assignment.test, nodes, self.number, node),
+        };
+        let receivers = incoming.into_iter().map(|lane| (EndRole::Receiver, lane));
+        let senders = outgoing.into_iter().map(|lane| (EndRole::Sender, lane));
+        receivers
+            .chain(senders)
+            .all(|(role, lane)| self.make_child(role, lane))
+    }
+
+    fn make_child(&mut self, role: EndRole, lane: Lane) -> bool {
+        let plant = self.plant;
+        let own = plant.assignment.kind_of(&lane) == LinkKind::Pair;
+        let mut keep = plant.common_descriptors();
+        match role {
+            EndRole::Sender if own => {
+                keep.push(plant.pairs[lane.boundary][lane.stream].0.as_raw_fd())
+            }
+            EndRole::Sender => {}
+            EndRole::Receiver if own => {
+                keep.push(plant.pairs[lane.boundary][lane.stream].1.as_raw_fd())
+            }
+            EndRole::Receiver => {
+                keep.extend(
+                    plant.listeners[lane.boundary]
+                        .iter()
+                        .map(AsRawFd::as_raw_fd),
+                );
+            }
+        }
+        let phase = process::own_pid();
+        let born = process::give_birth(&keep, Signal::SIGKILL, || match role {
+            EndRole::Sender => sender::live(plant, lane, phase),
+            EndRole::Receiver => receiver::live(plant, lane, phase),
+        });
+        match born {
+            Ok(pid) => {
+                self.children.push(Child {
+                    pid,
+                    name: plant.end_name(role, &lane),
+                });
+                true
+            }
+            Err(error) => {
+                let who = format!("phase {}", self.number);
+                let made = self.children.len();
+                plant.report(
+                    TroubleKind::Resource,
+                    &who,
+                    &format!("{error} (after {made} children)"),
+                );
+                false
+            }
+        }
+    }
+
+    /// The source fills and the sink empties where that is not done by the senders and receivers themselves.
+    fn do_part(&mut self) {
+        let plant = self.plant;
+        if plant.assignment.test.coupling == Coupling::Block {
+            return;
+        }
+        if self.number == 0 {
+            source::fill_in_lockstep(plant, self);
+        } else if self.is_last() {
+            sink::drain_in_lockstep(plant, self);
+        }
+    }
+
+    /// Waits for the children to end. The exit code is 0 if all of them ended in order.
+    fn watch(&mut self) -> u8 {
+        loop {
+            if !self.look(LOOK_UP) {
+                return 1;
+            }
+            if self.children.is_empty() {
+                self.tell_done();
+                self.plant.board.note_phase_cpu(self.number);
+                return u8::from(self.failed);
+            }
+        }
+    }
+
+    /// Sleeps until something happens and deals with it. False if this phase is to end at once.
+    fn look(&mut self, limit: Duration) -> bool {
+        self.pass_on();
+        match signals::wait_parent(limit) {
+            Woken::Child => self.reap(),
+            Woken::Doorbell => {}
+            Woken::Timeout => self.reap(),
+            Woken::End(_) => return self.end(),
+        }
+        if !process::parent_is(self.parent) {
+            return self.end();
+        }
+        self.pass_on();
+        true
+    }
+
+    /// Rings the children when the node status process has news for them, and the node status process when
+    /// everything has arrived.
+    fn pass_on(&mut self) {
+        let board = &self.plant.board;
+        if !self.book_told && board.book_is_there() {
+            self.book_told = true;
+            self.ring_children();
+        }
+        if !self.go_told && board.has_started() {
+            self.go_told = true;
+            self.ring_children();
+        }
+        if self.is_last() && !self.done_told && self.all_received() {
+            self.tell_done();
+        }
+    }
+
+    fn ring_children(&self) {
+        for child in &self.children {
+            signals::ring(child.pid);
+        }
+    }
+
+    fn all_received(&self) -> bool {
+        let boundary = self.number - 1;
+        (0..self.plant.slots()).all(|slot| {
+            self.plant
+                .board
+                .end(EndRole::Receiver, boundary, slot)
+                .state()
+                == EndState::Finished
+        })
+    }
+
+    fn tell_done(&mut self) {
+        if self.is_last() && !self.done_told && !self.failed && self.all_received() {
+            self.done_told = true;
+            self.plant.board.set_done();
+            signals::ring(self.parent);
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some((pid, ending)) = process::reap_one() {
+            let Some(index) = self.children.iter().position(|child| child.pid == pid) else {
+                continue;
+            };
+            let child = self.children.swap_remove(index);
+            match ending {
+                Ending::Code(0) => {}
+                Ending::Code(70) => {
+                    self.failed = true;
+                    self.plant.report(
+                        TroubleKind::Bug,
+                        &child.name,
+                        "ended by a defect of pipebench",
+                    );
+                }
+                Ending::Code(_) => self.failed = true, // It has reported why.
+                Ending::Signal(signal) => {
+                    self.failed = true;
+                    let what = format!("killed by signal {signal}");
+                    self.plant.report(TroubleKind::Killed, &child.name, &what);
+                }
+            }
+        }
+    }
+
+    /// Asked to end, or orphaned. The children follow because they die with their parent. An orphan takes the
+    /// name of the status segment away, since its owner can no longer do so.
+    fn end(&self) -> bool {
+        if !process::parent_is(self.parent) {
+            memory::remove_name(&self.plant.board_name);
+        }
+        false
+    }
+}
+
+/// A phase that fills or empties slots itself sleeps as a phase does: with an eye on its children.
+impl Doorbell for Phase<'_> {
+    fn own_number(&self) -> u64 {
+        u64::from(process::own_pid().unsigned_abs())
+    }
+
+    fn ring(&mut self, number: u64) {
+        signals::ring(i32::try_from(number).unwrap_or(0));
+    }
+
+    fn give_way(&mut self) {
+        process::yield_now();
+    }
+
+    fn sleep(&mut self) -> bool {
+        self.look(LOOK_UP) && !self.failed
+    }
+}
+
+/// The doorbell of a sender or receiver.
+pub struct ChildBell {
+    parent: i32,
+}
+
+impl ChildBell {
+    /// For a child of `parent`.
+    pub fn new(parent: i32) -> Self {
+        Self { parent }
+    }
+
+    /// Whether the phase is still there.
+    pub fn parent_lives(&self) -> bool {
+        process::parent_is(self.parent)
+    }
+
+    /// Sleeps until `done` says so or `limit_ms` has passed. True if it is done.
+    pub fn sleep_until(&mut self, limit_ms: u64, mut done: impl FnMut() -> bool) -> bool {
+        let until = clock::monotonic_ns() + limit_ms * 1_000_000;
+        while !done() {
+            if clock::monotonic_ns() > until || !self.sleep() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Doorbell for ChildBell {
+    fn own_number(&self) -> u64 {
+        u64::from(process::own_pid().unsigned_abs())
+    }
+
+    fn ring(&mut self, number: u64) {
+        signals::ring(i32::try_from(number).unwrap_or(0));
+    }
+
+    fn give_way(&mut self) {
+        process::yield_now();
+    }
+
+    fn sleep(&mut self) -> bool {
+        signals::wait_doorbell(LOOK_UP);
+        self.parent_lives()
+    }
+}

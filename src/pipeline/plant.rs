@@ -1,0 +1,247 @@
+//! What a node makes before its first fork, and every process below it inherits.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::buffer::board::{Board, Shape, segment_name};
+use crate::buffer::double::DoubleBuffer;
+use crate::link;
+use crate::plan::lanes::{self, Lane};
+use crate::plan::{Assignment, LinkKind};
+use crate::record::{EndRole, Trouble, TroubleKind};
+use crate::sys::socket::{self, SocketOptions};
+use crate::sys::why;
+use crate::wire::message::{AddressBook, Listener};
+
+/// Memory, listeners and socket pairs of a node.
+pub struct Plant {
+    /// What this node was told.
+    pub assignment: Assignment,
+    /// Status segment.
+    pub board: Board,
+    /// Name of the status segment.
+    pub board_name: String,
+    /// Double buffers, by phase.
+    pub buffers: Vec<DoubleBuffer>,
+    /// Listeners, by boundary.
+    pub listeners: Vec<Option<OwnedFd>>,
+    /// Where they listen.
+    pub addresses: Vec<Listener>,
+    /// Both ends of same-node links, by boundary and stream: the sender's and the receiver's.
+    pub pairs: Vec<Vec<(OwnedFd, OwnedFd)>>,
+    /// Where every process below reports a failure.
+    pub trouble_pipe: OwnedFd,
+}
+
+/// Makes the plant and the reading end of its trouble pipe.
+pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
+    let test = assignment.test.clone();
+    let nodes = assignment.nodes();
+    let slots = nodes * test.streams;
+    let boundaries = test.phases - 1;
+    let board_name = segment_name(&assignment.token, assignment.node);
+    let board = Board::create(
+        &board_name,
+        Shape {
+            boundaries,
+            nodes,
+            slots,
+        },
+    )
+    .map_err(|error| {
+        lacking(format!(
+            "cannot make the status segment {board_name}: {error}"
+        ))
+    })?;
+    let buffers: Result<Vec<_>, _> = (0..test.phases)
+        .map(|phase| DoubleBuffer::new(phase, slots, test.block_bytes, test.coupling))
+        .collect();
+    let buffers = buffers.map_err(|error| {
+        let bytes = crate::plan::size::buffer_bytes_per_node(&test, nodes) as u64;
+        let bytes = crate::units::show_bytes(bytes);
+        lacking(format!("cannot make {bytes} of buffers: {}", why(&error)))
+    })?;
+    let mut listeners = Vec::new();
+    let mut addresses = Vec::new();
+    let mut pairs = Vec::new();
+    for boundary in 0..boundaries {
+        let (listener, address) = listen(&assignment, boundary)?;
+        listeners.push(listener);
+        addresses.push(address);
+        pairs.push(make_pairs(&assignment, boundary)?);
+    }
+    let flags = nix::fcntl::OFlag::O_CLOEXEC | nix::fcntl::OFlag::O_NONBLOCK;
+    let (read, write) = nix::unistd::pipe2(flags)
+        .map_err(|error| lacking(format!("cannot make a pipe: {error}")))?;
+    let plant = Plant {
+        assignment,
+        board,
+        board_name,
+        buffers,
+        listeners,
+        addresses,
+        pairs,
+        trouble_pipe: write,
+    };
+    Ok((plant, read))
+}
+
+fn lacking(what: String) -> Trouble {
+    Trouble {
+        kind: TroubleKind::Resource,
+        node: String::new(),
+        who: String::new(),
+        what,
+    }
+}
+
+fn listen(
+    assignment: &Assignment,
+    boundary: usize,
+) -> Result<(Option<OwnedFd>, Listener), Trouble> {
+    let test = &assignment.test;
+    let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
+    let kinds: Vec<LinkKind> = lanes.iter().map(|lane| assignment.kind_of(lane)).collect();
+    let made = if kinds.contains(&LinkKind::Tcp) {
+        socket::listen_tcp(assignment.address, test.ports, &test.sockets)
+            .map(|(listener, address)| (listener, Listener::Tcp(address)))
+    } else if kinds.contains(&LinkKind::Unix) {
+        let name = link::unix_name(&assignment.token, assignment.node, boundary);
+        socket::listen_unix(&name, &unix_options(&test.sockets))
+            .map(|listener| (listener, Listener::Unix(name)))
+    } else {
+        return Ok((None, Listener::None));
+    };
+    let (listener, address) = made.map_err(|error| cannot_listen(assignment, &error))?;
+    socket::set_nonblocking(&listener, true)
+        .map_err(|error| lacking(format!("cannot set up a listener: {}", why(&error))))?;
+    Ok((Some(listener), address))
+}
+
+fn cannot_listen(assignment: &Assignment, error: &io::Error) -> Trouble {
+    let address = assignment.address;
+    match assignment.test.ports {
+        Some((first, last)) if error.kind() == io::ErrorKind::AddrInUse => {
+            let needed = (assignment.test.phases - 1) * assignment.nodes_on_host;
+            lacking(format!(
+                "cannot listen on {address}: all ports {first}-{last} are taken (this host needs {needed}; \
+                 widen --port-range)"
+            ))
+        }
+        _ => {
+            let name = assignment.test.sockets.congestion.as_deref();
+            let hint = match (error.raw_os_error(), name) {
+                (Some(nix::libc::ENOENT | nix::libc::EPERM), Some(name)) => {
+                    format!(" (congestion control {name} is not there or not allowed)")
+                }
+                _ => String::new(),
+            };
+            lacking(format!("cannot listen on {address}: {}{hint}", why(error)))
+        }
+    }
+}
+
+/// Unix sockets have no autotuning and a small default: 208 KiB carries half of what 1 MiB does, and 256 KiB
+/// is best where both ends share a core, which is the rule when links outnumber cores.
+fn unix_options(options: &SocketOptions) -> SocketOptions {
+    let mut options = options.clone();
+    options.send_buffer_bytes = options.send_buffer_bytes.or(Some(256 << 10));
+    options
+}
+
+fn make_pairs(
+    assignment: &Assignment,
+    boundary: usize,
+) -> Result<Vec<(OwnedFd, OwnedFd)>, Trouble> {
+    let node = assignment.node;
+    let lanes = lanes::outgoing(&assignment.test, assignment.nodes(), boundary, node);
+    let own = lanes
+        .iter()
+        .filter(|lane| assignment.kind_of(lane) == LinkKind::Pair);
+    own.map(|_| socket::pair(&unix_options(&assignment.test.sockets)))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))
+}
+
+impl Plant {
+    /// Number of slots of each buffer.
+    pub fn slots(&self) -> usize {
+        self.assignment.nodes() * self.assignment.test.streams
+    }
+
+    /// Link ends of this node in all.
+    pub fn link_ends(&self) -> usize {
+        2 * self.slots() * (self.assignment.test.phases - 1)
+    }
+
+    /// Gives the addresses of all nodes to the senders.
+    pub fn publish(&self, book: &AddressBook) {
+        let addresses: Vec<Vec<Option<SocketAddr>>> = book
+            .listeners
+            .iter()
+            .map(|of_nodes| {
+                of_nodes
+                    .iter()
+                    .map(|listener| match listener {
+                        Listener::Tcp(address) => Some(*address),
+                        Listener::Unix(_) | Listener::None => None,
+                    })
+                    .collect()
+            })
+            .collect();
+        self.board.publish_book(&addresses);
+    }
+
+    /// Socket options of a link of this kind.
+    pub fn options(&self, kind: LinkKind) -> SocketOptions {
+        match kind {
+            LinkKind::Tcp => self.assignment.test.sockets.clone(),
+            LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test.sockets),
+        }
+    }
+
+    /// Descriptors a process needs whatever its role.
+    pub fn common_descriptors(&self) -> Vec<RawFd> {
+        vec![self.trouble_pipe.as_raw_fd()]
+    }
+
+    /// Name of a lane in messages: `n1->n2`, with the stream if there are several.
+    pub fn lane_name(&self, lane: &Lane) -> String {
+        let labels = &self.assignment.labels;
+        let stream = if self.assignment.test.streams > 1 {
+            format!(" stream {}", lane.stream)
+        } else {
+            String::new()
+        };
+        format!("{}->{}{stream}", labels[lane.from], labels[lane.to])
+    }
+
+    /// Name of a sender or receiver in messages.
+    pub fn end_name(&self, role: EndRole, lane: &Lane) -> String {
+        let name = self.lane_name(lane);
+        match role {
+            EndRole::Sender => format!("phase {} sender {name}", lane.boundary),
+            EndRole::Receiver => format!("phase {} receiver {name}", lane.boundary + 1),
+        }
+    }
+
+    /// Reports a failure to the node status process.
+    pub fn report(&self, kind: TroubleKind, who: &str, what: &str) {
+        // One write of less than PIPE_BUF is never mixed with another process's.
+        let what: String = what.chars().take(600).collect();
+        let trouble = Trouble {
+            kind,
+            node: String::new(),
+            who: who.to_owned(),
+            what,
+        };
+        let Ok(mut line) = serde_json::to_vec(&trouble) else {
+            return;
+        };
+        line.push(b'\n');
+        match nix::unistd::write(&self.trouble_pipe, &line) {
+            Ok(_) | Err(_) => {} // A full pipe holds enough troubles already.
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A receiver: fills one slot, block after block, from one link.
+//!
+//! Which slot is told by the link it accepts: all receivers of a boundary wait at one listener.
+
+use std::cell::Cell;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::buffer::board::{EndState, LinkEnd};
+use crate::buffer::handshake::Side;
+use crate::link::{self, Ground, Link, LinkError};
+use crate::plan::lanes::{self, Lane};
+use crate::plan::{Coupling, LinkKind};
+use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::{process, signals, why};
+use crate::wire::block::{BlockHeader, HEADER_BYTES};
+use crate::wire::hello::{LinkHello, token_bytes};
+
+use super::phase::ChildBell;
+use super::plant::Plant;
+use super::sender::note_epoch;
+
+/// Life of a receiver born for `lane`, though it may become that of another lane of the boundary; returns its
+/// exit code. Runs in a process of its own.
+pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
+    process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
+    signals::unblock_all_but_doorbell();
+    process::schedule_as_batch();
+    let (link, lane) = match make_link(plant, lane) {
+        Ok(made) => made,
+        Err((kind, what)) => {
+            plant.report(kind, &plant.end_name(EndRole::Receiver, &lane), &what);
+            return 1;
+        }
+    };
+    process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
+    let end = plant
+        .board
+        .end(EndRole::Receiver, lane.boundary, lane.to_slot);
+    let mut receiver = Receiver {
+        plant,
+        lane,
+        end,
+        bell: ChildBell::new(parent),
+        noted: 0,
+    };
+    match receiver.run(link) {
+        Ok(()) => {
+            signals::ring(parent);
+            0
+        }
+        Err((kind, what)) => {
+            plant.report(kind, &plant.end_name(EndRole::Receiver, &lane), &what);
+            1
+        }
+    }
+}
+
+type Failure = (TroubleKind, String);
+
+fn failure(error: &LinkError) -> Failure {
+    (error.kind(), error.to_string())
+}
+
+/// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
+fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
+    let assignment = &plant.assignment;
+    let deadlines = &assignment.deadlines;
+    let silence = Duration::from_millis(deadlines.silence_ms * 3);
+    if assignment.kind_of(&lane) == LinkKind::Pair {
+        let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
+            .map_err(|error| (TroubleKind::Resource, why(&error)))?;
+        plant
+            .board
+            .end(EndRole::Receiver, lane.boundary, lane.to_slot)
+            .claim();
+        return Link::new(socket, false, silence)
+            .map(|link| (link, lane))
+            .map_err(|e| failure(&e));
+    }
+    let Some(listener) = &plant.listeners[lane.boundary] else {
+        return Err((TroubleKind::Bug, "no listener was made".to_owned()));
+    };
+    let ground = Ground {
+        listener,
+        tcp: assignment.kind_of(&lane) == LinkKind::Tcp,
+        hello_limit: Duration::from_millis(deadlines.link_hello_ms),
+        limit_ms: deadlines.prepare_ms * 2 + deadlines.connect_ms,
+        silence,
+    };
+    let admit = |hello: &LinkHello| admit(plant, lane.boundary, hello);
+    link::accept(&ground, admit, || plant.board.count_stranger()).map_err(|error| failure(&error))
+}
+
+/// The lane of a hello of this run that nobody has taken yet.
+fn admit(plant: &Plant, boundary: usize, hello: &LinkHello) -> Option<Lane> {
+    let assignment = &plant.assignment;
+    if hello.token != token_bytes(&assignment.token) {
+        return None;
+    }
+    let lanes = lanes::incoming(
+        &assignment.test,
+        assignment.nodes(),
+        boundary,
+        assignment.node,
+    );
+    let lane = lanes.into_iter().find(|lane| {
+        let named = [hello.boundary, hello.from, hello.to, hello.stream];
+        let place = [lane.boundary, lane.from, lane.to, lane.stream];
+        named
+            .iter()
+            .zip(place)
+            .all(|(named, place)| u64::from(*named) == place as u64)
+    })?;
+    plant
+        .board
+        .end(EndRole::Receiver, boundary, lane.to_slot)
+        .claim()
+        .then_some(lane)
+}
+
+struct Receiver<'plant> {
+    plant: &'plant Plant,
+    lane: Lane,
+    end: LinkEnd<'plant>,
+    bell: ChildBell,
+    noted: u64,
+}
+
+impl Receiver<'_> {
+    fn run(&mut self, link: Link) -> Result<(), Failure> {
+        self.plant.buffers[self.lane.boundary + 1].populate(self.lane.to_slot);
+        // The link stands; the listener is for the receivers that still wait.
+        self.close_listener();
+        self.end.set_state(EndState::Ready);
+        // Data of a quicker node may arrive before this node's go, and until then silence means nothing.
+        while !self.plant.board.has_started() && !link.has_data(Duration::from_millis(50)) {
+            if !self.bell.parent_lives() {
+                return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
+            }
+        }
+        let blocks = self.receive(&link)?;
+        self.end.set_blocks(blocks);
+        self.end.turn_to(Activity::Idle);
+        self.end.note(2, None);
+        drop(link);
+        self.end.set_state(EndState::Finished);
+        Ok(())
+    }
+
+    fn close_listener(&self) {
+        if let Some(listener) = &self.plant.listeners[self.lane.boundary] {
+            process::close_own_copy(listener.as_fd());
+        }
+    }
+
+    /// Reads blocks until the last one; returns how many had a payload to carry.
+    fn receive(&mut self, link: &Link) -> Result<u64, Failure> {
+        let phase = self.lane.boundary + 1;
+        let test = &self.plant.assignment.test;
+        // The last phase with coupling by block has nobody to wait for: the slot is its own.
+        let shared = phase + 1 < test.phases || test.coupling == Coupling::Buffer;
+        let buffer = &self.plant.buffers[phase];
+        let shake = buffer.handshake();
+        let slot = self.lane.to_slot;
+        self.end.turn_to(Activity::Moving);
+        for t in 0.. {
+            if shared && !shake.is_ready(Side::Filler, slot, t) {
+                self.end.turn_to(Activity::Waiting);
+                if !shake.wait(Side::Filler, slot, t, &mut self.bell) {
+                    return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
+                }
+                self.end.turn_to(Activity::Moving);
+            }
+            let header = self.read_block(link, t)?;
+            if shared {
+                if header.last {
+                    shake.end(slot, t + 1);
+                }
+                shake.post(Side::Filler, slot, t, &mut self.bell);
+            }
+            if header.last {
+                return Ok(t);
+            }
+        }
+        Ok(0)
+    }
+
+    fn read_block(&mut self, link: &Link, t: u64) -> Result<BlockHeader, Failure> {
+        let buffer = &self.plant.buffers[self.lane.boundary + 1];
+        let block = buffer.block(self.lane.to_slot, t);
+        let noted = Cell::new(self.noted);
+        let look_up = || {
+            let mut epoch = noted.get();
+            note_epoch(self.plant, &self.end, link, &mut epoch);
+            noted.set(epoch);
+        };
+        link.receive_all(block.part(0, HEADER_BYTES), |_| (), look_up)
+            .map_err(|e| failure(&e))?;
+        let mut head = [0; HEADER_BYTES];
+        block.read(&mut head);
+        let header = BlockHeader::decode(&head, buffer.block_bytes() as u64)
+            .and_then(|header| header.expect(t))
+            .map_err(|error| (TroubleKind::Invalid, error.to_string()))?;
+        let payload = usize::try_from(header.payload_bytes).unwrap_or(0);
+        let end = self.end;
+        let count = |got: usize| end.add_bytes(got as u64);
+        link.receive_all(block.part(HEADER_BYTES, payload), count, look_up)
+            .map_err(|e| failure(&e))?;
+        look_up();
+        self.noted = noted.get();
+        self.end.set_blocks(t + u64::from(!header.last));
+        Ok(header)
+    }
+}

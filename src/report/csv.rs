@@ -1,0 +1,135 @@
+//! One table: a row per port direction, a row per link, a row for the total. Units are in the column names.
+
+use crate::record::{LinkRecord, Record, TestRecord};
+
+use super::figures::{Direction, Figures, rate};
+
+const COLUMNS: [&str; 25] = [
+    "row",
+    "test",
+    "node",
+    "direction",
+    "boundary",
+    "from",
+    "to",
+    "stream",
+    "transport",
+    "crosses_switch",
+    "bytes",
+    "interval_s",
+    "gbit_per_s",
+    "whole_run_bytes_sent",
+    "whole_run_bytes_received",
+    "held_by",
+    "waiting_for_block_s",
+    "in_write_s",
+    "pacing_s",
+    "in_read_s",
+    "waiting_for_slot_s",
+    "retransmits",
+    "rtt_us",
+    "cwnd_segments",
+    "mss_bytes",
+];
+
+/// The table of a record.
+pub fn write(record: &Record) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS)?;
+    for test in &record.tests {
+        let figures = Figures::of(record, test);
+        for port in &figures.ports {
+            let sums = [
+                (Direction::Send, port.send_gbit_per_s),
+                (Direction::Receive, port.receive_gbit_per_s),
+            ];
+            for (direction, gbit_per_s) in sums {
+                let mut row = blank("port", test);
+                row[2].clone_from(&port.label);
+                row[3] = direction.to_string();
+                row[12] = decimal(gbit_per_s);
+                if direction == Direction::Send {
+                    row[21] = port
+                        .retransmits
+                        .map(|count| count.to_string())
+                        .unwrap_or_default();
+                }
+                writer.write_record(&row)?;
+            }
+        }
+        for link in &test.links {
+            writer.write_record(link_row(record, test, link))?;
+        }
+        let mut row = blank("total", test);
+        row[9] = figures.crosses_switch.to_string();
+        row[12] = decimal(figures.total_gbit_per_s);
+        writer.write_record(&row)?;
+    }
+    let bytes = writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(error.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn blank(kind: &str, test: &TestRecord) -> Vec<String> {
+    let mut row = vec![String::new(); COLUMNS.len()];
+    row[0] = kind.to_owned();
+    row[1] = test.test.to_string();
+    row
+}
+
+fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String> {
+    let mut row = blank("link", test);
+    let lane = &link.lane;
+    let word = |value: &dyn erased::Word| value.word();
+    row[4] = lane.boundary.to_string();
+    row[5].clone_from(&record.plan.nodes[lane.from].label);
+    row[6].clone_from(&record.plan.nodes[lane.to].label);
+    row[7] = lane.stream.to_string();
+    row[8] = word(&link.kind);
+    row[9] = link.crosses_switch.to_string();
+    row[10] = link.interval_bytes.to_string();
+    row[11] = seconds(link.interval_ns);
+    row[12] = decimal(rate(test, link));
+    row[13] = link.sent_bytes.to_string();
+    row[14] = link.received_bytes.to_string();
+    row[15] = word(&link.held_by);
+    row[16] = seconds(link.waits.waiting_for_block_ns);
+    row[17] = seconds(link.waits.in_write_ns);
+    row[18] = seconds(link.waits.pacing_ns);
+    row[19] = seconds(link.waits.in_read_ns);
+    row[20] = seconds(link.waits.waiting_for_slot_ns);
+    if let Some((first, last)) = link.tcp {
+        row[21] = last
+            .retransmits
+            .saturating_sub(first.retransmits)
+            .to_string();
+        row[22] = last.rtt_us.to_string();
+        row[23] = last.cwnd_segments.to_string();
+        row[24] = last.mss_bytes.to_string();
+    }
+    row
+}
+
+/// Enumerations are written in the table as they are in the record.
+mod erased {
+    pub trait Word {
+        fn word(&self) -> String;
+    }
+    impl<T: serde::Serialize> Word for T {
+        fn word(&self) -> String {
+            match serde_json::to_value(self) {
+                Ok(serde_json::Value::String(text)) => text,
+                _ => String::new(),
+            }
+        }
+    }
+}
+
+fn decimal(value: f64) -> String {
+    format!("{value:.6}")
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.6}", ns as f64 / 1e9)
+}

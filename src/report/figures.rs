@@ -1,0 +1,187 @@
+//! The figures that every report shares: sums per port, the weakest port, the total through the switch.
+//!
+//! Rates are delivered payload, decimal Gbit/s. In a timed run every link is divided by its receiver's own
+//! interval. In a volume run everything is divided by the time of the last finish: rates of different times are
+//! never added.
+
+use crate::record::{HeldBy, LinkRecord, Record, TestRecord};
+use crate::units::gbit_per_s;
+
+/// Direction of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Out of the host.
+    Send,
+    /// Into the host.
+    Receive,
+}
+
+impl std::fmt::Display for Direction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Self::Send {
+            "send"
+        } else {
+            "receive"
+        })
+    }
+}
+
+/// One node's port, both directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Port {
+    /// Index of the node.
+    pub node: usize,
+    /// Label of the node.
+    pub label: String,
+    /// Sum out.
+    pub send_gbit_per_s: f64,
+    /// Sum in.
+    pub receive_gbit_per_s: f64,
+    /// Segments sent again; none if unknown.
+    pub retransmits: Option<u64>,
+    /// Busiest core, 0 to 1.
+    pub busiest_core: Option<f64>,
+    /// The node's own time from its first ring to its last, in seconds.
+    pub own_time_s: Option<f64>,
+    /// The node reported.
+    pub reported: bool,
+}
+
+/// The figures of one test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// Whether anything went from host to host; if not, the ports are those between nodes of one host.
+    pub crosses_switch: bool,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Every node's port.
+    pub ports: Vec<Port>,
+    /// Sum of all ports, one way.
+    pub total_gbit_per_s: f64,
+    /// Payload that stayed on its host, apart.
+    pub same_host_gbit_per_s: f64,
+}
+
+impl Figures {
+    /// Computes the figures of a test.
+    pub fn of(record: &Record, test: &TestRecord) -> Self {
+        let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
+        let counts = |link: &&LinkRecord| counted(link, crosses_switch);
+        let ports: Vec<Port> = (0..record.plan.nodes.len())
+            .map(|node| {
+                let sum = |mine: &dyn Fn(&LinkRecord) -> bool| -> f64 {
+                    test.links
+                        .iter()
+                        .filter(counts)
+                        .filter(|link| mine(link))
+                        .map(|link| rate(test, link))
+                        .sum()
+                };
+                let measured = test.nodes[node].as_ref();
+                Port {
+                    node,
+                    label: record.plan.nodes[node].label.clone(),
+                    send_gbit_per_s: sum(&|link| link.lane.from == node),
+                    receive_gbit_per_s: sum(&|link| link.lane.to == node),
+                    retransmits: measured.map(|node| node.retransmits),
+                    busiest_core: measured.and_then(|node| node.busiest_core),
+                    own_time_s: measured
+                        .and_then(|node| node.ring_to_ring_ns)
+                        .map(|ns| ns as f64 / 1e9),
+                    reported: measured.is_some(),
+                }
+            })
+            .collect();
+        let apart = test
+            .links
+            .iter()
+            .filter(|link| !counted(link, crosses_switch));
+        let mut indices: Vec<usize> = record.hosts.iter().map(|host| host.host_index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        Self {
+            crosses_switch,
+            hosts: indices.len(),
+            total_gbit_per_s: ports.iter().map(|port| port.receive_gbit_per_s).sum(),
+            same_host_gbit_per_s: apart.map(|link| rate(test, link)).sum(),
+            ports,
+        }
+    }
+
+    /// The port direction with the lowest rate.
+    pub fn weakest(&self) -> Option<(&Port, Direction, f64)> {
+        let both = |port| {
+            let Port {
+                send_gbit_per_s,
+                receive_gbit_per_s,
+                ..
+            }: &Port = port;
+            [
+                (port, Direction::Send, *send_gbit_per_s),
+                (port, Direction::Receive, *receive_gbit_per_s),
+            ]
+        };
+        self.ports
+            .iter()
+            .filter(|port| port.reported)
+            .flat_map(both)
+            .min_by(|a, b| a.2.total_cmp(&b.2))
+    }
+}
+
+fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
+    if crosses_switch {
+        link.crosses_switch
+    } else {
+        !link.lane.is_own()
+    }
+}
+
+/// Rate of one link.
+pub fn rate(test: &TestRecord, link: &LinkRecord) -> f64 {
+    match (test.window_ns, test.span_ns) {
+        (Some(_), _) | (None, None) => gbit_per_s(link.interval_bytes, link.interval_ns),
+        (None, Some(span)) => gbit_per_s(link.received_bytes, span),
+    }
+}
+
+/// Links that were limited by their way, weakest first, if any others were not: where every link is, the word
+/// says nothing.
+pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
+    let judged: Vec<&LinkRecord> = test
+        .links
+        .iter()
+        .filter(|link| link.crosses_switch && link.held_by != HeldBy::Unknown)
+        .collect();
+    let mut limiting: Vec<&LinkRecord> = judged
+        .iter()
+        .copied()
+        .filter(|link| link.held_by == HeldBy::Limiting)
+        .collect();
+    if limiting.len() == judged.len() {
+        return Vec::new();
+    }
+    limiting.sort_by(|a, b| rate(test, a).total_cmp(&rate(test, b)));
+    limiting
+}
+
+/// Largest deviation of a second's sum from their mean, over the seconds of the window; none with fewer than
+/// three.
+pub fn steadiness(test: &TestRecord, warmup_ns: u64) -> Option<f64> {
+    let sums: Vec<f64> = test
+        .seconds
+        .iter()
+        .filter(|second| second.at_ns >= warmup_ns + 1_000_000_000)
+        .map(|second| second.received_bytes.iter().sum::<u64>() as f64)
+        .collect();
+    if sums.len() < 3 {
+        return None;
+    }
+    let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+    if mean <= 0.0 {
+        return None;
+    }
+    sums.iter()
+        .map(|sum| (sum - mean).abs() / mean)
+        .reduce(f64::max)
+}

@@ -1,0 +1,329 @@
+//! The summary one reads in ten seconds: verdict and weakest port first, a row per host, then what was checked.
+
+use crate::plan::{Bound, Coupling, Test};
+use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
+use crate::units::{show_bytes, show_ns};
+
+use super::figures::{self, Figures, rate};
+
+/// The summary of a record.
+pub fn summary(record: &Record) -> String {
+    let mut out = Page::default();
+    if record.tests.is_empty() {
+        out.line(&format!(
+            "{}  nothing was measured: {}",
+            record.verdict.word, record.verdict.reason
+        ));
+    }
+    for test in &record.tests {
+        one_test(&mut out, record, test);
+    }
+    out.text
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+}
+
+fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
+    let figures = Figures::of(record, test);
+    let plan = &record.plan.tests[test.test];
+    out.line(&headline(record, test, &figures));
+    out.line(&conditions(plan));
+    out.line(&totals(test, &figures));
+    table(out, test, &figures);
+    for line in links_that_limit(record, test) {
+        out.line(&line);
+    }
+    out.line(&checks(record, test, plan));
+    for note in notes(record, test, plan) {
+        out.line(&format!("note: {note}"));
+    }
+}
+
+fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
+    let word = record.verdict.word;
+    let nodes = figures.ports.len();
+    let scope = if figures.crosses_switch {
+        format!(
+            "{}, {}, both directions at once",
+            count(figures.hosts, "host"),
+            count(nodes, "port")
+        )
+    } else {
+        format!(
+            "{} on one host, no switch between them",
+            count(nodes, "node")
+        )
+    };
+    let weakest = match figures.weakest() {
+        Some((port, direction, rate)) if nodes > 1 => {
+            format!(
+                "weakest {} {direction} {} Gbit/s payload",
+                port.label,
+                gbit(rate)
+            )
+        }
+        _ => format!(
+            "{} Gbit/s payload through memory",
+            gbit(figures.same_host_gbit_per_s)
+        ),
+    };
+    let reason = match word {
+        VerdictWord::NotJudged => format!("({})", record.verdict.reason),
+        VerdictWord::Invalid if test.complete => format!("- {}", record.verdict.reason),
+        VerdictWord::Invalid => format!("before it broke off - {}", record.verdict.reason),
+    };
+    format!("{word}  {scope}: {weakest} {reason}")
+}
+
+fn conditions(test: &Test) -> String {
+    let bound = match test.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => {
+            format!("window {} after {}", show_ns(window_ns), show_ns(warmup_ns))
+        }
+        Bound::Volume { buffers } => format!("{buffers} blocks on every link"),
+    };
+    let streams = if test.streams > 1 {
+        format!(", {} streams per pair", test.streams)
+    } else {
+        String::new()
+    };
+    let coupling = match test.coupling {
+        Coupling::Block => "",
+        Coupling::Buffer => ", coupled by buffer: all links run at the pace of the slowest",
+    };
+    let block = show_bytes(test.block_bytes as u64);
+    format!(
+        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}{coupling}",
+        test.phases
+    )
+}
+
+fn totals(test: &TestRecord, figures: &Figures) -> String {
+    let over = match (test.window_ns, test.span_ns) {
+        (None, Some(span)) => format!(" over the last finish at {}", show_ns(span)),
+        _ => String::new(),
+    };
+    let total = gbit(figures.total_gbit_per_s);
+    let same = gbit(figures.same_host_gbit_per_s);
+    if figures.crosses_switch {
+        format!("switch {total} Gbit/s one way{over}; same-host traffic {same} Gbit/s, not counted")
+    } else {
+        format!(
+            "between nodes {total} Gbit/s one way{over}; within nodes {same} Gbit/s, not counted"
+        )
+    }
+}
+
+fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
+    let volume = test.window_ns.is_none();
+    let width = figures
+        .ports
+        .iter()
+        .map(|port| port.label.len())
+        .max()
+        .unwrap_or(0)
+        .max(4);
+    let own = if volume { "   own time s" } else { "" };
+    out.line(&format!(
+        "{:width$}  send Gbit/s  receive Gbit/s  retrans  busiest core{own}",
+        "host"
+    ));
+    for port in &figures.ports {
+        if !port.reported {
+            out.line(&format!(
+                "{:width$}  {:>11}  {:>14}",
+                port.label, "no report", "no report"
+            ));
+            continue;
+        }
+        let retransmits = port
+            .retransmits
+            .map_or_else(|| "-".to_owned(), |count| count.to_string());
+        let core = port
+            .busiest_core
+            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+        let own = match port.own_time_s.filter(|_| volume) {
+            Some(seconds) => format!("  {seconds:>11.3}"),
+            None => String::new(),
+        };
+        out.line(&format!(
+            "{:width$}  {:>11}  {:>14}  {retransmits:>7}  {core:>12}{own}",
+            port.label,
+            gbit(port.send_gbit_per_s),
+            gbit(port.receive_gbit_per_s),
+        ));
+    }
+}
+
+fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
+    const SHOWN: usize = 6;
+    let limiting = figures::limiting(test);
+    let crossing = test.links.iter().filter(|link| link.crosses_switch);
+    let held = |by: HeldBy| crossing.clone().filter(|link| link.held_by == by).count();
+    if limiting.is_empty() {
+        return Vec::new();
+    }
+    let name = |link: &&LinkRecord| {
+        let label = |node: usize| record.plan.nodes[node].label.as_str();
+        let lane = &link.lane;
+        format!(
+            "{}->{} phase {}->{} {}",
+            label(lane.from),
+            label(lane.to),
+            lane.boundary,
+            lane.boundary + 1,
+            gbit(rate(test, link))
+        )
+    };
+    let named: Vec<String> = limiting.iter().take(SHOWN).map(name).collect();
+    let more = limiting.len().saturating_sub(SHOWN);
+    let more = if more > 0 {
+        format!(", and {more} more")
+    } else {
+        String::new()
+    };
+    vec![
+        format!("limiting    {}{more}", named.join(", ")),
+        format!(
+            "            {} of {} links limit; {} wait for blocks, {} for room at the reader",
+            limiting.len(),
+            crossing.clone().count(),
+            held(HeldBy::Starved),
+            held(HeldBy::HeldBack)
+        ),
+    ]
+}
+
+fn checks(record: &Record, test: &TestRecord, plan: &Test) -> String {
+    let mut checks = Vec::new();
+    if let Bound::Time { warmup_ns, .. } = plan.bound {
+        checks.push(match figures::steadiness(test, warmup_ns) {
+            Some(spread) => format!("seconds within {:.1} % of their mean", spread * 100.0),
+            None => "too short to tell whether it was steady".to_owned(),
+        });
+    }
+    if let Some(skew) = test.skew_ns {
+        checks.push(format!("skew {:.1} ms", skew as f64 / 1e6));
+    }
+    let conservation = &test.conservation;
+    checks.push(format!(
+        "{} of {} links sent = received",
+        conservation.agreeing, conservation.links
+    ));
+    let strangers: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
+    if strangers > 0 {
+        checks.push(format!(
+            "{} closed",
+            count(usize::try_from(strangers).unwrap_or(usize::MAX), "stranger")
+        ));
+    }
+    let mut text = format!("checks: {}", checks.join("; "));
+    if test.complete {
+        for fault in &conservation.faults {
+            text.push_str(&format!("\n        {fault}"));
+        }
+    }
+    if !record.troubles.is_empty() && !test.complete {
+        text.push_str("; the run did not come to its end");
+    }
+    text
+}
+
+fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
+    let mut notes = Vec::new();
+    let bbr: Vec<String> = record
+        .hosts
+        .iter()
+        .filter(|host| host.facts.congestion.starts_with("bbr"))
+        .map(|host| host.node.clone())
+        .collect();
+    if plan.sockets.congestion.is_none() && !bbr.is_empty() {
+        notes.push(format!(
+            "{}: the system's congestion control is bbr, which costs 2 to 4 times the CPU where nothing is lost \
+             (try --congestion reno)",
+            launcher::hosts::fold(&bbr)
+        ));
+    }
+    if record.verdict.word == VerdictWord::NotJudged {
+        notes
+            .push("screening, not acceptance: no floor and no ordered speed were given".to_owned());
+    }
+    if plan.phases > 2 && test.links.iter().any(|link| link.crosses_switch) {
+        notes.push(format!(
+            "with {} phases the rates i->j and j->i are equal by construction; the direction of a fault needs --phases 2",
+            plan.phases
+        ));
+    }
+    notes
+}
+
+/// Every failure, the same failure on many hosts once, the first cause first; follow-up losses are counted.
+pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
+    let Some(first) = troubles.first() else {
+        return Vec::new();
+    };
+    let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+    let followers = troubles
+        .iter()
+        .filter(|trouble| trouble.kind != first.kind)
+        .count();
+    for trouble in troubles.iter().filter(|trouble| trouble.kind == first.kind) {
+        let text = trouble.text();
+        match lines.iter_mut().find(|(_, known)| *known == text) {
+            Some((nodes, _)) => nodes.push(trouble.node.clone()),
+            None => lines.push((vec![trouble.node.clone()], text)),
+        }
+    }
+    const SHOWN: usize = 8;
+    let more = lines.len().saturating_sub(SHOWN);
+    let mut shown: Vec<String> = lines
+        .into_iter()
+        .take(SHOWN)
+        .map(|(nodes, text)| {
+            let nodes: Vec<String> = nodes.into_iter().filter(|node| !node.is_empty()).collect();
+            if nodes.is_empty() {
+                text
+            } else {
+                format!("{}: {text}", launcher::hosts::fold(&nodes))
+            }
+        })
+        .collect();
+    if more + followers > 0 {
+        shown.push(format!(
+            "({} more follow from this; all are in the record)",
+            count(more + followers, "failure")
+        ));
+    }
+    shown
+}
+
+fn gbit(rate: f64) -> String {
+    if rate >= 100.0 {
+        format!("{rate:.1}")
+    } else if rate >= 1.0 || rate == 0.0 {
+        format!("{rate:.2}")
+    } else {
+        format!("{rate:.4}")
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{number} {what}s")
+    }
+}
