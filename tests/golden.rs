@@ -1,0 +1,144 @@
+//! Stored records and the documents made from them: every report is made from a record alone, so a change of a
+//! report shows here as a difference of text, and an old record that can no longer be read fails here.
+//!
+//! Each folder below `golden/` holds one `record.json` and what every report makes of it. `one-host` and
+//! `broken-off` come from real runs with the host's name, kernel and addresses replaced; `two-hosts` is written
+//! by hand: a switch between two hosts, whose port into n2 carries less than it should.
+//!
+//! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pipebench::record::{RECORD_VERSION, Record};
+use pipebench::report::{csv, header, json, text};
+
+const RECORDS: [&str; 3] = ["one-host", "two-hosts", "broken-off"];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+/// A file that is missing is an empty one: what was made then shows as the difference.
+fn stored(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn text_of(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn record(name: &str) -> Record {
+    json::read(&text_of(&folder(name).join("record.json")))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What each report makes of a record, by file name.
+fn documents(record: &Record) -> Vec<(&'static str, String)> {
+    let mut troubles = text::troubles(&record.troubles).join("\n");
+    if !troubles.is_empty() {
+        troubles.push('\n');
+    }
+    vec![
+        (
+            "record.json",
+            json::write(record).expect("a record is JSON"),
+        ),
+        (
+            "header.txt",
+            header::options(&record.options) + &header::hosts(&record.hosts),
+        ),
+        ("dry-run.txt", header::dry_run(&record.plan)),
+        ("summary.txt", text::summary(record)),
+        ("troubles.txt", troubles),
+        (
+            "table.csv",
+            csv::write(record).expect("a record is a table"),
+        ),
+    ]
+}
+
+/// The first line that differs, with its number; none if the texts are equal.
+fn difference(stored: &str, made: &str) -> Option<String> {
+    if stored == made {
+        return None;
+    }
+    let (mut left, mut right) = (stored.lines(), made.lines());
+    for number in 1.. {
+        let pair = (left.next(), right.next());
+        if pair == (None, None) {
+            return Some("they differ in the last line's end".to_owned());
+        }
+        if pair.0 != pair.1 {
+            let show = |line: Option<&str>| line.unwrap_or("(nothing)").to_owned();
+            return Some(format!(
+                "line {number}\n  stored: {}\n  made:   {}",
+                show(pair.0),
+                show(pair.1)
+            ));
+        }
+    }
+    None
+}
+
+#[test]
+fn every_report_of_a_stored_record_is_the_stored_one() {
+    let rewrite = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
+    let mut wrong = Vec::new();
+    for name in RECORDS {
+        for (file, made) in documents(&record(name)) {
+            let path = folder(name).join(file);
+            if rewrite {
+                fs::write(&path, &made).expect("a writable folder");
+            } else if let Some(difference) = difference(&stored(&path), &made) {
+                wrong.push(format!("{name}/{file}: {difference}"));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}\nif this is meant: PIPEBENCH_GOLDEN=rewrite cargo test --test golden, and review the difference",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_record_that_was_written_is_read_back_as_it_was() {
+    for name in RECORDS {
+        let first = record(name);
+        let written = json::write(&first).expect("a record is JSON");
+        assert_eq!(
+            json::read(&written).expect("what was written"),
+            first,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn another_version_is_refused_by_naming_both() {
+    let other = RECORD_VERSION + 1;
+    let mut value: serde_json::Value =
+        serde_json::from_str(&text_of(&folder("one-host").join("record.json"))).expect("JSON");
+    value["version"] = other.into();
+    let error = json::read(&value.to_string())
+        .expect_err("another version")
+        .to_string();
+    assert_eq!(
+        error,
+        format!("record of version {other}, this is version {RECORD_VERSION}")
+    );
+}
+
+#[test]
+fn what_is_no_record_is_said_to_be_none() {
+    for text in ["", "{", "[]", "{\"version\":1}", "\u{1}pipebench"] {
+        let error = json::read(text).expect_err(text).to_string();
+        assert!(
+            error.starts_with("not a record: ") || error.starts_with("record of version 0"),
+            "{text:?}: {error}"
+        );
+    }
+}

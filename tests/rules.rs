@@ -1,0 +1,481 @@
+//! The few rules that matter, as tests that read the source: one-way layers, where unsafe code and endings may
+//! stand, what is pure, how long a file may be. A rule that makes the code worse is changed here, with a reason.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
+const LAYERS: [&str; 15] = [
+    "units", "sys", "plan", "record", "exit", "stats", "wire", "link", "buffer", "pipeline",
+    "node", "conduct", "store", "report", "cli",
+];
+
+/// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.
+const EXCEPTIONS: [(&str, &str, &str); 0] = [];
+
+/// Who may use the launcher's crate: conduct and cli start hosts; report folds host names, which is pure.
+const MAY_USE_LAUNCHER: [&str; 3] = ["conduct", "report", "cli"];
+
+/// Layers that neither do input or output nor read a clock.
+const PURE: [&str; 3] = ["plan", "stats", "report"];
+
+const LONGEST_FILE: usize = 800;
+/// Test programs are lists of cases that are read one at a time.
+const LONGEST_TEST_FILE: usize = 1000;
+
+/// One source file: its path below the repository, the lines before its tests, and those of its tests.
+struct Source {
+    path: String,
+    code: Vec<String>,
+    tests: Vec<String>,
+}
+
+impl Source {
+    /// Folder or file below `src/`, without extension.
+    fn layer(&self) -> Option<&str> {
+        let inside = self.path.strip_prefix("src/")?;
+        let first = inside.split('/').next()?;
+        Some(first.strip_suffix(".rs").unwrap_or(first))
+    }
+
+    /// Lines of code with their numbers, without comments and without the content of strings.
+    fn bare(&self) -> impl Iterator<Item = (usize, String)> {
+        bare(&self.code)
+    }
+
+    fn at(&self, number: usize) -> String {
+        format!("{}:{number}", self.path)
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn sources(folders: &[&str]) -> Vec<Source> {
+    let mut paths = Vec::new();
+    for folder in folders {
+        rust_files(&root().join(folder), &mut paths);
+    }
+    paths.sort();
+    assert!(!paths.is_empty(), "no source in {folders:?}");
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a readable file");
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            // Tests stand at the bottom of their file.
+            let end = lines
+                .iter()
+                .position(|line| line == "#[cfg(test)]")
+                .unwrap_or(lines.len());
+            let path = path.strip_prefix(root()).expect("below the root");
+            Source {
+                path: path.to_string_lossy().into_owned(),
+                tests: lines[end..].to_vec(),
+                code: lines[..end].to_vec(),
+            }
+        })
+        .collect()
+}
+
+/// Lines without comments and without the content of strings. Good enough for this source: a string that
+/// goes on over several lines is followed, raw strings and block comments do not occur outside of tests.
+fn bare(lines: &[String]) -> impl Iterator<Item = (usize, String)> {
+    let mut inside = false;
+    lines.iter().enumerate().map(move |(index, line)| {
+        let mut kept = String::new();
+        let mut letters = line.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' if inside => {
+                    letters.next();
+                }
+                '"' if !inside && kept.ends_with('\'') => kept.push(letter), // The character '"'.
+                '"' => inside = !inside,
+                '/' if !inside && letters.peek() == Some(&'/') => break,
+                _ if inside => {}
+                _ => kept.push(letter),
+            }
+        }
+        (index + 1, kept)
+    })
+}
+
+/// Words that follow `prefix` in a line, as in `crate::NAME` or `crate::{NAME, NAME}`.
+fn names_after<'line>(line: &'line str, prefix: &str) -> Vec<&'line str> {
+    line.match_indices(prefix)
+        .filter(|(at, _)| {
+            let before = line[..*at].chars().next_back();
+            !before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':')
+        })
+        .flat_map(|(at, _)| {
+            let rest = &line[at + prefix.len()..];
+            if let Some((names, _)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+                return names.split(',').map(str::trim).collect::<Vec<_>>();
+            }
+            let end = rest
+                .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                .unwrap_or(rest.len());
+            vec![&rest[..end]]
+        })
+        .collect()
+}
+
+fn rank(layer: &str) -> usize {
+    LAYERS
+        .iter()
+        .position(|known| *known == layer)
+        .unwrap_or_else(|| panic!("{layer} has no place in LAYERS (tests/rules.rs): give it one"))
+}
+
+#[track_caller]
+fn expect_none(found: &[String]) {
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn each_layer_uses_its_own_and_the_lower_ones() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src"]) {
+        let Some(layer) = source
+            .layer()
+            .filter(|layer| !["main", "lib"].contains(layer))
+        else {
+            continue;
+        };
+        for (number, line) in source.bare().chain(bare(&source.tests)) {
+            assert!(
+                !line.contains("super::super"),
+                "{}: name the layer, so that this test can read it",
+                source.at(number)
+            );
+            for used in names_after(&line, "crate::") {
+                assert!(
+                    !used.is_empty(),
+                    "{}: write one `use crate::` line per layer",
+                    source.at(number)
+                );
+                let allowed = rank(used) <= rank(layer)
+                    || EXCEPTIONS
+                        .iter()
+                        .any(|(who, whom, _)| (*who, *whom) == (layer, used));
+                if !allowed {
+                    wrong.push(format!(
+                        "{}: {layer} uses {used}, a higher layer",
+                        source.at(number)
+                    ));
+                }
+            }
+            if !names_after(&line, "launcher::").is_empty() && !MAY_USE_LAUNCHER.contains(&layer) {
+                wrong.push(format!("{}: {layer} uses the launcher", source.at(number)));
+            }
+            if layer == "report"
+                && line.contains("launcher::")
+                && !line.contains("launcher::hosts::fold")
+            {
+                wrong.push(format!(
+                    "{}: a report may only fold host names",
+                    source.at(number)
+                ));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn every_layer_of_the_list_exists() {
+    let there: BTreeSet<String> = sources(&["src"])
+        .iter()
+        .filter_map(|source| Some(source.layer()?.to_owned()))
+        .filter(|layer| !["main", "lib"].contains(&layer.as_str()))
+        .collect();
+    let listed: BTreeSet<String> = LAYERS.iter().map(|layer| (*layer).to_owned()).collect();
+    assert_eq!(there, listed);
+}
+
+/// "block" and "slot" are not in this list: ciphers have blocks too, and other launchers' host files have slots.
+#[test]
+fn the_launcher_knows_nothing_of_benchmarks() {
+    const WORDS: [&str; 9] = [
+        "phase",
+        "phases",
+        "switch",
+        "pipeline",
+        "benchmark",
+        "boundary",
+        "bandwidth",
+        "sink",
+        "receiver_side",
+    ];
+    let mut wrong = Vec::new();
+    for source in sources(&["launcher/src"]) {
+        for (number, line) in source.bare() {
+            let words = line
+                .split(|letter: char| !letter.is_alphanumeric())
+                .flat_map(split_camel)
+                .map(|word| word.to_lowercase());
+            for word in words.filter(|word| WORDS.contains(&word.as_str())) {
+                wrong.push(format!("{}: {word}", source.at(number)));
+            }
+            // The name of the program's folder on a host is all that it may know.
+            if line.contains("pipebench") {
+                wrong.push(format!("{}: names the program", source.at(number)));
+            }
+        }
+    }
+    let manifest = fs::read_to_string(root().join("launcher/Cargo.toml")).expect("a manifest");
+    if manifest.contains("pipebench") || manifest.contains("path = \"..\"") {
+        wrong.push("launcher/Cargo.toml: depends on the root crate".to_owned());
+    }
+    expect_none(&wrong);
+}
+
+/// `HeldBy` is `Held` and `By`.
+fn split_camel(word: &str) -> Vec<&str> {
+    let mut starts: Vec<usize> = word
+        .char_indices()
+        .filter(|(_, letter)| letter.is_uppercase())
+        .map(|(at, _)| at)
+        .collect();
+    starts.insert(0, 0);
+    starts.push(word.len());
+    starts.dedup();
+    starts
+        .windows(2)
+        .map(|ends| &word[ends[0]..ends[1]])
+        .collect()
+}
+
+#[test]
+fn unsafe_code_is_in_sys_alone() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+        if source.layer() == Some("sys") || source.path == "tests/rules.rs" {
+            continue;
+        }
+        for (number, line) in source.bare().chain(bare(&source.tests)) {
+            let words: Vec<&str> = line
+                .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                .collect();
+            if words.contains(&"unsafe") {
+                wrong.push(source.at(number));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn every_block_of_unsafe_code_says_why_it_holds() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src/sys"]) {
+        for (number, line) in source.bare() {
+            let first = number.saturating_sub(7);
+            let said = source.code[first..number]
+                .iter()
+                .any(|line| line.contains("SAFETY:"));
+            if line.contains("unsafe {") && !said {
+                wrong.push(source.at(number));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn nothing_is_unwrapped_or_left_to_do() {
+    const BANNED: [&str; 4] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!("];
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src"]) {
+        for (number, line) in source.bare() {
+            for banned in BANNED.iter().filter(|banned| line.contains(**banned)) {
+                wrong.push(format!("{}: {banned}", source.at(number)));
+            }
+        }
+        for (number, line) in bare(&source.tests) {
+            for banned in BANNED[1..].iter().filter(|banned| line.contains(**banned)) {
+                wrong.push(format!(
+                    "{}: {banned}",
+                    source.at(source.code.len() + number)
+                ));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn a_process_ends_through_one_gate() {
+    // A forked child must leave without destructors, which belong to its parent; everybody else returns a code.
+    const GATE: &str = "src/sys/process.rs";
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src"]) {
+        for (number, line) in source.bare() {
+            let ends = ["process::exit(", "process::abort(", "_exit("]
+                .iter()
+                .any(|way| line.contains(way));
+            if ends && source.path != GATE {
+                wrong.push(source.at(number));
+            }
+            if line.contains("fork()") && source.path != GATE {
+                wrong.push(format!("{}: forks", source.at(number)));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn files_stay_readable() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+        let program = source.layer().is_some() || source.path.starts_with("launcher/src");
+        let limit = if program {
+            LONGEST_FILE
+        } else {
+            LONGEST_TEST_FILE
+        };
+        // Tests at the bottom of a file count separately.
+        let longest = source.code.len().max(source.tests.len());
+        if longest > limit {
+            wrong.push(format!(
+                "{}: {longest} lines, the limit is {limit}",
+                source.path
+            ));
+        }
+        if !source
+            .code
+            .first()
+            .is_some_and(|line| line.starts_with("//!"))
+        {
+            wrong.push(format!(
+                "{}: does not begin with //! and its duty",
+                source.path
+            ));
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn no_test_is_ignored() {
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+        for (number, line) in source.bare().chain(bare(&source.tests)) {
+            if line.trim_start().starts_with("#[ignore") {
+                wrong.push(source.at(number));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn pure_layers_do_no_input_or_output_and_read_no_clock() {
+    const BANNED: [&str; 12] = [
+        "std::fs",
+        "std::net::Tcp",
+        "std::net::Udp",
+        "std::io",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "Instant",
+        "SystemTime",
+        "clock::",
+        "print!(",
+        "println!(",
+    ];
+    let mut wrong = Vec::new();
+    for source in sources(&["src"]) {
+        if !source.layer().is_some_and(|layer| PURE.contains(&layer)) {
+            continue;
+        }
+        for (number, line) in source.bare() {
+            for banned in BANNED.iter().filter(|banned| line.contains(**banned)) {
+                wrong.push(format!("{}: {banned}", source.at(number)));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+/// Waiting for a condition sleeps in a loop that has an end; a sleep alone is a guess about speed.
+#[test]
+fn tests_sleep_only_while_they_wait_for_something() {
+    // Where, and why it is no guess.
+    const EXCEPTIONS: [(&str, &str); 1] = [(
+        "tests/lab_selftest.rs",
+        "the process that sleeps is there to be killed, and fails if nobody does",
+    )];
+    const REACH: usize = 16;
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+        if EXCEPTIONS.iter().any(|(path, _)| *path == source.path) {
+            continue;
+        }
+        let is_test = source.path.contains("tests/");
+        let lines = if is_test { &source.code } else { &source.tests };
+        let bare: Vec<String> = bare(lines).map(|(_, line)| line).collect();
+        for (index, line) in bare.iter().enumerate() {
+            if !line.contains("thread::sleep(") {
+                continue;
+            }
+            let before = &bare[index.saturating_sub(REACH)..index];
+            let any = |words: &[&str]| {
+                before
+                    .iter()
+                    .any(|line| words.iter().any(|word| line.contains(word)))
+            };
+            let loops = any(&["while ", "loop {", "for "]);
+            let bounded = any(&[
+                "Instant::now()",
+                "elapsed()",
+                "deadline",
+                "until",
+                " in 0..",
+            ]);
+            if !(loops && bounded) {
+                wrong.push(format!(
+                    "{}: sleeps outside of a bounded wait",
+                    source.at(index + 1)
+                ));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn the_readers_of_source_see_what_they_should() {
+    let lines = [
+        "let a = \"crate::cli // no\"; // crate::cli",
+        "use crate::sys::why; let c = '\"'; super::crate::y; crate::{a, b};",
+        "\"begins",
+        "unsafe\" + unsafe",
+    ]
+    .map(str::to_owned);
+    let seen: Vec<String> = bare(&lines).map(|(_, line)| line).collect();
+    assert_eq!(seen[0], "let a = ; ");
+    assert_eq!(names_after(&seen[1], "crate::"), ["sys", "a", "b"]);
+    assert_eq!(seen[2], "");
+    assert_eq!(seen[3], " + unsafe");
+    assert_eq!(split_camel("HeldByPhase"), ["Held", "By", "Phase"]);
+}
