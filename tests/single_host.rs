@@ -1,0 +1,723 @@
+//! The whole program on one machine: the process table of a held run, the descriptors of each process, every
+//! process killed in turn, endings, files. Counts, order and exit codes; never speed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pipebench::plan::size::processes_per_node;
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A run that stands still when all its links are there, and is ended with the test.
+struct Held {
+    child: Child,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Held {
+    fn start(words: &[&str]) -> Self {
+        let mut child = Command::new(PIPEBENCH)
+            .args(words)
+            .args(["--hold", "go"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("pipebench starts");
+        let errors = BufReader::new(child.stderr.take().expect("piped"));
+        let mut held = Self { child, errors };
+        held.wait_for("held at go");
+        held
+    }
+
+    fn wait_for(&mut self, pattern: &str) {
+        let mut seen = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.errors.read_line(&mut line).expect("readable") > 0,
+                "ended early: {seen}"
+            );
+            if line.contains(pattern) {
+                return;
+            }
+            seen.push_str(&line);
+        }
+    }
+
+    /// All processes below the launching one.
+    fn tree(&self) -> Vec<Process> {
+        below(i32::try_from(self.child.id()).expect("a process id"))
+    }
+
+    fn release(&mut self) {
+        let mut input = self.child.stdin.take().expect("piped");
+        input.write_all(b"\n").expect("written");
+    }
+
+    fn finish(mut self) -> (Option<i32>, String) {
+        let until = Instant::now() + DEADLINE;
+        let mut rest = String::new();
+        self.errors.read_to_string(&mut rest).expect("readable");
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return (status.code(), rest);
+            }
+            pause();
+        }
+        panic!("did not end: {rest}");
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        match self
+            .child
+            .kill()
+            .and_then(|()| self.child.wait().map(|_| ()))
+        {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+/// Gives other processes time between two looks at them.
+fn pause() {
+    std::thread::yield_now();
+    let _ = nix::poll::poll(&mut [], nix::poll::PollTimeout::from(20_u8));
+}
+
+#[derive(Debug, Clone)]
+struct Process {
+    pid: i32,
+    parent: i32,
+    name: String,
+}
+
+fn all_processes() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").expect("a process table");
+    entries
+        .filter_map(|entry| {
+            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let (head, tail) = stat.rsplit_once(')')?;
+            let mut fields = tail.split_whitespace();
+            let state = fields.next()?;
+            let parent = fields.next()?.parse().ok()?;
+            let name = head.split_once('(')?.1.to_owned();
+            (state != "Z").then_some(Process { pid, parent, name })
+        })
+        .collect()
+}
+
+fn below(root: i32) -> Vec<Process> {
+    let all = all_processes();
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for process in all.iter().filter(|process| process.parent == parent) {
+            found.push(process.clone());
+            parents.push(process.pid);
+        }
+    }
+    found
+}
+
+fn descriptors(pid: i32) -> BTreeMap<i32, String> {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
+    folder
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            Some((
+                number,
+                fs::read_link(entry.path()).ok()?.display().to_string(),
+            ))
+        })
+        .collect()
+}
+
+fn segments() -> Vec<String> {
+    let own = format!("{}", std::process::id());
+    fs::read_dir("/dev/shm")
+        .expect("shared memory")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("pipebench-") && !name.contains(&own))
+        .collect()
+}
+
+fn run(words: &[&str]) -> Output {
+    Command::new(PIPEBENCH)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("pipebench runs")
+}
+
+fn record_of(words: &[&str]) -> Record {
+    let output = run(&[words, &["--json", "-", "--quiet"]].concat());
+    let text = String::from_utf8(output.stdout).expect("text");
+    json::read(&text).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {text} {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    })
+}
+
+fn wait_until_gone(processes: &[Process], what: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let alive: Vec<Process> = all_processes()
+            .into_iter()
+            .filter(|now| {
+                processes
+                    .iter()
+                    .any(|then| then.pid == now.pid && then.name == now.name)
+            })
+            .collect();
+        if alive.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "{what}: still alive: {alive:?}");
+        pause();
+    }
+}
+
+#[test]
+fn the_process_table_of_a_held_run_is_the_formula() {
+    for (nodes, phases) in [(1, 2), (1, 3), (3, 3), (4, 4)] {
+        let held = Held::start(&[
+            "--hosts",
+            &format!("local:{nodes}"),
+            "--phases",
+            &phases.to_string(),
+            "--time",
+            "1s",
+        ]);
+        let tree = held.tree();
+        assert_eq!(
+            tree.len(),
+            nodes * processes_per_node(nodes, phases, 1),
+            "{nodes} {phases}: {tree:#?}"
+        );
+        let count = |start: &str| {
+            tree.iter()
+                .filter(|process| process.name.starts_with(start))
+                .count()
+        };
+        assert_eq!(count("pb-node"), nodes);
+        assert_eq!(count("pb-phase-"), nodes * phases);
+        assert_eq!(count("pb-send-"), nodes * nodes * (phases - 1));
+        assert_eq!(count("pb-recv-"), nodes * nodes * (phases - 1));
+        drop(held);
+        wait_until_gone(&tree, "after the launching side was killed");
+    }
+}
+
+#[test]
+fn the_formula_holds_with_several_streams() {
+    let held = Held::start(&[
+        "--hosts",
+        "local:2",
+        "--phases",
+        "3",
+        "--streams",
+        "3",
+        "--time",
+        "1s",
+    ]);
+    assert_eq!(held.tree().len(), 2 * processes_per_node(2, 3, 3));
+}
+
+#[test]
+fn every_process_has_its_own_descriptors_and_no_other() {
+    let mut held = Held::start(&["--hosts", "local:3", "--phases", "3", "--time", "300ms"]);
+    let tree = held.tree();
+    for process in &tree {
+        let open = descriptors(process.pid);
+        let is = |what: &str| {
+            open.values()
+                .filter(|target| target.starts_with(what))
+                .count()
+        };
+        let links = process.name.starts_with("pb-send-") || process.name.starts_with("pb-recv-");
+        if links {
+            assert_eq!(is("/dev/null"), 3, "{process:?} {open:?}");
+            assert_eq!(is("socket:"), 1, "{process:?} {open:?}");
+            assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
+            assert_eq!(open.len(), 5, "{process:?} {open:?}");
+        } else if process.name.starts_with("pb-phase-") {
+            assert_eq!(is("/dev/null"), 3, "{process:?} {open:?}");
+            assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
+            // The phases keep what they make their children from: at most a listener and the pairs of two boundaries.
+            assert!(is("socket:") <= 3, "{process:?} {open:?}");
+            assert_eq!(open.len(), 4 + is("socket:"), "{process:?} {open:?}");
+        }
+    }
+    held.release();
+    let (code, errors) = held.finish();
+    assert_eq!(code, Some(0), "{errors}");
+    wait_until_gone(&tree, "after the end");
+}
+
+#[test]
+fn bytes_add_up_over_every_shape_and_transport() {
+    let shapes: [&[&str]; 10] = [
+        &["--hosts", "local", "--phases", "2"],
+        &["--hosts", "local:1", "--phases", "3"],
+        &["--hosts", "local:3", "--phases", "3"],
+        &["--hosts", "local:2", "--phases", "4", "--streams", "2"],
+        &[
+            "--hosts",
+            "local:3",
+            "--phases",
+            "3",
+            "--coupling",
+            "buffer",
+        ],
+        &[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "2",
+            "--coupling",
+            "buffer",
+        ],
+        &["--hosts", "local:2", "--phases", "3", "--transport", "tcp"],
+        &["--hosts", "local:2", "--phases", "3", "--transport", "unix"],
+        &["--hosts", "local:2", "--phases", "2", "-6"],
+        &[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "3",
+            "--block-size",
+            "1000",
+            "--port-range",
+            "42000-42100",
+        ],
+    ];
+    for shape in shapes {
+        let record = record_of(&[shape, &["--buffers", "37"]].concat());
+        assert_eq!(record.exit_code, 0, "{shape:?}: {:?}", record.troubles);
+        let test = &record.tests[0];
+        assert!(
+            test.complete && test.conservation.faults.is_empty(),
+            "{shape:?}"
+        );
+        let block = record.plan.tests[0].block_bytes as u64;
+        for link in &test.links {
+            assert_eq!(
+                (link.blocks, link.received_bytes),
+                (37, 37 * block),
+                "{shape:?} {:?}",
+                link.lane
+            );
+            assert_eq!(link.sent_bytes, link.received_bytes);
+        }
+        assert!(
+            test.nodes
+                .iter()
+                .flatten()
+                .all(|node| node.ring_to_ring_ns.is_some_and(|ns| ns > 0))
+        );
+        assert!(test.span_ns.is_some_and(|ns| ns > 0));
+    }
+}
+
+#[test]
+fn a_timed_run_counts_one_window_and_its_waits_fill_it() {
+    for coupling in ["block", "buffer"] {
+        let words = [
+            "--hosts",
+            "local:2",
+            "--phases",
+            "3",
+            "--time",
+            "1s",
+            "--warmup",
+            "200ms",
+            "--coupling",
+            coupling,
+        ];
+        let record = record_of(&words);
+        assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
+        let test = &record.tests[0];
+        assert_eq!(test.window_ns, Some(1_000_000_000));
+        assert!(test.skew_ns.is_some());
+        for link in &test.links {
+            let close = |ns: u64| (0.9..1.1).contains(&(ns as f64 / link.interval_ns as f64));
+            let waits = link.waits;
+            assert!(
+                (0.9e9..1.3e9).contains(&(link.interval_ns as f64)),
+                "{link:?}"
+            );
+            assert!(
+                close(waits.waiting_for_block_ns + waits.in_write_ns + waits.pacing_ns),
+                "{link:?}"
+            );
+            assert!(
+                close(waits.in_read_ns + waits.waiting_for_slot_ns),
+                "{link:?}"
+            );
+            assert!(link.interval_bytes < link.received_bytes);
+        }
+        for node in test.nodes.iter().flatten() {
+            assert!(
+                node.cpu.senders_ns > 0 && node.cpu.receivers_ns > 0,
+                "{node:?}"
+            );
+            assert!(
+                node.busiest_core
+                    .is_some_and(|share| (0.0..=1.0).contains(&share))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_rate_limit_holds_on_tcp_and_on_unix_sockets() {
+    for transport in ["tcp", "unix"] {
+        let record = record_of(&[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "2",
+            "--time",
+            "2s",
+            "--warmup",
+            "500ms",
+            "--rate",
+            "80M",
+            "--block-size",
+            "32K",
+            "--transport",
+            transport,
+        ]);
+        for link in record.tests[0]
+            .links
+            .iter()
+            .filter(|link| !link.lane.is_own())
+        {
+            let mbit = link.interval_bytes as f64 * 8e3 / link.interval_ns as f64;
+            assert!((40.0..84.0).contains(&mbit), "{transport}: {mbit} Mbit/s");
+        }
+    }
+}
+
+#[test]
+fn a_same_node_chain_does_not_run_ahead_of_the_others() {
+    let record = record_of(&[
+        "--hosts", "local:3", "--phases", "2", "--time", "1s", "--rate", "200M",
+    ]);
+    for lane in record.tests[0]
+        .links
+        .iter()
+        .filter(|link| link.lane.is_own())
+    {
+        let others: Vec<u64> = record.tests[0]
+            .links
+            .iter()
+            .filter(|link| link.lane.from == lane.lane.from && !link.lane.is_own())
+            .map(|link| link.blocks)
+            .collect();
+        let mean = others.iter().sum::<u64>() / others.len() as u64;
+        assert!(lane.blocks <= mean + 2, "{} of {others:?}", lane.blocks);
+    }
+}
+
+/// Kills every process of a 3x3 run in turn, each in a run of its own: what fails is named, the exit code says
+/// that the run is void, and nothing is left.
+#[test]
+fn every_process_killed_in_turn_is_named_and_nothing_is_left() {
+    let words = [
+        "--hosts", "local:3", "--phases", "3", "--time", "30s", "--rate", "50M", "--quiet",
+    ];
+    let victims = Held::start(&words).tree().len();
+    assert_eq!(victims, 48);
+    for index in 0..victims {
+        let mut held = Held::start(&words);
+        let mut tree = held.tree();
+        tree.sort_by_key(|process| process.pid);
+        let victim = tree[index].clone();
+        // Half of them while standing still, half of them while data flows.
+        if index % 2 == 0 {
+            held.release();
+        }
+        kill(Pid::from_raw(victim.pid), Signal::SIGKILL).expect("killed");
+        let (code, errors) = held.finish();
+        assert_eq!(code, Some(20), "{victim:?}: {errors}");
+        let first = errors
+            .lines()
+            .find(|line| line.starts_with("pipebench:"))
+            .unwrap_or_default();
+        assert!(first.contains("killed by"), "{victim:?}: {errors}");
+        let named = match victim.name.get(..7) {
+            Some("pb-node") => first.contains("node status process"),
+            Some("pb-phas") => first.contains(&victim.name.replace("pb-phase-", "phase ")),
+            Some("pb-send") => first.contains("sender"),
+            _ => first.contains("receiver"),
+        };
+        assert!(named, "{victim:?}: {errors}");
+        wait_until_gone(&tree, &format!("after {victim:?} was killed"));
+    }
+    let until = Instant::now() + Duration::from_secs(5);
+    while !segments().is_empty() && Instant::now() < until {
+        pause();
+    }
+    assert_eq!(segments(), Vec::<String>::new());
+}
+
+#[test]
+fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("record.json");
+        let mut child = Command::new(PIPEBENCH)
+            .args([
+                "--hosts",
+                "local:2",
+                "--time",
+                "60s",
+                "--json",
+                &path.display().to_string(),
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("   1 s") {
+            line.clear();
+            assert!(
+                errors.read_line(&mut line).expect("readable") > 0,
+                "ended early"
+            );
+        }
+        let tree = below(i32::try_from(child.id()).expect("a process id"));
+        kill(
+            Pid::from_raw(i32::try_from(child.id()).expect("a process id")),
+            signal,
+        )
+        .expect("sent");
+        let mut rest = String::new();
+        errors.read_to_string(&mut rest).expect("readable");
+        let status = child.wait().expect("ended");
+        assert_eq!(status.code(), Some(code), "{rest}");
+        assert!(
+            rest.lines()
+                .any(|line| line == format!("pipebench: ended by {signal}")),
+            "{rest}"
+        );
+        wait_until_gone(&tree, "after the signal");
+        let record = json::read(&fs::read_to_string(&path).expect("a record")).expect("a record");
+        assert!(!record.tests[0].complete);
+        assert!(
+            record.tests[0]
+                .links
+                .iter()
+                .any(|link| link.received_bytes > 0)
+        );
+    }
+}
+
+#[test]
+fn results_go_where_they_are_asked_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let parent = folder.path().join("results");
+    let csv = folder.path().join("table.csv");
+    let words = ["--hosts", "local:2", "--phases", "3", "--buffers", "5"];
+    let output = run(&[
+        &words[..],
+        &[
+            "--output",
+            &parent.display().to_string(),
+            "--csv",
+            &csv.display().to_string(),
+        ],
+    ]
+    .concat());
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let run_folder = fs::read_dir(&parent)
+        .expect("made")
+        .next()
+        .expect("one")
+        .expect("readable")
+        .path();
+    for name in ["record.json", "table.csv", "summary.txt"] {
+        assert!(run_folder.join(name).is_file(), "{name}");
+    }
+    let table = fs::read_to_string(&csv).expect("written");
+    assert_eq!(
+        table
+            .lines()
+            .filter(|line| line.starts_with("link,"))
+            .count(),
+        8
+    );
+    assert_eq!(
+        table
+            .lines()
+            .filter(|line| line.starts_with("port,"))
+            .count(),
+        4
+    );
+
+    let output = run(&[&words[..], &["--csv", "-"]].concat());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.starts_with("row,test,node,"), "{text}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("NOT JUDGED"));
+
+    let output = run(&[&words[..], &["--json", "/dev/full"]].concat());
+    assert_eq!(output.status.code(), Some(30));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        errors.contains("pipebench: cannot write /dev/full: no space left on device"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_starts_nothing() {
+    let output = run(&["--hosts", "n[1-3]", "--phases", "3", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).expect("text");
+    for expected in [
+        "16 per node",
+        "48 in all",
+        "nodes      3: n[1-3]",
+        "links      18 in all; each port carries 4 out and 4 in",
+        "duration   11 s",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn bad_usage_is_one_line_and_exit_code_2() {
+    let cases: [&[&str]; 6] = [
+        &[],
+        &["--hosts", "local:2", "--phases", "1"],
+        &["--hosts", "local:2", "--block-size", "huge"],
+        &["--hosts", "n[1-", "--phases", "2"],
+        &["--no-such-flag"],
+        &["--hosts", "local:2", "--time", "1s", "--buffers", "3"],
+    ];
+    for words in cases {
+        let output = run(words);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{words:?}: {errors}");
+        assert!(errors.starts_with("pipebench: "), "{words:?}: {errors}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn what_a_host_cannot_give_is_said_before_the_start() {
+    let held: Vec<std::net::TcpListener> = (0..1)
+        .map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let port = held[0].local_addr().expect("bound").port();
+    let output = run(&[
+        "--hosts",
+        "local:2",
+        "--phases",
+        "2",
+        "--port-range",
+        &format!("{port}-{port}"),
+    ]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(12), "{errors}");
+    assert!(
+        errors.contains("are taken (this host needs 2; widen --port-range)"),
+        "{errors}"
+    );
+    let output = run(&[
+        "--hosts",
+        "local:2",
+        "--phases",
+        "2",
+        "--block-size",
+        "1G",
+        "--streams",
+        "256",
+    ]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(12), "{errors}");
+    assert!(
+        errors.contains("are available (smaller --block-size, or fewer --streams)"),
+        "{errors}"
+    );
+    let output = run(&["--hosts", "local:2", "--congestion", "pigeon"]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(12), "{errors}");
+    assert!(
+        errors.contains("congestion control pigeon is not there or not allowed"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn strangers_at_a_data_port_are_closed_and_counted_and_do_no_harm() {
+    // The run is caught between listening and connecting by strangers that try every port of its range.
+    let words = [
+        "--hosts",
+        "local:2",
+        "--phases",
+        "2",
+        "--buffers",
+        "50",
+        "--port-range",
+        "43210-43211",
+        "--json",
+        "-",
+        "--quiet",
+    ];
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = std::sync::Arc::clone(&stop);
+    let strangers = std::thread::spawn(move || {
+        let mut reached = 0;
+        while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
+            for port in [43210, 43211] {
+                if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) {
+                    reached += u32::from(stream.write_all(b"GET / HTTP/1.0\r\n\r\n").is_ok());
+                }
+            }
+        }
+        reached
+    });
+    let output = run(&words);
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    let reached = strangers.join().expect("strangers end");
+    let record = json::read(&String::from_utf8(output.stdout).expect("text")).expect("a record");
+    assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
+    assert!(record.tests[0].conservation.faults.is_empty());
+    let counted: u64 = record.tests[0]
+        .nodes
+        .iter()
+        .flatten()
+        .map(|node| node.strangers)
+        .sum();
+    assert!(counted <= u64::from(reached) + 2, "{counted} of {reached}");
+}
