@@ -121,7 +121,8 @@ fn local(plan: &Plan, line: &Line, report: &mut Report) -> Outcome {
     }
 }
 
-/// Comes again without the folders that could not take the executable, until one does or none is left.
+/// Comes again without the folders that could not take the executable, until one does or none is
+/// left.
 fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome {
     let settings = &plan.settings;
     let mut order = Order::new(
@@ -194,7 +195,8 @@ impl Route {
         Route::Command(RemoteShell::openssh(host, &plan.settings))
     }
 
-    /// One session. What ssh2 cannot do goes on over the OpenSSH client, now and for the attempts after this one.
+    /// One session. What ssh2 cannot do goes on over the OpenSSH client, now and for the attempts
+    /// after this one.
     fn attempt(
         &mut self,
         plan: &Plan,

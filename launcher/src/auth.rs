@@ -1,12 +1,13 @@
 //! Authentication over libssh2: the agent's keys, key files, the password.
 //!
-//! Nothing is asked here: secrets were asked for before the fan-out (`secrets.rs`). What cannot be done here goes on
-//! over the OpenSSH client, which `attempt.rs` decides.
+//! Nothing is asked here: secrets were asked for before the fan-out (`secrets.rs`). What cannot be
+//! done here goes on over the OpenSSH client, which `attempt.rs` decides.
 
 use std::path::{Path, PathBuf};
 
 use ssh2::{Agent, KeyboardInteractivePrompt, Prompt, PublicKey, Session};
 
+use crate::alone::{FreedAlone, alone};
 use crate::base64::decode;
 use crate::config::HostConfig;
 use crate::secrets::{Secrets, agent_identities, encryption};
@@ -41,10 +42,11 @@ pub(crate) fn authenticate(
         tried: Vec::new(),
         methods: String::new(),
     };
-    // The question for the methods is itself an attempt without any secret, which a server may accept.
+    // The question for the methods is itself an attempt without any secret, which a server may
+    // accept.
     match pace.settle(session, || session.auth_methods(user).map(str::to_owned)) {
         Ok(methods) => denied.methods = methods,
-        Err(_) if session.authenticated() => return Ok(()),
+        Err(_) if alone(|| session.authenticated()) => return Ok(()),
         Err(error) => {
             denied.tried.push(error.to_string());
             return Err(denied);
@@ -55,12 +57,12 @@ pub(crate) fn authenticate(
     } else {
         None
     };
-    for way in ways(agent.as_ref(), config, secrets, named_keys) {
+    for way in ways(agent.as_deref(), config, secrets, named_keys) {
         match attempt(
             session,
             user,
             &way,
-            agent.as_ref(),
+            agent.as_deref(),
             secrets,
             &denied.methods,
             pace,
@@ -73,18 +75,19 @@ pub(crate) fn authenticate(
 }
 
 /// The agent, if there is one and it answers.
-fn open_agent(session: &Session, config: &HostConfig) -> Option<Agent> {
+fn open_agent(session: &Session, config: &HostConfig) -> Option<FreedAlone<Agent>> {
     let socket = config.identity_agent.as_deref()?;
     agent_identities(socket).filter(|&held| held > 0)?;
-    let mut agent = session.agent().ok()?;
+    // What follows speaks to the agent only and needs nothing of OpenSSL.
+    let mut agent = FreedAlone::new(alone(|| session.agent()).ok()?);
     agent.set_identity_path(socket).ok()?;
     agent.connect().ok()?;
     agent.list_identities().ok()?;
     Some(agent)
 }
 
-/// The order: what the agent holds of the wanted keys; then named key files before the agent's other keys, since a
-/// server counts failures, but unnamed ones after them.
+/// The order: what the agent holds of the wanted keys; then named key files before the agent's
+/// other keys, since a server counts failures, but unnamed ones after them.
 fn ways(
     agent: Option<&Agent>,
     config: &HostConfig,

@@ -1,7 +1,7 @@
 //! Sessions over a command: a remote shell of the user's choice (`--rsh`), or the OpenSSH client.
 //!
-//! The command reaches the host and runs `/bin/sh -s` there; what it complains about is turned into errors by stage.
-//! Read next: `attempt.rs`, which decides that a command is used.
+//! The command reaches the host and runs `/bin/sh -s` there; what it complains about is turned into
+//! errors by stage. Read next: `attempt.rs`, which decides that a command is used.
 
 use std::ffi::OsString;
 use std::path::Path as FilePath;
@@ -42,7 +42,8 @@ impl RemoteShell {
         })
     }
 
-    /// The OpenSSH client with what settings and host list say; the rest it finds in its own configuration.
+    /// The OpenSSH client with what settings and host list say; the rest it finds in its own
+    /// configuration.
     pub(crate) fn openssh(host: &Host, settings: &Settings) -> RemoteShell {
         let mut words: Vec<OsString> = ["ssh", "-T", "-x"].map(OsString::from).into();
         let mut option = |text: String| words.extend(["-o".into(), text.into()]);
@@ -51,7 +52,8 @@ impl RemoteShell {
             "ConnectTimeout={}",
             settings.deadlines.connect.as_secs().max(1)
         ));
-        // A master that stays behind would be a process that outlives us; an existing one may be used.
+        // A master that stays behind would be a process that outlives us; an existing one may be
+        // used.
         option("ControlMaster=no".to_owned());
         option("ClearAllForwardings=yes".to_owned());
         option("PermitLocalCommand=no".to_owned());
@@ -82,7 +84,8 @@ impl RemoteShell {
         }
     }
 
-    /// One session from its start to its end; dropped connections come again until the connect deadline.
+    /// One session from its start to its end; dropped connections come again until the connect
+    /// deadline.
     pub(crate) fn attempt(
         &self,
         plan: &Plan,
@@ -162,7 +165,8 @@ impl RemoteShell {
     }
 }
 
-/// What happens inside the command before the first answer cannot be seen from here, so the stages share their time.
+/// What happens inside the command before the first answer cannot be seen from here, so the stages
+/// share their time.
 fn limits(settings: &Settings) -> Limits {
     let deadlines = settings.deadlines;
     let answer: Duration =

@@ -1,7 +1,8 @@
-//! The configuration of a host as the OpenSSH client has it: `ssh -G` is asked, since only it knows all of
-//! `Host`, `Match` and `Include`.
+//! The configuration of a host as the OpenSSH client has it: `ssh -G` is asked, since only it knows
+//! all of `Host`, `Match` and `Include`.
 //!
-//! Without an OpenSSH client the usual defaults hold. Does not decide on a transport; read next `attempt.rs`.
+//! Without an OpenSSH client the usual defaults hold. Does not decide on a transport; read next
+//! `attempt.rs`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -129,7 +130,8 @@ impl HostConfig {
         }
     }
 
-    /// A file of known keys named on the command line is a wish to check, whatever the configuration says.
+    /// A file of known keys named on the command line is a wish to check, whatever the
+    /// configuration says.
     fn apply(&mut self, settings: &Settings) {
         if !settings.identities.is_empty() {
             self.identities = settings.identities.clone();
@@ -152,8 +154,8 @@ impl HostConfig {
     }
 }
 
-/// Settings that SSH as it is spoken here cannot honour. Kerberos is offered by many distributions' defaults and no
-/// need in itself; it gets its turn when authentication fails.
+/// Settings that SSH as it is spoken here cannot honour. Kerberos is offered by many distributions'
+/// defaults and no need in itself; it gets its turn when authentication fails.
 fn detour(key: &str, value: &str) -> Option<String> {
     let named = match key {
         "proxyjump" => format!("ProxyJump {value}"),

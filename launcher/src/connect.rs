@@ -1,6 +1,7 @@
 //! A TCP connection within a deadline that an abort can end.
 //!
-//! The standard library's connect cannot be interrupted, so the socket is made here without blocking.
+//! The standard library's connect cannot be interrupted, so the socket is made here without
+//! blocking.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

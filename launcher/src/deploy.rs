@@ -1,8 +1,9 @@
 //! Deployment: the script that looks for the executable on the other side, and its answers.
 //!
-//! The remote command is only `/bin/sh -s`, so no quoting has to survive csh, srun or a second SSH. The script comes
-//! over standard input, in braces so that the shell has read all of it before the first command runs: some shells
-//! read ahead in blocks, which is also why nothing more is sent before an answer has come.
+//! The remote command is only `/bin/sh -s`, so no quoting has to survive csh, srun or a second SSH.
+//! The script comes over standard input, in braces so that the shell has read all of it before the
+//! first command runs: some shells read ahead in blocks, which is also why nothing more is sent
+//! before an answer has come.
 //!
 //! ```text
 //!   launcher                                  /bin/sh -s
@@ -93,7 +94,8 @@ impl Order {
 
     /// What is written to `/bin/sh -s`.
     pub(crate) fn script(&self) -> String {
-        // The nonce stands there in two halves: a shell that echoes its input must not answer itself.
+        // The nonce stands there in two halves: a shell that echoes its input must not answer
+        // itself.
         let (left, right) = self.nonce.split_at(self.nonce.len() / 2);
         let skip: String = self
             .excluded
@@ -169,15 +171,17 @@ fn folder_word(named: &str) -> String {
     }
 }
 
-/// Keys of a hash map are random enough: the nonce guards against accidents, not against the host itself.
+/// Keys of a hash map are random enough: the nonce guards against accidents, not against the host
+/// itself.
 fn nonce() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())
 }
 
-/// Every variable begins with `l_`, so that an exported one of the user is not changed for the program.
-/// The size is asked of `wc`, since `stat` has no portable options. The proof that files can be executed is made
-/// with a script in that very folder: `test -x` does not see every kind of noexec.
+/// Every variable begins with `l_`, so that an exported one of the user is not changed for the
+/// program. The size is asked of `wc`, since `stat` has no portable options. The proof that files
+/// can be executed is made with a script in that very folder: `test -x` does not see every kind of
+/// noexec.
 const SCRIPT: &str = r#"{
 l_n=@LEFT@; l_n="$l_n"@RIGHT@
 l_say() { printf '%s %s\n' "$l_n" "$*"; }

@@ -1,6 +1,7 @@
 //! What can go wrong before a program is up, by the stage in which it did.
 //!
-//! Does not know the host's name: whoever prints an error puts the name, or the fold of many, in front of it.
+//! Does not know the host's name: whoever prints an error puts the name, or the fold of many, in
+//! front of it.
 
 use std::fmt;
 
@@ -65,7 +66,8 @@ pub struct LaunchError {
 }
 
 impl LaunchError {
-    /// An error without a hint. Line ends in `text`, which may come from another machine, become blanks.
+    /// An error without a hint. Line ends in `text`, which may come from another machine, become
+    /// blanks.
     pub fn new(stage: Stage, text: impl Into<String>) -> LaunchError {
         LaunchError {
             stage,

@@ -1,7 +1,7 @@
 //! What a session tells its owner.
 //!
-//! Every host's stream ends with exactly one [`Event::Ended`] or [`Event::Failed`]. Read next: `session/drive.rs`,
-//! where most of these are made.
+//! Every host's stream ends with exactly one [`Event::Ended`] or [`Event::Failed`]. Read next:
+//! `session/drive.rs`, where most of these are made.
 
 use std::net::IpAddr;
 
@@ -27,7 +27,8 @@ pub enum Event {
     Bytes(Vec<u8>),
     /// A line of the program's standard error, or of the command that carries the session.
     Complaint(String),
-    /// The program had come up and is gone; neither status nor signal means that the connection was lost or aborted.
+    /// The program had come up and is gone; neither status nor signal means that the connection was
+    /// lost or aborted.
     Ended {
         /// The exit status, if it ended by itself.
         status: Option<i32>,

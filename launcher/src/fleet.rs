@@ -19,7 +19,8 @@ use crate::session::line::Line;
 use crate::session::report::Report;
 use crate::settings::Settings;
 
-/// The sessions of all hosts. Dropping it aborts them; [`Fleet::finish`] ends them in order and waits.
+/// The sessions of all hosts. Dropping it aborts them; [`Fleet::finish`] ends them in order and
+/// waits.
 pub struct Fleet {
     /// `None` where not even a bell could be had; that host has failed.
     lines: Vec<Option<Arc<Line>>>,
@@ -30,8 +31,8 @@ pub struct Fleet {
 
 /// Starts `program` on every host and returns at once.
 ///
-/// Events carry the host's position in `hosts`; each host's stream ends with exactly one of [`Event::Ended`] and
-/// [`Event::Failed`]. Secrets are asked for first, once for all hosts.
+/// Events carry the host's position in `hosts`; each host's stream ends with exactly one of
+/// [`Event::Ended`] and [`Event::Failed`]. Secrets are asked for first, once for all hosts.
 pub fn start(
     hosts: &[Host],
     settings: Settings,
@@ -76,7 +77,8 @@ pub fn start(
             job.spawn(&plan, &gate, &threads);
         }
     };
-    // Without this one thread nothing can be started; the jobs are dropped then, and each dropped report is a failure.
+    // Without this one thread nothing can be started; the jobs are dropped then, and each dropped
+    // report is a failure.
     fleet.coordinator = std::thread::Builder::new()
         .name("launch".to_owned())
         .spawn(coordinate)
@@ -85,8 +87,9 @@ pub fn start(
 }
 
 impl Fleet {
-    /// Queues bytes for the program's standard input, without ever blocking. False if the session is closed or
-    /// 64 MiB are waiting already. Bytes queued before the program is up are sent when it is.
+    /// Queues bytes for the program's standard input, without ever blocking. False if the session
+    /// is closed or 64 MiB are waiting already. Bytes queued before the program is up are sent when
+    /// it is.
     pub fn send(&self, host: usize, bytes: &[u8]) -> bool {
         self.line(host).is_some_and(|line| line.send(bytes))
     }
@@ -106,7 +109,8 @@ impl Fleet {
         }
     }
 
-    /// Hangs up everywhere, waits for the ends up to the deadline, aborts what is left, and joins all threads.
+    /// Hangs up everywhere, waits for the ends up to the deadline, aborts what is left, and joins
+    /// all threads.
     pub fn finish(mut self, deadline: Duration) {
         let until = Instant::now() + deadline;
         self.lines.iter().flatten().for_each(|line| line.hang_up());
@@ -140,10 +144,23 @@ impl Drop for Fleet {
     }
 }
 
-/// A panic of a session's thread was printed already, and its host has had its last event; nothing is left to do.
+/// A panic of a session's thread was printed already, and its host has had its last event; nothing
+/// is left to do. A thread that an SSH agent holds up (it may wait for a person) is given up on: it
+/// holds nothing of ours any more.
 fn join(thread: JoinHandle<()>) {
+    let until = Instant::now() + JOIN_DEADLINE;
+    while !thread.is_finished() {
+        if Instant::now() >= until {
+            return;
+        }
+        std::thread::sleep(JOIN_TICK);
+    }
     drop(thread.join());
 }
+
+/// Aborted sessions end within milliseconds, and killed processes are reaped within two seconds.
+const JOIN_DEADLINE: Duration = Duration::from_secs(5);
+const JOIN_TICK: Duration = Duration::from_millis(1);
 
 /// What one thread is given.
 struct Job {
@@ -156,7 +173,8 @@ impl Job {
     fn spawn(self, plan: &Arc<Plan>, gate: &Arc<Gate>, threads: &Mutex<Vec<JoinHandle<()>>>) {
         const STACK_BYTES: usize = 1 << 20;
         let (plan, gate) = (Arc::clone(plan), Arc::clone(gate));
-        // The job is handed over in a slot, so that it is still here to report the failure if there is no thread.
+        // The job is handed over in a slot, so that it is still here to report the failure if there
+        // is no thread.
         let slot = Arc::new(Mutex::new(Some(self)));
         let take =
             |slot: &Mutex<Option<Job>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -186,8 +204,9 @@ impl Job {
     }
 
     fn run(self, plan: &Plan, gate: &Arc<Gate>) {
-        // A program that ends while bytes are written to it is an error of that write, whatever SIGPIPE is set to.
-        // Children do not inherit this: the standard library gives them an empty mask.
+        // A program that ends while bytes are written to it is an error of that write, whatever
+        // SIGPIPE is set to. Children do not inherit this: the standard library gives them an empty
+        // mask.
         SigSet::from_iter([Signal::SIGPIPE]).thread_block().ok();
         let Job {
             host,
@@ -208,7 +227,8 @@ fn start_error(text: &str) -> LaunchError {
     LaunchError::new(Stage::Start, text)
 }
 
-/// Raises the soft limit of open descriptors towards what so many sessions need; the hard limit is the system's.
+/// Raises the soft limit of open descriptors towards what so many sessions need; the hard limit is
+/// the system's.
 fn allow_descriptors(hosts: usize) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     const PER_HOST: u64 = 6;
@@ -240,7 +260,8 @@ mod tests {
         let source = folder.path().join("source");
         std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Copied by another process: a descriptor for writing that some fork of this one holds would make it "busy".
+        // Copied by another process: a descriptor for writing that some fork of this one holds
+        // would make it "busy".
         assert!(
             std::process::Command::new("cp")
                 .arg(&source)
@@ -424,5 +445,74 @@ mod tests {
                 .all(|(_, end)| matches!(end, Event::Failed(_)))
         );
         drop(fleet);
+    }
+
+    /// The far side is a shell in a mount namespace of its own, where the home folder is too small.
+    fn cramped(folder: &std::path::Path, also: &str) -> String {
+        let home = folder.display();
+        format!(
+            "unshare --mount sh -c 'HOME={home} && export HOME && unset XDG_CACHE_HOME && \
+             mount -t tmpfs -o size=16k none {home} && {also} && shift && exec \"$@\"' far"
+        )
+    }
+
+    #[test]
+    fn a_folder_that_is_full_gives_way_to_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_other, mut program) = script("echo MAGIC; echo $0; cat");
+        let mut bytes = program.bytes.as_ref().clone();
+        bytes.extend(std::iter::repeat_n(b'#', 100_000));
+        program.bytes = Arc::new(bytes);
+        let run = |settings: Settings| {
+            let (sender, events) = channel();
+            let fleet = start(&parse("n1").unwrap(), settings, program.clone(), sender);
+            fleet.hang_up(0);
+            let end = until_end(&events, 1).remove(&0).unwrap();
+            fleet.finish(LONG);
+            end
+        };
+        let elsewhere = cramped(folder.path(), "mount -t tmpfs none /var/tmp");
+        let (bytes, end) = run(Settings {
+            remote_shell: Some(elsewhere),
+            ..settings()
+        });
+        if let Event::Failed(error) = &end
+            && error.text.contains("before it answered")
+        {
+            assert_ne!(
+                std::env::var("CI").as_deref(),
+                Ok("true"),
+                "cannot mount: {error}"
+            );
+            eprintln!("SKIPPED: cannot mount a tmpfs here: {error}");
+            return;
+        }
+        assert_eq!(
+            end,
+            Event::Ended {
+                status: Some(0),
+                signal: None
+            }
+        );
+        assert!(
+            bytes.starts_with(b"/var/tmp/"),
+            "{}",
+            String::from_utf8_lossy(&bytes)
+        );
+        let nowhere = cramped(folder.path(), "true");
+        let remote_dir = Some(folder.path().join("named").display().to_string());
+        let settings = Settings {
+            remote_shell: Some(nowhere),
+            remote_dir,
+            ..settings()
+        };
+        let Event::Failed(error) = run(settings).1 else {
+            panic!("it came up")
+        };
+        assert_eq!(error.stage, Stage::Deploy);
+        assert!(
+            error.text.contains("/named: ") && error.text.contains("No space left on device"),
+            "{error}"
+        );
     }
 }

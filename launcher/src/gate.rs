@@ -30,10 +30,12 @@ impl Gate {
         })
     }
 
-    /// Waits for a place. `None` once the gate is shut or `given_up` says so, which is asked at every [`Gate::look`].
+    /// Waits for a place. `None` once the gate is shut or `given_up` says so, which is asked at
+    /// every [`Gate::look`].
     pub(crate) fn enter(self: &Arc<Gate>, given_up: impl Fn() -> bool) -> Option<Place> {
         let mut state = self.lock();
-        // Bounded by the owner: every host in front leaves by its own deadlines, and `shut` wakes all.
+        // Bounded by the owner: every host in front leaves by its own deadlines, and `shut` wakes
+        // all.
         while state.free == 0 && !state.shut && !given_up() {
             state = self
                 .changed

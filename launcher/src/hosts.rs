@@ -1,7 +1,7 @@
 //! Host lists: from what a user writes to entries, one per node.
 //!
-//! Duty: the grammar of `--hosts`, host files, job environments, exclusion and folding. Pure: files and variables
-//! come in as functions. Names are not resolved here; read next `resolve.rs`.
+//! Duty: the grammar of `--hosts`, host files, job environments, exclusion and folding. Pure: files
+//! and variables come in as functions. Names are not resolved here; read next `resolve.rs`.
 
 mod environment;
 mod expression;

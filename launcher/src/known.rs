@@ -1,8 +1,9 @@
 //! Known host keys: what the files say about a host's key.
 //!
-//! Hashed names, `[host]:port`, wildcards, negation, `@revoked` and `@cert-authority` are understood. The files are
-//! read here and not by libssh2, whose check knows neither markers nor patterns and calls a key of another type a
-//! changed one. Does not speak to hosts; read next `secure.rs`.
+//! Hashed names, `[host]:port`, wildcards, negation, `@revoked` and `@cert-authority` are
+//! understood. The files are read here and not by libssh2, whose check knows neither markers nor
+//! patterns and calls a key of another type a changed one. Does not speak to hosts; read next
+//! `secure.rs`.
 
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
@@ -96,8 +97,8 @@ impl KnownKeys {
         }
     }
 
-    /// The algorithms of the types that are known, to be preferred: a host known by its ECDSA key is not to be
-    /// refused because its server would rather show another one.
+    /// The algorithms of the types that are known, to be preferred: a host known by its ECDSA key
+    /// is not to be refused because its server would rather show another one.
     pub(crate) fn algorithms(&self) -> Vec<&'static str> {
         let mut found = Vec::new();
         for entry in self

@@ -38,7 +38,8 @@ impl Patience {
     /// Waits before the next time; false if there is none, because of the deadline or an abort.
     pub(crate) fn wait(&mut self, line: &Line) -> bool {
         self.times += 1;
-        // Between a half and one and a half of the pause: hosts that were dropped together come apart.
+        // Between a half and one and a half of the pause: hosts that were dropped together come
+        // apart.
         let jitter = RandomState::new().build_hasher().finish() % 1000;
         let pause = self.pause.mul_f64(0.5 + jitter as f64 / 1000.0);
         self.pause = (self.pause * 8 / 5).min(LONGEST_PAUSE);

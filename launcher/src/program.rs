@@ -43,7 +43,8 @@ impl Program {
     pub fn current() -> Result<Program, ProgramError> {
         let itself = Path::new("/proc/self/exe");
         let mut program = Program::read(itself)?;
-        // The name is nicer in a process table than `exe`, but only while it still leads to the same file.
+        // The name is nicer in a process table than `exe`, but only while it still leads to the
+        // same file.
         if let (Ok(named), Ok(link)) = (std::env::current_exe(), std::fs::metadata(itself))
             && std::fs::metadata(&named)
                 .is_ok_and(|file| (file.dev(), file.ino()) == (link.dev(), link.ino()))

@@ -1,8 +1,9 @@
 //! From a name to addresses.
 //!
-//! The executable is static, and a static C library loads the system's name services only if they happen to be of
-//! its own version. So the system's `getent` is asked; its process can also be killed when it is late, which a
-//! thread in the resolver cannot. Numeric addresses are never looked up.
+//! The executable is static, and a static C library loads the system's name services only if they
+//! happen to be of its own version. So the system's `getent` is asked; its process can also be
+//! killed when it is late, which a thread in the resolver cannot. Numeric addresses are never
+//! looked up.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs as _};
 use std::process::Command;
@@ -107,7 +108,8 @@ fn of_getent(reply: &Reply, port: u16) -> Result<Vec<SocketAddr>, LaunchError> {
     }
 }
 
-/// The C library's resolver, in a thread because nothing else bounds it. A late one ends by its own time limits.
+/// The C library's resolver, in a thread because nothing else bounds it. A late one ends by its own
+/// time limits.
 fn of_library(
     name: &str,
     port: u16,

@@ -1,6 +1,7 @@
 //! What the user is asked for, once and before the fan-out: passphrases of keys, and a password.
 //!
-//! Secrets are kept in memory only and never stand on a command line. Read next: `auth.rs`, which uses them.
+//! Secrets are kept in memory only and never stand on a command line. Read next: `auth.rs`, which
+//! uses them.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -19,7 +20,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Asks for what will be needed: the password if it is wanted, and passphrases if no agent holds keys.
+    /// Asks for what will be needed: the password if it is wanted, and passphrases if no agent
+    /// holds keys.
     pub(crate) fn ask(settings: &Settings) -> Secrets {
         let mut secrets = Secrets::default();
         let Some(ask) = &settings.ask else {
@@ -44,7 +46,8 @@ impl Secrets {
     }
 }
 
-/// Encrypted keys: every one that was named, else the first of the usual ones if none of them is open.
+/// Encrypted keys: every one that was named, else the first of the usual ones if none of them is
+/// open.
 fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
     if !settings.identities.is_empty() {
         return settings
@@ -87,8 +90,8 @@ fn is_encrypted(text: &str) -> bool {
     body(text).is_some_and(|bytes| !bytes.starts_with(OPEN))
 }
 
-/// How many identities an agent holds; `None` if it does not answer at once. libssh2's own agent client waits without
-/// a limit, so an agent is only ever given to it after it has answered here.
+/// How many identities an agent holds; `None` if it does not answer at once. libssh2's own agent
+/// client waits without a limit, so an agent is only ever given to it after it has answered here.
 pub(crate) fn agent_identities(socket: &Path) -> Option<usize> {
     const PATIENCE: Duration = Duration::from_secs(2);
     const REQUEST_IDENTITIES: [u8; 5] = [0, 0, 0, 1, 11];

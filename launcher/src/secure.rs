@@ -1,7 +1,8 @@
 //! Sessions over libssh2: connection, host key, authentication, and the shell on a channel.
 //!
-//! All calls are made without blocking, so that deadlines and aborts hold everywhere. What libssh2 cannot do is
-//! told as [`Trouble::Detour`]; read next `attempt.rs`, which goes on over the OpenSSH client then.
+//! All calls are made without blocking, so that deadlines and aborts hold everywhere. What libssh2
+//! cannot do is told as [`Trouble::Detour`]; read next `attempt.rs`, which goes on over the OpenSSH
+//! client then.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags};
 use ssh2::{ErrorCode, MethodType, Session};
 
+use crate::alone::{FreedAlone, alone};
 use crate::attempt::Plan;
 use crate::auth::{Denied, authenticate};
 use crate::config::{HostConfig, Strictness};
@@ -140,7 +142,7 @@ impl Pace<'_> {
             if self.line.aborted() {
                 return Err(Unsettled::Aborted);
             }
-            match call() {
+            match alone(&mut call) {
                 Err(error)
                     if error.code() == ErrorCode::Session(libssh2_sys::LIBSSH2_ERROR_EAGAIN) => {}
                 Err(error) => return Err(Unsettled::Ssh(error)),
@@ -164,13 +166,13 @@ impl Pace<'_> {
 }
 
 struct Connected {
-    session: Session,
+    session: FreedAlone<Session>,
     socket: Arc<TcpStream>,
     address: SocketAddr,
 }
 
-/// Connects and agrees on the encryption. A server that has too many logins at once drops some of them before it
-/// speaks: those come again, each time later, until the deadline.
+/// Connects and agrees on the encryption. A server that has too many logins at once drops some of
+/// them before it speaks: those come again, each time later, until the deadline.
 fn connect(
     addresses: &[SocketAddr],
     known: &KnownKeys,
@@ -254,12 +256,15 @@ fn shake_hands(
     socket: &Arc<TcpStream>,
     known: &KnownKeys,
     pace: &Pace<'_>,
-) -> Result<Session, Unsettled> {
-    let mut session = Session::new().map_err(Unsettled::Ssh)?;
-    session.set_blocking(false);
-    prefer_known_types(&session, known);
-    session.set_tcp_stream(Arc::clone(socket));
-    let mut handle = session.clone();
+) -> Result<FreedAlone<Session>, Unsettled> {
+    let mut session = FreedAlone::new(alone(Session::new).map_err(Unsettled::Ssh)?);
+    alone(|| {
+        session.set_blocking(false);
+        prefer_known_types(&session, known);
+        session.set_tcp_stream(Arc::clone(socket));
+    });
+    // The last handle frees the session, and that is never this one.
+    let mut handle = (*session).clone();
     pace.settle(&session, || handle.handshake())?;
     Ok(session)
 }
@@ -317,16 +322,16 @@ fn check_host_key(
     plan: &Plan,
     report: &Report,
 ) -> Result<(), Trouble> {
-    let Some((blob, _)) = session.host_key() else {
+    let Some(blob) = alone(|| session.host_key().map(|(blob, _)| blob.to_vec())) else {
         return Err(LaunchError::new(Stage::HostKey, "the server showed no key").into());
     };
-    let verdict = known.judge(blob);
+    let verdict = known.judge(&blob);
     let refused = match &verdict {
         Verdict::Known => return Ok(()),
         Verdict::Revoked { .. }
         | Verdict::Changed { .. }
         | Verdict::Unknown
-        | Verdict::Authority => refusal(&verdict, blob, config, plan),
+        | Verdict::Authority => refusal(&verdict, &blob, config, plan),
     };
     match (verdict, config.strictness) {
         (Verdict::Authority, _) => Err(Trouble::Detour {
@@ -435,13 +440,15 @@ fn denial(user: &str, denied: Denied, limit: Duration, until: Instant) -> Launch
     ))
 }
 
-fn open_shell(session: &Session, pace: &Pace<'_>) -> Result<ssh2::Channel, LaunchError> {
+fn open_shell(
+    session: &Session,
+    pace: &Pace<'_>,
+) -> Result<FreedAlone<ssh2::Channel>, LaunchError> {
     let failed = |reason: Unsettled| {
         LaunchError::new(Stage::Deploy, format!("no shell on the host: {reason}"))
     };
-    let mut channel = pace
-        .settle(session, || session.channel_session())
-        .map_err(failed)?;
+    let channel = pace.settle(session, || session.channel_session());
+    let mut channel = FreedAlone::new(channel.map_err(failed)?);
     pace.settle(session, || channel.exec("/bin/sh -s"))
         .map_err(failed)?;
     Ok(channel)

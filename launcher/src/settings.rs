@@ -1,4 +1,5 @@
-//! How sessions are made: everything a caller may choose, with defaults that suit a person at a terminal.
+//! How sessions are made: everything a caller may choose, with defaults that suit a person at a
+//! terminal.
 //!
 //! Does not read the command line or the environment. Read next: `fleet.rs`.
 
@@ -51,19 +52,22 @@ pub enum Family {
 /// How sessions are made.
 #[derive(Clone)]
 pub struct Settings {
-    /// The remote-shell command (`--rsh`); `%h` in it is the host. Without one, SSH is spoken directly.
+    /// The remote-shell command (`--rsh`); `%h` in it is the host. Without one, SSH is spoken
+    /// directly.
     pub remote_shell: Option<String>,
     /// The user to log in as where the host list names none.
     pub user: Option<String>,
     /// Private key files; empty means those of the configuration, else the usual ones.
     pub identities: Vec<PathBuf>,
-    /// The one file of known host keys; naming it also means that keys are checked, whatever the configuration says.
+    /// The one file of known host keys; naming it also means that keys are checked, whatever the
+    /// configuration says.
     pub known_hosts: Option<PathBuf>,
     /// How many hosts may be between resolve and up at once; zero counts as one.
     pub fanout: usize,
     /// A deadline per stage.
     pub deadlines: Deadlines,
-    /// The one folder of the host to deploy into (`~/` is the home folder there); without one, several are tried.
+    /// The one folder of the host to deploy into (`~/` is the home folder there); without one,
+    /// several are tried.
     pub remote_dir: Option<String>,
     /// Which addresses may be used.
     pub family: Family,

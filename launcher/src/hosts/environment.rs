@@ -1,6 +1,7 @@
 //! The hosts of the job that this process runs in: Slurm's list, or the node file of PBS.
 //!
-//! Variables and files come in as functions, so that nothing here depends on the process's own environment.
+//! Variables and files come in as functions, so that nothing here depends on the process's own
+//! environment.
 
 use super::expression::parse;
 use super::{Host, HostListError};

@@ -1,7 +1,8 @@
-//! The grammar of a host list: `n1,n2`, `n[01-16,18]`, `rack[1-2]n[1-63/2]`, `user@host:port`, `[::1]`, `local:3`.
+//! The grammar of a host list: `n1,n2`, `n[01-16,18]`, `rack[1-2]n[1-63/2]`, `user@host:port`,
+//! `[::1]`, `local:3`.
 //!
-//! Ranges may stand anywhere in a name, several in one; numbers keep the width of the range's first number.
-//! Does not read files (`hostfile.rs`) and does not fold (`fold.rs`).
+//! Ranges may stand anywhere in a name, several in one; numbers keep the width of the range's first
+//! number. Does not read files (`hostfile.rs`) and does not fold (`fold.rs`).
 
 use super::{Host, HostListError, MAX_HOSTS};
 
@@ -142,7 +143,8 @@ impl Entry<'_> {
         Ok((Some(user.to_owned()), place))
     }
 
-    /// The port follows the only colon outside brackets; two and more colons are an IPv6 address without brackets.
+    /// The port follows the only colon outside brackets; two and more colons are an IPv6 address
+    /// without brackets.
     fn split_port<'a>(&self, place: &'a str) -> Result<(&'a str, Option<u16>), HostListError> {
         let mut inside = false;
         let mut colons = place.char_indices().filter(|&(_, c)| {

@@ -1,10 +1,12 @@
 //! Many names as a short text: `n[003-117]`.
 //!
-//! The order is kept, so names in order fold best; what comes out is a host list again. The inverse is `expression.rs`.
+//! The order is kept, so names in order fold best; what comes out is a host list again. The inverse
+//! is `expression.rs`.
 
 use super::expression::number;
 
-/// Folds neighbours whose names differ in one number only; zeros are kept, repeated `local` becomes `local:3`.
+/// Folds neighbours whose names differ in one number only; zeros are kept, repeated `local` becomes
+/// `local:3`.
 pub fn fold(names: &[String]) -> String {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for name in names {
@@ -123,7 +125,8 @@ fn bracketed(name: &str) -> String {
     }
 }
 
-/// The number by which a name is counted: the last one of its first label (`n3.cluster1`), of an address the very last.
+/// The number by which a name is counted: the last one of its first label (`n3.cluster1`), of an
+/// address the very last.
 fn split(name: &str) -> Option<(&str, &str, u64, &str)> {
     if name.contains(':') {
         return None;

@@ -1,7 +1,8 @@
 //! Host files: a line per host, `name [key=value]...`, `#` comments.
 //!
-//! Keys that belong to launching (`user`, `port`, `nodes`) are taken here, `slots` and `max_slots` of other launchers'
-//! files are tolerated, all others are the caller's and go into [`Host::attributes`].
+//! Keys that belong to launching (`user`, `port`, `nodes`) are taken here, `slots` and `max_slots`
+//! of other launchers' files are tolerated, all others are the caller's and go into
+//! [`Host::attributes`].
 
 use super::expression::{check_user, number, parse};
 use super::{Host, HostListError, MAX_HOSTS};

@@ -1,4 +1,5 @@
-//! What a transport must be able to do: bytes both ways without ever blocking, and a wait that a bell can end.
+//! What a transport must be able to do: bytes both ways without ever blocking, and a wait that a
+//! bell can end.
 //!
 //! Implementations: child processes (`child.rs`) and SSH channels (`channel.rs`).
 
@@ -31,7 +32,8 @@ impl Ending {
     }
 }
 
-/// A transport. Reads and writes return `WouldBlock` when there is nothing to do; reading 0 bytes is the end.
+/// A transport. Reads and writes return `WouldBlock` when there is nothing to do; reading 0 bytes
+/// is the end.
 pub(crate) trait Carrier {
     /// Reads from one of the program's outputs.
     fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize>;
@@ -41,7 +43,8 @@ pub(crate) trait Carrier {
     fn close_input(&mut self) -> io::Result<()>;
     /// How the program ended, once that is known. `drained`: both outputs have ended.
     fn ending(&mut self, drained: bool) -> io::Result<Option<Ending>>;
-    /// Waits until something may be read, written (if `writing`), the bell rings, or the time is over.
+    /// Waits until something may be read, written (if `writing`), the bell rings, or the time is
+    /// over.
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()>;
     /// Drops the session at once; kills what runs on this machine for it.
     fn cut(&mut self);

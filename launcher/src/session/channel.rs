@@ -1,8 +1,9 @@
 //! A session over an SSH channel, spoken by libssh2 without blocking.
 //!
-//! Connecting and authentication lie behind it already (`secure.rs`). One thing about libssh2 shapes this file: a
-//! packet that was sent in part must be finished by the call that began it, or the next packet is refused. So the
-//! call that would block while sending keeps the right of way until it succeeds.
+//! Connecting and authentication lie behind it already (`secure.rs`). One thing about libssh2
+//! shapes this file: a packet that was sent in part must be finished by the call that began it, or
+//! the next packet is refused. So the call that would block while sending keeps the right of way
+//! until it succeeds.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -13,12 +14,13 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags};
 use ssh2::{BlockDirections, Channel, Session};
 
+use crate::alone::{FreedAlone, alone};
 use crate::session::carrier::{Carrier, Ending, Output};
 use crate::session::child::poll_for;
 
 pub(crate) struct ChannelCarrier {
-    session: Session,
-    channel: Channel,
+    channel: FreedAlone<Channel>,
+    session: FreedAlone<Session>,
     socket: Arc<TcpStream>,
     unfinished: Option<Call>,
     input_closed: bool,
@@ -36,13 +38,13 @@ enum Call {
 
 impl ChannelCarrier {
     pub(crate) fn new(
-        session: Session,
-        channel: Channel,
+        session: FreedAlone<Session>,
+        channel: FreedAlone<Channel>,
         socket: Arc<TcpStream>,
     ) -> ChannelCarrier {
         ChannelCarrier {
-            session,
             channel,
+            session,
             socket,
             unfinished: None,
             input_closed: false,
@@ -59,7 +61,8 @@ impl ChannelCarrier {
         if self.unfinished.is_some_and(|first| first != call) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let result = act(&mut self.channel);
+        let channel = &mut *self.channel;
+        let result = alone(|| act(channel));
         let blocked = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         self.unfinished = (blocked && sending(&self.session)).then_some(call);
         result
@@ -101,7 +104,8 @@ impl Carrier for ChannelCarrier {
         if !drained {
             return Ok(None);
         }
-        // The status comes before the close, so it is only known for certain once the channel is closed.
+        // The status comes before the close, so it is only known for certain once the channel is
+        // closed.
         match self.call(Call::Ending, |channel| {
             channel.wait_close().map_err(io::Error::from)
         }) {
@@ -109,9 +113,7 @@ impl Carrier for ChannelCarrier {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         }
-        let signal = self
-            .channel
-            .exit_signal()
+        let signal = alone(|| self.channel.exit_signal())
             .ok()
             .and_then(|signal| signal.exit_signal);
         let status = self.channel.exit_status().ok().filter(|_| signal.is_none());
@@ -119,7 +121,8 @@ impl Carrier for ChannelCarrier {
     }
 
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
-        // Only libssh2 knows whether it wants to write: a full channel window waits for the other side's packet.
+        // Only libssh2 knows whether it wants to write: a full channel window waits for the other
+        // side's packet.
         let writing = self.unfinished.is_some() || (writing && sending(&self.session));
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writing);
@@ -142,9 +145,12 @@ impl Carrier for ChannelCarrier {
 impl Drop for ChannelCarrier {
     fn drop(&mut self) {
         if !self.cut && self.unfinished.is_none() {
-            // A polite goodbye as far as it fits into the socket now; the closed connection says the same.
-            self.channel.close().ok();
-            self.session.disconnect(None, "", None).ok();
+            // A polite goodbye as far as it fits into the socket now; the closed connection says
+            // the same.
+            alone(|| {
+                self.channel.close().ok();
+                self.session.disconnect(None, "", None).ok();
+            });
         }
         // Freeing a session that does not block must not wait for anybody.
         self.socket.shutdown(Shutdown::Both).ok();

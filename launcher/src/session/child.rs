@@ -1,7 +1,9 @@
-//! A session over a child process: the program itself on this machine, or a command that reaches another one.
+//! A session over a child process: the program itself on this machine, or a command that reaches
+//! another one.
 //!
-//! The child has its own process group, so that the terminal's Ctrl-C does not reach it and `cut` reaches all of it.
-//! It is always reaped. Does not interpret its standard error; read next `command.rs`.
+//! The child has its own process group, so that the terminal's Ctrl-C does not reach it and `cut`
+//! reaches all of it. It is always reaped. Does not interpret its standard error; read next
+//! `command.rs`.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,7 +27,8 @@ pub(crate) struct ChildCarrier {
     exited: Option<(Instant, Ending)>,
 }
 
-/// Descendants may hold the outputs open after the child's end; what the child wrote is there by then.
+/// Descendants may hold the outputs open after the child's end; what the child wrote is there by
+/// then.
 const DRAIN_AFTER_EXIT: Duration = Duration::from_millis(500);
 /// A killed process is gone after this, unless the kernel holds it.
 const REAP_DEADLINE: Duration = Duration::from_secs(2);
@@ -150,7 +153,8 @@ impl Drop for ChildCarrier {
     }
 }
 
-/// Kills the child's whole process group, while its leader is not reaped and its number cannot be another's.
+/// Kills the child's whole process group, while its leader is not reaped and its number cannot be
+/// another's.
 pub(crate) fn kill_group(child: &mut Child) {
     if let Ok(None) = child.try_wait()
         && let Ok(pid) = i32::try_from(child.id())
@@ -196,7 +200,8 @@ fn ending_of(status: ExitStatus) -> Ending {
 pub(crate) mod tests {
     use super::*;
 
-    /// Whether a process is gone, at the latest after a while: killing is not waiting for grandchildren.
+    /// Whether a process is gone, at the latest after a while: killing is not waiting for
+    /// grandchildren.
     pub(crate) fn gone(pid: &str) -> bool {
         let until = Instant::now() + Duration::from_secs(10);
         let status = || std::fs::read_to_string(format!("/proc/{pid}/stat"));

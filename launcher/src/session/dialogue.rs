@@ -1,7 +1,8 @@
-//! What is said on a line before the program is up: the script's answers, the executable, noise, the magic word.
+//! What is said on a line before the program is up: the script's answers, the executable, noise,
+//! the magic word.
 //!
-//! A state machine over the bytes of standard output; it neither reads nor writes itself. `drive.rs` feeds it and
-//! does what it says.
+//! A state machine over the bytes of standard output; it neither reads nor writes itself.
+//! `drive.rs` feeds it and does what it says.
 //!
 //! ```text
 //!   Answering --need--> Storing --stored--> Starting --magic--> Open
@@ -135,7 +136,8 @@ impl Dialogue {
         Ok(acts)
     }
 
-    /// A whole line: the script's, or noise. Noise without a line end may stand in front of an answer.
+    /// A whole line: the script's, or noise. Noise without a line end may stand in front of an
+    /// answer.
     fn line(&mut self, line: &[u8], acts: &mut Vec<Act>) -> Result<(), Refusal> {
         let Some(at) = find(line, self.nonce.as_bytes(), 0) else {
             self.noise.extend_from_slice(line);

@@ -1,7 +1,8 @@
 //! The loop of one session: between a carrier, the dialogue and the owner's line.
 //!
-//! One thread, no blocking call but the wait, which ends at the next deadline at the latest. Does not know what
-//! carries the session; read next `carrier.rs` and, for the words before the magic word, `dialogue.rs`.
+//! One thread, no blocking call but the wait, which ends at the next deadline at the latest. Does
+//! not know what carries the session; read next `carrier.rs` and, for the words before the magic
+//! word, `dialogue.rs`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +16,8 @@ use crate::session::dialogue::{Act, Dialogue, Refusal, State};
 use crate::session::line::Line;
 use crate::session::report::Report;
 
-/// How long each part of the dialogue may take, and the stage that a missing first answer counts as.
+/// How long each part of the dialogue may take, and the stage that a missing first answer counts
+/// as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) answer: (Stage, Duration),
@@ -83,7 +85,8 @@ struct Drive<'a> {
     standard_ended: bool,
     error_ended: bool,
     error_line: Vec<u8>,
-    /// Standard error before the program is up: told when it comes up, part of the error when it does not.
+    /// Standard error before the program is up: told when it comes up, part of the error when it
+    /// does not.
     held_complaints: VecDeque<String>,
     deadline: Option<(State, Instant)>,
 }
@@ -240,7 +243,8 @@ impl<'a> Drive<'a> {
             return;
         }
         if self.held_complaints.len() == MAX_HELD_COMPLAINTS {
-            // The first lines name the cause more often than the last ones, so one from the middle goes.
+            // The first lines name the cause more often than the last ones, so one from the middle
+            // goes.
             self.held_complaints.remove(MAX_HELD_COMPLAINTS / 2);
         }
         self.held_complaints.push_back(line);
@@ -252,7 +256,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes what there is. An input that nobody reads any more is not an error here: the ending tells why.
+    /// Writes what there is. An input that nobody reads any more is not an error here: the ending
+    /// tells why.
     fn write(&mut self) {
         while !self.input_closed {
             if self.output.is_empty() && self.dialogue.state() == State::Open {
@@ -319,7 +324,8 @@ impl<'a> Drive<'a> {
         ))
     }
 
-    /// The error of a part of the dialogue that took too long. The clock starts anew with each part.
+    /// The error of a part of the dialogue that took too long. The clock starts anew with each
+    /// part.
     fn overdue(&mut self) -> Option<LaunchError> {
         let state = self.dialogue.state();
         let (stage, limit) = match state {
@@ -371,7 +377,8 @@ fn refused(refusal: Refusal) -> Outcome {
     }
 }
 
-/// `None` instead of `WouldBlock`; an interrupted call counts as one that would block, since it is tried again.
+/// `None` instead of `WouldBlock`; an interrupted call counts as one that would block, since it is
+/// tried again.
 fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,5 @@
-//! What the owner of a session holds of it: a queue of bytes to send, and a bell that wakes the session's thread.
+//! What the owner of a session holds of it: a queue of bytes to send, and a bell that wakes the
+//! session's thread.
 //!
 //! Never blocks the owner. Read next: `drive.rs`, the other side.
 

@@ -1,0 +1,89 @@
+//! One call of libssh2 at a time, in the whole process.
+//!
+//! OpenSSL's Configure takes threads out of a library that is built with `-static`, and a static
+//! executable builds it so: its shared tables then have no locks, and two handshakes at once
+//! corrupt memory (seen as crashes within seconds). Every call that may reach OpenSSL is therefore
+//! made under one lock, freeing included. This costs little, since no call here ever waits for the
+//! network; only an agent can make one wait, which is why agents are tried out beforehand
+//! (`secrets.rs`).
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+static LIBRARY: Mutex<()> = Mutex::new(());
+
+/// Does something while nobody else does.
+pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
+    let guard = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = act();
+    drop(guard);
+    result
+}
+
+/// Something of libssh2's that is freed while nobody else is in the library.
+pub(crate) struct FreedAlone<T>(Option<T>);
+
+impl<T> FreedAlone<T> {
+    pub(crate) fn new(inner: T) -> FreedAlone<T> {
+        FreedAlone(Some(inner))
+    }
+}
+
+impl<T> Deref for FreedAlone<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("only dropping empties it")
+    }
+}
+
+impl<T> DerefMut for FreedAlone<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("only dropping empties it")
+    }
+}
+
+impl<T> Drop for FreedAlone<T> {
+    fn drop(&mut self) {
+        alone(|| self.0 = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn nobody_is_inside_at_the_same_time() {
+        let inside = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let inside = Arc::clone(&inside);
+                std::thread::spawn(move || {
+                    for _ in 0..200 {
+                        alone(|| {
+                            assert!(!inside.swap(true, Ordering::SeqCst));
+                            std::thread::yield_now();
+                            inside.store(false, Ordering::SeqCst);
+                        });
+                    }
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    }
+
+    #[test]
+    fn what_is_held_is_freed() {
+        let held = Arc::new(());
+        let mut freed_alone = FreedAlone::new(Arc::clone(&held));
+        assert_eq!(Arc::strong_count(&freed_alone), 2);
+        *freed_alone = Arc::clone(&held);
+        drop(freed_alone);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+}
