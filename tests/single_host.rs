@@ -92,7 +92,8 @@ impl Drop for Held {
 /// Gives other processes time between two looks at them.
 fn pause() {
     std::thread::yield_now();
-    let _ = nix::poll::poll(&mut [], nix::poll::PollTimeout::from(20_u8));
+    let woken = nix::poll::poll(&mut [], nix::poll::PollTimeout::from(20_u8));
+    assert_eq!(woken, Ok(0));
 }
 
 #[derive(Debug, Clone)]

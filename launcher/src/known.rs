@@ -240,7 +240,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn blob(key_type: &str, key: &str) -> Vec<u8> {
-        let mut blob = (key_type.len() as u32).to_be_bytes().to_vec();
+        let mut blob = u32::try_from(key_type.len())
+            .unwrap()
+            .to_be_bytes()
+            .to_vec();
         blob.extend(key_type.as_bytes());
         blob.extend(key.as_bytes());
         blob

@@ -3,6 +3,11 @@
 //! A missing server fails these tests where CI=true and skips them, loudly, elsewhere. Every wait
 //! has a deadline; every process that is started here is ended here, by its number.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot make its ground fails"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;

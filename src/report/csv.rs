@@ -1,10 +1,11 @@
 //! One table: a row per port direction, a row per link, a row for the total. Units are in the column names.
 
 use crate::record::{LinkRecord, Record, TestRecord};
+use crate::sys::socket::TcpInfo;
 
 use super::figures::{Direction, Figures, rate};
 
-const COLUMNS: [&str; 25] = [
+const COLUMNS: [&str; 29] = [
     "row",
     "test",
     "node",
@@ -30,6 +31,10 @@ const COLUMNS: [&str; 25] = [
     "rtt_us",
     "cwnd_segments",
     "mss_bytes",
+    "tcp_busy_s",
+    "tcp_window_limited_s",
+    "tcp_buffer_limited_s",
+    "cpu_s",
 ];
 
 /// The table of a record.
@@ -53,6 +58,12 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                         .retransmits
                         .map(|count| count.to_string())
                         .unwrap_or_default();
+                }
+                if let Some(node) = &test.nodes[port.node] {
+                    row[28] = seconds(match direction {
+                        Direction::Send => node.cpu.senders_ns,
+                        Direction::Receive => node.cpu.receivers_ns,
+                    });
                 }
                 writer.write_record(&row)?;
             }
@@ -107,6 +118,10 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
         row[22] = last.rtt_us.to_string();
         row[23] = last.cwnd_segments.to_string();
         row[24] = last.mss_bytes.to_string();
+        let passed = |of: fn(&TcpInfo) -> u64| seconds(of(&last).saturating_sub(of(&first)) * 1000);
+        row[25] = passed(|info| info.busy_us);
+        row[26] = passed(|info| info.window_limited_us);
+        row[27] = passed(|info| info.buffer_limited_us);
     }
     row
 }

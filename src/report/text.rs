@@ -1,5 +1,7 @@
 //! The summary one reads in ten seconds: verdict and weakest port first, a row per host, then what was checked.
 
+use std::collections::BTreeMap;
+
 use crate::plan::{Bound, Coupling, Test};
 use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
 use crate::units::{show_bytes, show_ns};
@@ -43,7 +45,10 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
     for line in links_that_limit(record, test) {
         out.line(&line);
     }
-    out.line(&checks(record, test, plan));
+    if let Some(line) = cpu(record, test) {
+        out.line(&line);
+    }
+    out.line(&checks(test, plan));
     for note in notes(record, test, plan) {
         out.line(&format!("note: {note}"));
     }
@@ -64,6 +69,10 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
             count(nodes, "node")
         )
     };
+    if !test.complete {
+        // The weakest port of half a run would blame the innocent.
+        return format!("{word}  {scope}: {}", record.verdict.reason);
+    }
     let weakest = match figures.weakest() {
         Some((port, direction, rate)) if nodes > 1 => {
             format!(
@@ -79,8 +88,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     };
     let reason = match word {
         VerdictWord::NotJudged => format!("({})", record.verdict.reason),
-        VerdictWord::Invalid if test.complete => format!("- {}", record.verdict.reason),
-        VerdictWord::Invalid => format!("before it broke off - {}", record.verdict.reason),
+        VerdictWord::Invalid => format!("- {}", record.verdict.reason),
     };
     format!("{word}  {scope}: {weakest} {reason}")
 }
@@ -207,7 +215,11 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
     ]
 }
 
-fn checks(record: &Record, test: &TestRecord, plan: &Test) -> String {
+fn checks(test: &TestRecord, plan: &Test) -> String {
+    if !test.complete {
+        return "checks: the run broke off; the figures are those until then, and nothing was checked"
+            .to_owned();
+    }
     let mut checks = Vec::new();
     if let Bound::Time { warmup_ns, .. } = plan.bound {
         checks.push(match figures::steadiness(test, warmup_ns) {
@@ -225,21 +237,47 @@ fn checks(record: &Record, test: &TestRecord, plan: &Test) -> String {
     ));
     let strangers: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
     if strangers > 0 {
-        checks.push(format!(
-            "{} closed",
-            count(usize::try_from(strangers).unwrap_or(usize::MAX), "stranger")
-        ));
+        let strangers = usize::try_from(strangers).unwrap_or(usize::MAX);
+        checks.push(format!("{} closed", count(strangers, "stranger")));
     }
     let mut text = format!("checks: {}", checks.join("; "));
-    if test.complete {
-        for fault in &conservation.faults {
-            text.push_str(&format!("\n        {fault}"));
-        }
-    }
-    if !record.troubles.is_empty() && !test.complete {
-        text.push_str("; the run did not come to its end");
+    for fault in &conservation.faults {
+        text.push_str(&format!("\n        {fault}"));
     }
     text
+}
+
+/// Cores in use by role on the host that uses most, and what a gigabyte cost everywhere.
+fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
+    let mut hosts: BTreeMap<usize, [f64; 4]> = BTreeMap::new();
+    let mut spent_ns = 0;
+    for (node, measured) in test.nodes.iter().enumerate() {
+        let measured = measured
+            .as_ref()
+            .filter(|measured| measured.interval_ns > 0)?;
+        let cpu = &measured.cpu;
+        let roles = [cpu.senders_ns, cpu.receivers_ns, cpu.phases_ns, cpu.node_ns];
+        spent_ns += roles.iter().sum::<u64>();
+        let sums = hosts.entry(record.hosts[node].host_index).or_default();
+        for (sum, ns) in sums.iter_mut().zip(roles) {
+            *sum += ns as f64 / measured.interval_ns as f64;
+        }
+    }
+    let moved: u64 = test.links.iter().map(|link| link.interval_bytes).sum();
+    let total = |roles: &[f64; 4]| roles.iter().sum::<f64>();
+    let (host, roles) = hosts
+        .iter()
+        .max_by(|a, b| total(a.1).total_cmp(&total(b.1)))?;
+    if moved == 0 {
+        return None;
+    }
+    let cost = spent_ns as f64 / moved as f64;
+    let [senders, receivers, phases, node] = roles;
+    Some(format!(
+        "cpu: {}: senders {senders:.2}, receivers {receivers:.2}, phases {phases:.2}, \
+         node {node:.2} cores; {cost:.3} CPU seconds per GB over all links",
+        record.hosts[*host].node
+    ))
 }
 
 fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {

@@ -100,8 +100,9 @@ impl Span<'_> {
     pub fn part(self, offset: usize, bytes: usize) -> Self {
         assert!(offset + bytes <= self.bytes, "part outside of its span");
         // SAFETY: in range by the assertion.
+        let start = unsafe { self.start.add(offset) };
         Self {
-            start: unsafe { self.start.add(offset) },
+            start,
             bytes,
             ..self
         }

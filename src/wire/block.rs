@@ -144,7 +144,7 @@ mod tests {
             let mut all = [0; 64];
             all[..32].copy_from_slice(&bytes);
             all[32..].copy_from_slice(&tail);
-            let _ = BlockHeader::decode(&all, 4096);
+            prop_assert!(BlockHeader::decode(&all, 4096).is_ok_and(|header| header.payload_bytes <= 4096) || BlockHeader::decode(&all, 4096).is_err());
         }
     }
 
