@@ -1,0 +1,501 @@
+//! What the documents say, held against the program: their commands are run, the options they name exist, the
+//! examples work, and the help says of every option what it promises.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(120);
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// README, CONTRIBUTING and the pages of docs/, with their names.
+fn pages() -> Vec<(String, String)> {
+    let mut paths = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    for entry in fs::read_dir(root().join("docs")).expect("docs/") {
+        let path = entry.expect("a readable folder").path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            (name, fs::read_to_string(&path).expect("a readable page"))
+        })
+        .collect()
+}
+
+/// Runs a command to its end; kills it at the deadline and shows what it said.
+#[track_caller]
+fn finish(command: &mut Command, title: &str) -> Output {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str| fs::File::create(folder.path().join(name)).expect("a file");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file("out"))
+        .stderr(file("err"))
+        .spawn()
+        .unwrap_or_else(|error| panic!("{title}: {error}"));
+    let read = |name: &str| fs::read(folder.path().join(name)).expect("a file");
+    let ends = Instant::now() + DEADLINE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Output {
+                status,
+                stdout: read("out"),
+                stderr: read("err"),
+            };
+        }
+        if Instant::now() >= ends {
+            child.kill().expect("a child");
+            child.wait().expect("a child");
+            let said = String::from_utf8_lossy(&read("err")).into_owned();
+            panic!("{title}: still running after {DEADLINE:?}\n{said}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+fn expect_success(output: &Output, title: &str) {
+    assert!(
+        output.status.success(),
+        "{title}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn help() -> String {
+    let output = finish(Command::new(PIPEBENCH).arg("--help"), "--help");
+    expect_success(&output, "--help");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Lines of the fenced blocks of a page whose first line is ``` and one of `kinds`.
+fn fenced<'page>(page: &'page str, kinds: &[&str]) -> Vec<&'page str> {
+    let mut lines = Vec::new();
+    let mut inside = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), inside) {
+            (Some(kind), None) => inside = Some(kinds.contains(&kind)),
+            (Some(_), Some(_)) => inside = None,
+            (None, Some(true)) => lines.push(line),
+            (None, _) => {}
+        }
+    }
+    assert!(inside.is_none(), "a block is not closed");
+    lines
+}
+
+/// What follows the program's name in a documented command; none for other commands.
+fn words_of(command: &str) -> Option<&str> {
+    ["pipebench ", "cargo run --release -- "]
+        .iter()
+        .find_map(|start| command.strip_prefix(start))
+}
+
+/// Lets a shell take the words, as a reader's shell would, and asks for the plan alone.
+fn dry_run(words: &str) -> Output {
+    let asked = if words.ends_with("--dry-run") {
+        ""
+    } else {
+        "--dry-run"
+    };
+    let line = format!("exec \"$PIPEBENCH\" {words} {asked}");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &line])
+        .env("PIPEBENCH", PIPEBENCH)
+        .env("SLURM_JOB_NODELIST", "n[01-04]")
+        .current_dir(root());
+    finish(&mut command, words)
+}
+
+#[test]
+fn documented_commands_are_understood() {
+    let mut seen = 0;
+    for (name, page) in pages() {
+        for command in fenced(&page, &["console", "sh"]) {
+            let Some(words) = words_of(command).filter(|words| !words.starts_with("--help")) else {
+                continue;
+            };
+            seen += 1;
+            expect_success(&dry_run(words), &format!("{name}: {command}"));
+        }
+    }
+    assert!(seen >= 5, "only {seen} commands were found");
+}
+
+#[test]
+fn the_commands_of_the_help_are_understood() {
+    let help = help();
+    let examples = help
+        .split("\nEXAMPLES\n")
+        .nth(1)
+        .expect("EXAMPLES in --help");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let hosts = folder.path().join("cluster.txt");
+    fs::write(&hosts, "n1\nn2\n").expect("a file");
+    let mut seen = 0;
+    for line in examples.lines().take_while(|line| !line.is_empty()) {
+        // What explains a command stands behind at least three spaces.
+        let command = line.trim().split("   ").next().expect("a first part");
+        let words = words_of(command).unwrap_or_else(|| panic!("{line:?} is no command"));
+        let words = words.replace("cluster.txt", &hosts.to_string_lossy());
+        seen += 1;
+        expect_success(&dry_run(&words), line);
+    }
+    assert!(seen >= 5, "only {seen} examples were found");
+}
+
+#[test]
+fn a_newcomers_two_commands_stand_on_the_first_screen() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let screen: Vec<&str> = readme.lines().take(25).collect();
+    for command in [
+        "cargo run --release -- --hosts local:3 --phases 3",
+        "tests/run",
+    ] {
+        assert!(screen.contains(&command), "{command} is not there");
+    }
+}
+
+/// Long options in a text, such as `--data-network`.
+fn flags(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in text.match_indices("--") {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|letter| letter.is_alphanumeric() || "-_/".contains(letter)) {
+            continue;
+        }
+        let flag: String = text[at + 2..]
+            .chars()
+            .take_while(|letter| {
+                letter.is_ascii_lowercase() || letter.is_ascii_digit() || *letter == '-'
+            })
+            .collect();
+        let flag = flag.trim_end_matches('-');
+        if flag.starts_with(|letter: char| letter.is_ascii_lowercase()) {
+            found.insert(format!("--{flag}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_option_that_is_named_exists() {
+    // Options of other programs: cargo's, git's, srun's and iperf3's.
+    const OTHERS: [&str; 8] = [
+        "--release",
+        "--test",
+        "--lib",
+        "--overlap",
+        "--nodes",
+        "--ntasks",
+        "--cpu-bind",
+        "--workspace",
+    ];
+    let known = flags(&help());
+    let mut texts = pages();
+    for entry in fs::read_dir(root().join("examples")).expect("examples/") {
+        let path = entry.expect("a readable folder").path();
+        let text: String = fs::read_to_string(&path)
+            .expect("a readable file")
+            .lines()
+            .filter(|line| !line.starts_with("#SBATCH"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        texts.push((path.display().to_string(), text));
+    }
+    let mut wrong = Vec::new();
+    for (name, text) in texts {
+        for flag in flags(&text) {
+            if !known.contains(&flag) && !OTHERS.contains(&flag.as_str()) {
+                wrong.push(format!("{name}: {flag}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "no such option: {wrong:?}");
+}
+
+/// Options of the long help: the line that names each, and the text below it.
+fn options(help: &str) -> Vec<(String, String)> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    let listed = help.split("\nEXAMPLES\n").next().expect("a first part");
+    for line in listed.lines() {
+        let depth = line.len() - line.trim_start().len();
+        if (2..=6).contains(&depth) && line.trim_start().starts_with('-') {
+            options.push((line.trim().to_owned(), String::new()));
+        } else if let Some((_, text)) = options.last_mut().filter(|_| depth >= 8 || line.is_empty())
+        {
+            text.push_str(line.trim());
+            text.push(' ');
+        }
+    }
+    options
+}
+
+#[test]
+fn the_help_has_an_example_for_every_option() {
+    let help = help();
+    let options = options(&help);
+    assert!(
+        options.len() > 25,
+        "only {} options were found",
+        options.len()
+    );
+    let own = |(name, _): &&(String, String)| {
+        !["-h, --help", "-V, --version"]
+            .iter()
+            .any(|known| name.starts_with(known))
+    };
+    let mut wrong = Vec::new();
+    for (name, text) in options.iter().filter(own) {
+        let Some((_, example)) = text.split_once("Example:") else {
+            wrong.push(format!("{name}: no example"));
+            continue;
+        };
+        // The example is one of this option, by its long or its short name.
+        let names: Vec<&str> = name
+            .split_whitespace()
+            .filter(|word| word.starts_with('-'))
+            .map(|word| word.trim_end_matches(','))
+            .collect();
+        if !names.iter().any(|name| example.contains(name)) {
+            wrong.push(format!(
+                "{name}: the example is one of something else: {example}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Exit codes and what they mean, from a table of two columns.
+fn exit_codes(table: &[&str]) -> BTreeSet<String> {
+    let mut codes = BTreeSet::new();
+    for line in table {
+        // The second column begins behind the longest entry of the first one.
+        let (left, right) = line.split_at(line.len().min(35));
+        for entry in [left, right]
+            .map(str::trim)
+            .iter()
+            .filter(|entry| !entry.is_empty())
+        {
+            codes.insert(entry.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+    }
+    codes
+}
+
+#[test]
+fn the_exit_codes_of_the_documents_are_those_of_the_help() {
+    let help = help();
+    let listed: Vec<&str> = help
+        .split("\nEXIT CODES\n")
+        .nth(1)
+        .expect("EXIT CODES in --help")
+        .lines()
+        .map(|line| line.strip_prefix("  ").unwrap_or(line))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    let section = readme
+        .split("\n## Exit codes\n")
+        .nth(1)
+        .expect("the section");
+    let section = section.split("\n## ").next().expect("its end");
+    assert_eq!(exit_codes(&fenced(section, &["text"])), exit_codes(&listed));
+    assert!(exit_codes(&listed).contains("20 run invalid, or a peer was lost or timed out"));
+}
+
+#[test]
+fn every_field_of_a_record_is_described() {
+    let page = fs::read_to_string(root().join("docs/record.md")).expect("docs/record.md");
+    let mut fields = BTreeSet::new();
+    for name in ["one-host", "two-hosts", "broken-off"] {
+        let path = root().join("tests/golden").join(name).join("record.json");
+        let text = fs::read_to_string(path).expect("a stored record");
+        collect_fields(&serde_json::from_str(&text).expect("JSON"), &mut fields);
+    }
+    let missing: Vec<&String> = fields
+        .iter()
+        .filter(|field| {
+            !page.contains(&format!("`{field}`")) && !page.contains(&format!("\"{field}\""))
+        })
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/record.md does not tell of {missing:?}"
+    );
+}
+
+fn collect_fields(value: &serde_json::Value, fields: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(entries) => {
+            for (name, value) in entries {
+                fields.insert(name.clone());
+                collect_fields(value, fields);
+            }
+        }
+        serde_json::Value::Array(entries) => {
+            entries
+                .iter()
+                .for_each(|value| collect_fields(value, fields));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn links_between_the_pages_lead_somewhere() {
+    for (name, page) in pages() {
+        let folder = if root().join("docs").join(&name).exists() {
+            root().join("docs")
+        } else {
+            root()
+        };
+        for (at, _) in page.match_indices("](") {
+            let target: String = page[at + 2..]
+                .chars()
+                .take_while(|letter| *letter != ')')
+                .collect();
+            if !target.starts_with("http") {
+                assert!(
+                    folder.join(&target).exists(),
+                    "{name}: {target} is not there"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_architecture_page_is_short_and_names_what_exists() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let lines = page.lines().count();
+    assert!(lines <= 300, "{lines} lines, the limit is 300");
+    let mut there = Vec::new();
+    for folder in ["src", "launcher/src", "tests"] {
+        collect_paths(&root().join(folder), &mut there);
+    }
+    // A word such as `src/sys/`, `lanes.rs` or `plan/lanes.rs`.
+    for part in page.split('`').skip(1).step_by(2) {
+        let is_path = part.ends_with(".rs") || part.ends_with('/');
+        if is_path && !part.contains(' ') {
+            let end = format!("/{}", part.trim_end_matches('/'));
+            let found = there.iter().any(|path| path.ends_with(&end));
+            assert!(found || root().join(part).exists(), "{part} is not there");
+        }
+    }
+}
+
+fn collect_paths(folder: &Path, found: &mut Vec<String>) {
+    found.push(folder.to_string_lossy().into_owned());
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() {
+            collect_paths(&path, found);
+        } else {
+            found.push(path.to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// The readme shows a real run: the stored one, so that it is shown as this version prints it.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let golden = root().join("tests/golden/one-host");
+    let read = |name: &str| fs::read_to_string(golden.join(name)).expect("a stored document");
+    let shown = read("header.txt") + "\n" + &read("summary.txt");
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md");
+    assert!(readme.contains(&shown), "README.md should show\n{shown}");
+}
+
+#[test]
+fn examples_are_shell_scripts_without_errors() {
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("examples")).expect("examples/") {
+        let path = entry.expect("a readable folder").path();
+        if path.extension().is_some_and(|extension| extension == "sh") {
+            seen += 1;
+            let title = path.display().to_string();
+            expect_success(
+                &finish(Command::new("sh").arg("-n").arg(&path), &title),
+                &title,
+            );
+            let text = fs::read_to_string(&path).expect("a readable file");
+            assert!(text.contains("\nset -eu\n"), "{title}: set -eu");
+        }
+    }
+    assert!(seen >= 3, "only {seen} scripts were found");
+}
+
+#[test]
+fn the_example_of_a_host_file_is_understood() {
+    let output = dry_run("--hostfile examples/cluster.hosts --phases 3");
+    expect_success(&output, "examples/cluster.hosts");
+    let text = fs::read_to_string(root().join("examples/cluster.hosts")).expect("the file");
+    let help = help();
+    let (_, keys) = options(&help)
+        .into_iter()
+        .find(|(name, _)| name.starts_with("--hostfile"))
+        .expect("--hostfile");
+    for key in keys.split(['[', ']']).filter(|part| part.ends_with('=')) {
+        assert!(
+            text.contains(&format!("#   {key}")),
+            "{key} is not explained"
+        );
+    }
+}
+
+/// Puts the tested executable first on the path, as `pipebench`.
+fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::os::unix::fs::symlink(PIPEBENCH, folder.path().join("pipebench")).expect("a link");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command
+        .arg(root().join("examples").join(name))
+        .args(arguments)
+        .arg(folder.path().join("results"))
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .env("TIME", "1s")
+        .current_dir(Path::new("/"));
+    (finish(&mut command, name), folder)
+}
+
+#[test]
+fn the_example_of_three_local_nodes_runs() {
+    let (output, folder) = run_example("three-local-nodes.sh", &[]);
+    expect_success(&output, "three-local-nodes.sh");
+    let runs = fs::read_dir(folder.path().join("results"))
+        .expect("results")
+        .count();
+    assert_eq!(runs, 3);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        said.matches("NOT JUDGED  3 nodes on one host").count(),
+        3,
+        "{said}"
+    );
+}
+
+#[test]
+fn the_example_of_two_networks_runs_where_there_is_one() {
+    let (output, _folder) = run_example("two-networks.sh", &["local:2", "127.0.0.0/8"]);
+    expect_success(&output, "two-networks.sh");
+}
