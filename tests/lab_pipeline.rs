@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions, wait_until};
 use pipebench::record::{HeldBy, Record};
-use pipebench::report::figures::Figures;
+use pipebench::report::figures::{Direction, Figures};
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -126,16 +126,12 @@ fn three_hosts_and_three_phases_over_the_built_in_ssh() {
     expect_clean(&lab);
 }
 
-#[test]
-fn a_port_shaped_to_200_mbit_is_filled_and_its_links_are_the_limiting_ones() {
-    let lab = raise();
-    lab.shape_ingress(2, 200);
-    let (finished, record) = run(
-        &lab,
-        &[
-            "--hosts", "n1,n2,n3", "--phases", "3", "--time", "8s", "--warmup", "2s",
-        ],
-    );
+/// What a shaped port must show: its links sum to what the shaping leaves, and exactly they limit.
+fn shaped_port_fault(lab: &Lab) -> Option<String> {
+    let words = [
+        "--hosts", "n1,n2,n3", "--phases", "3", "--time", "8s", "--warmup", "2s",
+    ];
+    let (finished, record) = run(lab, &words);
     let finished = finished.expect_success();
     let record = record.expect("a record");
     expect_sound(&record, 3, 3);
@@ -143,70 +139,187 @@ fn a_port_shaped_to_200_mbit_is_filled_and_its_links_are_the_limiting_ones() {
     let figures = Figures::of(&record, test);
     // 1448 bytes of payload in a frame that the bucket counts as 1514 bytes.
     let left_for_payload = 0.2 * 1448.0 / 1514.0;
-    let received = figures.ports[1].receive_gbit_per_s;
-    let ratio = received / left_for_payload;
-    assert!(
-        (0.97..=1.03).contains(&ratio),
-        "{received} Gbit/s, {ratio}\n{finished}"
-    );
-    for link in test.links.iter().filter(|link| link.crosses_switch) {
-        let limiting = link.held_by == HeldBy::Limiting;
-        assert_eq!(limiting, link.lane.to == 1, "{link:?}\n{finished}");
+    let ratio = figures.ports[1].receive_gbit_per_s / left_for_payload;
+    if !(0.97..=1.03).contains(&ratio) {
+        return Some(format!("{ratio} of what the shaping leaves\n{finished}"));
     }
-    let (_, direction, _) = figures.weakest().expect("ports");
-    assert_eq!(
-        figures.weakest().map(|(port, _, _)| port.label.as_str()),
-        Some("n2"),
-        "{direction}"
+    let crossing = test.links.iter().filter(|link| link.crosses_switch);
+    let wrong: Vec<_> = crossing
+        .filter(|link| (link.held_by == HeldBy::Limiting) != (link.lane.to == 1))
+        .collect();
+    if !wrong.is_empty() {
+        return Some(format!("{wrong:?}\n{finished}"));
+    }
+    let (port, direction, _) = figures.weakest().expect("ports");
+    assert_eq!((port.label.as_str(), direction), ("n2", Direction::Receive));
+    assert!(
+        finished.stdout.contains("4 of 12 links limit"),
+        "{finished}"
+    );
+    None
+}
+
+#[test]
+fn a_port_shaped_to_200_mbit_is_filled_and_its_links_are_the_limiting_ones() {
+    let lab = raise();
+    lab.shape_ingress(2, 200);
+    // A virtual machine whose neighbours take its cores for a moment starves shaper and links alike: such a
+    // moment must not last for three runs.
+    let mut faults = Vec::new();
+    while let Some(fault) = shaped_port_fault(&lab) {
+        faults.push(fault);
+        assert!(faults.len() < 3, "{}", faults.join("\n"));
+    }
+    expect_clean(&lab);
+}
+
+#[test]
+fn the_plain_command_of_the_readme_measures_ten_seconds() {
+    let lab = raise();
+    let (finished, record) = run(&lab, &["--hosts", "n1,n2,n3", "--phases", "3"]);
+    let finished = finished.expect_success();
+    let record = record.expect("a record");
+    expect_sound(&record, 3, 3);
+    let test = &record.tests[0];
+    assert_eq!(test.window_ns, Some(10_000_000_000));
+    assert!(
+        test.skew_ns.is_some_and(|ns| ns < 1_000_000_000),
+        "{finished}"
+    );
+    assert!(test.seconds.len() >= 10);
+    expect_clean(&lab);
+}
+
+#[test]
+fn the_launching_host_may_be_in_the_list_and_needs_no_ssh_to_itself() {
+    let lab = raise();
+    let own = lab.run(0, &["hostname"], DEADLINE).stdout.trim().to_owned();
+    let hosts = format!("{own},n1,n3");
+    let words = [
+        "--hosts",
+        &hosts,
+        "--time",
+        "1s",
+        "--interface",
+        "eth0",
+        "--rate",
+        "100M",
+    ];
+    let (finished, record) = run(&lab, &words);
+    finished.expect_success();
+    let record = record.expect("a record");
+    let transports: Vec<&str> = record
+        .hosts
+        .iter()
+        .map(|host| host.transport.as_str())
+        .collect();
+    assert_eq!(transports, ["local", "ssh2", "ssh2"]);
+    expect_sound(&record, 3, 2);
+    expect_clean(&lab);
+}
+
+#[test]
+fn data_may_run_over_another_network_than_ssh() {
+    let lab = raise();
+    for host in lab.test_hosts() {
+        let ipv6 = "echo 0 > /proc/sys/net/ipv6/conf/eth0/disable_ipv6";
+        lab.run(host, &["sh", "-c", ipv6], DEADLINE)
+            .expect_success();
+        let v4 = format!("10.199.0.{host}/24");
+        let v6 = format!("fd77::{host}/64");
+        lab.run(host, &["ip", "addr", "add", &v4, "dev", "eth0"], DEADLINE)
+            .expect_success();
+        lab.run(
+            host,
+            &["ip", "-6", "addr", "add", &v6, "dev", "eth0", "nodad"],
+            DEADLINE,
+        )
+        .expect_success();
+    }
+    for (network, start) in [("10.199.0.0/24", "10.199.0."), ("fd77::/64", "fd77::")] {
+        let words = [
+            "--hosts",
+            "n1,n2,n3",
+            "--buffers",
+            "20",
+            "--data-network",
+            network,
+        ];
+        let (finished, record) = run(&lab, &[&words[..], &["--port-range", "5201-5204"]].concat());
+        finished.expect_success();
+        let record = record.expect("a record");
+        expect_sound(&record, 3, 2);
+        for host in &record.hosts {
+            let address = host.data_address.expect("chosen").to_string();
+            assert!(address.starts_with(start), "{address}");
+        }
+    }
+    let (finished, _) = run(
+        &lab,
+        &["--hosts", "n1,n2", "--data-network", "192.0.2.0/24"],
+    );
+    assert_eq!(finished.code(), Some(12), "{finished}");
+    let expected = "pipebench: n1: no address in --data-network 192.0.2.0/24 (it has lo ";
+    assert!(finished.stderr.contains(expected), "{finished}");
+    expect_clean(&lab);
+}
+
+#[test]
+fn a_jump_host_makes_the_run_go_on_over_the_openssh_client_with_one_line() {
+    let lab = raise();
+    let config = "Host n3\n  ProxyJump n1\n";
+    std::fs::write(lab.path(0, "/root/.ssh/config"), config).expect("written");
+    let words = ["--hosts", "n1,n2,n3", "--buffers", "20"];
+    let (finished, record) = run(&lab, &words);
+    let finished = finished.expect_success();
+    let record = record.expect("a record");
+    expect_sound(&record, 3, 2);
+    let transports: Vec<&str> = record
+        .hosts
+        .iter()
+        .map(|host| host.transport.as_str())
+        .collect();
+    assert_eq!(transports, ["ssh2", "ssh2", "openssh"]);
+    let lines: Vec<&str> = finished
+        .stderr
+        .lines()
+        .filter(|line| line.contains("OpenSSH client"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{finished}");
+    assert!(
+        lines[0].starts_with("n3: ") && lines[0].contains("n1"),
+        "{finished}"
     );
     expect_clean(&lab);
 }
 
 #[test]
-fn the_launching_host_may_be_in_the_list_and_data_may_run_elsewhere() {
+fn another_build_in_the_cache_is_refused_by_name() {
     let lab = raise();
-    let (finished, record) = run(
-        &lab,
-        &[
-            "--hosts",
-            "ctl,n1,n3",
-            "--phases",
-            "2",
-            "--time",
-            "1s",
-            "--data-network",
-            "10.77.0.0/24",
-            "--rate",
-            "100M",
-        ],
+    let words = ["--hosts", "n1,n2", "--buffers", "2"];
+    run(&lab, &words).0.expect_success();
+    // The copy keeps its name and size, but is not what its name says.
+    let folder = lab.path(1, "/root/.cache/pipebench");
+    let copy = std::fs::read_dir(&folder)
+        .expect("a cache")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.metadata().is_ok_and(|meta| meta.len() > 1_000_000))
+        .expect("a copy");
+    let mut bytes = std::fs::read(&copy).expect("readable");
+    let text = b"Loads every port of a switch";
+    let at = bytes
+        .windows(text.len())
+        .position(|part| part == text)
+        .expect("its own help");
+    bytes[at] = b'l';
+    std::fs::write(&copy, bytes).expect("written");
+    let (finished, _) = run(&lab, &words);
+    assert_eq!(finished.code(), Some(11), "{finished}");
+    let first = finished.stderr.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("pipebench: n1: another build answers: pipebench "),
+        "{finished}"
     );
-    let by_name = lab.run(0, &["hostname"], DEADLINE).stdout.trim().to_owned();
-    if by_name == "ctl" {
-        finished.expect_success();
-        let record = record.expect("a record");
-        assert_eq!(record.hosts[0].transport, "local");
-    } else {
-        let hosts = format!("{by_name},n1,n3");
-        let (finished, record) = run(
-            &lab,
-            &[
-                "--hosts",
-                &hosts,
-                "--phases",
-                "2",
-                "--time",
-                "1s",
-                "--interface",
-                "eth0",
-                "--rate",
-                "100M",
-            ],
-        );
-        finished.expect_success();
-        let record = record.expect("a record");
-        assert_eq!(record.hosts[0].transport, "local");
-        expect_sound(&record, 3, 2);
-    }
     expect_clean(&lab);
 }
 

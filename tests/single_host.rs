@@ -356,18 +356,24 @@ fn a_timed_run_counts_one_window_and_its_waits_fill_it() {
         assert_eq!(test.window_ns, Some(1_000_000_000));
         assert!(test.skew_ns.is_some());
         for link in &test.links {
-            let close = |ns: u64| (0.9..1.1).contains(&(ns as f64 / link.interval_ns as f64));
+            let close = |ns: u64, of: u64| (0.95..1.05).contains(&(ns as f64 / of as f64));
             let waits = link.waits;
             assert!(
                 (0.9e9..1.3e9).contains(&(link.interval_ns as f64)),
                 "{link:?}"
             );
             assert!(
-                close(waits.waiting_for_block_ns + waits.in_write_ns + waits.pacing_ns),
+                close(
+                    waits.waiting_for_block_ns + waits.in_write_ns + waits.pacing_ns,
+                    link.sender_interval_ns
+                ),
                 "{link:?}"
             );
             assert!(
-                close(waits.in_read_ns + waits.waiting_for_slot_ns),
+                close(
+                    waits.in_read_ns + waits.waiting_for_slot_ns,
+                    link.interval_ns
+                ),
                 "{link:?}"
             );
             assert!(link.interval_bytes < link.received_bytes);
@@ -607,10 +613,29 @@ fn a_dry_run_prints_the_plan_and_starts_nothing() {
         "16 per node",
         "48 in all",
         "nodes      3: n[1-3]",
-        "links      18 in all; each port carries 4 out and 4 in",
+        "links      18 in all; each of 3 hosts carries 4 out and 4 in",
         "duration   11 s",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn hosts_auto_takes_the_list_of_the_batch_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("nodes");
+    fs::write(&file, "a1\na1\nb2\n").expect("written");
+    let slurm = ("SLURM_JOB_NODELIST", "n[1-3,7]".to_owned());
+    let pbs = ("PBS_NODEFILE", file.display().to_string());
+    for ((name, value), expected) in [(slurm, "4: n[1-3,7]"), (pbs, "2: a1,b2")] {
+        let mut command = Command::new(PIPEBENCH);
+        command.env_remove("SLURM_JOB_NODELIST").env(name, value);
+        let output = command
+            .args(["--hosts", "auto", "--dry-run"])
+            .output()
+            .expect("runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.contains(&format!("nodes      {expected}")), "{text}");
     }
 }
 

@@ -100,11 +100,6 @@ impl Board {
         Ok(board)
     }
 
-    /// Says that this process, a forked child, does not own the name.
-    pub fn disown(&mut self) {
-        self.region.disown();
-    }
-
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.region.words(index * 8, 1)[0]
     }

@@ -254,7 +254,7 @@ pub struct Arguments {
 
     /// Deadline of a stage; may be given more than once
     ///
-    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, silence 10s,
+    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, hello 2s (of a link), silence 10s,
     /// drain 30s, collect 10s, volume 24h. Example: --deadline connect=30s,deploy=5m
     #[arg(
         long,

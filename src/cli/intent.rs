@@ -336,6 +336,7 @@ fn deadlines_of(arguments: &Arguments) -> Result<Deadlines, UsageError> {
             "deploy" => &mut deadlines.deploy_ms,
             "start" => &mut deadlines.start_ms,
             "prepare" => &mut deadlines.prepare_ms,
+            "hello" => &mut deadlines.link_hello_ms,
             "silence" => &mut deadlines.silence_ms,
             "drain" => &mut deadlines.drain_ms,
             "collect" => &mut deadlines.collect_ms,

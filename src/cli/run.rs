@@ -32,7 +32,11 @@ pub fn run(arguments: &Arguments) -> u8 {
         is_stdout(&arguments.csv) || is_stdout(&arguments.json),
     );
     if arguments.dry_run {
-        terminal.result(&(header::options(&intent.options) + &header::dry_run(&intent.plan)));
+        let mut text = header::options(&intent.options) + &header::dry_run(&intent.plan);
+        if arguments.csv.is_some() || arguments.json.is_some() || arguments.output.is_some() {
+            text.push_str("files      none are written: a dry run measures nothing\n");
+        }
+        terminal.result(&text);
         return exit::OK;
     }
     match measure(arguments, intent, &mut terminal) {

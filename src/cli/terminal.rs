@@ -31,7 +31,7 @@ pub struct Terminal {
     taken: bool,
     live: bool,
     labels: Vec<String>,
-    identities: Vec<usize>,
+    host_indices: Vec<usize>,
     line_open: bool,
 }
 
@@ -44,7 +44,7 @@ impl Terminal {
             taken,
             live,
             labels: Vec::new(),
-            identities: Vec::new(),
+            host_indices: Vec::new(),
             line_open: false,
         }
     }
@@ -101,35 +101,39 @@ impl Observer for Terminal {
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
-        self.identities = hosts.iter().map(|host| host.host_index).collect();
+        self.host_indices = hosts.iter().map(|host| host.host_index).collect();
         if !self.quiet {
             let text = header::options(options) + &header::hosts(hosts) + "\n";
             self.result(&text);
         }
     }
 
-    fn second(&mut self, _test: &Test, second: &Second, own_bytes: u64) {
+    fn second(&mut self, _test: &Test, second: &Second) {
         const SECOND_NS: u64 = 1_000_000_000;
-        let total = gbit_per_s(second.received_bytes.iter().sum(), SECOND_NS);
-        let own = gbit_per_s(own_bytes, SECOND_NS);
-        let slowest = second
-            .received_bytes
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, bytes)| **bytes);
-        let at = second.at_ns / SECOND_NS;
-        let several = self.identities.iter().any(|host| *host != 0);
-        let text = match slowest {
-            Some((node, bytes)) if several => {
-                let label = self.labels.get(node).map_or("", String::as_str);
-                let rate = gbit_per_s(*bytes, SECOND_NS);
-                format!(
-                    "{at:4} s  switch {total:8.2} Gbit/s  slowest {label} {rate:.2}  same-host {own:.2}"
-                )
-            }
-            _ => format!("{at:4} s  between and within nodes {own:8.2} Gbit/s (one host)"),
+        let sum = |bytes: &[u64]| gbit_per_s(bytes.iter().sum(), SECOND_NS);
+        let several = self.host_indices.iter().any(|host| *host != 0);
+        let (name, ports) = if several {
+            ("switch", &second.received_bytes)
+        } else {
+            ("between nodes", &second.same_host_bytes)
         };
-        self.live_line(&text);
+        let slowest = ports.iter().enumerate().min_by_key(|(_, bytes)| **bytes);
+        let slowest = slowest.map_or_else(String::new, |(node, bytes)| {
+            let label = self.labels.get(node).map_or("", String::as_str);
+            format!("  slowest {label} {:.2}", gbit_per_s(*bytes, SECOND_NS))
+        });
+        let near = if several {
+            let bytes = second.same_host_bytes.iter().chain(&second.own_bytes);
+            gbit_per_s(bytes.sum(), SECOND_NS)
+        } else {
+            sum(&second.own_bytes)
+        };
+        let apart = if several { "same-host" } else { "within nodes" };
+        let at = second.at_ns / SECOND_NS;
+        let total = sum(ports);
+        self.live_line(&format!(
+            "{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}"
+        ));
     }
 
     fn held(&mut self) {

@@ -6,12 +6,15 @@ use std::collections::HashMap;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, RunPlan, Test};
 use crate::record::{
-    Conservation, Edge, EndCount, EndReport, EndRole, HostRecord, LinkRecord, NodeRecord,
+    Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord, NodeRecord,
     NodeReport, RoleCpu, TestRecord, Waits,
 };
-use crate::stats::bottleneck;
+use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
+use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime, InterfaceCounters};
+
+use crate::units::gbit_per_s;
 
 use super::crew::Crew;
 use super::{crosses, link_kind};
@@ -146,22 +149,45 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         let at_end = end.tcp[1].or(end.tcp[2])?;
         Some((end.tcp[0].unwrap_or_default(), at_end))
     });
-    let window_limited_ns = tcp.map_or(0, |(first, last)| {
-        last.window_limited_us
-            .saturating_sub(first.window_limited_us)
-            * 1000
-    });
+    let interval_bytes = receiver.as_ref().map_or(0, |(_, count, _)| count.bytes);
+    let sender_interval_ns = sender.as_ref().map_or(0, |(_, _, interval)| *interval);
+    let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
+    let passed_us = |of: fn(&TcpInfo) -> u64| {
+        tcp.map(|(first, last)| {
+            share(
+                of(&last).saturating_sub(of(&first)) * 1000,
+                sender_interval_ns,
+            )
+        })
+    };
+    let shares = Shares {
+        waiting_for_block: share(waits.waiting_for_block_ns, sender_interval_ns),
+        pacing: share(waits.pacing_ns, sender_interval_ns),
+        waiting_for_slot: share(waits.waiting_for_slot_ns, interval_ns),
+        window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
+        busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
+        of_rate_limit: test
+            .sockets
+            .rate_bits_per_s
+            .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
+    };
+    let measured = interval_ns > 0 && sender_interval_ns > 0;
     LinkRecord {
         lane,
         kind: link_kind(test, &lane),
         crosses_switch: crosses(hosts, &lane),
         sent_bytes: sender.as_ref().map_or(0, |(end, _, _)| end.bytes),
         received_bytes: receiver.as_ref().map_or(0, |(end, _, _)| end.bytes),
-        interval_bytes: receiver.as_ref().map_or(0, |(_, count, _)| count.bytes),
+        interval_bytes,
         interval_ns,
+        sender_interval_ns,
         blocks: sender.as_ref().map_or(0, |(end, _, _)| end.blocks),
         waits,
-        held_by: bottleneck::classify(&waits, window_limited_ns, interval_ns),
+        held_by: if measured {
+            bottleneck::classify(&shares)
+        } else {
+            HeldBy::Unknown
+        },
         tcp,
     }
 }

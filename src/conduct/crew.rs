@@ -317,13 +317,13 @@ impl Crew {
     pub fn await_reports(
         &mut self,
         limit_ms: u64,
-        mut show: impl FnMut(&Second, u64),
+        mut show: impl FnMut(&Second),
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
         loop {
             self.turn();
-            while let Some((second, own_bytes)) = self.next_second() {
-                show(&second, own_bytes);
+            while let Some(second) = self.next_second() {
+                show(&second);
                 self.seconds.push(second);
             }
             self.halt_on_trouble()?;
@@ -336,26 +336,26 @@ impl Crew {
         }
     }
 
-    /// The sums of the next second that all nodes have told, and bytes that stayed on their hosts.
-    fn next_second(&mut self) -> Option<(Second, u64)> {
+    /// The sums of the next second that all nodes have told.
+    fn next_second(&mut self) -> Option<Second> {
         if self.members.iter().any(|member| member.progress.is_empty()) {
             return None;
         }
-        let mut second = Second {
-            at_ns: 0,
-            received_bytes: Vec::new(),
-        };
-        let mut own_bytes = 0;
-        for (member, summed) in self.members.iter_mut().zip(&mut self.summed) {
+        let mut second = Second::default();
+        for (member, before) in self.members.iter_mut().zip(&mut self.summed) {
             let now = member.progress.pop_front()?;
+            let passed = |of: fn(&Progress) -> u64| of(&now).saturating_sub(of(before));
             second
                 .received_bytes
-                .push(now.received_bytes.saturating_sub(summed.received_bytes));
-            own_bytes += now.own_bytes.saturating_sub(summed.own_bytes);
-            *summed = now;
+                .push(passed(|sums| sums.received_bytes));
+            second
+                .same_host_bytes
+                .push(passed(|sums| sums.same_host_bytes));
+            second.own_bytes.push(passed(|sums| sums.own_bytes));
+            *before = now;
         }
         second.at_ns = (self.seconds.len() as u64 + 1) * 1_000_000_000;
-        Some((second, own_bytes))
+        Some(second)
     }
 
     /// Asks every node for its clock and estimates the offsets.
@@ -623,11 +623,12 @@ impl Crew {
         let (ours, theirs) = (&self.digest, &hello.digest);
         if hello.wire_version != WIRE_VERSION || ours != theirs {
             let what = format!(
-                "another build answers: pipebench {} ({}), this is {} ({}); remove its copy on that host",
+                "another build answers: pipebench {} ({}), this is {} ({}) (remove {} there)",
                 hello.version,
                 &theirs[..theirs.len().min(12)],
                 env!("CARGO_PKG_VERSION"),
                 &ours[..ours.len().min(12)],
+                hello.executable,
             );
             return self.lose(node, TroubleKind::Version, what);
         }

@@ -36,7 +36,7 @@ pub trait Observer {
     /// All nodes have said who they are.
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
-    fn second(&mut self, test: &Test, second: &Second, own_bytes: u64);
+    fn second(&mut self, test: &Test, second: &Second);
     /// The run stands still before its start until standard input says go on.
     fn held(&mut self);
 }
@@ -325,9 +325,7 @@ impl Running<'_> {
         // The nodes' own deadlines come first and name what is late.
         let limit = running_ms + deadlines.drain_ms + deadlines.collect_ms + 5_000;
         let observer = &mut *self.observer;
-        crew.await_reports(limit, |second, own_bytes| {
-            observer.second(test, second, own_bytes)
-        })
+        crew.await_reports(limit, |second| observer.second(test, second))
     }
 }
 

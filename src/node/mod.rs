@@ -38,6 +38,9 @@ pub enum NodeError {
     /// The event loop could not be made or failed.
     #[error("cannot wait for events: {0}")]
     Events(#[from] std::io::Error),
+    /// Standard input is a file or nothing.
+    #[error("standard input is no control channel (nodes are started by pipebench itself)")]
+    NoChannel,
     /// Signals could not be received.
     #[error("cannot receive signals: {0}")]
     Signals(#[from] nix::Error),
@@ -53,7 +56,8 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
     let signals = signals::signal_descriptor()?;
     let poll = Poll::new()?;
     poll.registry()
-        .register(&mut SourceFd(&0), CONTROL, Interest::READABLE)?;
+        .register(&mut SourceFd(&0), CONTROL, Interest::READABLE)
+        .map_err(|_| NodeError::NoChannel)?;
     poll.registry().register(
         &mut SourceFd(&signals.as_raw_fd()),
         SIGNALS,
@@ -92,6 +96,7 @@ impl Node {
             wire_version: WIRE_VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             digest,
+            executable: facts::own_executable(),
             pid: process::own_pid(),
             facts: facts::collect(),
         })));

@@ -54,15 +54,15 @@ pub fn progress(plant: &Plant) -> Progress {
         let bytes = end.bytes();
         let same_host = assignment.same_host.get(peer).copied().unwrap_or(false);
         match role {
-            _ if same_host && role == EndRole::Receiver => sums.own_bytes += bytes,
-            EndRole::Receiver => {
-                sums.received_bytes += bytes;
-                if sums.slowest.is_none_or(|(_, least)| bytes < least) {
-                    sums.slowest = Some((peer, bytes));
-                }
-            }
-            EndRole::Sender if !same_host => sums.sent_bytes += bytes,
-            EndRole::Sender => {}
+            EndRole::Sender if same_host => {}
+            EndRole::Sender => sums.sent_bytes += bytes,
+            EndRole::Receiver if peer == assignment.node => sums.own_bytes += bytes,
+            EndRole::Receiver if same_host => sums.same_host_bytes += bytes,
+            EndRole::Receiver => sums.received_bytes += bytes,
+        }
+        let least = sums.slowest.map_or(u64::MAX, |(_, least)| least);
+        if role == EndRole::Receiver && peer != assignment.node && bytes < least {
+            sums.slowest = Some((peer, bytes));
         }
     }
     let finished = plant

@@ -395,6 +395,8 @@ impl Run {
                 }
             }
         }
+        // The end of a phase may be told before its last ring: what it said on the board comes first.
+        self.look();
         self.report_if_ended();
     }
 

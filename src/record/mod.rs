@@ -120,12 +120,16 @@ pub struct TestRecord {
 }
 
 /// Sums over one second of the live picture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// End of the second, nanoseconds since the start.
     pub at_ns: u64,
     /// Bytes received from other hosts, per node.
     pub received_bytes: Vec<u64>,
+    /// Bytes received from other nodes of the same host, per node.
+    pub same_host_bytes: Vec<u64>,
+    /// Bytes received from the node itself, per node.
+    pub own_bytes: Vec<u64>,
 }
 
 /// What one node measured. Rates are payload over the node's own interval.
@@ -168,8 +172,10 @@ pub struct LinkRecord {
     pub received_bytes: u64,
     /// Payload received in the interval.
     pub interval_bytes: u64,
-    /// The receiver's interval in nanoseconds.
+    /// The receiver's interval in nanoseconds, by which bytes and the receiver's waits are divided.
     pub interval_ns: u64,
+    /// The sender's interval in nanoseconds, by which its waits are divided.
+    pub sender_interval_ns: u64,
     /// Blocks sent over the whole run.
     pub blocks: u64,
     /// Where the time of the interval went.
@@ -207,6 +213,8 @@ pub enum HeldBy {
     HeldBack,
     /// A rate limit of the plan.
     Paced,
+    /// No single cause: usually a busy host.
+    Mixed,
     /// Nothing was measured.
     Unknown,
 }

@@ -4,7 +4,7 @@
 //! interval. In a volume run everything is divided by the time of the last finish: rates of different times are
 //! never added.
 
-use crate::record::{HeldBy, LinkRecord, Record, TestRecord};
+use crate::record::{HeldBy, LinkRecord, Record, Second, TestRecord};
 use crate::units::gbit_per_s;
 
 /// Direction of a port.
@@ -43,6 +43,10 @@ pub struct Port {
     pub busiest_core: Option<f64>,
     /// The node's own time from its first ring to its last, in seconds.
     pub own_time_s: Option<f64>,
+    /// Links out of it that are limited by their way, where others are not.
+    pub limiting_out: usize,
+    /// Links into it that are.
+    pub limiting_in: usize,
     /// The node reported.
     pub reported: bool,
 }
@@ -66,6 +70,7 @@ impl Figures {
     /// Computes the figures of a test.
     pub fn of(record: &Record, test: &TestRecord) -> Self {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
+        let limiting = limiting(test);
         let counts = |link: &&LinkRecord| counted(link, crosses_switch);
         let ports: Vec<Port> = (0..record.plan.nodes.len())
             .map(|node| {
@@ -88,6 +93,11 @@ impl Figures {
                     own_time_s: measured
                         .and_then(|node| node.ring_to_ring_ns)
                         .map(|ns| ns as f64 / 1e9),
+                    limiting_out: limiting
+                        .iter()
+                        .filter(|link| link.lane.from == node)
+                        .count(),
+                    limiting_in: limiting.iter().filter(|link| link.lane.to == node).count(),
                     reported: measured.is_some(),
                 }
             })
@@ -108,24 +118,30 @@ impl Figures {
         }
     }
 
-    /// The port direction with the lowest rate.
+    /// The port direction with the lowest rate. From three phases on links there and back are equal by
+    /// construction; among port directions that do not differ, the one with most limiting links is named.
     pub fn weakest(&self) -> Option<(&Port, Direction, f64)> {
-        let both = |port| {
-            let Port {
-                send_gbit_per_s,
-                receive_gbit_per_s,
-                ..
-            }: &Port = port;
-            [
-                (port, Direction::Send, *send_gbit_per_s),
-                (port, Direction::Receive, *receive_gbit_per_s),
-            ]
+        const SAME: f64 = 1.01;
+        let all = || {
+            let reported = self.ports.iter().filter(|port| port.reported);
+            reported.flat_map(|port| {
+                [
+                    (port, Direction::Send, port.send_gbit_per_s),
+                    (port, Direction::Receive, port.receive_gbit_per_s),
+                ]
+            })
         };
-        self.ports
-            .iter()
-            .filter(|port| port.reported)
-            .flat_map(both)
-            .min_by(|a, b| a.2.total_cmp(&b.2))
+        let least = all().map(|(_, _, rate)| rate).reduce(f64::min)?;
+        let limiting = |port: &Port, direction| match direction {
+            Direction::Send => port.limiting_out,
+            Direction::Receive => port.limiting_in,
+        };
+        all()
+            .filter(|(_, _, rate)| *rate <= least * SAME)
+            .max_by(|a, b| {
+                let count = limiting(a.0, a.1).cmp(&limiting(b.0, b.1));
+                count.then(b.2.total_cmp(&a.2))
+            })
     }
 }
 
@@ -166,13 +182,21 @@ pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
 }
 
 /// Largest deviation of a second's sum from their mean, over the seconds of the window; none with fewer than
-/// three.
-pub fn steadiness(test: &TestRecord, warmup_ns: u64) -> Option<f64> {
+/// three. What passes the switch counts, or what passes between nodes where there is none.
+pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Option<f64> {
+    let ports = |second: &Second| -> u64 {
+        let bytes = if crosses_switch {
+            &second.received_bytes
+        } else {
+            &second.same_host_bytes
+        };
+        bytes.iter().sum()
+    };
     let sums: Vec<f64> = test
         .seconds
         .iter()
         .filter(|second| second.at_ns >= warmup_ns + 1_000_000_000)
-        .map(|second| second.received_bytes.iter().sum::<u64>() as f64)
+        .map(|second| ports(second) as f64)
         .collect();
     if sums.len() < 3 {
         return None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::plan::{RunPlan, size};
+use crate::plan::{Bound, RunPlan, Test, size};
 use crate::record::HostRecord;
 use crate::units::{show_bytes, show_ns};
 
@@ -42,10 +42,7 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
     lines.sort();
     let mut text = String::new();
     for (names, facts) in lines {
-        line(
-            &mut text,
-            &format!("{}: {facts}", launcher::hosts::fold(&names)),
-        );
+        line(&mut text, &format!("{}: {facts}", super::fold(&names)));
     }
     text
 }
@@ -77,7 +74,7 @@ fn facts(host: &HostRecord) -> String {
     let cores = host.facts.cores;
     let core_word = if cores == 1 { "core" } else { "cores" };
     format!(
-        "{port}; {cores} {core_word} {}; Linux {}; {}; over {}",
+        "{port}; {cores} {core_word} {}; Linux {}; {} by default; over {}",
         host.facts.cpu, host.facts.kernel, host.facts.congestion, host.transport
     )
 }
@@ -92,76 +89,95 @@ fn show_mbit(mbit: u64) -> String {
 
 /// What a plan takes, for `--dry-run`.
 pub fn dry_run(plan: &RunPlan) -> String {
-    let nodes = plan.nodes.len();
     let labels: Vec<String> = plan.nodes.iter().map(|node| node.label.clone()).collect();
     let mut text = String::new();
     line(
         &mut text,
-        &format!("nodes      {nodes}: {}", launcher::hosts::fold(&labels)),
+        &format!("nodes      {}: {}", labels.len(), super::fold(&labels)),
     );
     for test in &plan.tests {
-        let size = size::of(test, nodes);
-        line(
-            &mut text,
-            &format!(
-                "test       all-to-all, {} phases, {} stream(s) per pair",
-                test.phases, test.streams
-            ),
-        );
-        line(
-            &mut text,
-            &format!(
-                "processes  {} per node (1 + P + 2NK(P-1)), {} in all",
-                size.processes_per_node, size.processes
-            ),
-        );
-        line(
-            &mut text,
-            &format!(
-                "memory     {} of buffers per node ({} phases x 2 buffers x {} slots x {})",
-                show_bytes(size.buffer_bytes_per_node as u64),
-                test.phases,
-                nodes * test.streams,
-                show_bytes(size::slot_bytes(test.block_bytes) as u64)
-            ),
-        );
-        line(
-            &mut text,
-            &format!(
-                "links      {} in all; each port carries {} out and {} in",
-                size.links, size.links_per_port, size.links_per_port
-            ),
-        );
-        match (size.volume_bytes, size.duration_ns) {
-            (Some(bytes), _) => line(
-                &mut text,
-                &format!("volume     {} between nodes", show_bytes(bytes)),
-            ),
-            (None, Some(ns)) => {
-                line(
-                    &mut text,
-                    &format!("duration   {} and the time to start and drain", show_ns(ns)),
-                );
-                line(&mut text, &volume_at_speed(plan, ns));
-            }
-            (None, None) => {}
-        }
+        dry_test(&mut text, plan, test);
     }
     text
 }
 
-fn volume_at_speed(plan: &RunPlan, duration_ns: u64) -> String {
-    let speeds: Option<Vec<u64>> = plan
-        .nodes
-        .iter()
-        .map(|node| node.speed_bits_per_s)
+fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
+    let nodes = plan.nodes.len();
+    let size = size::of(test, nodes);
+    let (phases, streams) = (test.phases, test.streams);
+    let memory = show_bytes(size.buffer_bytes_per_node as u64);
+    let slot = show_bytes(size::slot_bytes(test.block_bytes) as u64);
+    let slots = nodes * streams;
+    let mut say = |content: String| line(text, &content);
+    say(format!(
+        "test       all-to-all, {phases} phases, streams per pair: {streams}"
+    ));
+    say(format!(
+        "processes  {} per node (1 + P + 2NK(P-1)), {} in all",
+        size.processes_per_node, size.processes
+    ));
+    say(format!(
+        "memory     {memory} of buffers per node ({phases} phases x 2 buffers x {slots} slots x {slot})"
+    ));
+    let hosts = hosts_by_name(plan);
+    let load: Vec<usize> = hosts
+        .values()
+        .map(|own| own.len() * (nodes - own.len()) * streams * (phases - 1))
         .collect();
+    let (least, most) = (
+        load.iter().min().unwrap_or(&0),
+        load.iter().max().unwrap_or(&0),
+    );
+    let each = if least == most {
+        most.to_string()
+    } else {
+        format!("{least} to {most}")
+    };
+    let carried = match (hosts.len(), *most) {
+        (_, 0) => "none of them leaves its host".to_owned(),
+        (count, _) => format!("each of {count} hosts carries {each} out and {each} in"),
+    };
+    say(format!("links      {} in all; {carried}", size.links));
+    match test.bound {
+        Bound::Volume { buffers } => {
+            let bytes = load.iter().sum::<usize>() as u64 * buffers * test.block_bytes as u64;
+            say(format!("volume     {} between hosts", show_bytes(bytes)));
+        }
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => {
+            let ns = warmup_ns + window_ns;
+            say(format!(
+                "duration   {} and the time to start and drain",
+                show_ns(ns)
+            ));
+            say(volume_at_speed(plan, &hosts, ns));
+        }
+    }
+}
+
+/// Nodes by host, as far as names tell.
+fn hosts_by_name(plan: &RunPlan) -> BTreeMap<&str, Vec<usize>> {
+    let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, node) in plan.nodes.iter().enumerate() {
+        let name = if node.local { "" } else { node.host.as_str() };
+        hosts.entry(name).or_default().push(index);
+    }
+    hosts
+}
+
+fn volume_at_speed(plan: &RunPlan, hosts: &BTreeMap<&str, Vec<usize>>, duration_ns: u64) -> String {
+    let first = |own: &Vec<usize>| plan.nodes[own[0]].speed_bits_per_s;
+    let speeds: Option<Vec<u64>> = hosts.values().map(first).collect();
     match speeds {
         Some(speeds) => {
-            let bytes: f64 = speeds.iter().map(|bits| *bits as f64 / 8.0 * duration_ns as f64 / 1e9).sum();
+            let bits: u64 = speeds.iter().sum();
+            let bytes = bits as f64 / 8.0 * duration_ns as f64 / 1e9;
             format!("volume     up to {:.1} GB at the speeds given", bytes / 1e9)
         }
-        None => "volume     as much as the ports carry in that time (give speed= in a host file for a figure)".to_owned(),
+        None => "volume     as much as the ports carry in that time (give speed= in a host file for a figure)"
+            .to_owned(),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Bound, Coupling, Test};
+use crate::plan::{Bound, Coupling, LinkKind, Test};
 use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
 use crate::units::{show_bytes, show_ns};
 
 use super::figures::{self, Figures, rate};
+use super::fold;
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
@@ -39,6 +40,9 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
     let figures = Figures::of(record, test);
     let plan = &record.plan.tests[test.test];
     out.line(&headline(record, test, &figures));
+    if test.links.iter().all(|link| link.interval_ns == 0) {
+        return; // It never came to measuring.
+    }
     out.line(&conditions(plan));
     out.line(&totals(test, &figures));
     table(out, test, &figures);
@@ -48,7 +52,7 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
     if let Some(line) = cpu(record, test) {
         out.line(&line);
     }
-    out.line(&checks(test, plan));
+    out.line(&checks(test, &figures, plan));
     for note in notes(record, test, plan) {
         out.line(&format!("note: {note}"));
     }
@@ -206,7 +210,7 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
     vec![
         format!("limiting    {}{more}", named.join(", ")),
         format!(
-            "            {} of {} links limit; {} wait for blocks, {} for room at the reader",
+            "            {} of {} links limit; waiting for blocks: {}, for room at the reader: {}",
             limiting.len(),
             crossing.clone().count(),
             held(HeldBy::Starved),
@@ -215,17 +219,19 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
     ]
 }
 
-fn checks(test: &TestRecord, plan: &Test) -> String {
+fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     if !test.complete {
         return "checks: the run broke off; the figures are those until then, and nothing was checked"
             .to_owned();
     }
     let mut checks = Vec::new();
     if let Bound::Time { warmup_ns, .. } = plan.bound {
-        checks.push(match figures::steadiness(test, warmup_ns) {
-            Some(spread) => format!("seconds within {:.1} % of their mean", spread * 100.0),
-            None => "too short to tell whether it was steady".to_owned(),
-        });
+        checks.push(
+            match figures::steadiness(test, warmup_ns, figures.crosses_switch) {
+                Some(spread) => format!("seconds within {:.1} % of their mean", spread * 100.0),
+                None => "too short to tell whether it was steady".to_owned(),
+            },
+        );
     }
     if let Some(skew) = test.skew_ns {
         checks.push(format!("skew {:.1} ms", skew as f64 / 1e6));
@@ -288,16 +294,16 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
         .filter(|host| host.facts.congestion.starts_with("bbr"))
         .map(|host| host.node.clone())
         .collect();
-    if plan.sockets.congestion.is_none() && !bbr.is_empty() {
+    let tcp = test.links.iter().any(|link| link.kind == LinkKind::Tcp);
+    if tcp && plan.sockets.congestion.is_none() && !bbr.is_empty() {
         notes.push(format!(
             "{}: the system's congestion control is bbr, which costs 2 to 4 times the CPU where nothing is lost \
              (try --congestion reno)",
-            launcher::hosts::fold(&bbr)
+            fold(&bbr)
         ));
     }
     if record.verdict.word == VerdictWord::NotJudged {
-        notes
-            .push("screening, not acceptance: no floor and no ordered speed were given".to_owned());
+        notes.push("screening, not acceptance: no floor was given".to_owned());
     }
     if plan.phases > 2 && test.links.iter().any(|link| link.crosses_switch) {
         notes.push(format!(
@@ -335,20 +341,21 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
             if nodes.is_empty() {
                 text
             } else {
-                format!("{}: {text}", launcher::hosts::fold(&nodes))
+                format!("{}: {text}", fold(&nodes))
             }
         })
         .collect();
     if more + followers > 0 {
         shown.push(format!(
-            "({} more follow from this; all are in the record)",
-            count(more + followers, "failure")
+            "({} more failures follow from this; all are in the record)",
+            more + followers
         ));
     }
     shown
 }
 
 fn gbit(rate: f64) -> String {
+    let rate = rate + 0.0; // The sum of no rates is -0.
     if rate >= 100.0 {
         format!("{rate:.1}")
     } else if rate >= 1.0 || rate == 0.0 {

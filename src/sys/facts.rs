@@ -178,8 +178,11 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     }
 }
 
-/// SHA-256 of the running executable is computed by the launcher crate; this is where it lies.
-pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+/// Where the running executable lies.
+pub fn own_executable() -> String {
+    let path = fs::read_link("/proc/self/exe").unwrap_or_default();
+    path.to_string_lossy().into_owned()
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! 64-bit atomic words and as [`Span`]s of bytes; layouts are given names in `buffer/`.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
 use memmap2::MmapRaw;
@@ -14,7 +13,6 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 /// A memory file of fixed size, mapped and inherited over forks.
 pub struct Region {
-    file: File,
     map: MmapRaw,
 }
 
@@ -35,17 +33,13 @@ impl Region {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         let map = MmapRaw::map_raw(&file)?;
-        Ok(Self { file, map })
+        // The mapping keeps the memory; nobody needs the descriptor.
+        Ok(Self { map })
     }
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.map.len()
-    }
-
-    /// The descriptor of the memory file.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
     }
 
     /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the region.
@@ -128,7 +122,8 @@ impl Span<'_> {
     }
 }
 
-/// A named segment in `/dev/shm` that an outside process can open. It holds words only.
+/// A named segment in `/dev/shm` that an outside process can open. It holds words only. Dropping the handle that
+/// made it removes the name; forked children inherit the handle and never drop it, since they leave with `_exit`.
 pub struct NamedRegion {
     segment: shared_memory::Shmem,
 }
@@ -165,11 +160,6 @@ impl NamedRegion {
         unsafe {
             std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count)
         }
-    }
-
-    /// Says that this process does not own the name. A forked child must: its handle would unlink it.
-    pub fn disown(&mut self) {
-        self.segment.set_owner(false);
     }
 }
 

@@ -99,6 +99,8 @@ pub struct Hello {
     pub version: String,
     /// SHA-256 of the executable.
     pub digest: String,
+    /// Where the executable lies on its host.
+    pub executable: String,
     /// Process id of the node status process.
     pub pid: i32,
     /// What the host is.
@@ -133,6 +135,8 @@ pub struct Progress {
     pub sent_bytes: u64,
     /// Payload received from other nodes.
     pub received_bytes: u64,
+    /// Payload received from other nodes of its host.
+    pub same_host_bytes: u64,
     /// Payload received from itself.
     pub own_bytes: u64,
     /// Node, bytes received from it over its slowest link.

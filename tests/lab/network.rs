@@ -105,7 +105,11 @@ pub(super) fn port(host: usize) -> String {
 }
 
 fn shape(device: &str, mbit: u32) -> String {
-    format!("tc qdisc replace dev {device} root tbf rate {mbit}mbit burst 256kb latency 50ms")
+    // A bucket of 40 ms: a virtual machine that is put aside for a moment must not lose rate for it.
+    let burst_kb = (mbit * 5).max(64);
+    format!(
+        "tc qdisc replace dev {device} root tbf rate {mbit}mbit burst {burst_kb}kb latency 50ms"
+    )
 }
 
 fn in_network(space: &str, words: &str) {
