@@ -32,6 +32,7 @@ const AT_STOP: usize = 7;
 const AT_EPOCH: usize = 8;
 const AT_DONE: usize = 9;
 const AT_STRANGERS: usize = 10;
+const AT_BLOCKS: usize = 11;
 const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
 const PHASE_CPU_WORDS: usize = 32;
 
@@ -131,6 +132,20 @@ impl Board {
     fn address_words(&self, boundary: usize, node: usize) -> &[AtomicU64] {
         let index = HEADER_WORDS + (boundary * self.shape.nodes + node) * ADDRESS_WORDS;
         self.region.words(index * 8, ADDRESS_WORDS)
+    }
+
+    /// Sets how many blocks each link carries, before data flows.
+    pub fn set_blocks(&self, blocks: u64) {
+        // Zero stands for no limit.
+        self.word(AT_BLOCKS).store(blocks.saturating_add(1), SeqCst);
+    }
+
+    /// How many blocks each link carries; as many as there is time for if nobody said.
+    pub fn blocks(&self) -> u64 {
+        match self.word(AT_BLOCKS).load(SeqCst) {
+            0 => u64::MAX,
+            blocks => blocks - 1,
+        }
     }
 
     /// Lets data flow.

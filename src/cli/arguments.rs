@@ -94,6 +94,42 @@ pub struct Arguments {
     )]
     pub coupling: String,
 
+    /// Where blocks come from: memory, or a file of each node
+    ///
+    /// With a file the run is as long as the longest one; nodes whose file is at its end send empty blocks. `%n` in
+    /// the name is the node's label. Default memory. Example: --source /scratch/data-%n
+    #[arg(
+        long,
+        value_name = "memory|FILE",
+        default_value = "memory",
+        help_heading = "Shape"
+    )]
+    pub source: String,
+
+    /// Where blocks go: memory, a file of each node, or discard
+    ///
+    /// With an odd number of phases every node's file comes back to it byte for byte. `discard` counts blocks and
+    /// never copies them. Default memory. Example: --sink /scratch/copy-%n
+    #[arg(
+        long,
+        value_name = "memory|FILE|discard",
+        default_value = "memory",
+        help_heading = "Shape"
+    )]
+    pub sink: String,
+
+    /// Which blocks receivers check against their checksum: none, sample (1 in 16) or full
+    ///
+    /// Sequence and origin of every block are always checked. Full costs CPU time at every receiver.
+    /// Default none. Example: --verify full
+    #[arg(
+        long,
+        value_name = "none|sample|full",
+        default_value = "none",
+        help_heading = "Shape"
+    )]
+    pub verify: String,
+
     /// What links are made of: auto, tcp or unix
     ///
     /// `auto` is TCP between nodes and Unix-domain sockets within a node; `tcp` is TCP everywhere; `unix` needs

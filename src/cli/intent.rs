@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::plan::{
     Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PLAN_VERSION, Pattern, RunPlan,
-    Test, Transport,
+    Sink, Source, Test, Transport, Verify,
 };
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
@@ -234,6 +234,21 @@ fn test_of(arguments: &Arguments) -> Result<Test, UsageError> {
                 _ => Family::Any,
             },
         },
+        source: match arguments.source.as_str() {
+            "memory" => Source::Memory,
+            file => Source::File(file.to_owned()),
+        },
+        sink: match arguments.sink.as_str() {
+            "memory" => Sink::Memory,
+            "discard" => Sink::Discard,
+            file => Sink::File(file.to_owned()),
+        },
+        verify: match arguments.verify.as_str() {
+            "none" => Verify::None,
+            "sample" => Verify::Sample,
+            "full" => Verify::Full,
+            other => return Err(choice("--verify", other, "none, sample or full")),
+        },
     })
 }
 
@@ -257,6 +272,9 @@ fn time(flag: &'static str, text: &str) -> Result<u64, UsageError> {
 fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
     if let Some(buffers) = arguments.buffers {
         return Ok(Bound::Volume { buffers });
+    }
+    if arguments.source != "memory" {
+        return Ok(Bound::Files);
     }
     Ok(Bound::Time {
         warmup_ns: time("--warmup", arguments.warmup.as_deref().unwrap_or("1s"))?,
@@ -396,6 +414,21 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     if test.transport == Transport::Unix && test.ports.is_some() {
         return refuse("--port-range has no meaning with --transport unix".to_owned());
     }
+    if let Source::File(name) = &test.source {
+        if arguments.time.is_some() || arguments.warmup.is_some() || arguments.buffers.is_some() {
+            return refuse(format!(
+                "--source {name}: the run is as long as the longest file (leave out --time, --warmup and --buffers)"
+            ));
+        }
+    }
+    if test.sink == Sink::Discard && test.verify != Verify::None {
+        let text = "--sink discard never looks at payload (leave out --verify)";
+        return refuse(text.to_owned());
+    }
+    if test.sink == Sink::Discard && test.coupling == Coupling::Buffer {
+        let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
+        return refuse(text.to_owned());
+    }
     if arguments.fanout == 0 {
         return refuse("--fanout 0: at least 1".to_owned());
     }
@@ -430,7 +463,11 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             all.push(("time", units::show_ns(window_ns).replace(' ', "")));
         }
         Bound::Volume { buffers } => all.push(("buffers", buffers.to_string())),
+        Bound::Files => {}
     }
+    all.push(("source", arguments.source.clone()));
+    all.push(("sink", arguments.sink.clone()));
+    all.push(("verify", arguments.verify.clone()));
     all.push((
         "congestion",
         test.sockets
@@ -577,6 +614,26 @@ mod tests {
             ("--hosts n1 --mss 10", "--mss: from 88"),
             ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
             ("--hosts n1 --rate 1", "--rate: at least 8"),
+            (
+                "--hosts n1 --verify maybe",
+                "--verify \"maybe\" is not known",
+            ),
+            (
+                "--hosts n1 --source f --time 5s",
+                "--source f: the run is as long as the longest file",
+            ),
+            (
+                "--hosts n1 --source f --buffers 5",
+                "--source f: the run is as long",
+            ),
+            (
+                "--hosts n1 --sink discard --verify full",
+                "--sink discard never looks at payload",
+            ),
+            (
+                "--hosts n1 --sink discard --coupling buffer",
+                "--sink discard and --coupling buffer",
+            ),
             ("--hosts n1 --fanout 0", "--fanout 0"),
             (
                 "--hosts n1 --csv - --json -",

@@ -51,11 +51,11 @@ pub fn test(
             .all(|report| report.is_some_and(|report| report.complete)),
         window_ns: match test.bound {
             Bound::Time { window_ns, .. } => Some(window_ns),
-            Bound::Volume { .. } => None,
+            Bound::Volume { .. } | Bound::Files => None,
         },
         skew_ns: match test.bound {
             Bound::Time { .. } => skew(&reports, before, after),
-            Bound::Volume { .. } => None,
+            Bound::Volume { .. } | Bound::Files => None,
         },
         span_ns: span(&reports, after),
         nodes,

@@ -39,6 +39,8 @@ pub struct Member {
     hello: Option<Hello>,
     /// Where it listens.
     pub listeners: Option<Vec<Listener>>,
+    /// Length of its source file.
+    source_bytes: u64,
     /// All its links stand.
     pub ready: bool,
     samples: Vec<Sample>,
@@ -157,6 +159,15 @@ impl Crew {
     /// Where a node listens.
     pub fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
         self.members[node].listeners.as_ref()
+    }
+
+    /// Length of the longest source file in bytes.
+    pub fn longest_source(&self) -> u64 {
+        self.members
+            .iter()
+            .map(|member| member.source_bytes)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What a node reported.
@@ -590,7 +601,13 @@ impl Crew {
         let member = &mut self.members[node];
         match message {
             FromNode::Hello(hello) => self.greet(node, *hello),
-            FromNode::Prepared { listeners } => member.listeners = Some(listeners),
+            FromNode::Prepared {
+                listeners,
+                source_bytes,
+            } => {
+                member.listeners = Some(listeners);
+                member.source_bytes = source_bytes.unwrap_or(0);
+            }
             FromNode::Ready => member.ready = true,
             FromNode::Pong { sent_ns, node_ns } => {
                 let received_ns = clock::monotonic_ns();

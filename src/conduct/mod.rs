@@ -16,7 +16,7 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
-use crate::plan::{Assignment, Bound, RunPlan, Test, kind_of, lanes, size};
+use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind, Verdict,
     VerdictWord,
@@ -203,6 +203,7 @@ impl Running<'_> {
     }
 
     fn prepare(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+        self.check_files(test)?;
         let chosen = addresses::choose(&self.plan.nodes, test, &crew.seen_hosts())
             .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
         let labels: Vec<String> = self
@@ -241,6 +242,31 @@ impl Running<'_> {
             self.plan.deadlines.prepare_ms,
             |member| member.listeners.is_some(),
         )
+    }
+
+    /// Nodes of one host must not write one file.
+    fn check_files(&self, test: &Test) -> Result<(), Halt> {
+        let Sink::File(pattern) = &test.sink else {
+            return Ok(());
+        };
+        let shared = self
+            .hosts
+            .iter()
+            .enumerate()
+            .find(|(node, host)| host.host_index != *node);
+        match shared {
+            Some((node, host)) if !pattern.contains("%n") => {
+                let first = &self.hosts[host.host_index].node;
+                let what = format!(
+                    "would write sink {pattern} on the same host as {first} (put %n, the node's label, into the name)"
+                );
+                Err(Halt::Trouble(Box::new(Trouble {
+                    node: self.hosts[node].node.clone(),
+                    ..Trouble::own(TroubleKind::Usage, what)
+                })))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn connect(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
@@ -289,6 +315,14 @@ impl Running<'_> {
             .unwrap_or(0);
         let start =
             clock::monotonic_ns() + 20_000_000 + slowest * 8 + offsets.len() as u64 * 200_000;
+        let blocks = match test.bound {
+            Bound::Time { .. } => None,
+            Bound::Volume { buffers } => Some(buffers),
+            Bound::Files => Some(
+                crew.longest_source()
+                    .div_ceil(size::buffer_payload_bytes(test, offsets.len())),
+            ),
+        };
         for (node, offset) in offsets.iter().enumerate() {
             let window_ns = match test.bound {
                 Bound::Time {
@@ -298,13 +332,14 @@ impl Running<'_> {
                     let first = start + warmup_ns;
                     Some((offset.to_node(first), offset.to_node(first + window_ns)))
                 }
-                Bound::Volume { .. } => None,
+                Bound::Volume { .. } | Bound::Files => None,
             };
             crew.send(
                 node,
                 &ToNode::Go(Go {
                     at_ns: offset.to_node(start),
                     window_ns,
+                    blocks,
                 }),
             );
         }
@@ -320,7 +355,7 @@ impl Running<'_> {
                 warmup_ns,
                 window_ns,
             } => (warmup_ns + window_ns) / 1_000_000,
-            Bound::Volume { .. } => deadlines.volume_ms,
+            Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
         };
         // The nodes' own deadlines come first and name what is late.
         let limit = running_ms + deadlines.drain_ms + deadlines.collect_ms + 5_000;

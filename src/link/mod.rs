@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::record::TroubleKind;
 use crate::sys::memory::Span;
-use crate::sys::socket::{self, TcpInfo};
+use crate::sys::socket::{self, Drain, TcpInfo};
 use crate::sys::{clock, why};
 
 /// A connected link.
@@ -157,6 +157,29 @@ impl Link {
                 Ok(got) => {
                     arrived(got);
                     span = span.part(got, span.bytes() - got);
+                    silent_since = None;
+                }
+                Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `bytes` off the link without copying them, and tells `arrived` of every piece.
+    pub fn discard_all(
+        &self,
+        mut bytes: usize,
+        drain: &mut Drain,
+        mut arrived: impl FnMut(usize),
+        mut look_up: impl FnMut(),
+    ) -> Result<(), LinkError> {
+        let mut silent_since = None;
+        while bytes > 0 {
+            match drain.discard(self.socket.as_fd(), bytes) {
+                Ok(0) => return Err(LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into())),
+                Ok(got) => {
+                    arrived(got);
+                    bytes -= got;
                     silent_since = None;
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,

@@ -158,6 +158,7 @@ impl Node {
                         self.watch_troubles(&run);
                         self.channel.send(&FromNode::Prepared {
                             listeners: run.listeners(),
+                            source_bytes: run.source_bytes(),
                         });
                         self.run = Some(run);
                     }

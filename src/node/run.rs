@@ -1,15 +1,16 @@
 //! The life of one test on a node: made, connected, ready, started, measured, drained, reported.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
-use crate::plan::{Assignment, size};
+use crate::plan::{self, Assignment, Source, size};
 use crate::record::{Edge, Trouble, TroubleKind};
 use crate::sys::process::{self, Ending};
-use crate::sys::{clock, signals, usage};
+use crate::sys::{clock, file, signals, usage, why};
 use crate::units::show_bytes;
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
@@ -18,6 +19,7 @@ use super::reading;
 /// One test on this node.
 pub struct Run {
     plant: Plant,
+    source_bytes: Option<u64>,
     troubles_from: OwnedFd,
     phases: Vec<PhaseProcess>,
     stage: Stage,
@@ -71,10 +73,12 @@ impl Run {
     /// Makes memory, listeners and processes.
     pub fn prepare(assignment: Assignment) -> Result<Self, Trouble> {
         check_resources(&assignment)?;
+        let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
         let (plant, troubles_from) = plant::build(assignment)?;
         let mut run = Self {
             plant,
+            source_bytes,
             troubles_from,
             phases: Vec::new(),
             stage: Stage::Made,
@@ -130,6 +134,11 @@ impl Run {
     /// Where this node listens, by boundary.
     pub fn listeners(&self) -> Vec<Listener> {
         self.plant.addresses.clone()
+    }
+
+    /// Length of its source file in bytes, if it has one.
+    pub fn source_bytes(&self) -> Option<u64> {
+        self.source_bytes
     }
 
     /// Where its processes report failures.
@@ -230,6 +239,9 @@ impl Run {
 
     fn start(&mut self) {
         let Some(go) = self.go else { return };
+        if let Some(blocks) = go.blocks {
+            self.plant.board.set_blocks(blocks);
+        }
         clock::sleep_until(go.at_ns);
         if !self.has_window() {
             self.take_reading();
@@ -460,6 +472,21 @@ impl Run {
             if process::reap_one().is_none() {
                 clock::sleep_until(clock::monotonic_ns() + 1_000_000);
             }
+        }
+    }
+}
+
+/// A source file must be there, and its length decides how long the run is.
+fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
+    let Source::File(pattern) = &assignment.test.source else {
+        return Ok(None);
+    };
+    let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+    match file::source_bytes(Path::new(&name)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) => {
+            let what = format!("cannot read source {name}: {}", why(&error));
+            Err(Trouble::own(TroubleKind::Resource, what))
         }
     }
 }

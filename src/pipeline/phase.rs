@@ -29,6 +29,8 @@ pub struct Phase<'plant> {
     go_told: bool,
     /// It has told its parent that everything arrived.
     done_told: bool,
+    /// What it empties itself is where it belongs.
+    emptied: bool,
     failed: bool,
 }
 
@@ -52,6 +54,7 @@ pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
         book_told: false,
         go_told: false,
         done_told: false,
+        emptied: true,
         failed: false,
     };
     if !phase.make_children() {
@@ -150,13 +153,20 @@ impl Phase<'_> {
     /// The source fills and the sink empties where that is not done by the senders and receivers themselves.
     fn do_part(&mut self) {
         let plant = self.plant;
-        if plant.assignment.test.coupling == Coupling::Block {
-            return;
-        }
-        if self.number == 0 {
-            source::fill_in_lockstep(plant, self);
-        } else if self.is_last() {
-            sink::drain_in_lockstep(plant, self);
+        let test = &plant.assignment.test;
+        let done = if self.number == 0 && test.coupling == Coupling::Buffer {
+            source::fill_in_lockstep(plant, self)
+        } else if self.is_last() && sink::is_drained_by_phase(test) {
+            self.emptied = false;
+            let done = sink::drain(plant, self);
+            self.emptied = done.is_ok();
+            done
+        } else {
+            Ok(())
+        };
+        if let Err((kind, what)) = done {
+            self.failed = true;
+            plant.report(kind, &format!("phase {}", self.number), &what);
         }
     }
 
@@ -225,7 +235,8 @@ impl Phase<'_> {
     }
 
     fn tell_done(&mut self) {
-        if self.is_last() && !self.done_told && !self.failed && self.all_received() {
+        let all = self.emptied && !self.failed;
+        if self.is_last() && !self.done_told && all && self.all_received() {
             self.done_told = true;
             self.plant.board.set_done();
             signals::ring(self.parent);

@@ -10,15 +10,17 @@ use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::Side;
 use crate::link::{self, Ground, Link, LinkError};
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Coupling, LinkKind};
+use crate::plan::{LinkKind, Sink};
 use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::socket::Drain;
 use crate::sys::{process, signals, why};
-use crate::wire::block::{BlockHeader, HEADER_BYTES};
+use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 use crate::wire::hello::{LinkHello, token_bytes};
 
 use super::phase::ChildBell;
 use super::plant::Plant;
 use super::sender::note_epoch;
+use super::sink;
 
 /// Life of a receiver born for `lane`, though it may become that of another lane of the boundary; returns its
 /// exit code. Runs in a process of its own.
@@ -43,6 +45,8 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         end,
         bell: ChildBell::new(parent),
         noted: 0,
+        origin: origin_of(plant, &lane),
+        drain: None,
     };
     match receiver.run(link) {
         Ok(()) => {
@@ -125,6 +129,17 @@ struct Receiver<'plant> {
     end: LinkEnd<'plant>,
     bell: ChildBell,
     noted: u64,
+    /// Source node and slot of every block of this link.
+    origin: (u32, u32),
+    /// Where payload goes that is counted and never copied.
+    drain: Option<Drain>,
+}
+
+fn origin_of(plant: &Plant, lane: &Lane) -> (u32, u32) {
+    let assignment = &plant.assignment;
+    let (node, slot) = lanes::origin(&assignment.test, assignment.nodes(), lane);
+    let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    (narrow(node), narrow(slot))
 }
 
 impl Receiver<'_> {
@@ -158,11 +173,16 @@ impl Receiver<'_> {
     fn receive(&mut self, link: &Link) -> Result<u64, Failure> {
         let phase = self.lane.boundary + 1;
         let test = &self.plant.assignment.test;
-        // The last phase with coupling by block has nobody to wait for: the slot is its own.
-        let shared = phase + 1 < test.phases || test.coupling == Coupling::Buffer;
+        // A receiver of the last phase may be its own sink: then it waits for nobody.
+        let shared = phase + 1 < test.phases || sink::is_drained_by_phase(test);
         let buffer = &self.plant.buffers[phase];
         let shake = buffer.handshake();
         let slot = self.lane.to_slot;
+        if phase + 1 == test.phases && test.sink == Sink::Discard {
+            self.drain = Some(
+                Drain::new(link.is_tcp()).map_err(|error| (TroubleKind::Resource, why(&error)))?,
+            );
+        }
         self.end.turn_to(Activity::Moving);
         for t in 0.. {
             if shared && !shake.is_ready(Side::Filler, slot, t) {
@@ -197,16 +217,25 @@ impl Receiver<'_> {
         };
         link.receive_all(block.part(0, HEADER_BYTES), |_| (), look_up)
             .map_err(|e| failure(&e))?;
+        let invalid = |error: BlockError| (TroubleKind::Invalid, format!("block {t}: {error}"));
         let mut head = [0; HEADER_BYTES];
         block.read(&mut head);
         let header = BlockHeader::decode(&head, buffer.block_bytes() as u64)
             .and_then(|header| header.expect(t))
-            .map_err(|error| (TroubleKind::Invalid, error.to_string()))?;
+            .and_then(|header| header.expect_origin(self.origin))
+            .map_err(invalid)?;
         let payload = usize::try_from(header.payload_bytes).unwrap_or(0);
         let end = self.end;
         let count = |got: usize| end.add_bytes(got as u64);
-        link.receive_all(block.part(HEADER_BYTES, payload), count, look_up)
-            .map_err(|e| failure(&e))?;
+        let body = block.part(HEADER_BYTES, payload);
+        match &mut self.drain {
+            Some(drain) => link.discard_all(body.bytes(), drain, count, look_up),
+            None => link.receive_all(body, count, look_up),
+        }
+        .map_err(|e| failure(&e))?;
+        if self.plant.assignment.test.verify.checks(t) {
+            header.expect_checksum(body.checksum()).map_err(invalid)?;
+        }
         look_up();
         self.noted = noted.get();
         self.end.set_blocks(t + u64::from(!header.last));

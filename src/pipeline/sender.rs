@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Doorbell, Side};
 use crate::link::{self, Link, LinkError};
-use crate::plan::lanes::Lane;
+use crate::plan::{self, lanes::Lane};
 use crate::plan::{Coupling, LinkKind};
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{clock, process, signals, why};
@@ -63,8 +63,8 @@ impl Sender<'_> {
         self.end.set_state(EndState::Born);
         let buffer = &self.plant.buffers[self.lane.boundary];
         buffer.populate(self.lane.from_slot);
-        if self.lane.boundary == 0 {
-            let assignment = &self.plant.assignment;
+        let assignment = &self.plant.assignment;
+        if self.lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
             source::make_payload(
                 buffer,
                 self.lane.from_slot,
@@ -150,8 +150,7 @@ impl Sender<'_> {
     /// Phase 0 with coupling by block: the slot never changes but for its header.
     fn send_own(&mut self, link: &Link) -> Result<u64, Failure> {
         let plant = self.plant;
-        let source = Source::new(plant);
-        let buffer = &plant.buffers[0];
+        let mut source = Source::open(plant)?;
         let slot = self.lane.from_slot;
         let mut pace = Pace::new(plant, &self.lane, link.is_tcp());
         self.end.turn_to(Activity::Moving);
@@ -162,7 +161,7 @@ impl Sender<'_> {
                 self.end.turn_to(Activity::Moving);
             }
             let last = source.ends_at(t);
-            let header = source.head(buffer, slot, t, last);
+            let header = source.make(slot, t, last);
             self.send_block(link, t, &header)?;
             if last {
                 return Ok(t);

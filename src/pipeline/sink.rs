@@ -1,32 +1,79 @@
-//! Where blocks go: the memory of the last phase.
+//! Where blocks go: the memory of the last phase, a file of the node, or nowhere.
 //!
 //! With coupling by block a receiver of the last phase is its own sink: the block lies in memory when it has
-//! been read. By buffer, the last phase empties buffer after buffer when its receivers have filled it, as in
-//! the original.
+//! been read, or was discarded on the way. By buffer, and whenever blocks go to a file, the last phase empties
+//! slot after slot in the order (buffer `t`, slot `a`) when its receivers have filled them: in that order the
+//! blocks of a file that were cut by its source come together again.
+
+use std::path::Path;
 
 use crate::buffer::handshake::{Doorbell, Side};
+use crate::plan::{self, Coupling, Sink, Test};
+use crate::record::TroubleKind;
+use crate::sys::file::FileSink;
+use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::plant::Plant;
 
-/// The last phase of a run coupled by buffer: empties buffer after buffer and signals the receivers.
-pub fn drain_in_lockstep(plant: &Plant, bell: &mut impl Doorbell) {
-    let buffer = &plant.buffers[plant.assignment.test.phases - 1];
+/// Whether the last phase itself empties the slots.
+pub fn is_drained_by_phase(test: &Test) -> bool {
+    test.coupling == Coupling::Buffer || matches!(test.sink, Sink::File(_))
+}
+
+/// The last phase: empties slot after slot and signals the receivers.
+pub fn drain(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), (TroubleKind, String)> {
+    let assignment = &plant.assignment;
+    let buffer = &plant.buffers[assignment.test.phases - 1];
     let shake = buffer.handshake();
     let mut ended = vec![false; buffer.slots()];
+    let mut file = open(plant)?;
     for t in 0.. {
-        if !shake.wait(Side::Drainer, 0, t, bell) {
-            return;
-        }
         for (slot, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
+            if !shake.wait(Side::Drainer, slot, t, bell) {
+                return Ok(());
+            }
+            let block = buffer.block(slot, t);
             let mut head = [0; HEADER_BYTES];
-            buffer.block(slot, t).read(&mut head);
-            let header = BlockHeader::decode(&head, buffer.block_bytes() as u64);
-            *ended = header.map_or(true, |header| header.last);
+            block.read(&mut head);
+            let header = BlockHeader::decode(&head, buffer.block_bytes() as u64)
+                .map_err(|error| (TroubleKind::Bug, format!("slot {slot}: {error}")))?;
+            *ended = header.last;
+            if let Some((file, name)) = &mut file {
+                let payload = usize::try_from(header.payload_bytes).unwrap_or(0);
+                file.append(block.part(HEADER_BYTES, payload))
+                    .map_err(|error| cannot_write(name, &error))?;
+            }
             shake.post(Side::Drainer, slot, t, bell);
         }
         if ended.iter().all(|ended| *ended) {
-            return;
+            break;
         }
     }
+    match file {
+        Some((file, name)) => file
+            .finish()
+            .map(|_| ())
+            .map_err(|error| cannot_write(&name, &error)),
+        None => Ok(()),
+    }
+}
+
+fn open(plant: &Plant) -> Result<Option<(FileSink, String)>, (TroubleKind, String)> {
+    let assignment = &plant.assignment;
+    let Sink::File(pattern) = &assignment.test.sink else {
+        return Ok(None);
+    };
+    let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+    match FileSink::create(Path::new(&name)) {
+        Ok(file) => Ok(Some((file, name))),
+        Err(error) => Err(cannot_write(&name, &error)),
+    }
+}
+
+fn cannot_write(name: &str, error: &std::io::Error) -> (TroubleKind, String) {
+    (
+        TroubleKind::Resource,
+        format!("cannot write sink {name}: {}", why(error)),
+    )
 }

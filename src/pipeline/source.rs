@@ -1,50 +1,110 @@
-//! Where blocks come from: the memory of phase 0.
+//! Where blocks come from: the memory of phase 0, or a file of the node.
 //!
 //! A memory source never changes its payload: it is made once, from the run's seed, by the sender that owns the
-//! slot; per block only the header is written anew. With coupling by block a sender at phase 0 is its own
-//! source and waits for nobody; by buffer, phase 0 fills all slots of a buffer and rings its senders, as in
-//! the original.
+//! slot; per block only the header is written anew. A file is cut into blocks in the order (buffer `t`, slot `a`);
+//! nodes whose file is at its end send empty blocks until the longest is, too. With coupling by block a sender at
+//! phase 0 is its own source and waits for nobody; by buffer, phase 0 fills all slots of a buffer and rings its
+//! senders, as in the original.
+
+use std::io;
+use std::path::Path;
 
 use crate::buffer::double::DoubleBuffer;
 use crate::buffer::handshake::{Doorbell, Side};
-use crate::plan::Bound;
+use crate::plan::{self, Source as SourceKind, Verify};
+use crate::record::TroubleKind;
+use crate::sys::file::FileSource;
+use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::plant::Plant;
 
-/// Decides when a source ends, and writes headers.
+/// Makes the blocks of this node's phase 0.
 pub struct Source<'plant> {
     plant: &'plant Plant,
-    limit: u64,
+    buffer: &'plant DoubleBuffer,
+    file: Option<FileSource>,
+    blocks: u64,
+    /// Checksums of the payloads that never change, by slot and buffer.
+    sums: Vec<[Option<u32>; 2]>,
 }
 
 impl<'plant> Source<'plant> {
-    /// The source of this node.
-    pub fn new(plant: &'plant Plant) -> Self {
-        let limit = match plant.assignment.test.bound {
-            Bound::Time { .. } => u64::MAX,
-            Bound::Volume { buffers } => buffers,
+    /// The source of this node; called when data may flow.
+    pub fn open(plant: &'plant Plant) -> Result<Self, (TroubleKind, String)> {
+        let assignment = &plant.assignment;
+        let file = match &assignment.test.source {
+            SourceKind::Memory => None,
+            SourceKind::File(pattern) => {
+                let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+                Some(
+                    FileSource::open(Path::new(&name))
+                        .map_err(|error| cannot_read(&name, &error))?,
+                )
+            }
         };
-        Self { plant, limit }
+        let buffer = &plant.buffers[0];
+        let sums = vec![[None; 2]; buffer.slots()];
+        Ok(Self {
+            plant,
+            buffer,
+            file,
+            blocks: plant.board.blocks(),
+            sums,
+        })
     }
 
     /// Whether block `t` is the empty one that ends a link.
     pub fn ends_at(&self, t: u64) -> bool {
-        t >= self.limit || self.plant.board.is_stopping()
+        t >= self.blocks || self.plant.board.is_stopping()
     }
 
-    /// Writes the header of block `t` into its slot.
-    pub fn head(&self, buffer: &DoubleBuffer, slot: usize, t: u64, last: bool) -> BlockHeader {
+    /// Makes block `t` of a slot: payload if it comes from a file, and header. The one after the last is empty
+    /// and ends the link.
+    pub fn make(&mut self, slot: usize, t: u64, last: bool) -> BlockHeader {
+        let block = self.buffer.block(slot, t);
+        let room = self.buffer.block_bytes();
+        let payload = match &self.file {
+            _ if last => 0,
+            None => room,
+            Some(file) => {
+                let number = t * self.buffer.slots() as u64 + slot as u64;
+                file.copy(
+                    number.saturating_mul(room as u64),
+                    block.part(HEADER_BYTES, room),
+                )
+            }
+        };
         let header = BlockHeader {
-            payload_bytes: if last { 0 } else { buffer.block_bytes() as u64 },
+            payload_bytes: payload as u64,
             sequence: t,
             source_node: u32::try_from(self.plant.assignment.node).unwrap_or(u32::MAX),
             source_slot: u32::try_from(slot).unwrap_or(u32::MAX),
+            checksum: self.checksum(slot, t, payload),
             last,
         };
-        buffer.block(slot, t).write(&header.encode());
+        block.write(&header.encode());
         header
     }
+
+    fn checksum(&mut self, slot: usize, t: u64, payload: usize) -> Option<u32> {
+        if self.plant.assignment.test.verify == Verify::None {
+            return None;
+        }
+        let span = self.buffer.block(slot, t).part(HEADER_BYTES, payload);
+        if self.file.is_some() || payload == 0 {
+            return Some(span.checksum());
+        }
+        let kept = &mut self.sums[slot][usize::from(t & 1 == 1)];
+        Some(*kept.get_or_insert_with(|| span.checksum()))
+    }
+}
+
+fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
+    (
+        TroubleKind::Resource,
+        format!("cannot read source {name}: {}", why(error)),
+    )
 }
 
 /// Fills the payload of both blocks of a slot from the seed.
@@ -72,31 +132,36 @@ fn splitmix(state: &mut u64) -> u64 {
 }
 
 /// Phase 0 of a run coupled by buffer: fills buffer after buffer and signals the senders.
-pub fn fill_in_lockstep(plant: &Plant, bell: &mut impl Doorbell) {
-    let source = Source::new(plant);
+pub fn fill_in_lockstep(
+    plant: &Plant,
+    bell: &mut impl Doorbell,
+) -> Result<(), (TroubleKind, String)> {
     let buffer = &plant.buffers[0];
     let shake = buffer.handshake();
     while !plant.board.has_started() {
         if !bell.sleep() {
-            return;
+            return Ok(());
         }
     }
+    let mut source = Source::open(plant)?;
     for t in 0.. {
         if !shake.wait(Side::Filler, 0, t, bell) {
-            return;
+            return Ok(());
         }
+        // Asked once per buffer, so that all of its slots end together.
         let last = source.ends_at(t);
         for slot in 0..buffer.slots() {
-            source.head(buffer, slot, t, last);
+            source.make(slot, t, last);
             if last {
                 shake.end(slot, t + 1);
             }
             shake.post(Side::Filler, slot, t, bell);
         }
         if last {
-            return;
+            return Ok(());
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

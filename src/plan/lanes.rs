@@ -62,6 +62,22 @@ pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<
     lanes
 }
 
+/// Node and slot of phase 0 whose blocks a lane carries.
+pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
+    let mut at = *lane;
+    while at.boundary > 0 {
+        let before = incoming(test, nodes, at.boundary - 1, at.from);
+        match before
+            .into_iter()
+            .find(|before| before.to_slot == at.from_slot)
+        {
+            Some(before) => at = before,
+            None => break,
+        }
+    }
+    (at.from, at.from_slot)
+}
+
 fn all_to_all(nodes: usize, streams: usize, boundary: usize) -> Vec<Lane> {
     let mut lanes = Vec::with_capacity(nodes * nodes * streams);
     for from in 0..nodes {
@@ -82,7 +98,7 @@ fn all_to_all(nodes: usize, streams: usize, boundary: usize) -> Vec<Lane> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::plan::{Bound, Coupling, DataNetwork, Transport};
+    use crate::plan::{Bound, Coupling, DataNetwork, Sink, Source, Transport, Verify};
     use crate::sys::socket::SocketOptions;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -99,6 +115,9 @@ pub(crate) mod tests {
             sockets: SocketOptions::default(),
             ports: None,
             network: DataNetwork::default(),
+            source: Source::Memory,
+            sink: Sink::Memory,
+            verify: Verify::None,
         }
     }
 
@@ -129,6 +148,22 @@ pub(crate) mod tests {
                 let next = outgoing(&test, nodes, 1, lane.to)[lane.to_slot];
                 prop_assert_eq!((next.from, next.to, next.stream), (lane.to, lane.from, lane.stream));
                 prop_assert_eq!(next.from_slot, lane.to_slot);
+            }
+        }
+
+        #[test]
+        fn a_chain_is_traced_back_to_its_source(
+            nodes in 1_usize..7, phases in 2_usize..6, streams in 1_usize..3
+        ) {
+            let test = test_of(phases, streams);
+            for first in of_boundary(&test, nodes, 0) {
+                let mut lane = first;
+                for boundary in 1..phases {
+                    prop_assert_eq!(origin(&test, nodes, &lane), (first.from, first.from_slot));
+                    if boundary + 1 < phases {
+                        lane = outgoing(&test, nodes, boundary, lane.to)[lane.to_slot];
+                    }
+                }
             }
         }
 

@@ -75,6 +75,71 @@ pub struct Test {
     pub ports: Option<(u16, u16)>,
     /// How data addresses are chosen on each host.
     pub network: DataNetwork,
+    /// Where blocks come from.
+    #[serde(default)]
+    pub source: Source,
+    /// Where blocks go.
+    #[serde(default)]
+    pub sink: Sink,
+    /// Which blocks receivers check against their checksum.
+    #[serde(default)]
+    pub verify: Verify,
+}
+
+/// Where blocks come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The memory of phase 0: payload from the seed, the same in every block of a slot and buffer.
+    #[default]
+    Memory,
+    /// A file of each node, read from its start to its end; `%n` in the name is the node's label.
+    File(String),
+}
+
+/// Where blocks go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sink {
+    /// The memory of the last phase.
+    #[default]
+    Memory,
+    /// A file of each node, in which block after block is put; `%n` in the name is the node's label.
+    File(String),
+    /// Nowhere: counted, never copied.
+    Discard,
+}
+
+/// The name of a source or sink file on one node.
+pub fn file_name(pattern: &str, label: &str) -> String {
+    pattern.replace("%n", label)
+}
+
+/// Which blocks receivers check against their checksum.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// None. Sequence and origin of every block are checked all the same.
+    #[default]
+    None,
+    /// One in [`SAMPLE`].
+    Sample,
+    /// Every one.
+    Full,
+}
+
+/// One block in this many is checked with [`Verify::Sample`].
+pub const SAMPLE: u64 = 16;
+
+impl Verify {
+    /// Whether block `t` is checked.
+    pub fn checks(self, t: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::Sample => t.is_multiple_of(SAMPLE),
+            Self::Full => true,
+        }
+    }
 }
 
 /// Which nodes send to which at a boundary.
@@ -111,6 +176,8 @@ pub enum Bound {
         /// Blocks.
         buffers: u64,
     },
+    /// As many blocks as the longest source file takes.
+    Files,
 }
 
 /// What links are made of.

@@ -24,6 +24,11 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
     test.phases * 2 * nodes * test.streams * slot_bytes(test.block_bytes)
 }
 
+/// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
+pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
+    (nodes * test.streams * test.block_bytes) as u64
+}
+
 /// Load and cost of a test, as far as they are known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
@@ -52,6 +57,7 @@ pub fn of(test: &Test, nodes: usize) -> Size {
             warmup_ns,
             window_ns,
         } => (None, Some(warmup_ns + window_ns)),
+        Bound::Files => (None, None),
         Bound::Volume { buffers } => {
             let crossing = (nodes * links_per_port) as u64;
             (Some(crossing * buffers * test.block_bytes as u64), None)

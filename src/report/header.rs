@@ -143,6 +143,9 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
             let bytes = load.iter().sum::<usize>() as u64 * buffers * test.block_bytes as u64;
             say(format!("volume     {} between hosts", show_bytes(bytes)));
         }
+        Bound::Files => {
+            say("volume     the source files; the run is as long as the longest".to_owned());
+        }
         Bound::Time {
             warmup_ns,
             window_ns,

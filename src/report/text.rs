@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Bound, Coupling, LinkKind, Test};
+use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
 use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
 use crate::units::{show_bytes, show_ns};
 
@@ -106,6 +106,7 @@ fn conditions(test: &Test) -> String {
             format!("window {} after {}", show_ns(window_ns), show_ns(warmup_ns))
         }
         Bound::Volume { buffers } => format!("{buffers} blocks on every link"),
+        Bound::Files => "as long as the longest file".to_owned(),
     };
     let streams = if test.streams > 1 {
         format!(", {} streams per pair", test.streams)
@@ -117,8 +118,21 @@ fn conditions(test: &Test) -> String {
         Coupling::Buffer => ", coupled by buffer: all links run at the pace of the slowest",
     };
     let block = show_bytes(test.block_bytes as u64);
+    let ends = match (&test.source, &test.sink) {
+        (Source::Memory, Sink::Memory) => "",
+        (Source::Memory, Sink::Discard) => ", discarded at the sink",
+        (Source::Memory, Sink::File(_)) => ", into files",
+        (Source::File(_), Sink::Memory) => ", from files",
+        (Source::File(_), Sink::File(_)) => ", from files into files",
+        (Source::File(_), Sink::Discard) => ", from files, discarded at the sink",
+    };
+    let verify = match test.verify {
+        Verify::None => "",
+        Verify::Sample => ", one block in 16 verified",
+        Verify::Full => ", every block verified",
+    };
     format!(
-        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}{coupling}",
+        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}{ends}{verify}{coupling}",
         test.phases
     )
 }

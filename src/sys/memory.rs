@@ -114,6 +114,13 @@ impl Span<'_> {
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.start, source.len()) };
     }
 
+    /// CRC-32 (IEEE 802.3) of the whole span. Called by the span's owner of the moment only, as every reading is.
+    pub fn checksum(&self) -> u32 {
+        // SAFETY: mapped for its whole length as long as the region lives; nobody writes it while the handshake
+        // gives it to the caller.
+        crc32fast::hash(unsafe { std::slice::from_raw_parts(self.start, self.bytes) })
+    }
+
     /// Copies the start of the span to `target`.
     pub fn read(&self, target: &mut [u8]) {
         assert!(target.len() <= self.bytes, "target longer than its span");

@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod facts;
+pub mod file;
 pub mod memory;
 pub mod process;
 pub mod signals;

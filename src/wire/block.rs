@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  magic "PBLK"    4  version u16   6  flags u16     8  payload length u64   16  sequence u64
-//! 24  source node u32 28  source slot u32  32..64 zero
+//! 24  source node u32 28  source slot u32  32  CRC-32 of the payload u32, if flag 2 is set  36..64 zero
 //! ```
 
 use thiserror::Error;
@@ -13,6 +13,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const BLOCK_VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"PBLK";
 const LAST: u16 = 1;
+const SUMMED: u16 = 2;
 
 /// What stands before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct BlockHeader {
     pub source_node: u32,
     /// Slot of that source.
     pub source_slot: u32,
+    /// CRC-32 of the payload, if it was made.
+    pub checksum: Option<u32>,
     /// Nothing follows on this link.
     pub last: bool,
 }
@@ -33,7 +36,7 @@ pub struct BlockHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BlockError {
     /// Not our magic word.
-    #[error("no block header where one was due")]
+    #[error("no header where one was due")]
     Magic,
     /// Another version.
     #[error("block header of version {0}, this is version {BLOCK_VERSION}")]
@@ -49,8 +52,27 @@ pub enum BlockError {
         /// Possible.
         limit: u64,
     },
+    /// Another chain's block.
+    #[error("it is of node {}'s slot {}, and one of node {}'s slot {} was due", got.0, got.1, due.0, due.1)]
+    Origin {
+        /// Source node and slot in the header.
+        got: (u32, u32),
+        /// Those of this link's chain.
+        due: (u32, u32),
+    },
+    /// Its payload was changed on the way.
+    #[error("payload was changed: CRC-32 {got:08x} where {due:08x} was due")]
+    Checksum {
+        /// Of what arrived.
+        got: u32,
+        /// Of what was sent.
+        due: u32,
+    },
+    /// It should carry a checksum.
+    #[error("it carries no checksum")]
+    NoChecksum,
     /// Not the next one.
-    #[error("block {got} where {due} was due")]
+    #[error("block {got} came in the place of {due}")]
     Sequence {
         /// Received.
         got: u64,
@@ -65,11 +87,14 @@ impl BlockHeader {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
-        bytes[6..8].copy_from_slice(&(if self.last { LAST } else { 0 }).to_le_bytes());
+        let flags =
+            if self.last { LAST } else { 0 } | if self.checksum.is_some() { SUMMED } else { 0 };
+        bytes[6..8].copy_from_slice(&flags.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.source_node.to_le_bytes());
         bytes[28..32].copy_from_slice(&self.source_slot.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.checksum.unwrap_or(0).to_le_bytes());
         bytes
     }
 
@@ -83,7 +108,7 @@ impl BlockHeader {
             return Err(BlockError::Version(version));
         }
         let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
-        if flags & !LAST != 0 {
+        if flags & !(LAST | SUMMED) != 0 {
             return Err(BlockError::Flags(flags));
         }
         let header = Self {
@@ -91,6 +116,7 @@ impl BlockHeader {
             sequence: long(bytes, 16),
             source_node: word(bytes, 24),
             source_slot: word(bytes, 28),
+            checksum: (flags & SUMMED != 0).then(|| word(bytes, 32)),
             last: flags & LAST != 0,
         };
         if header.payload_bytes > limit {
@@ -100,6 +126,25 @@ impl BlockHeader {
             });
         }
         Ok(header)
+    }
+
+    /// Checks that this block began its way at `due`, a node and one of its slots.
+    pub fn expect_origin(self, due: (u32, u32)) -> Result<Self, BlockError> {
+        let got = (self.source_node, self.source_slot);
+        if got == due {
+            Ok(self)
+        } else {
+            Err(BlockError::Origin { got, due })
+        }
+    }
+
+    /// Checks the sum of what arrived.
+    pub fn expect_checksum(self, got: u32) -> Result<Self, BlockError> {
+        match self.checksum {
+            None => Err(BlockError::NoChecksum),
+            Some(due) if due != got => Err(BlockError::Checksum { got, due }),
+            Some(_) => Ok(self),
+        }
     }
 
     /// Checks that this is block number `due`.
@@ -134,8 +179,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_header_survives_the_way(payload_bytes in 0_u64..1 << 30, sequence: u64, last: bool, node: u32, slot: u32) {
-            let header = BlockHeader { payload_bytes, sequence, last, source_node: node, source_slot: slot };
+        fn a_header_survives_the_way(payload_bytes in 0_u64..1 << 30, sequence: u64, last: bool, node: u32, slot: u32, checksum: Option<u32>) {
+            let header = BlockHeader { payload_bytes, sequence, last, source_node: node, source_slot: slot, checksum };
             prop_assert_eq!(BlockHeader::decode(&header.encode(), 1 << 30), Ok(header));
         }
 
@@ -156,6 +201,7 @@ mod tests {
             last: false,
             source_node: 0,
             source_slot: 0,
+            checksum: Some(9),
         };
         let bytes = header.encode();
         let with = |at: usize, value: u8| {
@@ -165,12 +211,29 @@ mod tests {
         };
         assert_eq!(with(0, 0), Err(BlockError::Magic));
         assert_eq!(with(4, 9), Err(BlockError::Version(9)));
-        assert_eq!(with(6, 2), Err(BlockError::Flags(2)));
+        assert_eq!(with(6, 4), Err(BlockError::Flags(4)));
         assert_eq!(with(8, 11), Err(BlockError::Length { got: 11, limit: 10 }));
         assert_eq!(
             header.expect(4),
             Err(BlockError::Sequence { got: 3, due: 4 })
         );
         assert_eq!(header.expect(3), Ok(header));
+        assert_eq!(header.expect_origin((0, 0)), Ok(header));
+        let origin = header.expect_origin((1, 2)).unwrap_err().to_string();
+        assert_eq!(
+            origin,
+            "it is of node 0's slot 0, and one of node 1's slot 2 was due"
+        );
+        assert_eq!(header.expect_checksum(9), Ok(header));
+        let changed = header.expect_checksum(8).unwrap_err().to_string();
+        assert_eq!(
+            changed,
+            "payload was changed: CRC-32 00000008 where 00000009 was due"
+        );
+        let bare = BlockHeader {
+            checksum: None,
+            ..header
+        };
+        assert_eq!(bare.expect_checksum(9), Err(BlockError::NoChecksum));
     }
 }

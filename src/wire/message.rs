@@ -58,6 +58,8 @@ pub struct Go {
     pub at_ns: u64,
     /// First and last instant of the window of a timed run.
     pub window_ns: Option<(u64, u64)>,
+    /// Blocks on every link of a run that is bounded by them.
+    pub blocks: Option<u64>,
 }
 
 /// From a node to the launching side.
@@ -70,6 +72,8 @@ pub enum FromNode {
     Prepared {
         /// For each boundary, where this node listens for it.
         listeners: Vec<Listener>,
+        /// Length of its source file in bytes, if it has one.
+        source_bytes: Option<u64>,
     },
     /// All links of this node stand.
     Ready,
@@ -154,15 +158,20 @@ mod tests {
         let text = serde_json::to_string(&ToNode::Go(Go {
             at_ns: 5,
             window_ns: Some((6, 7)),
+            blocks: None,
         }))
         .unwrap();
-        assert_eq!(text, r#"{"go":{"at_ns":5,"window_ns":[6,7]}}"#);
+        assert_eq!(
+            text,
+            r#"{"go":{"at_ns":5,"window_ns":[6,7],"blocks":null}}"#
+        );
         let back: ToNode = serde_json::from_str(&text).unwrap();
         assert_eq!(
             back,
             ToNode::Go(Go {
                 at_ns: 5,
-                window_ns: Some((6, 7))
+                window_ns: Some((6, 7)),
+                blocks: None,
             })
         );
         assert!(serde_json::from_str::<ToNode>(r#"{"dance":1}"#).is_err());
