@@ -259,9 +259,8 @@ fn every_process_has_its_own_descriptors_and_no_other() {
         } else if process.name.starts_with("pb-phase-") {
             assert_eq!(is("/dev/null"), 3, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
-            // The phases keep what they make their children from: at most a listener and the pairs of two boundaries.
-            assert!(is("socket:") <= 3, "{process:?} {open:?}");
-            assert_eq!(open.len(), 4 + is("socket:"), "{process:?} {open:?}");
+            assert_eq!(is("socket:"), 0, "{process:?} {open:?}");
+            assert_eq!(open.len(), 4, "{process:?} {open:?}");
         }
     }
     held.release();
@@ -484,6 +483,105 @@ fn every_process_killed_in_turn_is_named_and_nothing_is_left() {
     assert_eq!(segments(), Vec::<String>::new());
 }
 
+/// Asked to end, not killed: the phase is named, not the peers that lost it.
+#[test]
+fn a_phase_that_is_asked_to_end_is_named() {
+    for coupling in ["block", "buffer"] {
+        let held = Held::start(&[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "3",
+            "--coupling",
+            coupling,
+            "--time",
+            "20s",
+            "--quiet",
+        ]);
+        let tree = held.tree();
+        let phase = tree
+            .iter()
+            .find(|process| process.name == "pb-phase-2")
+            .expect("a phase");
+        kill(Pid::from_raw(phase.pid), Signal::SIGTERM).expect("sent");
+        let (code, errors) = held.finish();
+        assert_eq!(code, Some(20), "{errors}");
+        let first = errors.lines().next().unwrap_or_default();
+        assert!(first.ends_with("phase 2: ended by signal 15"), "{errors}");
+        wait_until_gone(&tree, "after a phase was asked to end");
+    }
+}
+
+/// Connections that say nothing must not keep the receivers from the senders.
+#[test]
+fn silent_connections_do_not_keep_a_run_from_starting() {
+    let ports = 43220..43222_u16;
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = std::sync::Arc::clone(&stop);
+    let silent = std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while !stopped.load(std::sync::atomic::Ordering::SeqCst) && open.len() < 200 {
+            let reached = ports
+                .clone()
+                .filter_map(|port| std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+            open.extend(reached);
+        }
+        while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
+            pause();
+        }
+        open.len()
+    });
+    let record = record_of(&[
+        "--hosts",
+        "local:2",
+        "--phases",
+        "2",
+        "--buffers",
+        "20",
+        "--port-range",
+        "43220-43221",
+    ]);
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    silent.join().expect("ended");
+    assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
+}
+
+#[test]
+fn a_killed_receiver_is_named_by_the_link_it_serves() {
+    let held = Held::start(&[
+        "--hosts", "local:3", "--phases", "2", "--time", "20s", "--quiet",
+    ]);
+    let tree = held.tree();
+    let victim = tree
+        .iter()
+        .find(|process| process.name == "pb-recv-1.1")
+        .expect("a receiver");
+    let phase = tree
+        .iter()
+        .find(|process| process.pid == victim.parent)
+        .expect("its phase");
+    let node = tree.iter().filter(|process| process.name == "pb-node");
+    let mut nodes: Vec<i32> = node.map(|process| process.pid).collect();
+    nodes.sort_unstable();
+    let to = nodes
+        .iter()
+        .position(|pid| *pid == phase.parent)
+        .expect("its node")
+        + 1;
+    kill(Pid::from_raw(victim.pid), Signal::SIGKILL).expect("killed");
+    let (_, errors) = held.finish();
+    // Slot 1 is the second node's, whatever lane the process was born for.
+    let expected = format!("receiver local2->local{to}: killed by signal 9");
+    assert!(
+        errors
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .ends_with(&expected),
+        "{expected}: {errors}"
+    );
+}
+
 #[test]
 fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
     for (signal, code) in [
@@ -594,6 +692,24 @@ fn results_go_where_they_are_asked_to() {
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.starts_with("row,test,node,"), "{text}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("NOT JUDGED"));
+
+    let full = fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a full device");
+    let mut command = Command::new(PIPEBENCH);
+    command
+        .args(words)
+        .args(["--json", "-"])
+        .stdin(Stdio::null())
+        .stdout(full);
+    let output = command.output().expect("runs");
+    assert_eq!(output.status.code(), Some(30));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        errors.contains("pipebench: cannot write to standard output"),
+        "{errors}"
+    );
 
     let output = run(&[&words[..], &["--json", "/dev/full"]].concat());
     assert_eq!(output.status.code(), Some(30));

@@ -227,7 +227,8 @@ else
   trap 'rm -f "$l_tmp"; exit 1' HUP INT TERM
   l_say "need $l_index $l_dir"
   l_why=$( { LC_ALL=C head -c @SIZE@ >"$l_tmp"; } 2>&1 )
-  if l_size "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && mv -f "$l_tmp" "$l_file" </dev/null; then
+  if l_size "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_size "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
+    rm -f "$l_tmp"
     trap - HUP INT TERM
     l_say stored
   else

@@ -120,12 +120,13 @@ impl Fleet {
             }
         }
         self.abort_all();
+        let until = Instant::now() + JOIN_DEADLINE;
         if let Some(coordinator) = self.coordinator.take() {
-            join(coordinator);
+            join(coordinator, until);
         }
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        threads.into_iter().for_each(join);
+        threads.into_iter().for_each(|thread| join(thread, until));
     }
 
     fn abort_all(&self) {
@@ -147,8 +148,7 @@ impl Drop for Fleet {
 /// A panic of a session's thread was printed already, and its host has had its last event; nothing
 /// is left to do. A thread that an SSH agent holds up (it may wait for a person) is given up on: it
 /// holds nothing of ours any more.
-fn join(thread: JoinHandle<()>) {
-    let until = Instant::now() + JOIN_DEADLINE;
+fn join(thread: JoinHandle<()>, until: Instant) {
     while !thread.is_finished() {
         if Instant::now() >= until {
             return;
@@ -158,7 +158,8 @@ fn join(thread: JoinHandle<()>) {
     drop(thread.join());
 }
 
-/// Aborted sessions end within milliseconds, and killed processes are reaped within two seconds.
+/// For all threads together: aborted sessions end within milliseconds, and killed processes are
+/// reaped within two seconds.
 const JOIN_DEADLINE: Duration = Duration::from_secs(5);
 const JOIN_TICK: Duration = Duration::from_millis(1);
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{
 };
 
 use crate::record::{Activity, EndCount, EndReport, EndRole};
-use crate::sys::memory::NamedRegion;
+use crate::sys::memory::{self, NamedRegion};
 use crate::sys::socket::TcpInfo;
 use crate::sys::{clock, process, usage};
 
@@ -33,6 +33,7 @@ const AT_EPOCH: usize = 8;
 const AT_DONE: usize = 9;
 const AT_STRANGERS: usize = 10;
 const AT_BLOCKS: usize = 11;
+const AT_PID_SPACE: usize = 12;
 const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
 const PHASE_CPU_WORDS: usize = 32;
 
@@ -96,6 +97,9 @@ impl Board {
         board
             .word(AT_OWNER_START)
             .store(process::start_time(owner).unwrap_or(0), Relaxed);
+        board
+            .word(AT_PID_SPACE)
+            .store(process::pid_space(), Relaxed);
         // The magic word comes last: whoever sees it sees the rest.
         board.word(AT_MAGIC).store(MAGIC, Release);
         Ok(board)
@@ -205,11 +209,10 @@ impl Board {
             .store(cpu.user_ns + cpu.system_ns, Relaxed);
     }
 
-    /// CPU time of all phases as they last noted it.
-    pub fn phases_cpu_ns(&self) -> u64 {
-        (0..PHASE_CPU_WORDS)
-            .map(|phase| self.word(AT_PHASE_CPU + phase).load(Relaxed))
-            .sum()
+    /// CPU time of a phase as it last noted it.
+    pub fn phase_cpu_ns(&self, phase: usize) -> u64 {
+        self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
+            .load(Relaxed)
     }
 
     /// The words of one link end.
@@ -419,9 +422,41 @@ impl LinkEnd<'_> {
     }
 }
 
+/// Removes the names of segments whose owner is gone: after everything of a node was killed at once, nobody else
+/// could. Only owners of this pid namespace can be judged.
+pub fn sweep() {
+    let Ok(names) = std::fs::read_dir("/dev/shm") else {
+        return;
+    };
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    for name in names.filter(|name| name.starts_with(PREFIX)) {
+        if is_orphaned(&name) {
+            memory::remove_name(&name);
+        }
+    }
+}
+
+fn is_orphaned(name: &str) -> bool {
+    let Ok(region) = NamedRegion::open(name) else {
+        return false;
+    };
+    if region.bytes() < HEADER_WORDS * 8 {
+        return false;
+    }
+    let words = region.words(0, HEADER_WORDS);
+    let word = |index: usize| words[index].load(Acquire);
+    if word(AT_MAGIC) != MAGIC || word(AT_PID_SPACE) != process::pid_space() {
+        return false;
+    }
+    let owner = i32::try_from(word(AT_OWNER)).unwrap_or(0);
+    process::start_time(owner) != Some(word(AT_OWNER_START))
+}
+
+const PREFIX: &str = "pipebench-";
+
 /// Name of the segment of a node.
 pub fn segment_name(token: &str, node: usize) -> String {
-    format!("pipebench-{}-{node}", &token[..token.len().min(16)])
+    format!("{PREFIX}{}-{node}", &token[..token.len().min(16)])
 }
 
 #[cfg(test)]
@@ -453,6 +488,23 @@ mod tests {
         assert_eq!(board.address(0, 1), None);
         assert_eq!(board.address(0, 2), Some(v6));
         assert_eq!(board.address(1, 1), Some(v4));
+    }
+
+    #[test]
+    fn a_segment_is_swept_when_its_owner_is_gone_and_not_before() {
+        let name = format!("pipebench-unit-sweep-{}", std::process::id());
+        let shape = Shape {
+            boundaries: 1,
+            nodes: 1,
+            slots: 1,
+        };
+        let board = Board::create(&name, shape).unwrap();
+        sweep();
+        assert!(NamedRegion::open(&name).is_ok());
+        // The same process id with another start time is another process.
+        board.word(AT_OWNER_START).store(1, SeqCst);
+        sweep();
+        assert!(NamedRegion::open(&name).is_err());
     }
 
     #[test]

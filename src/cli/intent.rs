@@ -347,6 +347,10 @@ fn deadlines_of(arguments: &Arguments) -> Result<Deadlines, UsageError> {
                 "--deadline {word}: at least 1 ms"
             )));
         }
+        if stage.trim() == "silence" && ms < 3_000 {
+            let text = "--deadline silence: at least 3s; signs of life come each second";
+            return Err(UsageError::Value(text.to_owned()));
+        }
         let field = match stage.trim() {
             "resolve" => &mut deadlines.resolve_ms,
             "connect" => &mut deadlines.connect_ms,
@@ -403,9 +407,10 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     {
         return refuse("--mss: from 88 to 65495 bytes".to_owned());
     }
-    let one_machine = hosts
-        .iter()
-        .all(|host| host.local || host.name == hosts[0].name);
+    let one_machine = hosts.iter().all(|host| host.local)
+        || hosts
+            .iter()
+            .all(|host| !host.local && host.name == hosts[0].name);
     if test.transport == Transport::Unix && !one_machine {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
@@ -640,6 +645,14 @@ mod tests {
                 "cannot both go to standard output",
             ),
             ("--hosts n1 --deadline lunch=1h", "--deadline \"lunch=1h\""),
+            (
+                "--hosts n2,local --transport unix",
+                "--transport unix needs all nodes",
+            ),
+            (
+                "--hosts n1 --deadline silence=1s",
+                "--deadline silence: at least 3s",
+            ),
             ("--hosts n1 --deadline connect=0", "at least 1 ms"),
             ("--hosts n1 --hold lunch", "--hold \"lunch\""),
             ("--hosts n[1- --phases 2", "--hosts: "),

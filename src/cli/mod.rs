@@ -27,10 +27,12 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),
     };
-    let code = match arguments.subcommand {
+    let act = || match arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),
         None => run::run(&arguments),
     };
+    // A defect was printed by the panic itself, and has a code of its own.
+    let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).unwrap_or(exit::BUG);
     ExitCode::from(code)
 }
 

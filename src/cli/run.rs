@@ -51,7 +51,12 @@ fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Re
         exit::BUG
     })?;
     let stop = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    // Under nohup a hang-up is ignored, and stays so.
+    let endings = [SIGINT, SIGTERM, SIGHUP];
+    for signal in endings
+        .into_iter()
+        .filter(|signal| !sys::signals::is_ignored(*signal))
+    {
         let number = usize::try_from(signal).unwrap_or(0);
         let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
         registered.map_err(|error| {
@@ -95,6 +100,10 @@ fn report(arguments: &Arguments, record: &Record, terminal: &mut Terminal) -> u8
     if let Some(parent) = &arguments.output {
         written &= keep_folder(parent, record, &summary, terminal);
     }
+    if terminal.has_lost() {
+        complain("cannot write to standard output");
+        written = false;
+    }
     if written || record.exit_code != exit::OK {
         record.exit_code
     } else {
@@ -105,8 +114,9 @@ fn report(arguments: &Arguments, record: &Record, terminal: &mut Terminal) -> u8
 fn keep(path: &Path, content: Result<String, String>) -> bool {
     let outcome = content.and_then(|content| {
         if path == Path::new("-") {
-            super::terminal::write_all(&mut std::io::stdout().lock(), &content);
-            return Ok(());
+            let written = super::terminal::write_all(&mut std::io::stdout().lock(), &content);
+            let lost = || "cannot write to standard output".to_owned();
+            return written.then_some(()).ok_or_else(lost);
         }
         store::write_file(path, &content).map_err(|error| error.to_string())
     });

@@ -14,13 +14,14 @@ pub fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &format!("pipebench: {text}\n"));
 }
 
-/// Writes to a stream whose reader may have gone away, which is no failure.
-pub fn write_all(stream: &mut impl Write, text: &str) {
+/// Writes to a stream. A reader that has gone away is no failure; false for any other.
+pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
     match stream
         .write_all(text.as_bytes())
         .and_then(|()| stream.flush())
     {
-        Ok(()) | Err(_) => {}
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::BrokenPipe,
     }
 }
 
@@ -33,6 +34,7 @@ pub struct Terminal {
     labels: Vec<String>,
     host_indices: Vec<usize>,
     line_open: bool,
+    lost: bool,
 }
 
 impl Terminal {
@@ -46,17 +48,24 @@ impl Terminal {
             labels: Vec::new(),
             host_indices: Vec::new(),
             line_open: false,
+            lost: false,
         }
     }
 
     /// Prints a result.
     pub fn result(&mut self, text: &str) {
         self.close_line();
-        if self.taken {
-            write_all(&mut io::stderr().lock(), text);
+        let written = if self.taken {
+            write_all(&mut io::stderr().lock(), text)
         } else {
-            write_all(&mut io::stdout().lock(), text);
-        }
+            write_all(&mut io::stdout().lock(), text)
+        };
+        self.lost |= !written;
+    }
+
+    /// Whether a result could not be printed.
+    pub fn has_lost(&self) -> bool {
+        self.lost
     }
 
     fn aside(&mut self, text: &str) {

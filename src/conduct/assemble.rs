@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Bound, RunPlan, Test};
+use crate::plan::{Bound, LinkKind, RunPlan, Test};
 use crate::record::{
     Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord, NodeRecord,
     NodeReport, RoleCpu, TestRecord, Waits,
@@ -147,7 +147,12 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let interval_ns = receiver.as_ref().map_or(0, |(_, _, interval)| *interval);
     let tcp = sender.as_ref().and_then(|(end, _, _)| {
         let at_end = end.tcp[1].or(end.tcp[2])?;
-        Some((end.tcp[0].unwrap_or_default(), at_end))
+        // A window without an account of its start has none; a volume run starts with the link.
+        let at_start = match test.bound {
+            Bound::Time { .. } => end.tcp[0]?,
+            Bound::Volume { .. } | Bound::Files => TcpInfo::default(),
+        };
+        Some((at_start, at_end))
     });
     let interval_bytes = receiver.as_ref().map_or(0, |(_, count, _)| count.bytes);
     let sender_interval_ns = sender.as_ref().map_or(0, |(_, _, interval)| *interval);
@@ -171,7 +176,8 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
             .rate_bits_per_s
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
-    let measured = interval_ns > 0 && sender_interval_ns > 0;
+    let told = link_kind(test, &lane) != LinkKind::Tcp || tcp.is_some();
+    let measured = interval_ns > 0 && sender_interval_ns > 0 && told;
     LinkRecord {
         lane,
         kind: link_kind(test, &lane),
@@ -269,19 +275,26 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
     let mut worst = 0;
     for edge in 0..2 {
         let mut instants = Vec::new();
-        let mut unknown = 0;
+        let mut unknown = Vec::new();
         for (node, report) in reports.iter().enumerate() {
             let reading = report.as_ref()?.edges.get(edge)?;
             let offset = if edge == 0 { before[node] } else { after[node] };
             instants.push(offset.to_own(reading.at_ns()));
             let length = reading.after_ns.saturating_sub(reading.before_ns) / 2;
-            unknown = unknown.max(offset.uncertainty_ns + length);
+            unknown.push(offset.uncertainty_ns + length);
         }
         let spread = instants
             .iter()
             .max()?
             .saturating_sub(*instants.iter().min()?);
-        worst = worst.max(spread + if instants.len() > 1 { unknown } else { 0 });
+        // Two clocks may be off in opposite directions.
+        unknown.sort_unstable_by(|a, b| b.cmp(a));
+        let unknown: u64 = if unknown.len() > 1 {
+            unknown.iter().take(2).sum()
+        } else {
+            0
+        };
+        worst = worst.max(spread + unknown);
     }
     Some(worst)
 }

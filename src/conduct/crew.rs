@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use launcher::hosts::Host;
@@ -66,7 +67,8 @@ pub struct SeenHost<'crew> {
 /// All nodes.
 pub struct Crew {
     members: Vec<Member>,
-    fleet: Fleet,
+    fleet: Arc<Fleet>,
+    heartbeat: Heartbeat,
     events: Receiver<(usize, Event)>,
     troubles: Vec<Trouble>,
     notices: Vec<String>,
@@ -75,7 +77,6 @@ pub struct Crew {
     digest: String,
     silence: Duration,
     hello_limit: Duration,
-    spoke: Instant,
     begun: bool,
     start_ns: u64,
     summed: Vec<Progress>,
@@ -87,6 +88,47 @@ const GRACE: Duration = Duration::from_millis(400);
 /// How long the last words of nodes are waited for when a run fails.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Says each second that this side is there, from a thread of its own: a terminal that takes no more text must
+/// not make the nodes believe that they are alone.
+struct Heartbeat {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heartbeat {
+    fn start(fleet: Arc<Fleet>, nodes: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let beat = serde_json::to_vec(&ToNode::Alive).map(|text| frame::encode(&text));
+        let thread = std::thread::spawn(move || {
+            let beat = beat.unwrap_or_default();
+            let mut spoke = Instant::now();
+            while !ended.load(Ordering::SeqCst) {
+                if spoke.elapsed() >= HEARTBEAT {
+                    spoke = Instant::now();
+                    for node in 0..nodes {
+                        // A node that is not up yet gets it when it is; one that is gone, never.
+                        fleet.send(node, &beat);
+                    }
+                }
+                std::thread::park_timeout(LOOK_UP);
+            }
+        });
+        Self {
+            over,
+            thread: Some(thread),
+        }
+    }
+
+    fn end(mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            drop(thread.join()); // A panic was printed, and nothing of ours hangs on it.
+        }
+    }
+}
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
 
@@ -103,15 +145,17 @@ impl Crew {
                 ..Member::default()
             })
             .collect();
-        let fleet = launcher::start(
+        let fleet = Arc::new(launcher::start(
             hosts,
             conditions.settings.clone(),
             conditions.program.clone(),
             sender,
-        );
+        ));
+        let heartbeat = Heartbeat::start(Arc::clone(&fleet), plan.nodes.len());
         Self {
             members,
             fleet,
+            heartbeat,
             events,
             troubles: Vec::new(),
             notices: Vec::new(),
@@ -120,7 +164,6 @@ impl Crew {
             digest: conditions.program.digest.clone(),
             silence: Duration::from_millis(plan.deadlines.silence_ms),
             hello_limit: Duration::from_millis(plan.deadlines.start_ms),
-            spoke: Instant::now(),
             begun: false,
             start_ns: 0,
             summed: Vec::new(),
@@ -454,7 +497,7 @@ impl Crew {
         }
     }
 
-    /// Handles what arrives within a short time, keeps the lines alive and looks for silent nodes.
+    /// Handles what arrives within a short time and looks for silent nodes.
     fn turn(&mut self) {
         match self.events.recv_timeout(LOOK_UP) {
             Ok((node, event)) => self.handle(node, event),
@@ -463,14 +506,6 @@ impl Crew {
         }
         while let Ok((node, event)) = self.events.try_recv() {
             self.handle(node, event);
-        }
-        if self.spoke.elapsed() >= HEARTBEAT {
-            self.spoke = Instant::now();
-            for node in 0..self.members.len() {
-                if self.members[node].hello.is_some() {
-                    self.send(node, &ToNode::Alive);
-                }
-            }
         }
         self.look_for_silence();
     }
@@ -525,7 +560,8 @@ impl Crew {
                 const KEPT: usize = 20;
                 let complaints = &mut self.members[node].complaints;
                 if complaints.len() < KEPT {
-                    complaints.push(line);
+                    // What a host says must not steer the terminal.
+                    complaints.push(line.replace(char::is_control, " "));
                 }
             }
             Event::Failed(error) => {
@@ -585,15 +621,25 @@ impl Crew {
             let message = match member.decoder.next_message() {
                 Ok(Some(message)) => message,
                 Ok(None) => return,
-                Err(error) => return self.lose(node, TroubleKind::Version, error.to_string()),
+                Err(error) => {
+                    return self.lose(node, self.kind_of_nonsense(node), error.to_string());
+                }
             };
             match serde_json::from_slice(&message) {
                 Ok(message) => self.take(node, message),
                 Err(error) => {
                     let what = format!("a message is not understood: {error}");
-                    return self.lose(node, TroubleKind::Version, what);
+                    return self.lose(node, self.kind_of_nonsense(node), what);
                 }
             }
+        }
+    }
+
+    /// Nonsense instead of a hello is another program; behind a hello, something has broken into the line.
+    fn kind_of_nonsense(&self, node: usize) -> TroubleKind {
+        match self.members[node].hello {
+            None => TroubleKind::Version,
+            Some(_) => TroubleKind::Lost,
         }
     }
 
@@ -642,9 +688,9 @@ impl Crew {
             let what = format!(
                 "another build answers: pipebench {} ({}), this is {} ({}) (remove {} there)",
                 hello.version,
-                &theirs[..theirs.len().min(12)],
+                theirs.chars().take(12).collect::<String>(),
                 env!("CARGO_PKG_VERSION"),
-                &ours[..ours.len().min(12)],
+                ours.chars().take(12).collect::<String>(),
                 hello.executable,
             );
             return self.lose(node, TroubleKind::Version, what);
@@ -657,12 +703,10 @@ impl Crew {
         for node in 0..self.members.len() {
             self.send(node, &ToNode::End);
         }
-        let interrupted = self.stop.load(Ordering::SeqCst) != 0;
-        self.fleet.finish(if interrupted {
-            LAST_WORDS / 2
-        } else {
-            LAST_WORDS
-        });
+        self.heartbeat.end();
+        if let Some(fleet) = Arc::into_inner(self.fleet) {
+            fleet.finish(LAST_WORDS);
+        }
         (self.troubles, self.notices)
     }
 }

@@ -16,6 +16,7 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
+use crate::node::DRAINS;
 use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind, Verdict,
@@ -84,6 +85,11 @@ pub fn conduct(
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
         .ok()
         .filter(|signal| *signal > 0);
+    let broken = tests.iter().any(|test| !test.complete);
+    if broken && troubles.is_empty() {
+        let what = "a run broke off and nobody said why";
+        troubles.push(Trouble::own(TroubleKind::Bug, what));
+    }
     let invalid = tests
         .iter()
         .find(|test| test.complete && !test.conservation.faults.is_empty());
@@ -358,7 +364,8 @@ impl Running<'_> {
             Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
         };
         // The nodes' own deadlines come first and name what is late.
-        let limit = running_ms + deadlines.drain_ms + deadlines.collect_ms + 5_000;
+        let drain_ms = deadlines.drain_ms * u64::from(DRAINS + 1);
+        let limit = running_ms + drain_ms + deadlines.collect_ms + 5_000;
         let observer = &mut *self.observer;
         crew.await_reports(limit, |second| observer.second(test, second))
     }

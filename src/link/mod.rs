@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    /// Sends a whole span. Calls `look_up` each time a call has blocked for its limit.
+    /// Sends a whole span. Calls `look_up` after each call, which blocks for its limit at most.
     pub fn send_all(&self, mut span: Span<'_>, mut look_up: impl FnMut()) -> Result<(), LinkError> {
         let mut silent_since = None;
         while span.bytes() > 0 {
@@ -136,6 +136,7 @@ impl Link {
                 Ok(sent) => {
                     span = span.part(sent, span.bytes() - sent);
                     silent_since = None;
+                    look_up();
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }
@@ -158,6 +159,7 @@ impl Link {
                     arrived(got);
                     span = span.part(got, span.bytes() - got);
                     silent_since = None;
+                    look_up();
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }
@@ -181,6 +183,7 @@ impl Link {
                     arrived(got);
                     bytes -= got;
                     silent_since = None;
+                    look_up();
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }

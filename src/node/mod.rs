@@ -20,6 +20,8 @@ use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
+pub use run::DRAINS;
+
 use channel::Channel;
 use run::Run;
 
@@ -162,7 +164,10 @@ impl Node {
                         });
                         self.run = Some(run);
                     }
-                    Err(trouble) => self.channel.send(&FromNode::Trouble(vec![trouble])),
+                    Err(trouble) => {
+                        self.channel.send(&FromNode::Trouble(vec![trouble]));
+                        self.channel.send(&FromNode::Finished(Box::default()));
+                    }
                 }
             }
             ToNode::Connect(book) => self.with_run(|run| run.connect(&book)),

@@ -22,7 +22,9 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
             .max(usage::cpu_ns_of(i32::try_from(*pid).unwrap_or(0)));
     }
     let own = usage::own_cpu();
-    let running: u64 = phases.iter().map(|pid| usage::cpu_ns_of(*pid)).sum();
+    // A phase that has ended is gone from /proc, and noted its time before that.
+    let phase_cpu =
+        |(number, pid): (usize, &i32)| usage::cpu_ns_of(*pid).max(plant.board.phase_cpu_ns(number));
     let interface = plant
         .assignment
         .interface
@@ -37,7 +39,7 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
             .map(|core| (core.busy, core.total))
             .collect(),
         interface,
-        phases_cpu_ns: running.max(plant.board.phases_cpu_ns()),
+        phases_cpu_ns: phases.iter().enumerate().map(phase_cpu).sum(),
         node_cpu_ns: own.user_ns + own.system_ns,
     }
 }

@@ -10,7 +10,7 @@ use crate::pipeline::{phase, plant, plant::Plant};
 use crate::plan::{self, Assignment, Source, size};
 use crate::record::{Edge, Trouble, TroubleKind};
 use crate::sys::process::{self, Ending};
-use crate::sys::{clock, file, signals, usage, why};
+use crate::sys::{clock, file, memory, signals, usage, why};
 use crate::units::show_bytes;
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
@@ -32,6 +32,9 @@ pub struct Run {
     /// When the first trouble came; others are waited for a moment, so that the cause is among them.
     trouble_ns: Option<u64>,
     due_ns: u64,
+    /// How often draining was given more time, and the bytes that had moved then.
+    drains: u32,
+    drained_bytes: u64,
     progress_ns: u64,
     messages: Vec<FromNode>,
 }
@@ -66,6 +69,8 @@ enum Stage {
 
 /// How long further troubles are waited for once the first one came.
 const TROUBLE_GRACE_NS: u64 = 250_000_000;
+/// How often draining is given another deadline's time while bytes move.
+pub const DRAINS: u32 = 20;
 /// The last stretch before an instant is slept, not polled, since polling counts milliseconds.
 const EXACT_NS: u64 = 2_000_000;
 
@@ -90,6 +95,8 @@ impl Run {
             unread: Vec::new(),
             trouble_ns: None,
             due_ns: clock::monotonic_ns() + prepare_ms * 1_000_000,
+            drains: 0,
+            drained_bytes: 0,
             progress_ns: u64::MAX,
             messages: Vec::new(),
         };
@@ -116,6 +123,8 @@ impl Run {
                 who: format!("phase {number}"),
                 what: error.to_string(),
             })?;
+            // In the child too, whoever is first: a group must be there before it may have to be killed.
+            process::make_group(pid);
             self.phases.push(PhaseProcess {
                 number,
                 pid,
@@ -228,7 +237,7 @@ impl Run {
             Stage::Made | Stage::Ready | Stage::Over => {}
             Stage::Connecting => self.too_late("links were not made"),
             Stage::Running => self.too_late("the volume was not moved"),
-            Stage::Draining => self.too_late("blocks under way did not arrive"),
+            Stage::Draining => self.drain_longer_or_fail(),
             Stage::Collecting => self.too_late("processes did not end"),
         }
     }
@@ -293,9 +302,16 @@ impl Run {
             self.due_ns = u64::MAX;
             self.messages.push(FromNode::Ready);
         }
-        let running = (Stage::Running..Stage::Collecting).contains(&self.stage);
-        if running && self.plant.board.done_ns().is_some() {
-            self.done_ns = Some(clock::monotonic_ns());
+        if !(Stage::Running..Stage::Collecting).contains(&self.stage) {
+            return;
+        }
+        if self.done_ns.is_none() {
+            // The board has the instant itself; this process may have been woken later.
+            self.done_ns = self.plant.board.done_ns();
+        }
+        // Everything has arrived here, but this node's senders may still feed slower nodes.
+        let ended = self.plant.board.count_at_least(EndState::Finished);
+        if self.done_ns.is_some() && ended == self.plant.link_ends() {
             if !self.has_window() {
                 self.take_reading();
             }
@@ -307,50 +323,74 @@ impl Run {
         }
     }
 
-    fn too_late(&mut self, what: &str) {
-        let open: Vec<String> = self.open_ends().take(3).collect();
-        let more = self.open_ends().count().saturating_sub(open.len());
-        let more = if more > 0 {
-            format!(" and {more} more")
+    /// Blocks under way may take long on a slow port: as long as bytes move, draining goes on, to a limit.
+    fn drain_longer_or_fail(&mut self) {
+        let moved: u64 = self
+            .plant
+            .board
+            .ends()
+            .map(|(_, _, _, end)| end.bytes())
+            .sum();
+        if moved > self.drained_bytes && self.drains < DRAINS {
+            self.drained_bytes = moved;
+            self.drains += 1;
+            let drain_ms = self.plant.assignment.deadlines.drain_ms;
+            self.due_ns = clock::monotonic_ns() + drain_ms * 1_000_000;
         } else {
-            String::new()
+            self.too_late("blocks under way did not arrive");
+        }
+    }
+
+    fn too_late(&mut self, what: &str) {
+        const NAMED: usize = 3;
+        let open = self.open_ends(NAMED);
+        let count = self.count_open();
+        let late = if count > 0 {
+            let more = count.saturating_sub(open.len());
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            format!("{}{more}", open.join(", "))
+        } else {
+            let late = self.phases.iter().filter(|phase| !phase.ended);
+            late.map(|phase| format!("phase {}", phase.number))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         self.add_trouble(Trouble {
             kind: TroubleKind::Deadline,
             node: String::new(),
             who: String::new(),
-            what: format!("{what} in time: {}{more} not ended", open.join(", ")),
+            what: format!("{what} in time: {late} not ended"),
         });
         self.due_ns = u64::MAX;
     }
 
-    /// Names of link ends that have not reached what their stage asks of them.
-    fn open_ends(&self) -> impl Iterator<Item = String> {
-        let wanted = if self.stage == Stage::Connecting {
+    fn wanted_state(&self) -> EndState {
+        if self.stage == Stage::Connecting {
             EndState::Ready
         } else {
             EndState::Finished
-        };
-        let assignment = &self.plant.assignment;
-        self.plant
+        }
+    }
+
+    fn count_open(&self) -> usize {
+        self.plant.link_ends() - self.plant.board.count_at_least(self.wanted_state())
+    }
+
+    /// Names of the first link ends that have not reached what their stage asks of them.
+    fn open_ends(&self, limit: usize) -> Vec<String> {
+        let wanted = self.wanted_state();
+        let open = self
+            .plant
             .board
             .ends()
-            .filter(move |(_, _, _, end)| end.state() < wanted)
-            .map(move |(role, boundary, slot, _)| {
-                use crate::plan::lanes;
-                use crate::record::EndRole;
-                let of = match role {
-                    EndRole::Sender => lanes::outgoing,
-                    EndRole::Receiver => lanes::incoming,
-                };
-                let lanes = of(
-                    &assignment.test,
-                    assignment.nodes(),
-                    boundary,
-                    assignment.node,
-                );
-                self.plant.end_name(role, &lanes[slot])
-            })
+            .filter(|(_, _, _, end)| end.state() < wanted);
+        open.take(limit)
+            .filter_map(|(role, boundary, slot, _)| self.plant.end_name_at(role, boundary, slot))
+            .collect()
     }
 
     /// Takes what processes below reported.
@@ -453,6 +493,8 @@ impl Run {
         let edges = std::mem::take(&mut self.edges);
         let report = reading::report(&self.plant, edges, self.rung_ns, self.done_ns);
         self.messages.push(FromNode::Finished(Box::new(report)));
+        // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.
+        memory::remove_name(&self.plant.board_name);
         self.stage = Stage::Over;
         self.progress_ns = u64::MAX;
     }
@@ -466,6 +508,7 @@ impl Run {
     /// Ends every process of this test and takes them all, orphans of a killed phase included.
     pub fn clear(self) {
         const LIMIT_NS: u64 = 3_000_000_000;
+        memory::remove_name(&self.plant.board_name);
         self.kill();
         let until = clock::monotonic_ns() + LIMIT_NS;
         while process::has_children() && clock::monotonic_ns() < until {

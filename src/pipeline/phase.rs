@@ -1,6 +1,6 @@
 //! A phase: makes its receivers and senders, watches them, and does its part as source or sink.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -32,6 +32,8 @@ pub struct Phase<'plant> {
     /// What it empties itself is where it belongs.
     emptied: bool,
     failed: bool,
+    /// It was asked to end, or is an orphan.
+    ending: bool,
 }
 
 struct Child {
@@ -56,6 +58,7 @@ pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
         done_told: false,
         emptied: true,
         failed: false,
+        ending: false,
     };
     if !phase.make_children() {
         return 1;
@@ -99,9 +102,30 @@ impl Phase<'_> {
         };
         let receivers = incoming.into_iter().map(|lane| (EndRole::Receiver, lane));
         let senders = outgoing.into_iter().map(|lane| (EndRole::Sender, lane));
-        receivers
+        let made = receivers
             .chain(senders)
-            .all(|(role, lane)| self.make_child(role, lane))
+            .all(|(role, lane)| self.make_child(role, lane));
+        self.close_what_children_hold();
+        made
+    }
+
+    /// A copy of a link's socket here would mean that end-of-file never comes, and a listener that nobody
+    /// accepts from that strangers are neither closed nor counted.
+    fn close_what_children_hold(&self) {
+        let plant = self.plant;
+        if let Some(before) = self.number.checked_sub(1) {
+            plant.listeners[before]
+                .iter()
+                .for_each(|one| process::close_own_copy(one.as_fd()));
+            plant.pairs[before]
+                .iter()
+                .for_each(|(_, one)| process::close_own_copy(one.as_fd()));
+        }
+        if let Some(pairs) = plant.pairs.get(self.number) {
+            pairs
+                .iter()
+                .for_each(|(one, _)| process::close_own_copy(one.as_fd()));
+        }
     }
 
     fn make_child(&mut self, role: EndRole, lane: Lane) -> bool {
@@ -131,10 +155,12 @@ impl Phase<'_> {
         });
         match born {
             Ok(pid) => {
-                self.children.push(Child {
-                    pid,
-                    name: plant.end_name(role, &lane),
-                });
+                // Which link a receiver serves is told by the link it accepts.
+                let name = match role {
+                    EndRole::Sender => plant.end_name(role, &lane),
+                    EndRole::Receiver => format!("phase {} receiver", self.number),
+                };
+                self.children.push(Child { pid, name });
                 true
             }
             Err(error) => {
@@ -173,7 +199,7 @@ impl Phase<'_> {
     /// Waits for the children to end. The exit code is 0 if all of them ended in order.
     fn watch(&mut self) -> u8 {
         loop {
-            if !self.look(LOOK_UP) {
+            if self.ending || !self.look(LOOK_UP) {
                 return 1;
             }
             if self.children.is_empty() {
@@ -191,7 +217,14 @@ impl Phase<'_> {
             Woken::Child => self.reap(),
             Woken::Doorbell => {}
             Woken::Timeout => self.reap(),
-            Woken::End(_) => return self.end(),
+            Woken::End(signal) => {
+                if process::parent_is(self.parent) {
+                    let who = format!("phase {}", self.number);
+                    let what = format!("ended by signal {signal}");
+                    self.plant.report(TroubleKind::Ended, &who, &what);
+                }
+                return self.end();
+            }
         }
         if !process::parent_is(self.parent) {
             return self.end();
@@ -249,29 +282,36 @@ impl Phase<'_> {
                 continue;
             };
             let child = self.children.swap_remove(index);
+            let name = self.link_of(pid).unwrap_or(child.name);
             match ending {
                 Ending::Code(0) => {}
                 Ending::Code(70) => {
                     self.failed = true;
-                    self.plant.report(
-                        TroubleKind::Bug,
-                        &child.name,
-                        "ended by a defect of pipebench",
-                    );
+                    let what = "ended by a defect of pipebench";
+                    self.plant.report(TroubleKind::Bug, &name, what);
                 }
                 Ending::Code(_) => self.failed = true, // It has reported why.
                 Ending::Signal(signal) => {
                     self.failed = true;
                     let what = format!("killed by signal {signal}");
-                    self.plant.report(TroubleKind::Killed, &child.name, &what);
+                    self.plant.report(TroubleKind::Killed, &name, &what);
                 }
             }
         }
     }
 
+    /// Name of the link end that a child has taken.
+    fn link_of(&self, pid: i32) -> Option<String> {
+        let pid = u64::from(pid.unsigned_abs());
+        let mut ends = self.plant.board.ends();
+        let (role, boundary, slot, _) = ends.find(|(_, _, _, end)| end.pid() == pid)?;
+        self.plant.end_name_at(role, boundary, slot)
+    }
+
     /// Asked to end, or orphaned. The children follow because they die with their parent. An orphan takes the
     /// name of the status segment away, since its owner can no longer do so.
-    fn end(&self) -> bool {
+    fn end(&mut self) -> bool {
+        self.ending = true;
         if !process::parent_is(self.parent) {
             memory::remove_name(&self.plant.board_name);
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::buffer::board::{Board, Shape, segment_name};
+use crate::buffer::board::{self, Board, Shape, segment_name};
 use crate::buffer::double::DoubleBuffer;
 use crate::link;
 use crate::plan::lanes::{self, Lane};
@@ -40,6 +40,7 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let nodes = assignment.nodes();
     let slots = nodes * test.streams;
     let boundaries = test.phases - 1;
+    board::sweep();
     let board_name = segment_name(&assignment.token, assignment.node);
     let board = Board::create(
         &board_name,
@@ -224,6 +225,21 @@ impl Plant {
             EndRole::Sender => format!("phase {} sender {name}", lane.boundary),
             EndRole::Receiver => format!("phase {} receiver {name}", lane.boundary + 1),
         }
+    }
+
+    /// Name of the sender or receiver at a place of the board.
+    pub fn end_name_at(&self, role: EndRole, boundary: usize, slot: usize) -> Option<String> {
+        let assignment = &self.assignment;
+        let lanes = match role {
+            EndRole::Sender => lanes::outgoing,
+            EndRole::Receiver => lanes::incoming,
+        }(
+            &assignment.test,
+            assignment.nodes(),
+            boundary,
+            assignment.node,
+        );
+        lanes.get(slot).map(|lane| self.end_name(role, lane))
     }
 
     /// Reports a failure to the node status process.

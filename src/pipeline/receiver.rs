@@ -31,7 +31,12 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     let (link, lane) = match make_link(plant, lane) {
         Ok(made) => made,
         Err((kind, what)) => {
-            plant.report(kind, &plant.end_name(EndRole::Receiver, &lane), &what);
+            // Nobody came whose link this would be.
+            plant.report(
+                kind,
+                &format!("phase {} receiver", lane.boundary + 1),
+                &what,
+            );
             return 1;
         }
     };

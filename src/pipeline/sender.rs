@@ -268,7 +268,10 @@ impl Pace {
             clock::sleep_until(clock::monotonic_ns() + STEP_NS);
         }
         if self.block_ns > 0 {
-            clock::sleep_until(self.due_ns);
+            while clock::monotonic_ns() < self.due_ns && !plant.board.is_stopping() {
+                const LOOK_UP_NS: u64 = 50_000_000;
+                clock::sleep_until(self.due_ns.min(clock::monotonic_ns() + LOOK_UP_NS));
+            }
             // A bucket of one block: time that was lost elsewhere is not caught up.
             self.due_ns = clock::monotonic_ns().max(self.due_ns) + self.block_ns;
         }

@@ -34,9 +34,9 @@ impl Lane {
 
 /// All lanes of a boundary among `nodes` nodes.
 pub fn of_boundary(test: &Test, nodes: usize, boundary: usize) -> Vec<Lane> {
-    match test.pattern {
-        Pattern::AllToAll => all_to_all(nodes, test.streams, boundary),
-    }
+    (0..nodes)
+        .flat_map(|from| outgoing(test, nodes, boundary, from))
+        .collect()
 }
 
 /// All lanes of a test, boundary by boundary.
@@ -48,18 +48,20 @@ pub fn all(test: &Test, nodes: usize) -> Vec<Lane> {
 
 /// Lanes that node `node` sends on at a boundary, in the order of the slots they empty.
 pub fn outgoing(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
-    let mut lanes = of_boundary(test, nodes, boundary);
-    lanes.retain(|lane| lane.from == node);
-    lanes.sort_by_key(|lane| lane.from_slot);
-    lanes
+    match test.pattern {
+        Pattern::AllToAll => pairs(nodes, test.streams)
+            .map(|(to, stream)| all_to_all_lane(test.streams, boundary, node, to, stream))
+            .collect(),
+    }
 }
 
 /// Lanes that node `node` receives on at a boundary, in the order of the slots they fill.
 pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
-    let mut lanes = of_boundary(test, nodes, boundary);
-    lanes.retain(|lane| lane.to == node);
-    lanes.sort_by_key(|lane| lane.to_slot);
-    lanes
+    match test.pattern {
+        Pattern::AllToAll => pairs(nodes, test.streams)
+            .map(|(from, stream)| all_to_all_lane(test.streams, boundary, from, node, stream))
+            .collect(),
+    }
 }
 
 /// Node and slot of phase 0 whose blocks a lane carries.
@@ -78,21 +80,19 @@ pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
     (at.from, at.from_slot)
 }
 
-fn all_to_all(nodes: usize, streams: usize, boundary: usize) -> Vec<Lane> {
-    let mut lanes = Vec::with_capacity(nodes * nodes * streams);
-    for from in 0..nodes {
-        for to in 0..nodes {
-            lanes.extend((0..streams).map(|stream| Lane {
-                boundary,
-                from,
-                to,
-                stream,
-                from_slot: to * streams + stream,
-                to_slot: from * streams + stream,
-            }));
-        }
+fn pairs(nodes: usize, streams: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..nodes).flat_map(move |node| (0..streams).map(move |stream| (node, stream)))
+}
+
+fn all_to_all_lane(streams: usize, boundary: usize, from: usize, to: usize, stream: usize) -> Lane {
+    Lane {
+        boundary,
+        from,
+        to,
+        stream,
+        from_slot: to * streams + stream,
+        to_slot: from * streams + stream,
     }
-    lanes
 }
 
 #[cfg(test)]

@@ -59,12 +59,18 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                         .map(|count| count.to_string())
                         .unwrap_or_default();
                 }
-                if let Some(node) = &test.nodes[port.node] {
-                    row[28] = seconds(match direction {
-                        Direction::Send => node.cpu.senders_ns,
-                        Direction::Receive => node.cpu.receivers_ns,
-                    });
-                }
+                let measured = port
+                    .nodes
+                    .iter()
+                    .filter_map(|node| test.nodes[*node].as_ref());
+                row[28] = seconds(
+                    measured
+                        .map(|node| match direction {
+                            Direction::Send => node.cpu.senders_ns,
+                            Direction::Receive => node.cpu.receivers_ns,
+                        })
+                        .sum(),
+                );
                 writer.write_record(&row)?;
             }
         }

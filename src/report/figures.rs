@@ -4,7 +4,9 @@
 //! interval. In a volume run everything is divided by the time of the last finish: rates of different times are
 //! never added.
 
-use crate::record::{HeldBy, LinkRecord, Record, Second, TestRecord};
+use std::collections::BTreeMap;
+
+use crate::record::{HeldBy, LinkRecord, NodeRecord, Record, Second, TestRecord};
 use crate::units::gbit_per_s;
 
 /// Direction of a port.
@@ -26,12 +28,12 @@ impl std::fmt::Display for Direction {
     }
 }
 
-/// One node's port, both directions.
+/// A host's port, both directions; where nothing crosses a switch, a node's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Port {
-    /// Index of the node.
-    pub node: usize,
-    /// Label of the node.
+    /// Indices of the nodes behind it.
+    pub nodes: Vec<usize>,
+    /// Name of the host, or label of its only node.
     pub label: String,
     /// Sum out.
     pub send_gbit_per_s: f64,
@@ -72,33 +74,45 @@ impl Figures {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
         let limiting = limiting(test);
         let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        let ports: Vec<Port> = (0..record.plan.nodes.len())
-            .map(|node| {
-                let sum = |mine: &dyn Fn(&LinkRecord) -> bool| -> f64 {
-                    test.links
-                        .iter()
-                        .filter(counts)
-                        .filter(|link| mine(link))
-                        .map(|link| rate(test, link))
-                        .sum()
+        let ports: Vec<Port> = groups(record, crosses_switch)
+            .into_iter()
+            .map(|nodes| {
+                let sum = |end: fn(&LinkRecord) -> usize| -> f64 {
+                    let counted = test.links.iter().filter(counts);
+                    let mine = counted.filter(|link| nodes.contains(&end(link)));
+                    mine.map(|link| rate(test, link)).sum()
                 };
-                let measured = test.nodes[node].as_ref();
-                Port {
-                    node,
-                    label: record.plan.nodes[node].label.clone(),
-                    send_gbit_per_s: sum(&|link| link.lane.from == node),
-                    receive_gbit_per_s: sum(&|link| link.lane.to == node),
-                    retransmits: measured.map(|node| node.retransmits),
-                    busiest_core: measured.and_then(|node| node.busiest_core),
-                    own_time_s: measured
-                        .and_then(|node| node.ring_to_ring_ns)
-                        .map(|ns| ns as f64 / 1e9),
-                    limiting_out: limiting
+                let limited = |end: fn(&LinkRecord) -> usize| {
+                    limiting
                         .iter()
-                        .filter(|link| link.lane.from == node)
-                        .count(),
-                    limiting_in: limiting.iter().filter(|link| link.lane.to == node).count(),
+                        .filter(|link| nodes.contains(&end(link)))
+                        .count()
+                };
+                let from = |link: &LinkRecord| link.lane.from;
+                let to = |link: &LinkRecord| link.lane.to;
+                let measured: Option<Vec<&NodeRecord>> = nodes
+                    .iter()
+                    .map(|node| test.nodes[*node].as_ref())
+                    .collect();
+                let measured = measured.as_deref();
+                let each = measured.unwrap_or_default().iter();
+                Port {
+                    label: label(record, &nodes),
+                    send_gbit_per_s: sum(from),
+                    receive_gbit_per_s: sum(to),
+                    retransmits: measured.map(|all| all.iter().map(|one| one.retransmits).sum()),
+                    busiest_core: each
+                        .clone()
+                        .filter_map(|one| one.busiest_core)
+                        .reduce(f64::max),
+                    own_time_s: each
+                        .filter_map(|one| one.ring_to_ring_ns)
+                        .max()
+                        .map(|ns| ns as f64 / 1e9),
+                    limiting_out: limited(from),
+                    limiting_in: limited(to),
                     reported: measured.is_some(),
+                    nodes,
                 }
             })
             .collect();
@@ -142,6 +156,28 @@ impl Figures {
                 let count = limiting(a.0, a.1).cmp(&limiting(b.0, b.1));
                 count.then(b.2.total_cmp(&a.2))
             })
+    }
+}
+
+/// Nodes that share a port: those of a host, or each alone where no switch is crossed.
+fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for node in 0..record.plan.nodes.len() {
+        let host = record.hosts.get(node).map_or(node, |host| host.host_index);
+        groups
+            .entry(if crosses_switch { host } else { node })
+            .or_default()
+            .push(node);
+    }
+    groups.into_values().collect()
+}
+
+fn label(record: &Record, nodes: &[usize]) -> String {
+    let first = &record.plan.nodes[nodes[0]];
+    if nodes.len() == 1 {
+        first.label.clone()
+    } else {
+        first.host.clone()
     }
 }
 
@@ -196,6 +232,10 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
         .seconds
         .iter()
         .filter(|second| second.at_ns >= warmup_ns + 1_000_000_000)
+        .filter(|second| {
+            test.window_ns
+                .is_none_or(|window| second.at_ns <= warmup_ns + window)
+        })
         .map(|second| ports(second) as f64)
         .collect();
     if sums.len() < 3 {

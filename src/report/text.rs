@@ -1,6 +1,6 @@
 //! The summary one reads in ten seconds: verdict and weakest port first, a row per host, then what was checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
 use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
@@ -199,7 +199,7 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
     let limiting = figures::limiting(test);
     let crossing = test.links.iter().filter(|link| link.crosses_switch);
     let held = |by: HeldBy| crossing.clone().filter(|link| link.held_by == by).count();
-    if limiting.is_empty() {
+    if limiting.is_empty() || !test.complete {
         return Vec::new();
     }
     let name = |link: &&LinkRecord| {
@@ -334,13 +334,15 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         return Vec::new();
     };
     let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
     let followers = troubles
         .iter()
         .filter(|trouble| trouble.kind != first.kind)
         .count();
     for trouble in troubles.iter().filter(|trouble| trouble.kind == first.kind) {
         let text = trouble.text();
-        match lines.iter_mut().find(|(_, known)| *known == text) {
+        let line = *known.entry(text.clone()).or_insert(lines.len());
+        match lines.get_mut(line) {
             Some((nodes, _)) => nodes.push(trouble.node.clone()),
             None => lines.push((vec![trouble.node.clone()], text)),
         }

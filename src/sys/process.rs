@@ -93,6 +93,13 @@ pub fn lead_group() {
     debug_assert!(result.is_ok());
 }
 
+/// Puts a child that was just born into a process group of its own, if it has not done so itself.
+pub fn make_group(child: i32) {
+    match nix::unistd::setpgid(Pid::from_raw(child), Pid::from_raw(child)) {
+        Ok(()) | Err(_) => {} // It has, or it is gone.
+    }
+}
+
 /// Tells the scheduler that this process works in long stretches; fewer preemptions by its siblings.
 pub fn schedule_as_batch() {
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -223,6 +230,12 @@ pub fn take_over(inherited: std::os::fd::BorrowedFd<'_>) -> std::io::Result<std:
 /// Own process id.
 pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
+}
+
+/// Number of the pid namespace of this process: ids of another one mean nothing here.
+pub fn pid_space() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
 }
 
 /// Start time of a process in clock ticks since boot: with the id it names a process for good.

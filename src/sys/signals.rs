@@ -76,6 +76,16 @@ fn empty_set() -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
+/// Whether this process was started with a signal ignored.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
 /// Rings at a process. A process that is gone is no error: its end is noticed by its parent.
 /// When the queue of pending signals is full (EAGAIN) a ring is lost, which costs the sleeper its time-out
 /// and nothing else.

@@ -63,6 +63,14 @@ fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd
     // A port of --port-range must be usable again at once for the next run.
     setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     apply(socket.as_fd(), options)?;
+    // Senders speak first: who says nothing never reaches a receiver, and cannot keep one busy.
+    const PATIENCE_S: i32 = 2;
+    set_raw(
+        socket.as_fd(),
+        libc::IPPROTO_TCP,
+        libc::TCP_DEFER_ACCEPT,
+        &PATIENCE_S.to_ne_bytes(),
+    )?;
     bind(&socket, address)?;
     nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
     Ok(socket)
@@ -580,7 +588,9 @@ mod tests {
         let (listener, address) = listen_tcp(LOOPBACK, None, &options()).unwrap();
         let timeout = Duration::from_secs(5);
         let client = connect_tcp(LOOPBACK, address, &options(), timeout).unwrap();
+        assert_eq!(send_bytes(client.as_fd(), b"hello").unwrap(), 5);
         let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
+        assert_eq!(receive_bytes(server.as_fd(), &mut [0; 5]).unwrap(), 5);
         prepare_data(&client, true, timeout).unwrap();
         assert_eq!(congestion_of(client.as_fd()).as_deref(), Some("reno"));
         let region = Region::new("test", 8192).unwrap();
@@ -642,7 +652,9 @@ mod tests {
         let timeout = Duration::from_secs(5);
         let (listener, address) = listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
         let client = connect_tcp(LOOPBACK, address, &SocketOptions::default(), timeout).unwrap();
+        assert_eq!(send_bytes(client.as_fd(), &[7; 10]).unwrap(), 10);
         let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
+        assert_eq!(receive_bytes(server.as_fd(), &mut [0; 10]).unwrap(), 10);
         let (a, b) = pair(&SocketOptions::default()).unwrap();
         for (from, to, tcp) in [(client, server, true), (a, b, false)] {
             let mut drain = Drain::new(tcp).unwrap();
