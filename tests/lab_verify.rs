@@ -1,0 +1,177 @@
+//! A relay that flips, drops or repeats bytes between two hosts: what was done to a link is found and named.
+//!
+//! The relay is a thread of this test that lives in two hosts at once: it listens on n1 under the address of n2,
+//! where n1's links to n2 come by, and connects from n3 to the real n2.
+
+mod lab;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use lab::{Lab, LabOptions};
+use nix::sched::{CloneFlags, setns};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(60);
+const PORT: u16 = 5201;
+
+/// What the relay does to the bytes from n1 to n2, once, behind the given number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Deed {
+    Nothing,
+    Flip,
+    Drop,
+    Repeat,
+}
+
+fn enter(namespace: &str) {
+    let file = File::open(namespace).expect("a namespace");
+    setns(file, CloneFlags::CLONE_NEWNET).expect("entered");
+}
+
+/// Relays one connection; ends with it.
+fn relay(inner: String, outer: String, address: Ipv4Addr, deed: Deed, ready: Sender<()>) {
+    enter(&inner);
+    let listener = TcpListener::bind((address, PORT)).expect("a port");
+    // It answers under an address that is not this host's.
+    nix::sys::socket::setsockopt(&listener, nix::sys::socket::sockopt::IpTransparent, &true)
+        .expect("set");
+    ready.send(()).expect("heard");
+    listener.set_nonblocking(true).expect("set");
+    let mut accepted = None;
+    lab::wait_until("a link comes by the relay", DEADLINE / 2, || {
+        accepted = listener.accept().ok();
+        accepted.is_some()
+    });
+    let (from, _) = accepted.expect("a link");
+    from.set_nonblocking(false).expect("set");
+    from.set_read_timeout(Some(DEADLINE / 2)).expect("set");
+    enter(&outer);
+    let to = TcpStream::connect((address, PORT)).expect("n2");
+    to.set_read_timeout(Some(DEADLINE / 2)).expect("set");
+    let (mut back_from, mut back_to) = (
+        to.try_clone().expect("a copy"),
+        from.try_clone().expect("a copy"),
+    );
+    let back = std::thread::spawn(move || {
+        // What the receiver says is left alone; a closed end is passed on.
+        match std::io::copy(&mut back_from, &mut back_to) {
+            Ok(_) | Err(_) => back_to.shutdown(Shutdown::Write).is_ok(),
+        }
+    });
+    forward(from, to, deed);
+    back.join().expect("ended");
+}
+
+fn forward(mut from: TcpStream, mut to: TcpStream, deed: Deed) {
+    const BEHIND: usize = 1_000_000;
+    let mut bytes = [0; 10_000];
+    let (mut passed, mut done) = (0, false);
+    while let Ok(got @ 1..) = from.read(&mut bytes) {
+        passed += got;
+        let mut piece = bytes[..got].to_vec();
+        if passed > BEHIND && !done && got > 200 {
+            done = true;
+            match deed {
+                Deed::Nothing => {}
+                Deed::Flip => piece[100] ^= 4,
+                Deed::Drop => {
+                    piece.drain(100..164);
+                }
+                Deed::Repeat => piece.extend_from_slice(&bytes[..got]),
+            }
+        }
+        if to.write_all(&piece).is_err() {
+            break;
+        }
+    }
+    // The other side may be gone already.
+    match to.shutdown(Shutdown::Write) {
+        Ok(()) | Err(_) => {}
+    }
+}
+
+fn run_with(deed: Deed, verify: &str) -> lab::Finished {
+    let lab = Lab::raise(LabOptions {
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    let address = lab.address(2);
+    // What n1 sends to the data port of n2 stays on n1, where the relay listens under n2's address.
+    let catch = format!(
+        "echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind && \
+         ip rule add to {address} ipproto tcp dport {PORT} table 100 && \
+         ip route add local {address} dev lo table 100"
+    );
+    lab.run(1, &["sh", "-c", &catch], DEADLINE).expect_success();
+    let namespace = |host: usize| {
+        let first = lab.command(host, &["true"]);
+        let words: Vec<String> = first
+            .get_args()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let target = words
+            .iter()
+            .position(|word| word == "--target")
+            .expect("a target");
+        format!("/proc/{}/ns/net", words[target + 1])
+    };
+    let (inner, outer) = (namespace(1), namespace(3));
+    let (ready, heard) = channel();
+    let relay = std::thread::spawn(move || relay(inner, outer, address, deed, ready));
+    heard.recv_timeout(DEADLINE).expect("the relay listens");
+    let words = [
+        PIPEBENCH,
+        "--hosts",
+        "n1,n2",
+        "--phases",
+        "2",
+        "--buffers",
+        "100",
+        "--port-range",
+        "5201-5210",
+        "--verify",
+        verify,
+        "--interface",
+        "eth0",
+        "--quiet",
+    ];
+    let finished = lab.run(0, &words, DEADLINE);
+    assert!(relay.join().is_ok(), "{finished}");
+    finished
+}
+
+#[test]
+fn a_relay_that_does_nothing_is_not_noticed() {
+    let finished = run_with(Deed::Nothing, "full");
+    assert_eq!(finished.code(), Some(0), "{finished}");
+}
+
+#[test]
+fn flipped_dropped_and_repeated_bytes_are_found_and_named_by_link_and_sequence() {
+    for (deed, expected) in [
+        (Deed::Flip, "payload was changed: CRC-32"),
+        // What is lost or comes twice shifts what follows: a wrong sum, or no header where one was due.
+        (Deed::Drop, "block"),
+        (Deed::Repeat, "block"),
+    ] {
+        let finished = run_with(deed, "full");
+        assert_eq!(finished.code(), Some(20), "{deed:?} {finished}");
+        let first = finished.stderr.lines().next().unwrap_or_default();
+        assert!(
+            first.starts_with("pipebench: n2: phase 1 receiver n1->n2: block "),
+            "{deed:?} {finished}"
+        );
+        assert!(first.contains(expected), "{deed:?} {finished}");
+    }
+}
+
+#[test]
+fn lost_bytes_are_found_without_verification_too() {
+    let finished = run_with(Deed::Drop, "none");
+    assert_eq!(finished.code(), Some(20), "{finished}");
+    assert!(finished.stderr.contains("n1->n2: block"), "{finished}");
+}
