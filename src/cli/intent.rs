@@ -419,12 +419,12 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     if test.transport == Transport::Unix && test.ports.is_some() {
         return refuse("--port-range has no meaning with --transport unix".to_owned());
     }
-    if let Source::File(name) = &test.source {
-        if arguments.time.is_some() || arguments.warmup.is_some() || arguments.buffers.is_some() {
-            return refuse(format!(
-                "--source {name}: the run is as long as the longest file (leave out --time, --warmup and --buffers)"
-            ));
-        }
+    let bounded =
+        arguments.time.is_some() || arguments.warmup.is_some() || arguments.buffers.is_some();
+    if let (Source::File(name), true) = (&test.source, bounded) {
+        return refuse(format!(
+            "--source {name}: the run is as long as the longest file (leave out --time, --warmup and --buffers)"
+        ));
     }
     if test.sink == Sink::Discard && test.verify != Verify::None {
         let text = "--sink discard never looks at payload (leave out --verify)";

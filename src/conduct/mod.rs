@@ -1,6 +1,6 @@
 //! The launching side of a run: start the nodes, agree on addresses and clocks, go, watch, collect.
 //!
-//! Everything here waits with a deadline and looks up at least ten times a second. What was measured until
+//! Everything here waits with a deadline and looks up twenty times a second. What was measured until
 //! something fails is in the record. Read next: [`crew`] for the nodes as seen from here, [`assemble`] for
 //! how reports become a record.
 
