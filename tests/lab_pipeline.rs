@@ -419,20 +419,62 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
     }
 }
 
+/// A stopped process can be asked nothing: the others find out by themselves, on both sides.
 #[test]
-fn a_launcher_that_is_killed_leaves_nothing_behind() {
+fn a_stopped_node_is_lost_by_name_and_nothing_of_it_stays() {
     let lab = raise();
     let words = [
-        PIPEBENCH, "--hosts", "n1,n2,n3", "--phases", "3", "--time", "60s", "--rate", "50M",
+        PIPEBENCH,
+        "--hosts",
+        "n1,n2,n3",
+        "--phases",
+        "3",
+        "--time",
+        "60s",
+        "--rate",
+        "50M",
+        "--deadline",
+        "silence=3s",
     ];
     let running = lab.spawn(0, &words);
     running.wait_for_line("   1 s  switch", DEADLINE);
-    assert!(!lab.survivors(1, "pb-").is_empty() || !lab.survivors(1, "pipebench").is_empty());
-    running.signal(nix::sys::signal::Signal::SIGKILL);
-    wait_until("every node has ended", Duration::from_secs(15), || {
-        lab.test_hosts()
-            .all(|host| lab.survivors(host, "pipebench").is_empty())
-    });
-    drop(running);
+    let nodes = lab.survivors(2, "pb-node");
+    assert_eq!(nodes.len(), 1, "{nodes:?}");
+    let pid = nodes[0].pid;
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("stopped");
+    let finished = running.finish(DEADLINE);
+    assert_eq!(finished.code(), Some(20), "{finished}");
+    let mut errors = finished
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("pipebench:"));
+    let first = errors.next().unwrap_or_default();
+    assert!(
+        first.starts_with("pipebench: n2: lost: silent for 3 s"),
+        "{finished}"
+    );
     expect_clean(&lab);
+}
+
+#[test]
+fn a_launcher_that_is_killed_or_stopped_leaves_nothing_behind() {
+    for signal in [
+        nix::sys::signal::Signal::SIGKILL,
+        nix::sys::signal::Signal::SIGSTOP,
+    ] {
+        let lab = raise();
+        let words = [
+            PIPEBENCH, "--hosts", "n1,n2,n3", "--phases", "3", "--time", "60s", "--rate", "50M",
+        ];
+        let running = lab.spawn(0, &words);
+        running.wait_for_line("   1 s  switch", DEADLINE);
+        assert!(!lab.survivors(1, "pb-").is_empty() || !lab.survivors(1, "pipebench").is_empty());
+        running.signal(signal);
+        wait_until("every node has ended", Duration::from_secs(25), || {
+            lab.test_hosts()
+                .all(|host| lab.survivors(host, "pipebench").is_empty())
+        });
+        drop(running);
+        expect_clean(&lab);
+    }
 }

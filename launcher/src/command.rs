@@ -35,7 +35,14 @@ impl RemoteShell {
         settings: &Settings,
     ) -> Result<RemoteShell, LaunchError> {
         let user = host.user.as_ref().or(settings.user.as_ref());
-        let words = shell_words(text, &host.name, user.map(String::as_str))?;
+        let port = host.port;
+        if let Some(port) = port.filter(|_| !text.contains("%p")) {
+            let text = format!("the remote shell command does not take port {port}");
+            let hint = "put %p into it: --rsh 'ssh -p %p'; the host is then appended";
+            return Err(LaunchError::new(Stage::Start, text).hint(hint));
+        }
+        let text = text.replace("%p", &port.unwrap_or(22).to_string());
+        let words = shell_words(&text, &host.name, user.map(String::as_str))?;
         Ok(RemoteShell {
             words: words.into_iter().map(OsString::from).collect(),
             transport: "rsh",
@@ -311,6 +318,32 @@ mod tests {
             .map(|word| word.to_string_lossy().into_owned())
             .collect::<Vec<_>>()
             .join("|")
+    }
+
+    #[test]
+    fn a_port_goes_where_the_command_wants_it_and_is_never_dropped() {
+        let host = Host {
+            name: "n1".to_owned(),
+            user: None,
+            port: Some(2222),
+            local: false,
+            attributes: std::collections::BTreeMap::new(),
+        };
+        let settings = Settings::default();
+        let taken = RemoteShell::named("ssh -p %p", &host, &settings).unwrap();
+        let words: Vec<&str> = taken
+            .words
+            .iter()
+            .filter_map(|word| word.to_str())
+            .collect();
+        assert_eq!(words, ["ssh", "-p", "2222", "n1", "/bin/sh", "-s"]);
+        let error = RemoteShell::named("ssh", &host, &settings).err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .contains("does not take port 2222 (put %p into it"),
+            "{error}"
+        );
     }
 
     #[test]

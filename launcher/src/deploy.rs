@@ -190,6 +190,7 @@ l_arch=$(uname -m </dev/null)
 [ "$l_arch" = @ARCH@ ] || { l_say "arch $l_arch"; exit 1; }
 l_id=$(id -u </dev/null); l_host=$(uname -n </dev/null)
 l_size() { [ -f "$1" ] && [ "$(($(wc -c <"$1")))" -eq @SIZE@ ]; }
+l_good() { [ -x "$1" ] && [ -O "$1" ] && [ ! -L "$1" ] && l_size "$1"; }
 l_usable() {
   case "$2" in
   shared)
@@ -202,7 +203,7 @@ l_usable() {
     l_why=$(LC_ALL=C mkdir -p "$1" 2>&1 </dev/null) || return 1;;
   esac
   l_file=$1/@FILE@; l_tmp=$l_file.tmp.$l_host.$$.$l_n
-  l_have=no; [ -x "$l_file" ] && l_size "$l_file" && l_have=yes
+  l_have=no; l_good "$l_file" && l_have=yes
   if l_why=$( { printf '#!/bin/sh\nexit 0\n' | LC_ALL=C cat >"$l_tmp" && chmod 700 "$l_tmp"; } 2>&1 ) && [ -s "$l_tmp" ]; then
     "$l_tmp" </dev/null >/dev/null 2>&1; l_ran=$?
     rm -f "$l_tmp"
@@ -227,7 +228,7 @@ else
   trap 'rm -f "$l_tmp"; exit 1' HUP INT TERM
   l_say "need $l_index $l_dir"
   l_why=$( { LC_ALL=C head -c @SIZE@ >"$l_tmp"; } 2>&1 )
-  if l_size "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_size "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
+  if l_size "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
     rm -f "$l_tmp"
     trap - HUP INT TERM
     l_say stored

@@ -342,6 +342,10 @@ fn check_host_key(
             reason: "StrictHostKeyChecking accept-new is configured".to_owned(),
             error: refused,
         }),
+        // Whoever took the host's place would be told the password.
+        (Verdict::Changed { .. }, Strictness::Off) if plan.secrets.password.is_some() => {
+            Err(refused.into())
+        }
         (Verdict::Unknown | Verdict::Changed { .. }, Strictness::Off) => {
             report.notice(format!(
                 "host key not checked (StrictHostKeyChecking no): {}",

@@ -34,6 +34,7 @@ const AT_DONE: usize = 9;
 const AT_STRANGERS: usize = 10;
 const AT_BLOCKS: usize = 11;
 const AT_PID_SPACE: usize = 12;
+const AT_ALIVE: usize = 13;
 const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
 const PHASE_CPU_WORDS: usize = 32;
 
@@ -43,11 +44,11 @@ const END_PID: usize = 1;
 const END_BYTES: usize = 2;
 const END_BLOCKS: usize = 3;
 const END_TURN: usize = 4;
-const END_ACTIVITY: usize = 5;
-const END_SINCE: usize = 6;
-const END_SPENT: usize = 8;
-const END_CPU: usize = 12;
-const END_TCP: usize = 16;
+// Two copies of where time went: activity, since when, and time spent in each activity.
+const END_TIMES: usize = 8;
+const TIMES_WORDS: usize = 6;
+const END_CPU: usize = 20;
+const END_TCP: usize = 24;
 const TCP_WORDS: usize = TcpInfo::COUNT + 1;
 
 /// Shape of a board.
@@ -190,6 +191,16 @@ impl Board {
     /// When the last phase rang back.
     pub fn done_ns(&self) -> Option<u64> {
         Some(self.word(AT_DONE).load(SeqCst)).filter(|at| *at != 0)
+    }
+
+    /// The owner says that it runs.
+    pub fn beat(&self) {
+        self.word(AT_ALIVE).fetch_add(1, Relaxed);
+    }
+
+    /// How often the owner has said that it runs.
+    pub fn beats(&self) -> u64 {
+        self.word(AT_ALIVE).load(Relaxed)
     }
 
     /// Counts a connection that was no link of this run.
@@ -338,41 +349,50 @@ impl LinkEnd<'_> {
         self.words[END_BLOCKS].load(Relaxed)
     }
 
-    /// Ends one activity and begins another, with one reading of the clock. A reader tells by the turn,
-    /// which is odd meanwhile, that it has to look again.
+    /// Ends one activity and begins another, with one reading of the clock. What is new is written beside what
+    /// holds, and then made to hold: a reader never has to wait for a writer that was put aside in between,
+    /// which on a busy host may be a second.
     pub fn turn_to(&self, activity: Activity) {
         let now = clock::monotonic_ns();
         let turn = self.words[END_TURN].load(Relaxed);
-        self.words[END_TURN].store(turn + 1, SeqCst);
-        let current = usize::try_from(self.words[END_ACTIVITY].load(Relaxed)).unwrap_or(0) % 4;
-        let since = self.words[END_SINCE].load(Relaxed);
-        if since != 0 {
-            let spent = &self.words[END_SPENT + current];
-            spent.store(spent.load(Relaxed) + now.saturating_sub(since), Relaxed);
+        let (old, new) = (self.times(turn), self.times(turn + 1));
+        let (current, since) = (old[0].load(Relaxed), old[1].load(Relaxed));
+        for index in 0..4 {
+            let spent = old[2 + index].load(Relaxed);
+            let more = since != 0 && current == index as u64;
+            let more = if more { now.saturating_sub(since) } else { 0 };
+            new[2 + index].store(spent + more, Relaxed);
         }
-        self.words[END_ACTIVITY].store(activity as u64, Relaxed);
-        self.words[END_SINCE].store(now, Relaxed);
-        self.words[END_TURN].store(turn + 2, SeqCst);
+        new[0].store(activity as u64, Relaxed);
+        new[1].store(now, Relaxed);
+        self.words[END_TURN].store(turn + 1, SeqCst);
+    }
+
+    fn times(&self, turn: u64) -> &[AtomicU64] {
+        let start = END_TIMES + usize::from(turn & 1 == 1) * TIMES_WORDS;
+        &self.words[start..start + TIMES_WORDS]
     }
 
     /// Bytes, and time in each activity until now, the current one included.
     pub fn count(&self) -> EndCount {
-        for _ in 0..16 {
+        // A copy is written again only two turns later, each of which takes a block's worth of time.
+        const TRIES: usize = 64;
+        let mut count = EndCount::default();
+        for _ in 0..TRIES {
             let turn = self.words[END_TURN].load(SeqCst);
-            let count = self.count_once();
-            if turn.is_multiple_of(2) && self.words[END_TURN].load(SeqCst) == turn {
-                return count;
+            count = self.count_once(turn);
+            if self.words[END_TURN].load(SeqCst) == turn {
+                break;
             }
-            process::yield_now();
         }
-        self.count_once()
+        count
     }
 
-    fn count_once(&self) -> EndCount {
-        let mut activity_ns =
-            [0, 1, 2, 3].map(|index: usize| self.words[END_SPENT + index].load(Relaxed));
-        let since = self.words[END_SINCE].load(Relaxed);
-        let current = usize::try_from(self.words[END_ACTIVITY].load(Relaxed)).unwrap_or(0) % 4;
+    fn count_once(&self, turn: u64) -> EndCount {
+        let times = self.times(turn);
+        let mut activity_ns = [0, 1, 2, 3].map(|index: usize| times[2 + index].load(Relaxed));
+        let since = times[1].load(Relaxed);
+        let current = usize::try_from(times[0].load(Relaxed)).unwrap_or(0) % 4;
         if since != 0 {
             activity_ns[current] += clock::monotonic_ns().saturating_sub(since);
         }

@@ -250,7 +250,7 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub rate: Option<String>,
 
-    /// Any remote-shell command instead of the built-in SSH; %h is the host
+    /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
     ///
     /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.
     /// No default. Example: --rsh 'ssh -J gw'  or  --rsh 'srun -w %h'

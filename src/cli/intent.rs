@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use launcher::hosts::{self, Host, HostListError};
@@ -509,7 +511,12 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
 }
 
 /// How sessions are made, by the same arguments and deadlines.
-pub fn settings(arguments: &Arguments, plan: &RunPlan) -> launcher::Settings {
+pub fn settings(
+    arguments: &Arguments,
+    plan: &RunPlan,
+    stop: &Arc<AtomicUsize>,
+) -> launcher::Settings {
+    let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
     launcher::Settings {
@@ -533,7 +540,7 @@ pub fn settings(arguments: &Arguments, plan: &RunPlan) -> launcher::Settings {
         },
         magic: crate::wire::frame::MAGIC_WORD.to_vec(),
         arguments: vec!["node".to_owned()],
-        ask: Some(std::sync::Arc::new(super::secret::ask)),
+        ask: Some(Arc::new(move |prompt| super::secret::ask(prompt, &stop))),
         ask_password: arguments.ask_password,
     }
 }

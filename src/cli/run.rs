@@ -65,7 +65,7 @@ fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Re
         })?;
     }
     let conditions = Conditions {
-        settings: intent::settings(arguments, &intent.plan),
+        settings: intent::settings(arguments, &intent.plan, &stop),
         program,
         stop,
         command: std::env::args().skip(1).collect(),

@@ -1,12 +1,18 @@
 //! Asks for a passphrase or password on the terminal, without showing it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 
-/// Asks on the controlling terminal; none if there is none or nothing was typed.
-pub fn ask(prompt: &str) -> Option<String> {
+use crate::sys::socket;
+
+/// Asks on the controlling terminal; none if there is none, nothing was typed, or `stop` was set meanwhile.
+/// Whatever happens, the terminal shows again what is typed.
+pub fn ask(prompt: &str, stop: &AtomicUsize) -> Option<String> {
     let mut terminal = File::options()
         .read(true)
         .write(true)
@@ -17,13 +23,24 @@ pub fn ask(prompt: &str) -> Option<String> {
     hidden.local_flags.remove(LocalFlags::ECHO);
     write!(terminal, "{prompt}").ok()?;
     tcsetattr(&terminal, SetArg::TCSAFLUSH, &hidden).ok()?;
-    let mut line = String::new();
-    let read = terminal
-        .try_clone()
-        .map(|copy| BufReader::new(copy).read_line(&mut line));
+    let line = read_line(&mut terminal, stop);
     let restored = tcsetattr(&terminal, SetArg::TCSAFLUSH, &shown);
     debug_assert!(restored.is_ok());
     writeln!(terminal).ok()?;
-    let secret = line.trim_end_matches(['\n', '\r']).to_owned();
-    (matches!(read, Ok(Ok(_))) && !secret.is_empty()).then_some(secret)
+    let secret = line?.trim_end_matches(['\n', '\r']).to_owned();
+    (!secret.is_empty()).then_some(secret)
+}
+
+/// A terminal gives out whole lines.
+fn read_line(terminal: &mut File, stop: &AtomicUsize) -> Option<String> {
+    const LOOK_UP: Duration = Duration::from_millis(100);
+    const LIMIT_BYTES: usize = 4096;
+    while stop.load(Ordering::SeqCst) == 0 {
+        if socket::readable(terminal.as_fd(), LOOK_UP).ok()? {
+            let mut line = [0; LIMIT_BYTES];
+            let got = terminal.read(&mut line).ok()?;
+            return String::from_utf8(line[..got].to_vec()).ok();
+        }
+    }
+    None
 }

@@ -77,6 +77,8 @@ pub struct Crew {
     digest: String,
     silence: Duration,
     hello_limit: Duration,
+    /// By when every node has come up or failed, whatever the launcher's own deadlines do.
+    up_by: Instant,
     begun: bool,
     start_ns: u64,
     summed: Vec<Progress>,
@@ -132,6 +134,14 @@ impl Heartbeat {
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
 
+/// All stages of all waves of the fan-out, and one more.
+fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
+    let all = &plan.deadlines;
+    let one = all.resolve_ms + all.connect_ms + all.authenticate_ms + all.deploy_ms + all.start_ms;
+    let waves = plan.nodes.len().div_ceil(fanout.max(1)) as u64 + 1;
+    Duration::from_millis(one.saturating_mul(waves))
+}
+
 impl Crew {
     /// Starts all nodes.
     pub fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
@@ -164,6 +174,7 @@ impl Crew {
             digest: conditions.program.digest.clone(),
             silence: Duration::from_millis(plan.deadlines.silence_ms),
             hello_limit: Duration::from_millis(plan.deadlines.start_ms),
+            up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
             begun: false,
             start_ns: 0,
             summed: Vec::new(),
@@ -301,6 +312,15 @@ impl Crew {
     fn check_hellos(&mut self) {
         for node in 0..self.members.len() {
             let member = &self.members[node];
+            let never = Instant::now() > self.up_by && member.up_since.is_none();
+            if never && !member.gone {
+                self.lose(
+                    node,
+                    TroubleKind::Start,
+                    "cannot start: no stage has ended".to_owned(),
+                );
+                continue;
+            }
             let late = member
                 .up_since
                 .is_some_and(|since| since.elapsed() > self.hello_limit);

@@ -125,6 +125,7 @@ impl Run {
             })?;
             // In the child too, whoever is first: a group must be there before it may have to be killed.
             process::make_group(pid);
+            self.plant.board.beat();
             self.phases.push(PhaseProcess {
                 number,
                 pid,
@@ -211,6 +212,7 @@ impl Run {
 
     /// Does what the clock and the board say is due.
     pub fn do_what_is_due(&mut self) {
+        self.plant.board.beat();
         if self.stage == Stage::Over {
             return;
         }

@@ -34,6 +34,14 @@ pub struct Phase<'plant> {
     failed: bool,
     /// It was asked to end, or is an orphan.
     ending: bool,
+    watch: Watch,
+}
+
+/// Whether the parent still runs: it may be stopped, and then nobody would end this node.
+struct Watch {
+    beats: u64,
+    looks: u64,
+    looked_ns: u64,
 }
 
 struct Child {
@@ -42,7 +50,8 @@ struct Child {
 }
 
 /// How often a phase looks up although nobody rang.
-const LOOK_UP: Duration = Duration::from_millis(50);
+const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
+const LOOK_UP_NS: u64 = 50_000_000;
 
 /// Life of phase `number`; returns its exit code. Runs in a process of its own.
 pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
@@ -59,6 +68,11 @@ pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
         emptied: true,
         failed: false,
         ending: false,
+        watch: Watch {
+            beats: 0,
+            looks: 0,
+            looked_ns: clock::monotonic_ns(),
+        },
     };
     if !phase.make_children() {
         return 1;
@@ -229,8 +243,26 @@ impl Phase<'_> {
         if !process::parent_is(self.parent) {
             return self.end();
         }
+        if self.parent_stands_still() {
+            // Stopped, it cannot be asked to end. Its death takes everything of the node along.
+            process::kill_parent(self.parent);
+            return self.end();
+        }
         self.pass_on();
         true
+    }
+
+    /// Counted in looks, not in time: a machine that was put aside for a while has not looked either.
+    fn parent_stands_still(&mut self) -> bool {
+        let (beats, now) = (self.plant.board.beats(), clock::monotonic_ns());
+        let watch = &mut self.watch;
+        if beats != watch.beats {
+            (watch.beats, watch.looks) = (beats, 0);
+        } else if now - watch.looked_ns >= LOOK_UP_NS {
+            watch.looks += 1;
+            watch.looked_ns = now;
+        }
+        watch.looks * LOOK_UP_NS > self.plant.assignment.deadlines.silence_ms * 3 / 2 * 1_000_000
     }
 
     /// Rings the children when the node status process has news for them, and the node status process when

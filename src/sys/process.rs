@@ -227,6 +227,15 @@ pub fn take_over(inherited: std::os::fd::BorrowedFd<'_>) -> std::io::Result<std:
     Ok(own)
 }
 
+/// Kills the parent, if it still is the process it was at birth.
+pub fn kill_parent(pid: i32) {
+    if pid > 1 && parent_is(pid) {
+        match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
+            Ok(()) | Err(_) => {} // It went by itself.
+        }
+    }
+}
+
 /// Own process id.
 pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
