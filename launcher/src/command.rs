@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_remote_shell_command_gets_its_host() {
         assert_eq!(words("ssh -J 'g w'", "n1"), "ssh|-J|g w|n1|/bin/sh|-s");
-        assert_eq!(words("ssh", "ann@n1:5"), "ssh|ann@n1|/bin/sh|-s");
+        assert_eq!(words("ssh", "ann@n1"), "ssh|ann@n1|/bin/sh|-s");
         assert_eq!(
             words("srun -w %h --x=%h", "n1"),
             "srun|-w|n1|--x=n1|/bin/sh|-s"
