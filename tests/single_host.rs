@@ -355,7 +355,7 @@ fn a_timed_run_counts_one_window_and_its_waits_fill_it() {
         assert_eq!(test.window_ns, Some(1_000_000_000));
         assert!(test.skew_ns.is_some());
         for link in &test.links {
-            let close = |ns: u64, of: u64| (0.95..1.05).contains(&(ns as f64 / of as f64));
+            let close = |ns: u64, of: u64| (0.97..1.03).contains(&(ns as f64 / of as f64));
             let waits = link.waits;
             assert!(
                 (0.9e9..1.3e9).contains(&(link.interval_ns as f64)),

@@ -615,7 +615,7 @@ fn a_remote_shell_command_reaches_its_host() {
         assert_talked(&Run::start(&hosts, settings, program()).talk(), "rsh");
     }
     let settings = Settings {
-        remote_shell: Some("no-such-remote-shell".into()),
+        remote_shell: Some("no-such-remote-shell -p %p".into()),
         ..sshd.settings()
     };
     let error = failure(Run::start(&sshd.hosts(1), settings, program()).talk());

@@ -393,11 +393,14 @@ impl LinkEnd<'_> {
         let mut activity_ns = [0, 1, 2, 3].map(|index: usize| times[2 + index].load(Relaxed));
         let since = times[1].load(Relaxed);
         let current = usize::try_from(times[0].load(Relaxed)).unwrap_or(0) % 4;
+        let bytes = self.bytes();
+        let at_ns = clock::monotonic_ns();
         if since != 0 {
-            activity_ns[current] += clock::monotonic_ns().saturating_sub(since);
+            activity_ns[current] += at_ns.saturating_sub(since);
         }
         EndCount {
-            bytes: self.bytes(),
+            at_ns,
+            bytes,
             activity_ns,
             cpu_ns: self.words[END_CPU].load(Relaxed),
         }

@@ -1,5 +1,6 @@
 //! From the reports of nodes to the record of a test: links put together from their two ends, sums per port,
-//! and whether bytes add up. Counters are divided here for the first time, each by its node's own interval.
+//! and whether bytes add up. Counters are divided here for the first time, each by the time between its own two
+//! readings.
 
 use std::collections::HashMap;
 
@@ -100,7 +101,7 @@ impl<'report> View<'report> {
         })
     }
 
-    /// What an end counted within the interval.
+    /// What an end counted within the interval, and how long that was for it.
     fn counted(&self, index: usize) -> EndCount {
         let Some((first, last)) = self.edges() else {
             return EndCount::default();
@@ -109,6 +110,7 @@ impl<'report> View<'report> {
             return EndCount::default();
         };
         EndCount {
+            at_ns: last.at_ns.saturating_sub(first.at_ns),
             bytes: last.bytes.saturating_sub(first.bytes),
             activity_ns: [0, 1, 2, 3]
                 .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
@@ -121,11 +123,8 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let find = |node: usize, role, slot| {
         let view = views[node].as_ref()?;
         let index = view.index(role, lane.boundary, slot)?;
-        Some((
-            &view.report.ends[index],
-            view.counted(index),
-            view.interval_ns(),
-        ))
+        let counted = view.counted(index);
+        Some((&view.report.ends[index], counted, counted.at_ns))
     };
     let sender = find(lane.from, EndRole::Sender, lane.from_slot);
     let receiver = find(lane.to, EndRole::Receiver, lane.to_slot);

@@ -75,6 +75,8 @@ impl Edge {
 /// Counters of a link end at one instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCount {
+    /// Clock when this end was read: reading all of them may take a while on a busy host.
+    pub at_ns: u64,
     /// Payload moved.
     pub bytes: u64,
     /// Time in each [`Activity`], the current one included.
