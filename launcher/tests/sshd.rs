@@ -153,16 +153,21 @@ fn keygen(file: &Path, kind: &str, passphrase: &str) {
 fn serve(folder: &Path, port: u16, extra: &str) -> Option<Child> {
     let at = |name: &str| folder.join(name).display().to_string();
     let config = format!(
-        "ListenAddress {ADDRESS}\nPort {port}\nHostKey {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
-         StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n{}\n",
+        // The first word on a matter holds.
+        "{}\nListenAddress {ADDRESS}\nPort {port}\nHostKey {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+         StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n",
+        extra.replace("FOLDER", &folder.display().to_string()),
         at("host_ed25519"),
         at("host_ecdsa"),
         at("authorized_keys"),
-        extra.replace("FOLDER", &folder.display().to_string())
     );
     fs::write(folder.join("sshd_config"), config).unwrap();
     let log = fs::File::create(folder.join("log")).unwrap();
-    let mut child = Command::new(SERVER)
+    let mut command = match extra.contains("PasswordAuthentication yes") {
+        true => with_own_password(folder),
+        false => Command::new(SERVER),
+    };
+    let mut child = command
         .args(["-D", "-e", "-f"])
         .arg(folder.join("sshd_config"))
         .stdin(Stdio::null())
@@ -184,6 +189,26 @@ fn serve(folder: &Path, port: u16, extra: &str) -> Option<Child> {
     child.wait().ok();
     None
 }
+
+/// A server to which root's password is [`PASSWORD`], in a mount namespace of its own: nothing changes outside.
+fn with_own_password(folder: &Path) -> Command {
+    const HASH: &str = "$6$pipebench$bpxvc2VvLqOuytFKhMcReOdGLyU7vYufjxCb5Pu0j/ECfim7ibPdkGT9r7dowvUAJoCL5dXsVF36sCEDjqN/z0";
+    let shadow = folder.join("shadow");
+    fs::write(
+        &shadow,
+        format!("root:{HASH}:19000:0:99999:7:::\nsshd:*:19000::::::\n"),
+    )
+    .unwrap();
+    let script = "mount --bind \"$0\" /etc/shadow && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script])
+        .arg(shadow)
+        .arg(SERVER);
+    command
+}
+
+const PASSWORD: &str = "correct horse";
 
 /// A program that says its magic word, its argument and its number, then repeats what it hears.
 fn program() -> Program {
@@ -551,6 +576,35 @@ fn an_encrypted_key_needs_its_passphrase_which_is_asked_for_once() {
     run.until_talking();
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
     run.fleet.finish(LONG);
+}
+
+#[test]
+fn a_password_is_asked_for_once_and_used_on_every_host() {
+    let Some(sshd) = Sshd::start("PasswordAuthentication yes") else {
+        return;
+    };
+    for (given, lets_in) in [(PASSWORD, true), ("wrong", false)] {
+        let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let mut settings = sshd.settings();
+        settings.identities = vec![sshd.path("stranger")];
+        settings.user = Some("root".to_owned());
+        settings.ask_password = true;
+        settings.ask = Some(Arc::new(move |prompt: &str| {
+            assert!(prompt.contains("password"), "{prompt}");
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Some(given.to_owned())
+        }));
+        if lets_in {
+            let mut run = Run::start(&sshd.hosts(3), settings, program());
+            run.until_talking();
+            run.fleet.finish(LONG);
+        } else {
+            let error = failure(Run::start(&sshd.hosts(1), settings, program()).talk());
+            assert_eq!(error.stage, Stage::Authenticate, "{error}");
+        }
+        assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1);
+    }
 }
 
 #[test]
