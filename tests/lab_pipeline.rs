@@ -419,6 +419,38 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
     }
 }
 
+#[test]
+fn a_disk_that_fills_at_the_sink_is_named_and_keeps_nothing() {
+    let lab = raise();
+    let small = "mount -t tmpfs -o size=2m tmpfs /mnt";
+    lab.run(2, &["sh", "-c", small], DEADLINE).expect_success();
+    let words = [
+        "--hosts",
+        "n1,n2",
+        "--buffers",
+        "100",
+        "--sink",
+        "/mnt/copy",
+    ];
+    // n1 has no small disk there, and writes what it gets into its own folder.
+    lab.run(1, &["sh", "-c", "mount -t tmpfs tmpfs /mnt"], DEADLINE)
+        .expect_success();
+    let (finished, record) = run(&lab, &words);
+    assert_eq!(finished.code(), Some(12), "{finished}");
+    let first = finished
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("pipebench:"));
+    let expected = "pipebench: n2: phase 1: cannot write sink /mnt/copy: no space left on device";
+    assert_eq!(first, Some(expected), "{finished}");
+    assert!(!record.expect("a record").tests[0].complete);
+    for host in [1, 2] {
+        let left = lab.run(host, &["ls", "-A", "/mnt"], DEADLINE).stdout;
+        assert_eq!(left, "", "n{host}");
+    }
+    expect_clean(&lab);
+}
+
 /// A stopped process can be asked nothing: the others find out by themselves, on both sides.
 #[test]
 fn a_stopped_node_is_lost_by_name_and_nothing_of_it_stays() {

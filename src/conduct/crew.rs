@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use launcher::hosts::Host;
@@ -19,6 +18,7 @@ use crate::sys::facts::HostFacts;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{FromNode, Hello, Listener, Progress, ToNode, WIRE_VERSION};
 
+use super::heartbeat::Heartbeat;
 use super::{Conditions, LOOK_UP, Observer, estimate};
 
 /// Why a stage did not come to its end.
@@ -89,48 +89,6 @@ pub struct Crew {
 const GRACE: Duration = Duration::from_millis(400);
 /// How long the last words of nodes are waited for when a run fails.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-const HEARTBEAT: Duration = Duration::from_secs(1);
-
-/// Says each second that this side is there, from a thread of its own: a terminal that takes no more text must
-/// not make the nodes believe that they are alone.
-struct Heartbeat {
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Heartbeat {
-    fn start(fleet: Arc<Fleet>, nodes: usize) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&over);
-        let beat = serde_json::to_vec(&ToNode::Alive).map(|text| frame::encode(&text));
-        let thread = std::thread::spawn(move || {
-            let beat = beat.unwrap_or_default();
-            let mut spoke = Instant::now();
-            while !ended.load(Ordering::SeqCst) {
-                if spoke.elapsed() >= HEARTBEAT {
-                    spoke = Instant::now();
-                    for node in 0..nodes {
-                        // A node that is not up yet gets it when it is; one that is gone, never.
-                        fleet.send(node, &beat);
-                    }
-                }
-                std::thread::park_timeout(LOOK_UP);
-            }
-        });
-        Self {
-            over,
-            thread: Some(thread),
-        }
-    }
-
-    fn end(mut self) {
-        self.over.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            drop(thread.join()); // A panic was printed, and nothing of ours hangs on it.
-        }
-    }
-}
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
 

@@ -7,6 +7,7 @@
 mod addresses;
 mod assemble;
 mod crew;
+mod heartbeat;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
