@@ -25,6 +25,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use crate::plan::Coupling;
+use crate::sys::{process, signals};
 
 /// Words of one slot: two cache lines, one written by each side.
 pub const WORDS_PER_SLOT: usize = 16;
@@ -53,14 +54,24 @@ pub enum Side {
     Drainer,
 }
 
-/// How a process sleeps and is woken.
+/// How a process sleeps and is woken. Ringing is the same for all; how one sleeps depends on what else one has to
+/// look after.
 pub trait Doorbell {
     /// Number under which this process can be rung, not zero.
-    fn own_number(&self) -> u64;
+    fn own_number(&self) -> u64 {
+        u64::from(process::own_pid().unsigned_abs())
+    }
+
     /// Rings at a process.
-    fn ring(&mut self, number: u64);
+    fn ring(&mut self, number: u64) {
+        signals::ring(i32::try_from(number).unwrap_or(0));
+    }
+
     /// Gives way to other processes.
-    fn give_way(&mut self);
+    fn give_way(&mut self) {
+        process::yield_now();
+    }
+
     /// Sleeps until rung, or for a bounded time. False if waiting is to be given up.
     fn sleep(&mut self) -> bool;
 }

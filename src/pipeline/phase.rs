@@ -353,18 +353,6 @@ impl Phase<'_> {
 
 /// A phase that fills or empties slots itself sleeps as a phase does: with an eye on its children.
 impl Doorbell for Phase<'_> {
-    fn own_number(&self) -> u64 {
-        u64::from(process::own_pid().unsigned_abs())
-    }
-
-    fn ring(&mut self, number: u64) {
-        signals::ring(i32::try_from(number).unwrap_or(0));
-    }
-
-    fn give_way(&mut self) {
-        process::yield_now();
-    }
-
     fn sleep(&mut self) -> bool {
         self.look(LOOK_UP) && !self.failed
     }
@@ -399,18 +387,6 @@ impl ChildBell {
 }
 
 impl Doorbell for ChildBell {
-    fn own_number(&self) -> u64 {
-        u64::from(process::own_pid().unsigned_abs())
-    }
-
-    fn ring(&mut self, number: u64) {
-        signals::ring(i32::try_from(number).unwrap_or(0));
-    }
-
-    fn give_way(&mut self) {
-        process::yield_now();
-    }
-
     fn sleep(&mut self) -> bool {
         signals::wait_doorbell(LOOK_UP);
         self.parent_lives()
