@@ -303,7 +303,7 @@ fn bytes_add_up_over_every_shape_and_transport() {
             "--block-size",
             "1000",
             "--port-range",
-            "42000-42100",
+            "22000-22100",
         ],
     ];
     for shape in shapes {
@@ -515,7 +515,7 @@ fn a_phase_that_is_asked_to_end_is_named() {
 /// Connections that say nothing must not keep the receivers from the senders.
 #[test]
 fn silent_connections_do_not_keep_a_run_from_starting() {
-    let ports = 43220..43222_u16;
+    let ports = 23220..23222_u16;
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = std::sync::Arc::clone(&stop);
     let silent = std::thread::spawn(move || {
@@ -539,7 +539,7 @@ fn silent_connections_do_not_keep_a_run_from_starting() {
         "--buffers",
         "20",
         "--port-range",
-        "43220-43221",
+        "23220-23221",
     ]);
     stop.store(true, std::sync::atomic::Ordering::SeqCst);
     silent.join().expect("ended");
@@ -811,7 +811,7 @@ fn strangers_at_a_data_port_are_closed_and_counted_and_do_no_harm() {
         "--buffers",
         "50",
         "--port-range",
-        "43210-43211",
+        "23210-23211",
         "--json",
         "-",
         "--quiet",
@@ -821,7 +821,7 @@ fn strangers_at_a_data_port_are_closed_and_counted_and_do_no_harm() {
     let strangers = std::thread::spawn(move || {
         let mut reached = 0;
         while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
-            for port in [43210, 43211] {
+            for port in [23210, 23211] {
                 if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) {
                     reached += u32::from(stream.write_all(b"GET / HTTP/1.0\r\n\r\n").is_ok());
                 }
