@@ -100,7 +100,7 @@ fn three_hosts_and_three_phases_over_the_built_in_ssh() {
         record
             .hosts
             .iter()
-            .all(|host| host.interface.as_deref() == Some("eth0"))
+            .all(|host| host.rails[0].interface.as_deref() == Some("eth0"))
     );
     expect_clean(&lab);
 
@@ -250,7 +250,7 @@ fn data_may_run_over_another_network_than_ssh() {
         let record = record.expect("a record");
         expect_sound(&record, 3, 2);
         for host in &record.hosts {
-            let address = host.data_address.expect("chosen").to_string();
+            let address = host.rails[0].address.to_string();
             assert!(address.starts_with(start), "{address}");
         }
     }

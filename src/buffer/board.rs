@@ -58,8 +58,16 @@ pub struct Shape {
     pub boundaries: usize,
     /// Nodes of the run.
     pub nodes: usize,
+    /// Data ports of every node.
+    pub rails: usize,
     /// Links into, and out of, this node at each boundary.
     pub slots: usize,
+}
+
+impl Shape {
+    fn address_words(&self) -> usize {
+        self.boundaries * self.nodes * self.rails * ADDRESS_WORDS
+    }
 }
 
 /// The status segment.
@@ -84,9 +92,8 @@ pub enum EndState {
 impl Board {
     /// Makes the segment under `name`.
     pub fn create(name: &str, shape: Shape) -> Result<Self, shared_memory::ShmemError> {
-        let words = HEADER_WORDS
-            + shape.boundaries * shape.nodes * ADDRESS_WORDS
-            + shape.boundaries * 2 * shape.slots * END_WORDS;
+        let words =
+            HEADER_WORDS + shape.address_words() + shape.boundaries * 2 * shape.slots * END_WORDS;
         let region = NamedRegion::create(name, words * 8)?;
         let board = Self { region, shape };
         board.word(AT_VERSION).store(VERSION, Relaxed);
@@ -110,16 +117,16 @@ impl Board {
         &self.region.words(index * 8, 1)[0]
     }
 
-    /// Shows where every boundary of every node listens, and tells senders to connect.
-    pub fn publish_book(&self, addresses: &[Vec<Option<SocketAddr>>]) {
-        for (boundary, of_nodes) in addresses.iter().enumerate() {
-            for (node, address) in of_nodes.iter().enumerate() {
-                let words = self.address_words(boundary, node);
-                for (word, value) in words.iter().zip(address.map_or([0; 4], pack_address)) {
-                    word.store(value, Relaxed);
-                }
-            }
+    /// Shows where a boundary of a node listens on a rail.
+    pub fn publish_address(&self, boundary: usize, node: usize, rail: usize, address: SocketAddr) {
+        let words = self.address_words(boundary, node, rail);
+        for (word, value) in words.iter().zip(pack_address(address)) {
+            word.store(value, Relaxed);
         }
+    }
+
+    /// All addresses are there: tells senders to connect.
+    pub fn publish_book(&self) {
         self.word(AT_BOOK).store(1, SeqCst);
     }
 
@@ -128,14 +135,19 @@ impl Board {
         self.word(AT_BOOK).load(SeqCst) != 0
     }
 
-    /// Where a boundary of a node listens.
-    pub fn address(&self, boundary: usize, node: usize) -> Option<SocketAddr> {
-        let words = self.address_words(boundary, node);
+    /// Where a boundary of a node listens on a rail.
+    pub fn address(&self, boundary: usize, node: usize, rail: usize) -> Option<SocketAddr> {
+        let words = self.address_words(boundary, node, rail);
         unpack_address([0, 1, 2, 3].map(|index: usize| words[index].load(Relaxed)))
     }
 
-    fn address_words(&self, boundary: usize, node: usize) -> &[AtomicU64] {
-        let index = HEADER_WORDS + (boundary * self.shape.nodes + node) * ADDRESS_WORDS;
+    fn address_words(&self, boundary: usize, node: usize, rail: usize) -> &[AtomicU64] {
+        let Shape { nodes, rails, .. } = self.shape;
+        assert!(
+            boundary < self.shape.boundaries && node < nodes && rail < rails,
+            "no such address"
+        );
+        let index = HEADER_WORDS + ((boundary * nodes + node) * rails + rail) * ADDRESS_WORDS;
         self.region.words(index * 8, ADDRESS_WORDS)
     }
 
@@ -234,9 +246,7 @@ impl Board {
         );
         let role = usize::from(role == EndRole::Receiver);
         let number = (boundary * 2 + role) * self.shape.slots + slot;
-        let index = HEADER_WORDS
-            + self.shape.boundaries * self.shape.nodes * ADDRESS_WORDS
-            + number * END_WORDS;
+        let index = HEADER_WORDS + self.shape.address_words() + number * END_WORDS;
         LinkEnd {
             words: self.region.words(index * 8, END_WORDS),
         }
@@ -306,6 +316,11 @@ impl LinkEnd<'_> {
         self.words[END_PID]
             .compare_exchange(0, own, SeqCst, SeqCst)
             .is_ok()
+    }
+
+    /// Gives this end back to whoever comes next.
+    pub fn release(&self) {
+        self.words[END_PID].store(0, SeqCst);
     }
 
     /// Process id of the owner; zero for none.
@@ -490,6 +505,7 @@ mod tests {
         let shape = Shape {
             boundaries: 2,
             nodes: 3,
+            rails: 2,
             slots: 3,
         };
         Board::create(
@@ -505,12 +521,16 @@ mod tests {
         let v4: SocketAddr = "10.1.2.3:4567".parse().unwrap();
         let v6: SocketAddr = "[fe80::1%7]:65535".parse().unwrap();
         assert!(!board.book_is_there());
-        board.publish_book(&[vec![Some(v4), None, Some(v6)], vec![None, Some(v4), None]]);
+        board.publish_address(0, 0, 0, v4);
+        board.publish_address(0, 2, 1, v6);
+        board.publish_address(1, 1, 0, v4);
+        board.publish_book();
         assert!(board.book_is_there());
-        assert_eq!(board.address(0, 0), Some(v4));
-        assert_eq!(board.address(0, 1), None);
-        assert_eq!(board.address(0, 2), Some(v6));
-        assert_eq!(board.address(1, 1), Some(v4));
+        assert_eq!(board.address(0, 0, 0), Some(v4));
+        assert_eq!(board.address(0, 0, 1), None);
+        assert_eq!(board.address(0, 1, 0), None);
+        assert_eq!(board.address(0, 2, 1), Some(v6));
+        assert_eq!(board.address(1, 1, 0), Some(v4));
     }
 
     #[test]
@@ -519,6 +539,7 @@ mod tests {
         let shape = Shape {
             boundaries: 1,
             nodes: 1,
+            rails: 1,
             slots: 1,
         };
         let board = Board::create(&name, shape).unwrap();

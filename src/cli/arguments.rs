@@ -63,10 +63,10 @@ pub struct Arguments {
     )]
     pub phases: usize,
 
-    /// Links per pair of nodes
+    /// Links per pair of nodes and rail
     ///
-    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing.
-    /// Default 1. Example: --streams 4
+    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing (a bond, several
+    /// uplinks). Default 1. Example: --streams 4
     #[arg(long, value_name = "K", default_value_t = 1, help_heading = "Shape")]
     pub streams: usize,
 
@@ -172,23 +172,29 @@ pub struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub buffers: Option<u64>,
 
-    /// Network that bears the data, chosen on each host
+    /// Network that bears the data, chosen on each host; several are rails
     ///
-    /// Use it when SSH runs over another network than the data. Default: the address at which SSH arrives.
-    /// Example: --data-network 10.1.0.0/16
+    /// Use it when SSH runs over another network than the data. Each network is a rail, with links, ports and rows of its
+    /// own. Default: the address at which SSH arrives. Example: --data-network 10.1.0.0/16,10.2.0.0/16
     #[arg(
         long,
         value_name = "CIDR",
+        value_delimiter = ',',
         help_heading = "Sockets",
         conflicts_with = "interface"
     )]
-    pub data_network: Option<String>,
+    pub data_network: Vec<String>,
 
-    /// Interface that bears the data, on each host
+    /// Interface that bears the data, on each host; several are rails
     ///
-    /// As --data-network, by the interface's name. No default. Example: --interface ib0
-    #[arg(long, value_name = "NAME", help_heading = "Sockets")]
-    pub interface: Option<String>,
+    /// As --data-network, by the interface's name. No default. Example: --interface ib0,ib1
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Sockets"
+    )]
+    pub interface: Vec<String>,
 
     /// Ports to listen on, P-1 per node
     ///

@@ -62,7 +62,7 @@ const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"]
 pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
     let hosts = hosts_of(arguments)?;
     let nodes = nodes_of(&hosts)?;
-    let test = test_of(arguments)?;
+    let test = test_of(arguments, rails_of(arguments, &nodes)?)?;
     check(arguments, &test, &hosts)?;
     let deadlines = deadlines_of(arguments)?;
     let plan = RunPlan {
@@ -178,16 +178,18 @@ fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
 
 fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
     let attribute = |name: &str| host.attributes.get(name).cloned();
-    let data = attribute("data")
+    let data = attribute("data").unwrap_or_default();
+    let addresses = data.split(',').filter(|text| !text.is_empty());
+    let data: Result<Vec<IpAddr>, UsageError> = addresses
         .map(|text| {
-            text.parse::<IpAddr>().map_err(|_| {
+            text.parse().map_err(|_| {
                 UsageError::Value(format!(
                     "--hostfile: host {}: data={text} is no address (write data=10.1.0.7)",
                     host.name
                 ))
             })
         })
-        .transpose()?;
+        .collect();
     let speed = attribute("speed")
         .map(|text| units::parse_rate_bits(&text))
         .transpose()
@@ -198,7 +200,7 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
         label,
         host: host.name.clone(),
         local: host.local,
-        data,
+        data: data?,
         speed_bits_per_s: speed,
         switch: attribute("switch"),
         switch_port: attribute("switchport"),
@@ -206,12 +208,35 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
     })
 }
 
-fn test_of(arguments: &Arguments) -> Result<Test, UsageError> {
+/// How many data ports each host has for the run: all must have the same number.
+fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
+    let words = arguments.data_network.len().max(arguments.interface.len());
+    let most = nodes.iter().map(|node| node.data.len()).max().unwrap_or(0);
+    let rails = words.max(most).max(1);
+    let short = nodes.iter().find(|node| match node.data.len() {
+        0 => words != rails && rails > 1,
+        given => given != rails,
+    });
+    match short {
+        None => Ok(rails),
+        Some(node) => Err(UsageError::Value(format!(
+            "host {}: {} of {rails} rails have an address (give each host {rails} in data=, or name {rails} networks in \
+             --data-network)",
+            node.label,
+            node.data
+                .len()
+                .max(if node.data.is_empty() { words } else { 0 })
+        ))),
+    }
+}
+
+fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
     let block_bytes = size("--block-size", &arguments.block_size)?;
     Ok(Test {
         pattern: Pattern::AllToAll,
         phases: arguments.phases,
-        streams: arguments.streams,
+        streams: arguments.streams.saturating_mul(rails),
+        rails,
         block_bytes,
         coupling: match arguments.coupling.as_str() {
             "block" => Coupling::Block,
@@ -228,8 +253,12 @@ fn test_of(arguments: &Arguments) -> Result<Test, UsageError> {
         sockets: sockets_of(arguments)?,
         ports: arguments.port_range.as_deref().map(ports).transpose()?,
         network: DataNetwork {
-            network: arguments.data_network.as_deref().map(network).transpose()?,
-            interface: arguments.interface.clone(),
+            networks: arguments
+                .data_network
+                .iter()
+                .map(|text| network(text))
+                .collect::<Result<_, _>>()?,
+            interfaces: arguments.interface.clone(),
             family: match (arguments.ipv4, arguments.ipv6) {
                 (true, _) => Family::V4,
                 (_, true) => Family::V6,
@@ -418,6 +447,9 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
     }
+    if test.transport == Transport::Unix && test.rails > 1 {
+        return refuse("--transport unix has no interfaces, and so no rails".to_owned());
+    }
     if test.transport == Transport::Unix && test.ports.is_some() {
         return refuse("--port-range has no meaning with --transport unix".to_owned());
     }
@@ -446,6 +478,10 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     Ok(())
 }
 
+fn joined(words: &[String]) -> Option<String> {
+    (!words.is_empty()).then(|| words.join(","))
+}
+
 fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     let test = &plan.tests[0];
     let word = |value: String| value;
@@ -453,7 +489,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
         ("nodes", plan.nodes.len().to_string()),
         ("phases", test.phases.to_string()),
-        ("streams", test.streams.to_string()),
+        ("streams", (test.streams / test.rails).to_string()),
         (
             "block-size",
             units::show_bytes(test.block_bytes as u64).replace(' ', ""),
@@ -483,8 +519,9 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             .unwrap_or_else(|| "system".to_owned()),
     ));
     let optional = [
-        ("data-network", arguments.data_network.clone()),
-        ("interface", arguments.interface.clone()),
+        ("data-network", joined(&arguments.data_network)),
+        ("interface", joined(&arguments.interface)),
+        ("rails", (test.rails > 1).then(|| test.rails.to_string())),
         ("port-range", arguments.port_range.clone()),
         ("sndbuf", arguments.sndbuf.clone()),
         ("rcvbuf", arguments.rcvbuf.clone()),
@@ -493,10 +530,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("rate", arguments.rate.clone()),
         ("rsh", arguments.rsh.as_ref().map(|rsh| format!("{rsh:?}"))),
         ("remote-dir", arguments.remote_dir.clone()),
-        (
-            "deadline",
-            (!arguments.deadline.is_empty()).then(|| arguments.deadline.join(",")),
-        ),
+        ("deadline", joined(&arguments.deadline)),
     ];
     all.extend(
         optional

@@ -2,30 +2,21 @@
 
 use std::net::IpAddr;
 
-use crate::plan::{DataNetwork, Family, NodeSpec, Test};
+use crate::plan::{DataPort, Family, NodeSpec, Test};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket;
 
 use super::crew::SeenHost;
 
-/// The data port of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DataPort {
-    /// Address to listen on and to connect from.
-    pub address: IpAddr,
-    /// Interface that bears it.
-    pub interface: Option<String>,
-}
-
-/// Chooses the data address of every node: `data=` of the host file, else the network or interface of the plan,
-/// else loopback if all nodes share one host, else the address at which the session arrived; for a node of
-/// this machine, the address towards the others.
+/// Chooses the data ports of every node, one per rail: `data=` of the host file, else the networks or interfaces of
+/// the plan, else loopback if all nodes share one host, else the address at which the session arrived; for a
+/// node of this machine, the address towards the others.
 pub fn choose(
     nodes: &[NodeSpec],
     test: &Test,
     seen: &[SeenHost<'_>],
-) -> Result<Vec<DataPort>, Trouble> {
+) -> Result<Vec<Vec<DataPort>>, Trouble> {
     let one_host = seen
         .iter()
         .all(|host| host.facts.identity == seen[0].facts.identity);
@@ -33,28 +24,45 @@ pub fn choose(
         .iter()
         .find(|host| !host.local)
         .and_then(|host| host.session);
-    let mut ports = Vec::new();
+    let mut all = Vec::new();
     for (node, host) in nodes.iter().zip(seen) {
-        let address =
-            address_of(node, &test.network, host, one_host, remote).map_err(|what| Trouble {
+        let of_rail = |rail| -> Result<DataPort, Trouble> {
+            let wanted = Wanted {
+                given: node.data.get(rail).copied(),
+                network: test.network.networks.get(rail).copied(),
+                interface: test.network.interfaces.get(rail).map(String::as_str),
+                family: test.network.family,
+            };
+            let address = address_of(&wanted, host, one_host, remote).map_err(|what| Trouble {
                 node: node.label.clone(),
                 ..Trouble::own(TroubleKind::Resource, what)
             })?;
-        let interface = interface_of(host.facts, address).map(|interface| interface.name.clone());
-        ports.push(DataPort { address, interface });
+            let interface = interface_of(host.facts, address);
+            let interface = interface.map(|interface| interface.name.clone());
+            Ok(DataPort { address, interface })
+        };
+        let rails: Result<Vec<_>, _> = (0..test.rails).map(of_rail).collect();
+        all.push(rails?);
     }
-    check(nodes, &ports, one_host)?;
-    Ok(ports)
+    check(nodes, &all, one_host)?;
+    Ok(all)
+}
+
+/// What was asked for one rail of a node.
+struct Wanted<'plan> {
+    given: Option<IpAddr>,
+    network: Option<(IpAddr, u8)>,
+    interface: Option<&'plan str>,
+    family: Family,
 }
 
 fn address_of(
-    node: &NodeSpec,
-    wanted: &DataNetwork,
+    wanted: &Wanted<'_>,
     host: &SeenHost<'_>,
     one_host: bool,
     remote: Option<IpAddr>,
 ) -> Result<IpAddr, String> {
-    if let Some(address) = node.data {
+    if let Some(address) = wanted.given {
         return match interface_of(host.facts, address) {
             Some(_) => Ok(address),
             None => Err(format!(
@@ -74,9 +82,9 @@ fn address_of(
             )
         });
     }
-    if let Some(name) = &wanted.interface {
+    if let Some(name) = wanted.interface {
         return find(host.facts, |interface, address| {
-            interface.name == *name && wanted.family.admits(address)
+            interface.name == name && wanted.family.admits(address)
         })
         .ok_or_else(|| format!("no address on --interface {name} ({})", listing(host.facts)));
     }
@@ -163,29 +171,52 @@ fn listing(facts: &HostFacts) -> String {
     format!("it has {}", all.join(", "))
 }
 
-fn check(nodes: &[NodeSpec], ports: &[DataPort], one_host: bool) -> Result<(), Trouble> {
-    for (node, port) in nodes.iter().zip(ports) {
-        if port.address.is_loopback() && !one_host {
-            let what = format!(
-                "data address {} does not leave its host (--data-network, --interface)",
-                port.address
-            );
-            return Err(Trouble {
-                node: node.label.clone(),
-                ..Trouble::own(TroubleKind::Resource, what)
-            });
+fn check(nodes: &[NodeSpec], all: &[Vec<DataPort>], one_host: bool) -> Result<(), Trouble> {
+    for (node, rails) in nodes.iter().zip(all) {
+        for (rail, port) in rails.iter().enumerate() {
+            check_port(node, port, rails, one_host)?;
+            let (first, second) = (&all[0][rail].address, &port.address);
+            if first.is_ipv4() != second.is_ipv4() {
+                let what = format!(
+                    "data addresses {first} of {} and {second} do not go together (-4 or -6)",
+                    nodes[0].label
+                );
+                return Err(Trouble {
+                    node: node.label.clone(),
+                    ..Trouble::own(TroubleKind::Resource, what)
+                });
+            }
         }
-        if port.address.is_ipv4() != ports[0].address.is_ipv4() {
-            let (first, second) = (&ports[0].address, &port.address);
-            let what = format!(
-                "data addresses {first} of {} and {second} do not go together (-4 or -6)",
-                nodes[0].label
-            );
-            return Err(Trouble {
-                node: node.label.clone(),
-                ..Trouble::own(TroubleKind::Resource, what)
-            });
-        }
+    }
+    Ok(())
+}
+
+fn check_port(
+    node: &NodeSpec,
+    port: &DataPort,
+    rails: &[DataPort],
+    one_host: bool,
+) -> Result<(), Trouble> {
+    let refuse = |what: String| {
+        Err(Trouble {
+            node: node.label.clone(),
+            ..Trouble::own(TroubleKind::Resource, what)
+        })
+    };
+    if port.address.is_loopback() && !one_host {
+        return refuse(format!(
+            "data address {} does not leave its host (--data-network, --interface)",
+            port.address
+        ));
+    }
+    let sharing = rails
+        .iter()
+        .filter(|other| other.interface == port.interface);
+    if port.interface.is_some() && sharing.count() > 1 && !one_host {
+        return refuse(format!(
+            "two rails are one interface, {} (name different networks or interfaces)",
+            port.interface.as_deref().unwrap_or_default()
+        ));
     }
     Ok(())
 }
@@ -193,6 +224,7 @@ fn check(nodes: &[NodeSpec], ports: &[DataPort], one_host: bool) -> Result<(), T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::DataNetwork;
     use crate::plan::lanes::tests::test_of;
 
     fn facts(identity: &str, addresses: &[(&str, &str)]) -> HostFacts {
@@ -229,6 +261,12 @@ mod tests {
         all: &[HostFacts],
     ) -> Result<Vec<String>, String> {
         let mut test = test_of(2, 1);
+        test.rails = network
+            .networks
+            .len()
+            .max(network.interfaces.len())
+            .max(nodes[0].data.len())
+            .max(1);
         test.network = network;
         let seen: Vec<SeenHost<'_>> = all
             .iter()
@@ -239,7 +277,14 @@ mod tests {
             })
             .collect();
         match choose(nodes, &test, &seen) {
-            Ok(ports) => Ok(ports.iter().map(|port| port.address.to_string()).collect()),
+            Ok(all) => Ok(all
+                .iter()
+                .map(|rails| {
+                    let names: Vec<String> =
+                        rails.iter().map(|port| port.address.to_string()).collect();
+                    names.join("+")
+                })
+                .collect()),
             Err(trouble) => Err(format!("{}: {}", trouble.node, trouble.text())),
         }
     }
@@ -252,7 +297,7 @@ mod tests {
         ];
         let nodes = [node("n1"), node("n2")];
         let by_network = DataNetwork {
-            network: Some(("10.9.0.0".parse().unwrap(), 16)),
+            networks: vec![("10.9.0.0".parse().unwrap(), 16)],
             ..DataNetwork::default()
         };
         assert_eq!(
@@ -260,7 +305,7 @@ mod tests {
             ["10.9.0.1", "10.9.0.2"]
         );
         let by_name = DataNetwork {
-            interface: Some("ib0".into()),
+            interfaces: vec!["ib0".into()],
             ..DataNetwork::default()
         };
         assert_eq!(
@@ -273,7 +318,7 @@ mod tests {
         );
         let given = [
             NodeSpec {
-                data: Some("10.9.0.1".parse().unwrap()),
+                data: vec!["10.9.0.1".parse().unwrap()],
                 ..node("n1")
             },
             node("n2"),
@@ -281,6 +326,28 @@ mod tests {
         assert_eq!(
             chosen(DataNetwork::default(), &given, &all).unwrap(),
             ["10.9.0.1", "10.0.0.1"]
+        );
+    }
+
+    #[test]
+    fn every_rail_has_a_port_of_its_own() {
+        let all = [
+            facts("a", &[("ib0", "10.9.0.1"), ("ib1", "10.8.0.1")]),
+            facts("b", &[("ib0", "10.9.0.2"), ("ib1", "10.8.0.2")]),
+        ];
+        let nodes = [node("n1"), node("n2")];
+        let rails = |names: [&str; 2]| DataNetwork {
+            interfaces: names.map(str::to_owned).to_vec(),
+            ..DataNetwork::default()
+        };
+        assert_eq!(
+            chosen(rails(["ib0", "ib1"]), &nodes, &all).unwrap(),
+            ["10.9.0.1+10.8.0.1", "10.9.0.2+10.8.0.2"]
+        );
+        let text = chosen(rails(["ib0", "ib0"]), &nodes, &all).unwrap_err();
+        assert_eq!(
+            text,
+            "n1: two rails are one interface, ib0 (name different networks or interfaces)"
         );
     }
 
@@ -310,7 +377,7 @@ mod tests {
         ];
         let nodes = [node("n1"), node("n2")];
         let network = DataNetwork {
-            network: Some(("10.9.0.0".parse().unwrap(), 16)),
+            networks: vec![("10.9.0.0".parse().unwrap(), 16)],
             ..DataNetwork::default()
         };
         let text = chosen(network, &nodes, &all).unwrap_err();
@@ -324,7 +391,7 @@ mod tests {
                 .contains("do not go together")
         );
         let lo = DataNetwork {
-            interface: Some("lo".into()),
+            interfaces: vec!["lo".into()],
             ..DataNetwork::default()
         };
         assert!(
@@ -334,7 +401,7 @@ mod tests {
         );
         let given = [
             NodeSpec {
-                data: Some("10.8.8.8".parse().unwrap()),
+                data: vec!["10.8.8.8".parse().unwrap()],
                 ..node("n1")
             },
             node("n2"),
@@ -345,7 +412,7 @@ mod tests {
                 .contains("is on no interface")
         );
         let none = DataNetwork {
-            interface: Some("ib7".into()),
+            interfaces: vec!["ib7".into()],
             ..DataNetwork::default()
         };
         assert!(

@@ -8,14 +8,16 @@ use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, LinkKind, RunPlan, Test};
 use crate::record::{
     Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord, NodeRecord,
-    NodeReport, RoleCpu, TestRecord, Waits,
+    NodeReport, RoleCpu, TestRecord, Waits, WireFinding,
 };
 use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
+use crate::stats::wires::{self, Load, RailLoad};
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime, InterfaceCounters};
 
 use crate::units::gbit_per_s;
+use crate::wire::block::HEADER_BYTES;
 
 use super::crew::Crew;
 use super::{crosses, link_kind};
@@ -61,6 +63,7 @@ pub fn test(
         span_ns: span(&reports, after),
         nodes,
         conservation: conservation(plan, test, &links, &views),
+        wires: wires(plan, test, hosts, &reports, &links),
         links,
         seconds: crew.seconds().to_vec(),
     }
@@ -194,6 +197,10 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
             HeldBy::Unknown
         },
         tcp,
+        retransmitted_bytes: sender
+            .as_ref()
+            .and_then(|(end, _, _)| end.tcp[2])
+            .map_or(0, |info| info.retransmitted_bytes),
     }
 }
 
@@ -211,7 +218,7 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         retransmits: 0,
         cpu: RoleCpu::default(),
         busiest_core: None,
-        interface: None,
+        interfaces: passed(&report.interfaces),
         strangers: report.strangers,
     };
     for link in links
@@ -219,8 +226,8 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         .filter(|link| link.lane.from == node || link.lane.to == node)
     {
         if link.lane.from == node {
-            if let Some((first, last)) = link.tcp.filter(|_| link.crosses_switch) {
-                record.retransmits += last.retransmits.saturating_sub(first.retransmits);
+            if link.crosses_switch {
+                record.retransmits += link.retransmits();
             }
             let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
             let counted = index.map(|index| view.counted(index)).unwrap_or_default();
@@ -245,17 +252,124 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         record.cpu.phases_ns = last.phases_cpu_ns.saturating_sub(first.phases_cpu_ns);
         record.cpu.node_ns = last.node_cpu_ns.saturating_sub(first.node_cpu_ns);
         record.busiest_core = usage::busiest_core(&cores(first), &cores(last));
-        record.interface = first
-            .interface
-            .zip(last.interface)
-            .map(|(a, b)| InterfaceCounters {
-                received_bytes: b.received_bytes.saturating_sub(a.received_bytes),
-                sent_bytes: b.sent_bytes.saturating_sub(a.sent_bytes),
-                errors: b.errors.saturating_sub(a.errors),
-                drops: b.drops.saturating_sub(a.drops),
-            });
     }
     record
+}
+
+/// What interfaces counted between two readings; one that was not there at both is left out.
+fn passed(
+    [before, after]: &[Vec<(String, InterfaceCounters)>; 2],
+) -> Vec<(String, InterfaceCounters)> {
+    let of = |name: &String| before.iter().find(|(other, _)| other == name);
+    let both = after.iter().filter_map(|(name, counters)| {
+        let (_, before) = of(name)?;
+        Some((name.clone(), counters.since(before)))
+    });
+    both.collect()
+}
+
+/// Compares payload with interface counters, host by host. Nothing is said of a run that broke off: what was under
+/// way then is on one side only.
+fn wires(
+    plan: &RunPlan,
+    test: &Test,
+    hosts: &[HostRecord],
+    reports: &[Option<&NodeReport>],
+    links: &[LinkRecord],
+) -> Vec<WireFinding> {
+    if !reports
+        .iter()
+        .all(|one| one.is_some_and(|one| one.complete))
+    {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (first, host) in hosts.iter().enumerate() {
+        if host.host_index != first {
+            continue;
+        }
+        let on_host = |node: usize| hosts[node].host_index == first;
+        // Nodes of one host read the same counters at slightly different times.
+        let of_host = reports
+            .iter()
+            .enumerate()
+            .filter(|(node, _)| on_host(*node));
+        let readings: Vec<_> = of_host
+            .filter_map(|(_, report)| Some(&report.as_ref()?.interfaces))
+            .collect();
+        let merged = [
+            merge(readings.iter().map(|reading| &reading[0]), u64::min),
+            merge(readings.iter().map(|reading| &reading[1]), u64::max),
+        ];
+        let rails: Vec<RailLoad> = (0..test.rails)
+            .map(|rail| {
+                let crossing = links
+                    .iter()
+                    .filter(|link| link.crosses_switch && test.rail_of(link.lane.stream) == rail);
+                let mut load = RailLoad {
+                    interface: host
+                        .rails
+                        .get(rail)
+                        .and_then(|port| port.interface.clone())
+                        .unwrap_or_default(),
+                    ..RailLoad::default()
+                };
+                for link in crossing {
+                    if on_host(link.lane.from) {
+                        add(&mut load.sent, link.sent_bytes, link);
+                    }
+                    if on_host(link.lane.to) {
+                        add(&mut load.received, link.received_bytes, link);
+                    }
+                }
+                load
+            })
+            .filter(|load| load.sent.payload_bytes + load.received.payload_bytes > 0)
+            .collect();
+        let v6 = host
+            .rails
+            .first()
+            .is_some_and(|port| port.address.is_ipv6());
+        let label = &plan.nodes[first].label;
+        findings.extend(wires::check(
+            label,
+            &rails,
+            &passed(&merged),
+            wires::header_bytes(v6),
+        ));
+    }
+    findings
+}
+
+fn add(load: &mut Load, payload: u64, link: &LinkRecord) {
+    /// First words and the segment that tries the path.
+    const BEFORE_BYTES: u64 = 10_000;
+    load.payload_bytes += payload;
+    load.besides_bytes +=
+        (link.blocks + 1) * HEADER_BYTES as u64 + link.retransmitted_bytes + BEFORE_BYTES;
+}
+
+fn merge<'a>(
+    readings: impl Iterator<Item = &'a Vec<(String, InterfaceCounters)>>,
+    of_two: fn(u64, u64) -> u64,
+) -> Vec<(String, InterfaceCounters)> {
+    let mut merged: Vec<(String, InterfaceCounters)> = Vec::new();
+    for (name, counters) in readings.flatten() {
+        match merged.iter_mut().find(|(other, _)| other == name) {
+            None => merged.push((name.clone(), *counters)),
+            Some((_, known)) => {
+                *known = InterfaceCounters {
+                    received_bytes: of_two(known.received_bytes, counters.received_bytes),
+                    sent_bytes: of_two(known.sent_bytes, counters.sent_bytes),
+                    errors: of_two(known.errors, counters.errors),
+                    drops: of_two(known.drops, counters.drops),
+                    received_packets: of_two(known.received_packets, counters.received_packets),
+                    sent_packets: of_two(known.sent_packets, counters.sent_packets),
+                };
+            }
+        }
+    }
+    merged
 }
 
 fn cores(edge: &Edge) -> Vec<CoreTime> {

@@ -228,8 +228,7 @@ impl Crew {
             .map(|(node, member)| HostRecord {
                 node: member.label.clone(),
                 transport: member.transport.clone(),
-                data_address: None,
-                interface: None,
+                rails: Vec::new(),
                 host_index: identities
                     .iter()
                     .position(|other| *other == identities[node])

@@ -219,7 +219,7 @@ impl Running<'_> {
             .iter()
             .map(|node| node.label.clone())
             .collect();
-        for (node, data) in chosen.iter().enumerate() {
+        for (node, rails) in chosen.into_iter().enumerate() {
             let identity = &self.hosts[node].facts.identity;
             let same_host: Vec<bool> = self
                 .hosts
@@ -232,14 +232,12 @@ impl Running<'_> {
                 labels: labels.clone(),
                 nodes_on_host: same_host.iter().filter(|same| **same).count(),
                 same_host,
-                address: data.address,
-                interface: data.interface.clone(),
+                rails: rails.clone(),
                 test: test.clone(),
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
             };
-            self.hosts[node].data_address = Some(data.address);
-            self.hosts[node].interface = data.interface.clone();
+            self.hosts[node].rails = rails;
             crew.send(node, &ToNode::Prepare(Box::new(assignment)));
         }
         crew.begin();

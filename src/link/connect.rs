@@ -1,54 +1,156 @@
 //! The sender's side of making a link.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use crate::plan::LinkKind;
 use crate::sys::socket::{self, SocketOptions};
-use crate::wire::hello::{ANSWER, LinkHello};
-use crate::wire::message::Listener;
+use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 
 use super::{Link, LinkError};
 
-/// Connects to a listener, says which link this is, and waits to be taken.
+/// Where a link goes.
+pub enum Target {
+    /// Over TCP, from one of this host's addresses.
+    Tcp {
+        /// Own address.
+        from: IpAddr,
+        /// Where the receiver listens.
+        to: SocketAddr,
+    },
+    /// To an abstract Unix name of this host.
+    Unix(String),
+}
+
+impl Target {
+    fn name(&self) -> String {
+        match self {
+            Self::Tcp { to, .. } => to.to_string(),
+            Self::Unix(name) => name.clone(),
+        }
+    }
+
+    fn connect(&self, options: &SocketOptions, limit: Duration) -> io::Result<OwnedFd> {
+        match self {
+            Self::Tcp { from, to } => socket::connect_tcp(*from, *to, options, limit),
+            Self::Unix(name) => socket::connect_unix(name, options),
+        }
+    }
+}
+
+/// How long a full segment may take; the kernel has sent it again four times by then.
+pub const PROBE_LIMIT: Duration = Duration::from_secs(3);
+/// Path MTUs that are tried when the one that both ends believe in does not pass.
+const COMMON_MTUS: [u32; 5] = [4096, 1500, 1400, 1280, 576];
+
+/// Connects, says which link this is, and waits to be taken. On TCP one full segment must pass before the link
+/// stands: a path with a smaller MTU than both its ends believe swallows large packets without a word, and
+/// data would stall there for ever.
 pub fn connect(
-    from: IpAddr,
-    to: &Listener,
+    to: &Target,
     hello: &LinkHello,
     options: &SocketOptions,
     limit: Duration,
     silence: Duration,
-) -> Result<(Link, LinkKind), LinkError> {
-    let (socket, kind, name) = match to {
-        Listener::Tcp(address) => {
-            let connected = socket::connect_tcp(from, *address, options, limit);
-            (connected, LinkKind::Tcp, address.to_string())
-        }
-        Listener::Unix(name) => (
-            socket::connect_unix(name, options),
-            LinkKind::Unix,
-            name.clone(),
-        ),
-        Listener::None => {
-            let nowhere = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
-            (nowhere, LinkKind::Pair, "no listener".to_owned())
-        }
-    };
-    let socket = socket.map_err(|source| LinkError::Connect {
-        to: name.clone(),
-        source,
-    })?;
-    introduce(&socket, hello, limit).map_err(|source| LinkError::NoAnswer { to: name, source })?;
-    Ok((Link::new(socket, kind == LinkKind::Tcp, silence)?, kind))
+) -> Result<Link, LinkError> {
+    let (socket, probe_bytes) = introduce(to, hello, options, limit)?;
+    if probe_bytes > 0 && !passes(&socket, probe_bytes)? {
+        let info = socket::tcp_info(socket.as_fd()).unwrap_or_default();
+        socket::reset(socket);
+        let wanted = u32::try_from(info.path_mtu_bytes).unwrap_or(0);
+        return Err(largest_that_passes(to, hello, options, limit, wanted));
+    }
+    Link::new(socket, matches!(to, Target::Tcp { .. }), silence)
 }
 
-fn introduce(socket: &OwnedFd, hello: &LinkHello, limit: Duration) -> io::Result<()> {
-    socket::bound_calls(socket, limit)?;
-    if socket::send_bytes(socket.as_fd(), &hello.encode())? != hello.encode().len() {
-        return Err(io::ErrorKind::WriteZero.into());
+/// Connects and is taken; the socket, and the bytes of a full segment on it.
+fn introduce(
+    to: &Target,
+    hello: &LinkHello,
+    options: &SocketOptions,
+    limit: Duration,
+) -> Result<(OwnedFd, u32), LinkError> {
+    let socket = to
+        .connect(options, limit)
+        .map_err(|source| LinkError::Connect {
+            to: to.name(),
+            source,
+        })?;
+    let segment = socket::tcp_info(socket.as_fd()).map_or(0, |info| info.mss_bytes);
+    let probe_bytes = u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES));
+    let hello = LinkHello {
+        probe_bytes,
+        ..*hello
+    };
+    let taken = socket::bound_calls(&socket, limit)
+        .and_then(|()| socket::send_bytes(socket.as_fd(), &hello.encode()))
+        .and_then(|sent| match sent == hello.encode().len() {
+            true => await_answer(&socket),
+            false => Err(io::ErrorKind::WriteZero.into()),
+        });
+    taken.map_err(|source| LinkError::NoAnswer {
+        to: to.name(),
+        source,
+    })?;
+    Ok((socket, probe_bytes))
+}
+
+/// Whether a segment of that many bytes arrives and is answered.
+fn passes(socket: &OwnedFd, bytes: u32) -> Result<bool, LinkError> {
+    let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    let answered = socket::prepare_data(socket, true, PROBE_LIMIT * 2)
+        .and_then(|()| socket::bound_calls(socket, PROBE_LIMIT))
+        .and_then(|()| socket::send_bytes(socket.as_fd(), &probe))
+        .and_then(|_| await_answer(socket));
+    match answered {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
+        Err(error) => Err(LinkError::PeerGone(error)),
     }
+}
+
+/// Tries smaller segments over new connections, largest first, and says what passes.
+fn largest_that_passes(
+    to: &Target,
+    hello: &LinkHello,
+    options: &SocketOptions,
+    limit: Duration,
+    wanted: u32,
+) -> LinkError {
+    let headers = match to {
+        Target::Tcp { to, .. } if to.is_ipv6() => 60,
+        _ => 40,
+    };
+    for mtu in COMMON_MTUS.into_iter().filter(|mtu| *mtu < wanted) {
+        let smaller = SocketOptions {
+            mss_bytes: Some(mtu - headers),
+            ..options.clone()
+        };
+        let tried = introduce(to, hello, &smaller, limit).and_then(|(socket, probe_bytes)| {
+            let passed = passes(&socket, probe_bytes);
+            socket::reset(socket);
+            passed
+        });
+        match tried {
+            Ok(true) => {
+                return LinkError::PathMtu {
+                    passes: mtu,
+                    wanted,
+                    mss: mtu - headers,
+                };
+            }
+            Ok(false) => {}
+            Err(error) => return error,
+        }
+    }
+    LinkError::NoAnswer {
+        to: to.name(),
+        source: io::ErrorKind::TimedOut.into(),
+    }
+}
+
+fn await_answer(socket: &OwnedFd) -> io::Result<()> {
     let mut answer = [0; ANSWER.len()];
     let mut have = 0;
     while have < answer.len() {

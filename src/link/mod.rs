@@ -8,7 +8,7 @@ mod accept;
 mod connect;
 
 pub use accept::{Ground, accept};
-pub use connect::{connect, unix_name};
+pub use connect::{Target, connect, unix_name};
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -51,6 +51,19 @@ pub enum LinkError {
         /// Reason.
         source: io::Error,
     },
+    /// Packets as large as both ends believe in vanish on the way.
+    #[error(
+        "passes {passes}, not {wanted} (larger packets vanish on the way: the MTU of a switch or tunnel between; \
+         --mss {mss} goes on without them)"
+    )]
+    PathMtu {
+        /// Path MTU that passes, in bytes.
+        passes: u32,
+        /// Path MTU that the sender's kernel believes in.
+        wanted: u32,
+        /// Segment size that keeps below.
+        mss: u32,
+    },
     /// A socket could not be set up.
     #[error("cannot set up a socket: {}", why(.0))]
     Setup(io::Error),
@@ -69,9 +82,10 @@ impl LinkError {
     /// How this failure ranks among others.
     pub fn kind(&self) -> TroubleKind {
         match self {
-            Self::Connect { .. } | Self::NobodyCame(_) | Self::NoAnswer { .. } => {
-                TroubleKind::Connect
-            }
+            Self::Connect { .. }
+            | Self::NobodyCame(_)
+            | Self::NoAnswer { .. }
+            | Self::PathMtu { .. } => TroubleKind::Connect,
             Self::Setup(_) => TroubleKind::Resource,
             Self::PeerGone(_) => TroubleKind::Peer,
             Self::Silent(_) => TroubleKind::Deadline,

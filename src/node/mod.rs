@@ -16,6 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
 use crate::record::{Trouble, TroubleKind};
+use crate::sys::facts::HostFacts;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
@@ -73,6 +74,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         heard_ns: clock::monotonic_ns(),
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
+        facts: facts::collect(),
     };
     node.greet(digest);
     let code = node.live();
@@ -89,6 +91,7 @@ struct Node {
     heard_ns: u64,
     spoke_ns: u64,
     leaving: Option<u8>,
+    facts: HostFacts,
 }
 
 impl Node {
@@ -100,7 +103,7 @@ impl Node {
             digest,
             executable: facts::own_executable(),
             pid: process::own_pid(),
-            facts: facts::collect(),
+            facts: self.facts.clone(),
         })));
     }
 
@@ -155,7 +158,7 @@ impl Node {
         match message {
             ToNode::Prepare(assignment) => {
                 self.clear();
-                match Run::prepare(*assignment) {
+                match Run::prepare(*assignment, &self.facts) {
                     Ok(run) => {
                         self.watch_troubles(&run);
                         self.channel.send(&FromNode::Prepared {

@@ -2,6 +2,7 @@
 
 use crate::pipeline::plant::Plant;
 use crate::record::{Edge, EndRole, NodeReport};
+use crate::sys::usage::InterfaceCounters;
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
 
@@ -25,11 +26,6 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     // A phase that has ended is gone from /proc, and noted its time before that.
     let phase_cpu =
         |(number, pid): (usize, &i32)| usage::cpu_ns_of(*pid).max(plant.board.phase_cpu_ns(number));
-    let interface = plant
-        .assignment
-        .interface
-        .as_deref()
-        .and_then(usage::interface_counters);
     Edge {
         before_ns,
         after_ns,
@@ -38,7 +34,6 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
             .into_iter()
             .map(|core| (core.busy, core.total))
             .collect(),
-        interface,
         phases_cpu_ns: phases.iter().enumerate().map(phase_cpu).sum(),
         node_cpu_ns: own.user_ns + own.system_ns,
     }
@@ -74,13 +69,27 @@ pub fn progress(plant: &Plant) -> Progress {
     sums
 }
 
+/// What was read while the test ran.
+#[derive(Default)]
+pub struct Taken {
+    /// Readings of all counters.
+    pub edges: Vec<Edge>,
+    /// When phase 0 was rung.
+    pub rung_ns: Option<u64>,
+    /// When the last phase rang back.
+    pub done_ns: Option<u64>,
+    /// Counters of interfaces before the first block and behind the last one.
+    pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
+}
+
 /// Everything the board knows at the end.
-pub fn report(
-    plant: &Plant,
-    edges: Vec<Edge>,
-    rung_ns: Option<u64>,
-    done_ns: Option<u64>,
-) -> NodeReport {
+pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
+    let Taken {
+        edges,
+        rung_ns,
+        done_ns,
+        interfaces,
+    } = taken;
     let ends: Vec<_> = plant
         .board
         .ends()
@@ -93,5 +102,6 @@ pub fn report(
         edges,
         ends,
         strangers: plant.board.strangers(),
+        interfaces,
     }
 }

@@ -8,13 +8,14 @@ use nix::sys::signal::Signal;
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
 use crate::plan::{self, Assignment, Source, size};
-use crate::record::{Edge, Trouble, TroubleKind};
+use crate::record::{Trouble, TroubleKind};
+use crate::sys::facts::HostFacts;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, file, memory, signals, usage, why};
 use crate::units::show_bytes;
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
-use super::reading;
+use super::reading::{self, Taken};
 
 /// One test on this node.
 pub struct Run {
@@ -24,9 +25,9 @@ pub struct Run {
     phases: Vec<PhaseProcess>,
     stage: Stage,
     go: Option<Go>,
-    edges: Vec<Edge>,
-    rung_ns: Option<u64>,
-    done_ns: Option<u64>,
+    taken: Taken,
+    /// Interfaces whose counters belong beside the payload.
+    interfaces: Vec<String>,
     troubles: Vec<Trouble>,
     unread: Vec<u8>,
     /// When the first trouble came; others are waited for a moment, so that the cause is among them.
@@ -76,10 +77,16 @@ const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
     /// Makes memory, listeners and processes.
-    pub fn prepare(assignment: Assignment) -> Result<Self, Trouble> {
+    pub fn prepare(assignment: Assignment, facts: &HostFacts) -> Result<Self, Trouble> {
         check_resources(&assignment)?;
         let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
+        let rails: Vec<Option<&str>> = assignment
+            .rails
+            .iter()
+            .map(|rail| rail.interface.as_deref())
+            .collect();
+        let interfaces = facts.counted_interfaces(&rails);
         let (plant, troubles_from) = plant::build(assignment)?;
         let mut run = Self {
             plant,
@@ -88,9 +95,8 @@ impl Run {
             phases: Vec::new(),
             stage: Stage::Made,
             go: None,
-            edges: Vec::new(),
-            rung_ns: None,
-            done_ns: None,
+            taken: Taken::default(),
+            interfaces,
             troubles: Vec::new(),
             unread: Vec::new(),
             trouble_ns: None,
@@ -185,6 +191,8 @@ impl Run {
             return;
         }
         self.go = Some(go);
+        // Now and not at the start: a quicker node's first blocks would be missing.
+        self.taken.interfaces[0] = usage::interface_counters(&self.interfaces);
         self.stage = Stage::Scheduled;
         self.due_ns = go.at_ns;
     }
@@ -257,7 +265,7 @@ impl Run {
         if !self.has_window() {
             self.take_reading();
         }
-        self.rung_ns = Some(clock::monotonic_ns());
+        self.taken.rung_ns = Some(clock::monotonic_ns());
         self.plant.board.go();
         if let Some(first) = self.phases.first() {
             signals::ring(first.pid);
@@ -292,7 +300,7 @@ impl Run {
 
     fn take_reading(&mut self) {
         let phases: Vec<i32> = self.phases.iter().map(|phase| phase.pid).collect();
-        self.edges.push(reading::edge(&self.plant, &phases));
+        self.taken.edges.push(reading::edge(&self.plant, &phases));
     }
 
     /// Looks at the board: whether all links stand, whether the last phase has rung.
@@ -307,13 +315,13 @@ impl Run {
         if !(Stage::Running..Stage::Collecting).contains(&self.stage) {
             return;
         }
-        if self.done_ns.is_none() {
+        if self.taken.done_ns.is_none() {
             // The board has the instant itself; this process may have been woken later.
-            self.done_ns = self.plant.board.done_ns();
+            self.taken.done_ns = self.plant.board.done_ns();
         }
         // Everything has arrived here, but this node's senders may still feed slower nodes.
         let ended = self.plant.board.count_at_least(EndState::Finished);
-        if self.done_ns.is_some() && ended == self.plant.link_ends() {
+        if self.taken.done_ns.is_some() && ended == self.plant.link_ends() {
             if !self.has_window() {
                 self.take_reading();
             }
@@ -492,8 +500,9 @@ impl Run {
     }
 
     fn finish(&mut self) {
-        let edges = std::mem::take(&mut self.edges);
-        let report = reading::report(&self.plant, edges, self.rung_ns, self.done_ns);
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.interfaces[1] = usage::interface_counters(&self.interfaces);
+        let report = reading::report(&self.plant, taken);
         self.messages.push(FromNode::Finished(Box::new(report)));
         // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.
         memory::remove_name(&self.plant.board_name);

@@ -155,11 +155,7 @@ impl Phase<'_> {
                 keep.push(plant.pairs[lane.boundary][lane.stream].1.as_raw_fd())
             }
             EndRole::Receiver => {
-                keep.extend(
-                    plant.listeners[lane.boundary]
-                        .iter()
-                        .map(AsRawFd::as_raw_fd),
-                );
+                keep.extend(plant.listener(&lane).map(AsRawFd::as_raw_fd));
             }
         }
         let phase = process::own_pid();

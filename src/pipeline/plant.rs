@@ -1,7 +1,7 @@
 //! What a node makes before its first fork, and every process below it inherits.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::buffer::board::{self, Board, Shape, segment_name};
@@ -24,8 +24,8 @@ pub struct Plant {
     pub board_name: String,
     /// Double buffers, by phase.
     pub buffers: Vec<DoubleBuffer>,
-    /// Listeners, by boundary.
-    pub listeners: Vec<Option<OwnedFd>>,
+    /// Listeners, by boundary and rail.
+    pub listeners: Vec<Vec<OwnedFd>>,
     /// Where they listen.
     pub addresses: Vec<Listener>,
     /// Both ends of same-node links, by boundary and stream: the sender's and the receiver's.
@@ -47,6 +47,7 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
         Shape {
             boundaries,
             nodes,
+            rails: assignment.rails.len(),
             slots,
         },
     )
@@ -67,8 +68,8 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let mut addresses = Vec::new();
     let mut pairs = Vec::new();
     for boundary in 0..boundaries {
-        let (listener, address) = listen(&assignment, boundary)?;
-        listeners.push(listener);
+        let (of_boundary, address) = listen(&assignment, boundary)?;
+        listeners.push(of_boundary);
         addresses.push(address);
         pairs.push(make_pairs(&assignment, boundary)?);
     }
@@ -97,31 +98,40 @@ fn lacking(what: String) -> Trouble {
     }
 }
 
-fn listen(
-    assignment: &Assignment,
-    boundary: usize,
-) -> Result<(Option<OwnedFd>, Listener), Trouble> {
+/// One listener per rail, or one under a Unix name.
+fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Listener), Trouble> {
     let test = &assignment.test;
     let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
     let kinds: Vec<LinkKind> = lanes.iter().map(|lane| assignment.kind_of(lane)).collect();
-    let made = if kinds.contains(&LinkKind::Tcp) {
-        socket::listen_tcp(assignment.address, test.ports, &test.sockets)
-            .map(|(listener, address)| (listener, Listener::Tcp(address)))
+    let mut listeners = Vec::new();
+    let address = if kinds.contains(&LinkKind::Tcp) {
+        let mut addresses = Vec::new();
+        for rail in &assignment.rails {
+            let made = socket::listen_tcp(rail.address, test.ports, &test.sockets);
+            let (listener, address) =
+                made.map_err(|error| cannot_listen(assignment, rail.address, &error))?;
+            listeners.push(listener);
+            addresses.push(address);
+        }
+        Listener::Tcp(addresses)
     } else if kinds.contains(&LinkKind::Unix) {
         let name = link::unix_name(&assignment.token, assignment.node, boundary);
-        socket::listen_unix(&name, &unix_options(&test.sockets))
-            .map(|listener| (listener, Listener::Unix(name)))
+        let made = socket::listen_unix(&name, &unix_options(&test.sockets));
+        listeners.push(
+            made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,
+        );
+        Listener::Unix(name)
     } else {
-        return Ok((None, Listener::None));
+        Listener::None
     };
-    let (listener, address) = made.map_err(|error| cannot_listen(assignment, &error))?;
-    socket::set_nonblocking(&listener, true)
-        .map_err(|error| lacking(format!("cannot set up a listener: {}", why(&error))))?;
-    Ok((Some(listener), address))
+    for listener in &listeners {
+        socket::set_nonblocking(listener, true)
+            .map_err(|error| lacking(format!("cannot set up a listener: {}", why(&error))))?;
+    }
+    Ok((listeners, address))
 }
 
-fn cannot_listen(assignment: &Assignment, error: &io::Error) -> Trouble {
-    let address = assignment.address;
+fn cannot_listen(assignment: &Assignment, address: IpAddr, error: &io::Error) -> Trouble {
     match assignment.test.ports {
         Some((first, last)) if error.kind() == io::ErrorKind::AddrInUse => {
             let needed = (assignment.test.phases - 1) * assignment.nodes_on_host;
@@ -178,20 +188,24 @@ impl Plant {
 
     /// Gives the addresses of all nodes to the senders.
     pub fn publish(&self, book: &AddressBook) {
-        let addresses: Vec<Vec<Option<SocketAddr>>> = book
-            .listeners
-            .iter()
-            .map(|of_nodes| {
-                of_nodes
-                    .iter()
-                    .map(|listener| match listener {
-                        Listener::Tcp(address) => Some(*address),
-                        Listener::Unix(_) | Listener::None => None,
-                    })
-                    .collect()
-            })
-            .collect();
-        self.board.publish_book(&addresses);
+        for (boundary, of_nodes) in book.listeners.iter().enumerate() {
+            for (node, listener) in of_nodes.iter().enumerate() {
+                let Listener::Tcp(addresses) = listener else {
+                    continue;
+                };
+                for (rail, address) in addresses.iter().enumerate() {
+                    self.board.publish_address(boundary, node, rail, *address);
+                }
+            }
+        }
+        self.board.publish_book();
+    }
+
+    /// The listener to which the sender of a lane connects.
+    pub fn listener(&self, lane: &Lane) -> Option<&OwnedFd> {
+        let of_boundary = self.listeners.get(lane.boundary)?;
+        let rail = self.assignment.test.rail_of(lane.stream);
+        of_boundary.get(rail).or(of_boundary.first())
     }
 
     /// Socket options of a link of this kind.
@@ -207,13 +221,18 @@ impl Plant {
         vec![self.trouble_pipe.as_raw_fd()]
     }
 
-    /// Name of a lane in messages: `n1->n2`, with the stream if there are several.
+    /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
     pub fn lane_name(&self, lane: &Lane) -> String {
         let labels = &self.assignment.labels;
-        let stream = if self.assignment.test.streams > 1 {
-            format!(" stream {}", lane.stream)
+        let test = &self.assignment.test;
+        let rail = match &self.assignment.rail(lane).interface {
+            Some(name) if test.rails > 1 => format!(" over {name}"),
+            _ => String::new(),
+        };
+        let stream = if test.streams > test.rails {
+            format!("{rail} stream {}", lane.stream)
         } else {
-            String::new()
+            rail
         };
         format!("{}->{}{stream}", labels[lane.from], labels[lane.to])
     }

@@ -41,9 +41,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         }
     };
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
-    let end = plant
-        .board
-        .end(EndRole::Receiver, lane.boundary, lane.to_slot);
+    let end = end_of(plant, &lane);
     let mut receiver = Receiver {
         plant,
         lane,
@@ -79,15 +77,12 @@ fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
     if assignment.kind_of(&lane) == LinkKind::Pair {
         let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
             .map_err(|error| (TroubleKind::Resource, why(&error)))?;
-        plant
-            .board
-            .end(EndRole::Receiver, lane.boundary, lane.to_slot)
-            .claim();
+        end_of(plant, &lane).claim();
         return Link::new(socket, false, silence)
             .map(|link| (link, lane))
             .map_err(|e| failure(&e));
     }
-    let Some(listener) = &plant.listeners[lane.boundary] else {
+    let Some(listener) = plant.listener(&lane) else {
         return Err((TroubleKind::Bug, "no listener was made".to_owned()));
     };
     let ground = Ground {
@@ -97,12 +92,22 @@ fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
         limit_ms: deadlines.prepare_ms * 2 + deadlines.connect_ms,
         silence,
     };
-    let admit = |hello: &LinkHello| admit(plant, lane.boundary, hello);
-    link::accept(&ground, admit, || plant.board.count_stranger()).map_err(|error| failure(&error))
+    let rail = assignment.test.rail_of(lane.stream);
+    let admit = |hello: &LinkHello| admit(plant, lane.boundary, rail, hello);
+    let release = |lane: Lane| end_of(plant, &lane).release();
+    link::accept(&ground, admit, release, || plant.board.count_stranger())
+        .map_err(|error| failure(&error))
 }
 
-/// The lane of a hello of this run that nobody has taken yet.
-fn admit(plant: &Plant, boundary: usize, hello: &LinkHello) -> Option<Lane> {
+fn end_of<'plant>(plant: &'plant Plant, lane: &Lane) -> LinkEnd<'plant> {
+    let Lane {
+        boundary, to_slot, ..
+    } = *lane;
+    plant.board.end(EndRole::Receiver, boundary, to_slot)
+}
+
+/// The lane of a hello of this run, over this rail, that nobody has taken yet.
+fn admit(plant: &Plant, boundary: usize, rail: usize, hello: &LinkHello) -> Option<Lane> {
     let assignment = &plant.assignment;
     if hello.token != token_bytes(&assignment.token) {
         return None;
@@ -121,11 +126,8 @@ fn admit(plant: &Plant, boundary: usize, hello: &LinkHello) -> Option<Lane> {
             .zip(place)
             .all(|(named, place)| u64::from(*named) == place as u64)
     })?;
-    plant
-        .board
-        .end(EndRole::Receiver, boundary, lane.to_slot)
-        .claim()
-        .then_some(lane)
+    let ours = assignment.test.rail_of(lane.stream) == rail;
+    (ours && end_of(plant, &lane).claim()).then_some(lane)
 }
 
 struct Receiver<'plant> {
@@ -169,7 +171,7 @@ impl Receiver<'_> {
     }
 
     fn close_listener(&self) {
-        if let Some(listener) = &self.plant.listeners[self.lane.boundary] {
+        if let Some(listener) = self.plant.listener(&self.lane) {
             process::close_own_copy(listener.as_fd());
         }
     }

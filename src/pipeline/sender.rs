@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Doorbell, Side};
-use crate::link::{self, Link, LinkError};
+use crate::link::{self, Link, LinkError, Target};
 use crate::plan::{self, lanes::Lane};
 use crate::plan::{Coupling, LinkKind};
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{clock, process, signals, why};
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 use crate::wire::hello::{LinkHello, token_bytes};
-use crate::wire::message::Listener;
 
 use super::phase::ChildBell;
 use super::plant::Plant;
@@ -117,24 +116,20 @@ impl Sender<'_> {
             from: narrow(self.lane.from),
             to: narrow(self.lane.to),
             stream: narrow(self.lane.stream),
+            probe_bytes: 0,
         };
         let (boundary, to) = (self.lane.boundary, self.lane.to);
-        let listener = match plant.board.address(boundary, to) {
-            Some(address) => Listener::Tcp(address),
-            None => Listener::Unix(link::unix_name(&assignment.token, to, boundary)),
+        let rail = assignment.test.rail_of(self.lane.stream);
+        let target = match plant.board.address(boundary, to, rail) {
+            Some(address) => Target::Tcp {
+                from: assignment.rails[rail].address,
+                to: address,
+            },
+            None => Target::Unix(link::unix_name(&assignment.token, to, boundary)),
         };
         let limit = Duration::from_millis(deadlines.connect_ms);
         let options = plant.options(kind);
-        link::connect(
-            assignment.address,
-            &listener,
-            &hello,
-            &options,
-            limit,
-            silence,
-        )
-        .map(|(link, _)| link)
-        .map_err(|error| failure(&error))
+        link::connect(&target, &hello, &options, limit, silence).map_err(|error| failure(&error))
     }
 
     /// However long that takes: the launching side may hold a run at its start, and bounds it.

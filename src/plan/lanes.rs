@@ -108,6 +108,7 @@ pub(crate) mod tests {
             pattern: Pattern::AllToAll,
             phases,
             streams,
+            rails: 1,
             block_bytes: 262_144,
             coupling: Coupling::Block,
             bound: Bound::Volume { buffers: 4 },

@@ -40,8 +40,9 @@ pub struct NodeSpec {
     pub host: String,
     /// Started here without a remote shell.
     pub local: bool,
-    /// Data address, where one was given.
-    pub data: Option<IpAddr>,
+    /// Data addresses, one per rail, where they were given.
+    #[serde(default)]
+    pub data: Vec<IpAddr>,
     /// Expected speed of the port in bits per second, where one was given.
     pub speed_bits_per_s: Option<u64>,
     /// Switch the host is plugged into, where one was given.
@@ -59,8 +60,11 @@ pub struct Test {
     pub pattern: Pattern,
     /// Stages of the pipeline on every node, at least two.
     pub phases: usize,
-    /// Links per pair of nodes and boundary.
+    /// Links per pair of nodes and boundary, over all rails.
     pub streams: usize,
+    /// Data interfaces of every host; link `stream` of a pair runs over rail `stream % rails`.
+    #[serde(default = "one")]
+    pub rails: usize,
     /// Largest payload of a block in bytes.
     pub block_bytes: usize,
     /// What a sender waits for before it empties a slot.
@@ -84,6 +88,17 @@ pub struct Test {
     /// Which blocks receivers check against their checksum.
     #[serde(default)]
     pub verify: Verify,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Test {
+    /// The rail that bears link `stream` of a pair.
+    pub fn rail_of(&self, stream: usize) -> usize {
+        stream % self.rails.max(1)
+    }
 }
 
 /// Where blocks come from.
@@ -192,13 +207,15 @@ pub enum Transport {
     Unix,
 }
 
-/// How the data address of a host is chosen; `data=` of a host file goes before it.
+/// How the data addresses of a host are chosen, one per rail; `data=` of a host file goes before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataNetwork {
-    /// Address of this network.
-    pub network: Option<(IpAddr, u8)>,
-    /// Address of the interface of this name.
-    pub interface: Option<String>,
+    /// An address of each of these networks.
+    #[serde(default)]
+    pub networks: Vec<(IpAddr, u8)>,
+    /// An address of each of the interfaces of these names.
+    #[serde(default)]
+    pub interfaces: Vec<String>,
     /// IPv4 or IPv6 only.
     pub family: Family,
 }
@@ -225,6 +242,15 @@ impl Family {
             Self::V6 => address.is_ipv6(),
         }
     }
+}
+
+/// One data port of a node: a rail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataPort {
+    /// Address to listen on and to connect from.
+    pub address: IpAddr,
+    /// Interface that bears it, where known.
+    pub interface: Option<String>,
 }
 
 /// How long each stage of a run may take, in milliseconds.
@@ -283,10 +309,8 @@ pub struct Assignment {
     pub labels: Vec<String>,
     /// For each node, whether it lives on this node's host.
     pub same_host: Vec<bool>,
-    /// Address on which this node listens and from which it connects.
-    pub address: IpAddr,
-    /// Interface that bears the address, where known.
-    pub interface: Option<String>,
+    /// Where this node listens and from where it connects, by rail.
+    pub rails: Vec<DataPort>,
     /// What to do.
     pub test: Test,
     /// How long each stage may take.
@@ -301,6 +325,11 @@ impl Assignment {
     /// Number of nodes of the run.
     pub fn nodes(&self) -> usize {
         self.labels.len()
+    }
+
+    /// The data port that bears a lane's link.
+    pub fn rail(&self, lane: &lanes::Lane) -> &DataPort {
+        &self.rails[self.test.rail_of(lane.stream)]
     }
 
     /// What the link of a lane of this node is made of.

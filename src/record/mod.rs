@@ -9,8 +9,8 @@ pub use trouble::{Trouble, TroubleKind, rank};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::lanes::Lane;
-use crate::plan::{LinkKind, RunPlan};
-use crate::sys::facts::HostFacts;
+use crate::plan::{DataPort, LinkKind, RunPlan};
+use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::InterfaceCounters;
 
@@ -86,14 +86,20 @@ pub struct HostRecord {
     pub node: String,
     /// How the session went: `ssh2`, `openssh`, `rsh` or `local`.
     pub transport: String,
-    /// Address of the data port.
-    pub data_address: Option<std::net::IpAddr>,
-    /// Interface that bears it.
-    pub interface: Option<String>,
+    /// Its data ports, by rail; none before they were chosen.
+    pub rails: Vec<DataPort>,
     /// Index of the first node on the same host; its own index if it is the first.
     pub host_index: usize,
     /// What the host is.
     pub facts: HostFacts,
+}
+
+impl HostRecord {
+    /// What is known of the interface that bears a rail.
+    pub fn interface_of(&self, rail: &DataPort) -> Option<&Interface> {
+        let name = rail.interface.as_ref()?;
+        self.facts.interfaces.iter().find(|one| one.name == *name)
+    }
 }
 
 /// What one test measured.
@@ -115,6 +121,9 @@ pub struct TestRecord {
     pub links: Vec<LinkRecord>,
     /// Whether bytes add up.
     pub conservation: Conservation,
+    /// Where the counters of interfaces contradict the payload.
+    #[serde(default)]
+    pub wires: Vec<WireFinding>,
     /// Sums of each second, for a first look at steadiness.
     pub seconds: Vec<Second>,
 }
@@ -151,8 +160,8 @@ pub struct NodeRecord {
     pub cpu: RoleCpu,
     /// Share of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
-    /// Interface counters over the interval.
-    pub interface: Option<InterfaceCounters>,
+    /// Counters of the host's interfaces over the whole run, from before the first block to behind the last.
+    pub interfaces: Vec<(String, InterfaceCounters)>,
     /// Connections closed because they were no links of this run.
     pub strangers: u64,
 }
@@ -184,6 +193,59 @@ pub struct LinkRecord {
     pub held_by: HeldBy,
     /// The kernel's account at the start and the end of the interval.
     pub tcp: Option<(TcpInfo, TcpInfo)>,
+    /// Payload sent again over the whole run.
+    #[serde(default)]
+    pub retransmitted_bytes: u64,
+}
+
+impl LinkRecord {
+    /// Segments sent again in the interval.
+    pub fn retransmits(&self) -> u64 {
+        self.tcp.map_or(0, |(first, last)| {
+            last.retransmits.saturating_sub(first.retransmits)
+        })
+    }
+}
+
+/// What the counters of a host's interfaces say against the payload of a rail, over the whole run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireFinding {
+    /// Label of the host's first node.
+    pub node: String,
+    /// Interface that bears the rail's address.
+    pub interface: String,
+    /// Payload of the rail in that direction, in bytes.
+    pub payload_bytes: u64,
+    /// What the interface counted in that direction, in bytes with headers.
+    pub counted_bytes: u64,
+    /// What it is.
+    pub kind: WireKind,
+}
+
+/// Kinds of contradiction between payload and interface counters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireKind {
+    /// Payload left by another interface, if one of them shows it.
+    WrongRoute {
+        /// The interface that carried it.
+        by: Option<String>,
+    },
+    /// Payload arrived at another interface, if one of them shows it: the host answers there for this address.
+    ArpFlux {
+        /// The interface that took it.
+        by: Option<String>,
+    },
+    /// More than one per cent of what was sent was not the run's own.
+    ForeignSent {
+        /// Bytes that were not the run's.
+        bytes: u64,
+    },
+    /// More than one per cent of what was received was not the run's own.
+    ForeignReceived {
+        /// Bytes that were not the run's.
+        bytes: u64,
+    },
 }
 
 /// Where the time of a link went within the interval, in nanoseconds.

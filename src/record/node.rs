@@ -44,6 +44,9 @@ pub struct NodeReport {
     pub ends: Vec<EndReport>,
     /// Connections closed because they were no links of this run.
     pub strangers: u64,
+    /// Counters of the host's interfaces before the first block and behind the last one.
+    #[serde(default)]
+    pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
 }
 
 /// One reading of all counters of a node.
@@ -57,8 +60,6 @@ pub struct Edge {
     pub ends: Vec<EndCount>,
     /// Busy and total ticks of every core.
     pub cores: Vec<(u64, u64)>,
-    /// Counters of the data interface.
-    pub interface: Option<InterfaceCounters>,
     /// CPU time of the phases and of the node status process until now, in nanoseconds.
     pub phases_cpu_ns: u64,
     /// CPU time of the node status process.

@@ -5,7 +5,7 @@ use crate::sys::socket::TcpInfo;
 
 use super::figures::{Direction, Figures, rate};
 
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 31] = [
     "row",
     "test",
     "node",
@@ -35,6 +35,8 @@ const COLUMNS: [&str; 29] = [
     "tcp_window_limited_s",
     "tcp_buffer_limited_s",
     "cpu_s",
+    "rail",
+    "interface",
 ];
 
 /// The table of a record.
@@ -63,19 +65,50 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                     .nodes
                     .iter()
                     .filter_map(|node| test.nodes[*node].as_ref());
-                row[28] = seconds(
-                    measured
-                        .map(|node| match direction {
-                            Direction::Send => node.cpu.senders_ns,
-                            Direction::Receive => node.cpu.receivers_ns,
-                        })
-                        .sum(),
-                );
+                // CPU time belongs to the host; it stands once, at its first port.
+                if port.rail == 0 {
+                    row[28] = seconds(
+                        measured
+                            .map(|node| match direction {
+                                Direction::Send => node.cpu.senders_ns,
+                                Direction::Receive => node.cpu.receivers_ns,
+                            })
+                            .sum(),
+                    );
+                }
+                let host = port.nodes.first().and_then(|node| record.hosts.get(*node));
+                let rail = host.and_then(|host| host.rails.get(port.rail));
+                row[29] = port.rail.to_string();
+                row[30] = rail
+                    .and_then(|rail| rail.interface.clone())
+                    .unwrap_or_default();
                 writer.write_record(&row)?;
             }
         }
         for link in &test.links {
             writer.write_record(link_row(record, test, link))?;
+        }
+        for (node, measured) in test.nodes.iter().enumerate() {
+            // Nodes of one host read the same counters.
+            let first = record.hosts[node].host_index == node;
+            for (name, counters) in measured
+                .iter()
+                .filter(|_| first)
+                .flat_map(|one| &one.interfaces)
+            {
+                let both = [
+                    (Direction::Send, counters.sent_bytes),
+                    (Direction::Receive, counters.received_bytes),
+                ];
+                for (direction, bytes) in both {
+                    let mut row = blank("interface", test);
+                    row[2].clone_from(&record.plan.nodes[node].label);
+                    row[3] = direction.to_string();
+                    row[10] = bytes.to_string();
+                    row[30].clone_from(name);
+                    writer.write_record(&row)?;
+                }
+            }
         }
         let mut row = blank("total", test);
         row[9] = figures.crosses_switch.to_string();
@@ -103,6 +136,9 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
     row[5].clone_from(&record.plan.nodes[lane.from].label);
     row[6].clone_from(&record.plan.nodes[lane.to].label);
     row[7] = lane.stream.to_string();
+    row[29] = record.plan.tests[test.test]
+        .rail_of(lane.stream)
+        .to_string();
     row[8] = word(&link.kind);
     row[9] = link.crosses_switch.to_string();
     row[10] = link.interval_bytes.to_string();

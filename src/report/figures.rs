@@ -33,7 +33,9 @@ impl std::fmt::Display for Direction {
 pub struct Port {
     /// Indices of the nodes behind it.
     pub nodes: Vec<usize>,
-    /// Name of the host, or label of its only node.
+    /// Which of the hosts' data ports.
+    pub rail: usize,
+    /// Name of the host, or label of its only node; with the interface where there are several rails.
     pub label: String,
     /// Sum out.
     pub send_gbit_per_s: f64,
@@ -74,20 +76,29 @@ impl Figures {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
         let limiting = limiting(test);
         let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        let ports: Vec<Port> = groups(record, crosses_switch)
-            .into_iter()
-            .map(|nodes| {
+        let rails = record.plan.tests[test.test].rails.max(1);
+        let of_hosts = groups(record, crosses_switch).into_iter();
+        let ports: Vec<Port> = of_hosts
+            .flat_map(|nodes| (0..rails).map(move |rail| (nodes.clone(), rail)))
+            .map(|(nodes, rail)| {
+                let plan = &record.plan.tests[test.test];
+                let here = |link: &LinkRecord, node: usize| {
+                    nodes.contains(&node) && plan.rail_of(link.lane.stream) == rail
+                };
                 let sum = |end: fn(&LinkRecord) -> usize| -> f64 {
                     let counted = test.links.iter().filter(counts);
-                    let mine = counted.filter(|link| nodes.contains(&end(link)));
+                    let mine = counted.filter(|link| here(link, end(link)));
                     mine.map(|link| rate(test, link)).sum()
                 };
                 let limited = |end: fn(&LinkRecord) -> usize| {
-                    limiting
-                        .iter()
-                        .filter(|link| nodes.contains(&end(link)))
-                        .count()
+                    let mine = limiting.iter().filter(|link| here(link, end(link)));
+                    mine.count()
                 };
+                let again = test
+                    .links
+                    .iter()
+                    .filter(|link| link.crosses_switch && here(link, link.lane.from));
+                let again = again.map(LinkRecord::retransmits).sum();
                 let from = |link: &LinkRecord| link.lane.from;
                 let to = |link: &LinkRecord| link.lane.to;
                 let measured: Option<Vec<&NodeRecord>> = nodes
@@ -97,10 +108,11 @@ impl Figures {
                 let measured = measured.as_deref();
                 let each = measured.unwrap_or_default().iter();
                 Port {
-                    label: label(record, &nodes),
+                    label: label(record, &nodes, rail),
+                    rail,
                     send_gbit_per_s: sum(from),
                     receive_gbit_per_s: sum(to),
-                    retransmits: measured.map(|all| all.iter().map(|one| one.retransmits).sum()),
+                    retransmits: measured.map(|_| again),
                     busiest_core: each
                         .clone()
                         .filter_map(|one| one.busiest_core)
@@ -172,12 +184,20 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
     groups.into_values().collect()
 }
 
-fn label(record: &Record, nodes: &[usize]) -> String {
+fn label(record: &Record, nodes: &[usize], rail: usize) -> String {
     let first = &record.plan.nodes[nodes[0]];
-    if nodes.len() == 1 {
-        first.label.clone()
+    let name = if nodes.len() == 1 {
+        &first.label
     } else {
-        first.host.clone()
+        &first.host
+    };
+    let rails = record.hosts.get(nodes[0]).map(|host| &host.rails);
+    match rails.filter(|rails| rails.len() > 1) {
+        None => name.clone(),
+        Some(rails) => match rails.get(rail).and_then(|port| port.interface.as_ref()) {
+            Some(interface) => format!("{name} {interface}"),
+            None => format!("{name} rail {rail}"),
+        },
     }
 }
 

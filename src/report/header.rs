@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::plan::{Bound, RunPlan, Test, size};
+use crate::plan::{Bound, DataPort, RunPlan, Test, size};
 use crate::record::HostRecord;
 use crate::units::{show_bytes, show_ns};
 
@@ -48,34 +48,40 @@ pub fn hosts(hosts: &[HostRecord]) -> String {
 }
 
 fn facts(host: &HostRecord) -> String {
-    let interface = host
-        .facts
-        .interfaces
-        .iter()
-        .find(|one| Some(&one.name) == host.interface.as_ref());
-    let port = interface.map_or_else(
-        || {
-            host.interface
-                .clone()
-                .unwrap_or_else(|| "no data interface".to_owned())
-        },
-        |one| {
-            let speed = one
-                .speed_mbit
-                .map_or_else(|| "speed unknown".to_owned(), show_mbit);
-            let driver = one
-                .driver
-                .as_deref()
-                .map(|driver| format!(" {driver}"))
-                .unwrap_or_default();
-            format!("{} {speed} MTU {}{driver}", one.name, one.mtu_bytes)
-        },
-    );
+    let ports: Vec<String> = host.rails.iter().map(|rail| port(host, rail)).collect();
+    let port = if ports.is_empty() {
+        "no data interface".to_owned()
+    } else {
+        ports.join(", ")
+    };
     let cores = host.facts.cores;
     let core_word = if cores == 1 { "core" } else { "cores" };
     format!(
         "{port}; {cores} {core_word} {}; Linux {}; {} by default; over {}",
         host.facts.cpu, host.facts.kernel, host.facts.congestion, host.transport
+    )
+}
+
+fn port(host: &HostRecord, rail: &DataPort) -> String {
+    let Some(one) = host.interface_of(rail) else {
+        return rail.address.to_string();
+    };
+    let speed = one
+        .speed_mbit
+        .map_or_else(|| "speed unknown".to_owned(), show_mbit);
+    let driver = one
+        .driver
+        .as_deref()
+        .map(|driver| format!(" {driver}"))
+        .unwrap_or_default();
+    let members = if one.members.is_empty() {
+        String::new()
+    } else {
+        format!(" over {}", one.members.join("+"))
+    };
+    format!(
+        "{}{members} {speed} MTU {}{driver}",
+        one.name, one.mtu_bytes
     )
 }
 

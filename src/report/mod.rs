@@ -5,6 +5,7 @@ pub mod figures;
 pub mod header;
 pub mod json;
 pub mod text;
+mod wires;
 
 /// Names folded in their natural order: `n[1-3],n10`.
 fn fold(names: &[String]) -> String {

@@ -7,7 +7,7 @@ use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord
 use crate::units::{show_bytes, show_ns};
 
 use super::figures::{self, Figures, rate};
-use super::fold;
+use super::{fold, wires};
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
@@ -53,6 +53,9 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
         out.line(&line);
     }
     out.line(&checks(test, &figures, plan));
+    for line in wires::lines(record, test) {
+        out.line(&line);
+    }
     for note in notes(record, test, plan) {
         out.line(&format!("note: {note}"));
     }
@@ -108,11 +111,15 @@ fn conditions(test: &Test) -> String {
         Bound::Volume { buffers } => format!("{buffers} blocks on every link"),
         Bound::Files => "as long as the longest file".to_owned(),
     };
-    let streams = if test.streams > 1 {
-        format!(", {} streams per pair", test.streams)
-    } else {
-        String::new()
-    };
+    let mut streams = String::new();
+    if test.rails > 1 {
+        streams.push_str(&format!(", {} rails", test.rails));
+    }
+    if test.streams > test.rails {
+        let each = if test.rails > 1 { " and rail" } else { "" };
+        let count = test.streams / test.rails.max(1);
+        streams.push_str(&format!(", {count} streams per pair{each}"));
+    }
     let coupling = match test.coupling {
         Coupling::Block => "",
         Coupling::Buffer => ", coupled by buffer: all links run at the pace of the slowest",
@@ -255,6 +262,10 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
         "{} of {} links sent = received",
         conservation.agreeing, conservation.links
     ));
+    let crosses = test.links.iter().any(|link| link.crosses_switch);
+    if crosses && test.wires.is_empty() {
+        checks.push("interface counters agree".to_owned());
+    }
     let strangers: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
     if strangers > 0 {
         let strangers = usize::try_from(strangers).unwrap_or(usize::MAX);
@@ -316,6 +327,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
             fold(&bbr)
         ));
     }
+    notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {
         notes.push("screening, not acceptance: no floor was given".to_owned());
     }

@@ -2,3 +2,4 @@
 
 pub mod bottleneck;
 pub mod offset;
+pub mod wires;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,32 @@ pub struct Interface {
     pub speed_mbit: Option<u64>,
     /// Kernel driver, where there is one.
     pub driver: Option<String>,
+    /// Interfaces below it: members of a bond or bridge, the parent of a VLAN.
+    #[serde(default)]
+    pub members: Vec<String>,
+}
+
+impl HostFacts {
+    /// Interfaces whose counters belong beside a run over `rails`: those that bear an address, and those below the
+    /// data interfaces. Loopback only if it is one of them.
+    pub fn counted_interfaces(&self, rails: &[Option<&str>]) -> Vec<String> {
+        const LIMIT: usize = 64;
+        let is_rail = |name: &str| rails.contains(&Some(name));
+        let mut names = Vec::new();
+        // Data interfaces first: a host with hundreds of virtual ones must not push them out.
+        let (data, other): (Vec<_>, Vec<_>) =
+            self.interfaces.iter().partition(|one| is_rail(&one.name));
+        for interface in data {
+            names.push(interface.name.clone());
+            names.extend(interface.members.iter().cloned());
+        }
+        names.extend(other.into_iter().map(|one| one.name.clone()));
+        names.retain(|name| name != "lo" || is_rail("lo"));
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names.truncate(LIMIT);
+        names
+    }
 }
 
 /// Collects the facts of this host.
@@ -175,7 +202,21 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
             .and_then(|speed| u64::try_from(speed).ok())
             .filter(|s| *s > 0),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+        members: members(Path::new(&format!("/sys/class/net/{name}"))),
     }
+}
+
+/// The kernel links every interface to those below it: `lower_NAME`.
+fn members(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut members: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Some(name.strip_prefix("lower_")?.to_owned())
+        })
+        .collect();
+    members.sort();
+    members
 }
 
 /// Where the running executable lies.
@@ -187,6 +228,32 @@ pub fn own_executable() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_of_a_bond_are_found_and_counted_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lower_eth1", "lower_eth0", "statistics"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(members(folder.path()), ["eth0", "eth1"]);
+        let interface = |name: &str, members: &[&str]| Interface {
+            name: name.into(),
+            members: members.iter().map(|one| (*one).to_owned()).collect(),
+            ..Interface::default()
+        };
+        let facts = HostFacts {
+            interfaces: vec![
+                interface("lo", &[]),
+                interface("eth9", &[]),
+                interface("bond0", &["eth0", "eth1"]),
+            ],
+            ..HostFacts::default()
+        };
+        assert_eq!(
+            facts.counted_interfaces(&[Some("bond0")]),
+            ["bond0", "eth0", "eth1", "eth9"]
+        );
+    }
 
     #[test]
     fn this_host_has_a_name_an_identity_and_a_loopback_interface() {

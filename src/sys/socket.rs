@@ -253,6 +253,18 @@ pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// Closes a connection at once, with whatever is under way: the peer sees a reset and not a silence.
+pub fn reset(socket: OwnedFd) {
+    let now = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    match setsockopt(&socket, sockopt::Linger, &now) {
+        Ok(()) | Err(_) => {} // Then it is an ordinary close.
+    }
+    drop(socket);
+}
+
 /// Settings of every data connection: no delay of small writes, an error when the peer's host is silent
 /// for `silence`.
 pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Result<()> {

@@ -4,6 +4,8 @@
 //!  sender                                receiver (whoever of the boundary accepts)
 //!    | -- "PBLINK01" token link id ------->  |   within 2 s, or the connection is closed and counted
 //!    | <----------------- "PBLINKOK" ------  |   it is now this link's receiver
+//!    | -- one full segment (TCP) ---------->  |   a path that lets only smaller ones pass shows here
+//!    | <----------------- "PBLINKOK" ------  |
 //!    | -- blocks ------------------------->  |
 //!    | -- last block, then end-of-file --->  |
 //!    | <------------------- end-of-file ---  |   everything arrived
@@ -28,7 +30,12 @@ pub struct LinkHello {
     pub to: u32,
     /// Number of the link among those of the pair.
     pub stream: u32,
+    /// Bytes of the full segment that follows the answer; zero for none.
+    pub probe_bytes: u32,
 }
+
+/// Greatest segment of TCP.
+pub const MAX_PROBE_BYTES: u32 = 65_535;
 
 impl LinkHello {
     /// The bytes that travel.
@@ -36,10 +43,14 @@ impl LinkHello {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
         bytes[8..40].copy_from_slice(&self.token);
-        for (index, value) in [self.boundary, self.from, self.to, self.stream]
-            .into_iter()
-            .enumerate()
-        {
+        let words = [
+            self.boundary,
+            self.from,
+            self.to,
+            self.stream,
+            self.probe_bytes,
+        ];
+        for (index, value) in words.into_iter().enumerate() {
             bytes[40 + index * 4..44 + index * 4].copy_from_slice(&value.to_le_bytes());
         }
         bytes
@@ -57,12 +68,16 @@ impl LinkHello {
             part.copy_from_slice(&bytes[40 + index * 4..44 + index * 4]);
             u32::from_le_bytes(part)
         };
+        if word(4) > MAX_PROBE_BYTES {
+            return None;
+        }
         Some(Self {
             token,
             boundary: word(0),
             from: word(1),
             to: word(2),
             stream: word(3),
+            probe_bytes: word(4),
         })
     }
 }
@@ -83,8 +98,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hello_survives_the_way(token in proptest::array::uniform32(any::<u8>()), boundary: u32, from: u32, to: u32, stream: u32) {
-            let hello = LinkHello { token, boundary, from, to, stream };
+        fn a_hello_survives_the_way(token in proptest::array::uniform32(any::<u8>()), boundary: u32, from: u32, to: u32, stream: u32, probe_bytes in 0..=MAX_PROBE_BYTES) {
+            let hello = LinkHello { token, boundary, from, to, stream, probe_bytes };
             prop_assert_eq!(LinkHello::decode(&hello.encode()), Some(hello));
         }
 

@@ -115,8 +115,8 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listener {
-    /// TCP.
-    Tcp(SocketAddr),
+    /// TCP, by rail.
+    Tcp(Vec<SocketAddr>),
     /// An abstract Unix name.
     Unix(String),
     /// Nowhere: all its links are pairs made before the fork.

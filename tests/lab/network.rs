@@ -50,6 +50,43 @@ impl Lab {
         self.on_host(from, &format!("ip neigh del {address} dev eth0"));
     }
 
+    /// A second cable for every test host, eth1, with addresses 10.78.0.HOST on a switch of its own; or on the first
+    /// switch and in its network, with 100 added to the host's number.
+    pub fn add_rail(&self, same_network: bool) {
+        let mtu = self.mtu();
+        let bridge = if same_network { "br0" } else { "br1" };
+        if !same_network {
+            self.on_switch(&format!(
+                "ip link add br1 mtu {mtu} type bridge forward_delay 0 stp_state 0"
+            ));
+            self.on_switch("ip link set br1 up");
+        }
+        for host in self.test_hosts() {
+            let (first, second) = (self.first_process(host), second_port(host));
+            let pair = format!("veth peer name eth1 mtu {mtu} netns {first}");
+            self.on_switch(&format!("ip link add {second} mtu {mtu} type {pair}"));
+            self.on_switch(&format!("ip link set {second} master {bridge} up"));
+            let address = if same_network {
+                let [a, b, c, d] = self.address(host).octets();
+                format!("{a}.{b}.{c}.{}", d + 100)
+            } else {
+                format!("10.78.0.{host}")
+            };
+            self.on_host(host, &format!("ip addr add {address}/24 dev eth1"));
+            self.on_host(host, "ip link set eth1 up");
+        }
+    }
+
+    /// What the switch sends to the second cable of a host passes at most `mbit` Mbit/s.
+    pub fn shape_second_ingress(&self, host: usize, mbit: u32) {
+        self.on_switch(&shape(&second_port(host), mbit));
+    }
+
+    /// The switch drops larger packets to and from a host, without a word.
+    pub fn set_switch_mtu(&self, host: usize, mtu: u32) {
+        self.on_switch(&format!("ip link set {} mtu {mtu}", port(host)));
+    }
+
     /// Pulls the cable at the switch.
     pub fn link_down(&self, host: usize) {
         self.on_switch(&format!("ip link set {} down", port(host)));
@@ -102,6 +139,11 @@ impl Lab {
 /// The name of the switch's port towards a host.
 pub(super) fn port(host: usize) -> String {
     format!("p{host}")
+}
+
+/// The name of the port of the second cable.
+fn second_port(host: usize) -> String {
+    format!("q{host}")
 }
 
 fn shape(device: &str, mbit: u32) -> String {

@@ -120,6 +120,11 @@ impl Lab {
         format!("n{host}")
     }
 
+    /// The MTU of every interface as the lab was raised.
+    pub(super) fn mtu(&self) -> u32 {
+        self.options.mtu
+    }
+
     /// The numbers of the test hosts.
     pub fn test_hosts(&self) -> std::ops::RangeInclusive<usize> {
         1..=self.options.hosts

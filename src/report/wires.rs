@@ -1,0 +1,115 @@
+//! Lines of the summary about interfaces: where their counters contradict the payload, how members of a bond share it,
+//! and which paths take smaller packets than their ends.
+
+use crate::record::{Record, TestRecord, WireFinding, WireKind};
+use crate::sys::usage::InterfaceCounters;
+use crate::units::show_bytes;
+
+/// Where interface counters contradict the payload, and bonds of which a member stands idle.
+pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
+    let mut lines: Vec<String> = test.wires.iter().map(|one| wire(record, one)).collect();
+    for (node, measured) in test.nodes.iter().enumerate() {
+        let (Some(measured), host) = (measured, &record.hosts[node]) else {
+            continue;
+        };
+        let bonds = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+        for bond in bonds.filter(|one| one.members.len() > 1 && host.host_index == node) {
+            let members = || {
+                let all = measured.interfaces.iter();
+                all.filter(|(name, _)| bond.members.contains(name))
+            };
+            let shares = |of: fn(&InterfaceCounters) -> u64| -> String {
+                let total = members().map(|(_, one)| of(one)).sum::<u64>().max(1) as f64;
+                let each = members()
+                    .map(|(name, one)| format!("{name} {:.0} %", of(one) as f64 / total * 100.0));
+                each.collect::<Vec<_>>().join(", ")
+            };
+            lines.push(format!(
+                "members     {} {}: sent {}; received {}",
+                record.plan.nodes[node].label,
+                bond.name,
+                shares(|one| one.sent_bytes),
+                shares(|one| one.received_bytes)
+            ));
+        }
+    }
+    lines
+}
+
+fn wire(record: &Record, finding: &WireFinding) -> String {
+    let WireFinding {
+        node, interface, ..
+    } = finding;
+    let host = record.hosts.iter().find(|host| host.node == *node);
+    let rails = host.map(|host| &host.rails);
+    let address = rails.and_then(|rails| {
+        let rail = rails
+            .iter()
+            .find(|rail| rail.interface.as_ref() == Some(interface));
+        rail.map(|rail| format!(" ({})", rail.address))
+    });
+    let address = address.unwrap_or_default();
+    let payload = show_bytes(finding.payload_bytes);
+    let counted = show_bytes(finding.counted_bytes);
+    let share = |bytes: u64| bytes as f64 / finding.counted_bytes.max(1) as f64 * 100.0;
+    let other = |by: &Option<String>| by.clone().unwrap_or_else(|| "another interface".to_owned());
+    match &finding.kind {
+        WireKind::WrongRoute { by } => format!(
+            "wrong route {node} {interface}{address}: {payload} of payload sent, {counted} counted; {} bore it \
+             (routes to the rail's network leave there: see 'ip route get')",
+            other(by)
+        ),
+        WireKind::ArpFlux { by } => format!(
+            "ARP flux    {node} {interface}{address}: {payload} of payload received, {counted} counted; {} took it \
+             (it answers for this address: net.ipv4.conf.all.arp_ignore=1, arp_announce=2)",
+            other(by)
+        ),
+        WireKind::ForeignSent { bytes } => format!(
+            "foreign     {node} {interface}: {:.1} % of what it sent was not this run's ({})",
+            share(*bytes),
+            show_bytes(*bytes)
+        ),
+        WireKind::ForeignReceived { bytes } => format!(
+            "foreign     {node} {interface}: {:.1} % of what it received was not this run's ({})",
+            share(*bytes),
+            show_bytes(*bytes)
+        ),
+    }
+}
+
+/// Links whose path takes smaller packets than both their ends.
+pub fn short_paths(record: &Record, test: &TestRecord) -> Option<String> {
+    const NAMED: usize = 4;
+    let plan = &record.plan.tests[test.test];
+    let mtu = |node: usize, rail: usize| {
+        let host = &record.hosts[node];
+        let interface = host
+            .rails
+            .get(rail)
+            .and_then(|rail| host.interface_of(rail));
+        interface.map(|one| u64::from(one.mtu_bytes))
+    };
+    let mut short = Vec::new();
+    for link in test.links.iter().filter(|link| link.crosses_switch) {
+        let rail = plan.rail_of(link.lane.stream);
+        let both = mtu(link.lane.from, rail).zip(mtu(link.lane.to, rail));
+        let (Some((_, last)), Some((from, to))) = (link.tcp, both) else {
+            continue;
+        };
+        let (passes, wanted) = (last.path_mtu_bytes, from.min(to));
+        let label = |node: usize| &record.plan.nodes[node].label;
+        let name = format!("{}->{}", label(link.lane.from), label(link.lane.to));
+        let text = format!("{name} passes {passes}, not {wanted}");
+        if passes > 0 && passes < wanted && !short.contains(&text) {
+            short.push(text);
+        }
+    }
+    let more = short.len().saturating_sub(NAMED);
+    let more = if more > 0 {
+        format!(", and {more} more")
+    } else {
+        String::new()
+    };
+    short.truncate(NAMED);
+    (!short.is_empty()).then(|| format!("path MTU: {}{more}", short.join(", ")))
+}
