@@ -65,8 +65,9 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Addresses, and a word for each node that says whether it was lost.
     fn address_words(&self) -> usize {
-        self.boundaries * self.nodes * self.rails * ADDRESS_WORDS
+        self.boundaries * self.nodes * self.rails * ADDRESS_WORDS + self.nodes
     }
 }
 
@@ -87,6 +88,8 @@ pub enum EndState {
     Ready = 2,
     /// It ended in order.
     Finished = 3,
+    /// Its peer's host was lost, and the run goes on without it.
+    Lost = 4,
 }
 
 impl Board {
@@ -215,6 +218,25 @@ impl Board {
         self.word(AT_ALIVE).load(Relaxed)
     }
 
+    fn lost_word(&self, node: usize) -> Option<&AtomicU64> {
+        let Shape { nodes, .. } = self.shape;
+        let index = HEADER_WORDS + self.shape.address_words() - nodes + node;
+        (node < nodes).then(|| self.word(index))
+    }
+
+    /// The run goes on without that node.
+    pub fn set_lost(&self, node: usize) {
+        if let Some(word) = self.lost_word(node) {
+            word.store(1, SeqCst);
+        }
+    }
+
+    /// Whether the run goes on without that node.
+    pub fn is_lost(&self, node: usize) -> bool {
+        let word = self.lost_word(node);
+        word.is_some_and(|word| word.load(Relaxed) != 0)
+    }
+
     /// Counts a connection that was no link of this run.
     pub fn count_stranger(&self) {
         self.word(AT_STRANGERS).fetch_add(1, Relaxed);
@@ -339,6 +361,7 @@ impl LinkEnd<'_> {
             0 => EndState::Unborn,
             1 => EndState::Born,
             2 => EndState::Ready,
+            4 => EndState::Lost,
             _ => EndState::Finished,
         }
     }
@@ -452,6 +475,7 @@ impl LinkEnd<'_> {
             boundary,
             slot,
             finished: self.state() == EndState::Finished,
+            lost: self.state() == EndState::Lost,
             bytes: self.bytes(),
             blocks: self.blocks(),
             cpu_ns: self.words[END_CPU].load(Relaxed),
@@ -531,6 +555,13 @@ mod tests {
         assert_eq!(board.address(0, 1, 0), None);
         assert_eq!(board.address(0, 2, 1), Some(v6));
         assert_eq!(board.address(1, 1, 0), Some(v4));
+        board.set_lost(2);
+        board.set_lost(7);
+        assert_eq!(
+            [0, 1, 2, 7].map(|node| board.is_lost(node)),
+            [false, false, true, false]
+        );
+        assert_eq!(board.end(EndRole::Sender, 0, 0).state(), EndState::Unborn);
     }
 
     #[test]

@@ -306,6 +306,13 @@ pub struct Arguments {
     )]
     pub deadline: Vec<String>,
 
+    /// Go on without hosts that cannot be reached or are lost
+    ///
+    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
+    /// failure ends the run. Example: --keep-going
+    #[arg(long, help_heading = "Launch")]
+    pub keep_going: bool,
+
     /// Folder on the hosts for the executable
     ///
     /// Default: ~/.cache/pipebench, else /var/tmp or /tmp. Example: --remote-dir /scratch/bench

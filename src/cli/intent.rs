@@ -71,6 +71,7 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         tests: vec![test],
         deadlines,
         seed: arguments.seed.unwrap_or(seed),
+        keep_going: arguments.keep_going,
     };
     let options = effective(arguments, &plan);
     let hold = match arguments.hold.as_deref() {
@@ -468,6 +469,13 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
         let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
         return refuse(text.to_owned());
     }
+    let in_order = test.coupling == Coupling::Buffer
+        || matches!(test.sink, Sink::File(_))
+        || matches!(test.source, Source::File(_));
+    if arguments.keep_going && in_order {
+        let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
+        return refuse(text.to_owned());
+    }
     if arguments.fanout == 0 {
         return refuse("--fanout 0: at least 1".to_owned());
     }
@@ -531,6 +539,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("rsh", arguments.rsh.as_ref().map(|rsh| format!("{rsh:?}"))),
         ("remote-dir", arguments.remote_dir.clone()),
         ("deadline", joined(&arguments.deadline)),
+        ("keep-going", arguments.keep_going.then(|| "yes".to_owned())),
     ];
     all.extend(
         optional

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use launcher::hosts::Host;
 use launcher::{Event, Fleet, Stage};
 
-use crate::plan::RunPlan;
-use crate::record::{HostRecord, NodeReport, Second, Trouble, TroubleKind};
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, Missing, NodeReport, Second, Trouble, TroubleKind};
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock;
 use crate::sys::facts::HostFacts;
@@ -33,6 +33,10 @@ pub enum Halt {
 #[derive(Default)]
 pub struct Member {
     label: String,
+    /// Its number in the fleet.
+    place: usize,
+    /// The run goes on without it.
+    lost: Option<Missing>,
     decoder: Decoder,
     transport: String,
     address: Option<IpAddr>,
@@ -67,6 +71,9 @@ pub struct SeenHost<'crew> {
 /// All nodes.
 pub struct Crew {
     members: Vec<Member>,
+    /// Members by their number in the fleet; none for those the run goes on without from its start.
+    places: Vec<Option<usize>>,
+    keep_going: bool,
     fleet: Arc<Fleet>,
     heartbeat: Heartbeat,
     events: Receiver<(usize, Event)>,
@@ -100,14 +107,25 @@ fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
     Duration::from_millis(one.saturating_mul(waves))
 }
 
+fn missing(trouble: Trouble, at_ns: Option<u64>) -> Missing {
+    Missing {
+        node: trouble.node.clone(),
+        at_ns,
+        kind: trouble.kind,
+        what: trouble.text(),
+    }
+}
+
 impl Crew {
     /// Starts all nodes.
     pub fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
         let (sender, events) = channel();
-        let members = plan
+        let members: Vec<Member> = plan
             .nodes
             .iter()
-            .map(|node| Member {
+            .enumerate()
+            .map(|(place, node)| Member {
+                place,
                 label: node.label.clone(),
                 local: node.local,
                 ..Member::default()
@@ -121,6 +139,8 @@ impl Crew {
         ));
         let heartbeat = Heartbeat::start(Arc::clone(&fleet), plan.nodes.len());
         Self {
+            places: (0..members.len()).map(Some).collect(),
+            keep_going: plan.keep_going,
             members,
             fleet,
             heartbeat,
@@ -147,13 +167,15 @@ impl Crew {
         }
         if let Ok(text) = serde_json::to_vec(message) {
             // A full or closed line shows as silence or an ended session.
-            self.fleet.send(node, &frame::encode(&text));
+            self.fleet
+                .send(self.members[node].place, &frame::encode(&text));
         }
     }
 
     /// A test has been given out: from now on there is something to collect.
     pub fn begin(&mut self) {
         self.begun = true;
+        self.start_ns = 0;
         self.summed = vec![Progress::default(); self.members.len()];
         self.seconds.clear();
     }
@@ -185,6 +207,18 @@ impl Crew {
     /// What a node reported.
     pub fn report(&self, node: usize) -> Option<&NodeReport> {
         self.members[node].report.as_ref()
+    }
+
+    /// Whether the run goes on without a node.
+    pub fn is_lost(&self, node: usize) -> bool {
+        self.members[node].lost.is_some()
+    }
+
+    /// Nodes the run went on without once it had started.
+    pub fn lost(&self) -> impl Iterator<Item = &Missing> {
+        self.members
+            .iter()
+            .filter_map(|member| member.lost.as_ref())
     }
 
     /// The seconds of the live picture.
@@ -243,7 +277,7 @@ impl Crew {
         observer.stage(&format!("starting {} nodes", self.members.len()));
         loop {
             self.turn();
-            for notice in std::mem::take(&mut self.fresh_notices) {
+            for notice in self.take_notices() {
                 observer.notice(&notice);
             }
             self.check_hellos();
@@ -303,14 +337,15 @@ impl Crew {
         loop {
             self.turn();
             self.halt_on_trouble()?;
-            if self.members.iter().all(&done) {
+            let open = |member: &&Member| member.lost.is_none() && !done(member);
+            if !self.members.iter().any(|member| open(&member)) {
                 return Ok(());
             }
             if Instant::now() > until {
                 let late: Vec<String> = self
                     .members
                     .iter()
-                    .filter(|member| !done(member))
+                    .filter(open)
                     .map(|member| member.label.clone())
                     .collect();
                 let what = format!("cannot {what}: timed out after {} s", limit_ms / 1000);
@@ -348,17 +383,22 @@ impl Crew {
     pub fn await_reports(
         &mut self,
         limit_ms: u64,
-        mut show: impl FnMut(&Second),
+        test: &Test,
+        observer: &mut dyn Observer,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
         loop {
             self.turn();
             while let Some(second) = self.next_second() {
-                show(&second);
+                observer.second(test, &second);
                 self.seconds.push(second);
             }
             self.halt_on_trouble()?;
-            if self.members.iter().all(|member| member.report.is_some()) {
+            for notice in self.take_notices() {
+                observer.notice(&notice);
+            }
+            let reported = |member: &Member| member.lost.is_some() || member.report.is_some();
+            if self.members.iter().all(reported) {
                 return Ok(());
             }
             if Instant::now() > until {
@@ -369,12 +409,16 @@ impl Crew {
 
     /// The sums of the next second that all nodes have told.
     fn next_second(&mut self) -> Option<Second> {
-        if self.members.iter().any(|member| member.progress.is_empty()) {
+        let silent = |member: &Member| member.lost.is_none() && member.progress.is_empty();
+        if self.members.iter().any(silent) || self.members.iter().all(|one| one.lost.is_some()) {
             return None;
         }
         let mut second = Second::default();
         for (member, before) in self.members.iter_mut().zip(&mut self.summed) {
-            let now = member.progress.pop_front()?;
+            let now = match &member.lost {
+                Some(_) => *before,
+                None => member.progress.pop_front()?,
+            };
             let passed = |of: fn(&Progress) -> u64| of(&now).saturating_sub(of(before));
             second
                 .received_bytes
@@ -445,7 +489,136 @@ impl Crew {
         while Instant::now() < until {
             self.turn();
         }
+        if self.start_ns > 0 && self.go_on_without() {
+            return Ok(());
+        }
         Err(Halt::Noted)
+    }
+
+    /// Nodes that have failed, with the first cause of each, if the others can go on. What follows on other nodes from
+    /// their failure is none, unless there is nothing else.
+    fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
+        const LEAST_LEFT: usize = 2;
+        let mut troubles = self.troubles.clone();
+        crate::record::rank(&mut troubles);
+        let of_nodes = troubles.iter().all(|trouble| !trouble.node.is_empty());
+        if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
+            return None;
+        }
+        let first_of = |member: &Member, follows: bool| {
+            let own = |trouble: &&Trouble| trouble.node == member.label;
+            let fits = |trouble: &&Trouble| follows || member.gone || !trouble.kind.may_follow();
+            troubles.iter().filter(own).find(fits).cloned()
+        };
+        let find = |follows: bool| -> Vec<(usize, Trouble)> {
+            let here = self.members.iter().enumerate();
+            let here = here.filter(|(_, member)| member.lost.is_none());
+            here.filter_map(|(node, member)| Some((node, first_of(member, follows)?)))
+                .collect()
+        };
+        let causes = find(false);
+        let failed = if causes.is_empty() && self.start_ns > 0 {
+            find(true)
+        } else {
+            causes
+        };
+        let here = self.members.iter().filter(|one| one.lost.is_none()).count();
+        (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
+    }
+
+    /// While a test runs: its failed nodes are lost, and the others are told. False if that cannot be.
+    fn go_on_without(&mut self) -> bool {
+        let Some(failed) = self.failed_nodes() else {
+            return false;
+        };
+        for (node, trouble) in failed {
+            let heard = self.members[node].heard;
+            let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
+            let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);
+            let since_start = clock::monotonic_ns().saturating_sub(self.start_ns);
+            let member = &mut self.members[node];
+            member.report = None;
+            member.lost = Some(missing(trouble, Some(since_start.saturating_sub(ago))));
+            self.send(node, &ToNode::Stop);
+            for other in 0..self.members.len() {
+                if self.members[other].lost.is_none() {
+                    self.send(other, &ToNode::Lost { node });
+                }
+            }
+            if let Some(missing) = &self.members[node].lost {
+                let text = format!("{}: goes on without it: {}", missing.node, missing.what);
+                self.fresh_notices.push(text.clone());
+                self.notices.push(text);
+            }
+        }
+        self.troubles.clear();
+        true
+    }
+
+    /// Before a test runs: its failed nodes leave the crew, and what the others have said of it is forgotten. None if
+    /// the run cannot go on.
+    pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
+        let failed = self.failed_nodes()?;
+        self.troubles.clear();
+        let mut left = Vec::new();
+        for (node, trouble) in failed.into_iter().rev() {
+            self.send(node, &ToNode::End);
+            let member = self.members.remove(node);
+            if member.gone || member.hello.is_none() {
+                self.fleet.abort(member.place);
+            }
+            left.push(missing(trouble, None));
+        }
+        left.reverse();
+        for missing in &left {
+            let text = format!("{}: goes on without it: {}", missing.node, missing.what);
+            self.fresh_notices.push(text.clone());
+            self.notices.push(text);
+        }
+        self.places.fill(None);
+        for (node, member) in self.members.iter().enumerate() {
+            self.places[member.place] = Some(node);
+        }
+        self.start_afresh();
+        Some(left)
+    }
+
+    /// What nodes said of a test that is given up arrives before the answer to a question that follows its end.
+    fn start_afresh(&mut self) {
+        for node in 0..self.members.len() {
+            self.members[node].samples.clear();
+            self.send(node, &ToNode::Stop);
+            let sent_ns = clock::monotonic_ns();
+            self.send(node, &ToNode::Ping { sent_ns });
+        }
+        let until = Instant::now() + LAST_WORDS;
+        let waits = |member: &Member| !member.gone && member.samples.is_empty();
+        while Instant::now() < until && self.members.iter().any(waits) {
+            self.turn();
+        }
+        let gone = |trouble: &Trouble| {
+            let mut all = self.members.iter();
+            trouble.node.is_empty() || all.any(|one| one.gone && one.label == trouble.node)
+        };
+        let kept: Vec<Trouble> = self
+            .troubles
+            .iter()
+            .filter(|one| gone(one))
+            .cloned()
+            .collect();
+        self.troubles = kept;
+        for member in &mut self.members {
+            member.listeners = None;
+            member.source_bytes = 0;
+            member.ready = false;
+            member.report = None;
+            member.progress.clear();
+        }
+    }
+
+    /// What should be seen once.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.fresh_notices)
     }
 
     /// Whether the user or the system has asked for the end; noted once.
@@ -477,12 +650,12 @@ impl Crew {
     /// Handles what arrives within a short time and looks for silent nodes.
     fn turn(&mut self) {
         match self.events.recv_timeout(LOOK_UP) {
-            Ok((node, event)) => self.handle(node, event),
+            Ok((place, event)) => self.handle(place, event),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_UP),
         }
-        while let Ok((node, event)) = self.events.try_recv() {
-            self.handle(node, event);
+        while let Ok((place, event)) = self.events.try_recv() {
+            self.handle(place, event);
         }
         self.look_for_silence();
     }
@@ -496,7 +669,7 @@ impl Crew {
             if silent && member.hello.is_some() && !member.gone {
                 let what = format!("lost: silent for {} s", self.silence.as_secs());
                 self.lose(node, TroubleKind::Lost, what);
-                self.fleet.abort(node);
+                self.fleet.abort(self.members[node].place);
             }
         }
     }
@@ -504,6 +677,9 @@ impl Crew {
     fn lose(&mut self, node: usize, kind: TroubleKind, what: String) {
         let member = &mut self.members[node];
         member.gone = true;
+        if member.lost.is_some() {
+            return;
+        }
         let trouble = Trouble {
             kind,
             node: member.label.clone(),
@@ -513,7 +689,10 @@ impl Crew {
         self.troubles.push(trouble);
     }
 
-    fn handle(&mut self, node: usize, event: Event) {
+    fn handle(&mut self, place: usize, event: Event) {
+        let Some(node) = self.places.get(place).copied().flatten() else {
+            return;
+        };
         match event {
             Event::Stage(_) => {}
             Event::Notice(text) => {
@@ -647,6 +826,7 @@ impl Crew {
                 }
             }
             FromNode::Alive => {}
+            FromNode::Trouble(_) | FromNode::Finished(_) if member.lost.is_some() => {}
             FromNode::Trouble(troubles) => {
                 let label = member.label.clone();
                 let of_node = |trouble| Trouble {

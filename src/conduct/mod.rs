@@ -18,10 +18,10 @@ use launcher::hosts::Host;
 
 use crate::exit;
 use crate::node::DRAINS;
-use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
+use crate::plan::{Assignment, Bound, NodeSpec, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
-    self, HostRecord, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind, Verdict,
-    VerdictWord,
+    self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
+    Verdict, VerdictWord,
 };
 use crate::stats::offset::{self, Offset};
 use crate::sys::clock;
@@ -70,17 +70,25 @@ pub fn conduct(
     let token = random_token();
     let mut crew = Crew::start(&plan, hosts, conditions);
     let mut run = Running {
-        plan: &plan,
+        plan,
         token: &token,
         conditions,
         observer,
         hosts: Vec::new(),
         tests: Vec::new(),
+        missing: Vec::new(),
     };
     if let Err(halt) = run.all_tests(&mut crew) {
         crew.note(halt);
     }
-    let (host_records, tests) = (run.hosts, run.tests);
+    let Running {
+        plan,
+        hosts: host_records,
+        tests,
+        mut missing,
+        ..
+    } = run;
+    missing.extend(crew.lost().cloned());
     let (mut troubles, notices) = crew.dismiss();
     record::rank(&mut troubles);
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
@@ -110,6 +118,7 @@ pub fn conduct(
         tests,
         verdict: verdict(&troubles),
         exit_code: exit::of(&troubles, signal),
+        missing,
         troubles,
         notices,
         plan,
@@ -150,20 +159,24 @@ fn random_token() -> String {
 }
 
 struct Running<'a> {
-    plan: &'a RunPlan,
+    /// Without the nodes that are missing from its start.
+    plan: RunPlan,
     token: &'a str,
     conditions: &'a Conditions,
     observer: &'a mut dyn Observer,
     hosts: Vec<HostRecord>,
     tests: Vec<TestRecord>,
+    missing: Vec<Missing>,
 }
 
 impl Running<'_> {
     fn all_tests(&mut self, crew: &mut Crew) -> Result<(), Halt> {
         let launched = crew.await_hellos(self.observer);
         self.hosts = crew.host_records();
-        launched?;
-        for (number, test) in self.plan.tests.iter().enumerate() {
+        if let Err(halt) = launched {
+            self.leave_behind(crew, halt)?;
+        }
+        for (number, test) in self.plan.tests.clone().iter().enumerate() {
             let outcome = self.one_test(crew, number, test);
             if let Err(halt) = outcome {
                 crew.note(halt);
@@ -172,7 +185,7 @@ impl Running<'_> {
                     crew.gather_reports();
                     let offsets = crew.offsets();
                     self.tests.push(assemble::test(
-                        self.plan,
+                        &self.plan,
                         number,
                         &self.hosts,
                         crew,
@@ -186,20 +199,32 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn one_test(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
-        self.prepare(crew, test)?;
-        self.observer
-            .hosts(self.plan, &self.hosts, &self.conditions.options);
-        self.connect(crew, test)?;
-        if self.conditions.hold {
-            self.hold(crew)?;
+    /// Goes on without the nodes that have failed until now, if that was asked for and enough are left.
+    fn leave_behind(&mut self, crew: &mut Crew, halt: Halt) -> Result<(), Halt> {
+        crew.note(halt);
+        let left = crew.leave_behind().ok_or(Halt::Noted)?;
+        for notice in crew.take_notices() {
+            self.observer.notice(&notice);
         }
-        let before = crew.measure_offsets()?;
+        let is_left = |node: &NodeSpec| left.iter().any(|missing| missing.node == node.label);
+        self.plan.nodes.retain(|node| !is_left(node));
+        self.hosts = crew.host_records();
+        self.missing.extend(left);
+        Ok(())
+    }
+
+    fn one_test(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        let before = loop {
+            match self.set_up(crew, test) {
+                Ok(offsets) => break offsets,
+                Err(halt) => self.leave_behind(crew, halt)?,
+            }
+        };
         self.go(crew, test, &before)?;
         self.watch(crew, test)?;
         let after = crew.measure_offsets()?;
         self.tests.push(assemble::test(
-            self.plan,
+            &self.plan,
             number,
             &self.hosts,
             crew,
@@ -207,6 +232,18 @@ impl Running<'_> {
             &after,
         ));
         Ok(())
+    }
+
+    /// Everything up to the moment at which data can flow; the clocks' offsets.
+    fn set_up(&mut self, crew: &mut Crew, test: &Test) -> Result<Vec<Offset>, Halt> {
+        self.prepare(crew, test)?;
+        self.observer
+            .hosts(&self.plan, &self.hosts, &self.conditions.options);
+        self.connect(crew, test)?;
+        if self.conditions.hold {
+            self.hold(crew)?;
+        }
+        crew.measure_offsets()
     }
 
     fn prepare(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
@@ -236,6 +273,7 @@ impl Running<'_> {
                 test: test.clone(),
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
+                keep_going: self.plan.keep_going,
             };
             self.hosts[node].rails = rails;
             crew.send(node, &ToNode::Prepare(Box::new(assignment)));
@@ -365,8 +403,7 @@ impl Running<'_> {
         // The nodes' own deadlines come first and name what is late.
         let drain_ms = deadlines.drain_ms * u64::from(DRAINS + 1);
         let limit = running_ms + drain_ms + deadlines.collect_ms + 5_000;
-        let observer = &mut *self.observer;
-        crew.await_reports(limit, |second| observer.second(test, second))
+        crew.await_reports(limit, test, self.observer)
     }
 }
 

@@ -73,6 +73,9 @@ pub enum LinkError {
     /// Nothing moved for too long.
     #[error("no byte moved for {}", crate::units::show_ns(*.0))]
     Silent(u64),
+    /// Whoever waits here was told that nothing will come.
+    #[error("the link was given up")]
+    GivenUp,
     /// Any other failure of a read or write.
     #[error("cannot move data: {}", why(.0))]
     Io(io::Error),
@@ -87,7 +90,7 @@ impl LinkError {
             | Self::NoAnswer { .. }
             | Self::PathMtu { .. } => TroubleKind::Connect,
             Self::Setup(_) => TroubleKind::Resource,
-            Self::PeerGone(_) => TroubleKind::Peer,
+            Self::PeerGone(_) | Self::GivenUp => TroubleKind::Peer,
             Self::Silent(_) => TroubleKind::Deadline,
             Self::Io(_) => TroubleKind::Invalid,
         }
@@ -142,15 +145,19 @@ impl Link {
         }
     }
 
-    /// Sends a whole span. Calls `look_up` after each call, which blocks for its limit at most.
-    pub fn send_all(&self, mut span: Span<'_>, mut look_up: impl FnMut()) -> Result<(), LinkError> {
+    /// Sends a whole span. Calls `look_up` after each call, which blocks for its limit at most; false gives up.
+    pub fn send_all(
+        &self,
+        mut span: Span<'_>,
+        mut look_up: impl FnMut() -> bool,
+    ) -> Result<(), LinkError> {
         let mut silent_since = None;
         while span.bytes() > 0 {
             match socket::send(self.socket.as_fd(), span) {
                 Ok(sent) => {
                     span = span.part(sent, span.bytes() - sent);
                     silent_since = None;
-                    look_up();
+                    go_on(look_up())?;
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }
@@ -163,7 +170,7 @@ impl Link {
         &self,
         mut span: Span<'_>,
         mut arrived: impl FnMut(usize),
-        mut look_up: impl FnMut(),
+        mut look_up: impl FnMut() -> bool,
     ) -> Result<(), LinkError> {
         let mut silent_since = None;
         while span.bytes() > 0 {
@@ -173,7 +180,7 @@ impl Link {
                     arrived(got);
                     span = span.part(got, span.bytes() - got);
                     silent_since = None;
-                    look_up();
+                    go_on(look_up())?;
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }
@@ -187,7 +194,7 @@ impl Link {
         mut bytes: usize,
         drain: &mut Drain,
         mut arrived: impl FnMut(usize),
-        mut look_up: impl FnMut(),
+        mut look_up: impl FnMut() -> bool,
     ) -> Result<(), LinkError> {
         let mut silent_since = None;
         while bytes > 0 {
@@ -197,7 +204,7 @@ impl Link {
                     arrived(got);
                     bytes -= got;
                     silent_since = None;
-                    look_up();
+                    go_on(look_up())?;
                 }
                 Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
             }
@@ -209,14 +216,14 @@ impl Link {
         &self,
         error: io::Error,
         silent_since: &mut Option<u64>,
-        look_up: &mut impl FnMut(),
+        look_up: &mut impl FnMut() -> bool,
     ) -> Result<(), LinkError> {
         match error.kind() {
             io::ErrorKind::Interrupted => return Ok(()),
             io::ErrorKind::WouldBlock => {}
             _ => return Err(LinkError::of(error)),
         }
-        look_up();
+        go_on(look_up())?;
         let now = clock::monotonic_ns();
         let since = *silent_since.get_or_insert(now);
         if now - since >= self.silence_ns {
@@ -227,7 +234,11 @@ impl Link {
     }
 
     /// Says that nothing follows and waits until the receiver has closed, which it does after the last block.
-    pub fn finish(self, limit: Duration) -> Result<(), LinkError> {
+    pub fn finish(
+        self,
+        limit: Duration,
+        mut look_up: impl FnMut() -> bool,
+    ) -> Result<(), LinkError> {
         socket::finish_sending(self.socket.as_fd());
         let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
         loop {
@@ -238,12 +249,21 @@ impl Link {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(LinkError::of(error)),
             }
+            go_on(look_up())?;
             if clock::monotonic_ns() > until {
                 return Err(LinkError::Silent(
                     u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
                 ));
             }
         }
+    }
+}
+
+fn go_on(wanted: bool) -> Result<(), LinkError> {
+    if wanted {
+        Ok(())
+    } else {
+        Err(LinkError::GivenUp)
     }
 }
 
@@ -267,13 +287,13 @@ mod tests {
         let (a, b) = links(5000);
         let region = Region::new("test", 8192).unwrap();
         region.span(0, 3000).write(&[7; 3000]);
-        a.send_all(region.span(0, 3000), || ()).unwrap();
+        a.send_all(region.span(0, 3000), || true).unwrap();
         let mut pieces = 0;
-        b.receive_all(region.span(4096, 3000), |got| pieces += got, || ())
+        b.receive_all(region.span(4096, 3000), |got| pieces += got, || true)
             .unwrap();
         assert_eq!(pieces, 3000);
         drop(b);
-        a.finish(Duration::from_secs(5)).unwrap();
+        a.finish(Duration::from_secs(5), || true).unwrap();
     }
 
     #[test]
@@ -282,15 +302,26 @@ mod tests {
         let region = Region::new("test", 8192).unwrap();
         let mut looked = 0;
         let silent = b
-            .receive_all(region.span(0, 1), |_| (), || looked += 1)
+            .receive_all(
+                region.span(0, 1),
+                |_| (),
+                || {
+                    looked += 1;
+                    true
+                },
+            )
             .unwrap_err();
         assert!(matches!(silent, LinkError::Silent(_)), "{silent}");
         assert!(looked >= 2);
+        let told = b.receive_all(region.span(0, 1), |_| (), || false);
+        assert!(matches!(told, Err(LinkError::GivenUp)));
         drop(a);
-        let gone = b.receive_all(region.span(0, 1), |_| (), || ()).unwrap_err();
+        let gone = b
+            .receive_all(region.span(0, 1), |_| (), || true)
+            .unwrap_err();
         assert_eq!(gone.kind(), TroubleKind::Peer);
         assert_eq!(
-            b.send_all(region.span(0, 1), || ()).unwrap_err().kind(),
+            b.send_all(region.span(0, 1), || true).unwrap_err().kind(),
             TroubleKind::Peer
         );
     }

@@ -175,6 +175,7 @@ impl Node {
             }
             ToNode::Connect(book) => self.with_run(|run| run.connect(&book)),
             ToNode::Go(go) => self.with_run(|run| run.schedule(go)),
+            ToNode::Lost { node } => self.with_run(|run| run.lose(node)),
             ToNode::Stop => self.with_run(Run::give_up),
             ToNode::Ping { sent_ns } => {
                 self.channel.send(&FromNode::Pong {

@@ -96,7 +96,7 @@ pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
         .map(|(role, boundary, slot, end)| end.report(role, boundary, slot))
         .collect();
     NodeReport {
-        complete: done_ns.is_some() && ends.iter().all(|end| end.finished),
+        complete: done_ns.is_some() && ends.iter().all(|end| end.finished || end.lost),
         rung_ns,
         done_ns,
         edges,

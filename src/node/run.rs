@@ -197,6 +197,12 @@ impl Run {
         self.due_ns = go.at_ns;
     }
 
+    /// Goes on without a node: links to and from it end.
+    pub fn lose(&mut self, node: usize) {
+        self.plant.board.set_lost(node);
+        self.ring_phases();
+    }
+
     fn ring_phases(&self) {
         for phase in &self.phases {
             signals::ring(phase.pid);

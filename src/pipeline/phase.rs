@@ -291,7 +291,7 @@ impl Phase<'_> {
                 .board
                 .end(EndRole::Receiver, boundary, slot)
                 .state()
-                == EndState::Finished
+                >= EndState::Finished
         })
     }
 
@@ -355,14 +355,43 @@ impl Doorbell for Phase<'_> {
 }
 
 /// The doorbell of a sender or receiver.
-pub struct ChildBell {
+pub struct ChildBell<'plant> {
+    plant: &'plant Plant,
     parent: i32,
+    peer: usize,
 }
 
-impl ChildBell {
-    /// For a child of `parent`.
-    pub fn new(parent: i32) -> Self {
-        Self { parent }
+impl<'plant> ChildBell<'plant> {
+    /// For a child of `parent` with a link to or from the node `peer`.
+    pub fn new(plant: &'plant Plant, parent: i32, peer: usize) -> Self {
+        Self {
+            plant,
+            parent,
+            peer,
+        }
+    }
+
+    /// Whether the run goes on without the node at the other end.
+    pub fn peer_is_lost(&self) -> bool {
+        self.plant.board.is_lost(self.peer)
+    }
+
+    /// Whether what failed is what follows from the loss of the peer. Who notices first is this end; the launching
+    /// side is given the time that it takes to notice silence.
+    pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
+        let assignment = &self.plant.assignment;
+        let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
+        if !assignment.keep_going || !may_follow || self.peer == assignment.node {
+            return false;
+        }
+        let until = clock::monotonic_ns() + assignment.deadlines.silence_ms * 2 * 1_000_000;
+        while !self.peer_is_lost() {
+            if clock::monotonic_ns() > until || !self.parent_lives() {
+                return false;
+            }
+            signals::wait_doorbell(LOOK_UP);
+        }
+        true
     }
 
     /// Whether the phase is still there.
@@ -382,9 +411,9 @@ impl ChildBell {
     }
 }
 
-impl Doorbell for ChildBell {
+impl Doorbell for ChildBell<'_> {
     fn sleep(&mut self) -> bool {
         signals::wait_doorbell(LOOK_UP);
-        self.parent_lives()
+        self.parent_lives() && !self.peer_is_lost()
     }
 }

@@ -46,13 +46,19 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         plant,
         lane,
         end,
-        bell: ChildBell::new(parent),
+        bell: ChildBell::new(plant, parent, lane.from),
         noted: 0,
         origin: origin_of(plant, &lane),
         drain: None,
     };
     match receiver.run(link) {
         Ok(()) => {
+            signals::ring(parent);
+            0
+        }
+        Err((kind, _)) if receiver.bell.was_peer_lost(kind) => {
+            receiver.end.turn_to(Activity::Idle);
+            receiver.end.set_state(EndState::Lost);
             signals::ring(parent);
             0
         }
@@ -134,7 +140,7 @@ struct Receiver<'plant> {
     plant: &'plant Plant,
     lane: Lane,
     end: LinkEnd<'plant>,
-    bell: ChildBell,
+    bell: ChildBell<'plant>,
     noted: u64,
     /// Source node and slot of every block of this link.
     origin: (u32, u32),
@@ -221,6 +227,7 @@ impl Receiver<'_> {
             let mut epoch = noted.get();
             note_epoch(self.plant, &self.end, link, &mut epoch);
             noted.set(epoch);
+            !self.bell.peer_is_lost()
         };
         link.receive_all(block.part(0, HEADER_BYTES), |_| (), look_up)
             .map_err(|e| failure(&e))?;

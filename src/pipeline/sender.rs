@@ -29,11 +29,17 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         plant,
         lane,
         end,
-        bell: ChildBell::new(parent),
+        bell: ChildBell::new(plant, parent, lane.to),
         noted: 0,
     };
     match sender.run() {
         Ok(()) => 0,
+        Err((kind, _)) if sender.bell.was_peer_lost(kind) => {
+            sender.end.turn_to(Activity::Idle);
+            sender.end.set_state(EndState::Lost);
+            signals::ring(parent);
+            0
+        }
         Err((kind, what)) => {
             plant.report(kind, &plant.end_name(EndRole::Sender, &lane), &what);
             1
@@ -45,7 +51,7 @@ struct Sender<'plant> {
     plant: &'plant Plant,
     lane: Lane,
     end: LinkEnd<'plant>,
-    bell: ChildBell,
+    bell: ChildBell<'plant>,
     /// Epoch for which the kernel's account was noted.
     noted: u64,
 }
@@ -87,7 +93,8 @@ impl Sender<'_> {
         self.end.turn_to(Activity::Idle);
         self.end.note(2, link.tcp_info());
         let limit = Duration::from_millis(self.plant.assignment.deadlines.drain_ms);
-        link.finish(limit).map_err(|error| failure(&error))?;
+        link.finish(limit, || !self.bell.peer_is_lost())
+            .map_err(|error| failure(&error))?;
         self.end.set_state(EndState::Finished);
         Ok(())
     }
@@ -202,7 +209,10 @@ impl Sender<'_> {
             .block(self.lane.from_slot, t)
             .part(0, HEADER_BYTES + payload);
         let mut noted = self.noted;
-        let sent = link.send_all(span, || note_epoch(self.plant, &self.end, link, &mut noted));
+        let sent = link.send_all(span, || {
+            note_epoch(self.plant, &self.end, link, &mut noted);
+            !self.bell.peer_is_lost()
+        });
         sent.map_err(|error| failure(&error))?;
         self.noted = noted;
         self.end.add_bytes(header.payload_bytes);
@@ -277,11 +287,13 @@ impl Pace {
 fn mean_of_others(plant: &Plant, lane: &Lane) -> u64 {
     let streams = plant.assignment.test.streams;
     let others = (0..plant.slots()).filter(|slot| slot / streams != lane.to);
-    let (count, sum) = others.fold((0, 0), |(count, sum), slot| {
+    let alive = others.filter(|slot| !plant.board.is_lost(slot / streams));
+    let (count, sum) = alive.fold((0, 0), |(count, sum), slot| {
         (
             count + 1,
             sum + plant.board.end(EndRole::Sender, 0, slot).blocks(),
         )
     });
-    sum / u64::max(count, 1)
+    // Where all others are lost, there is nothing to keep behind.
+    u64::checked_div(sum, count).unwrap_or(u64::MAX)
 }

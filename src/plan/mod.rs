@@ -29,6 +29,9 @@ pub struct RunPlan {
     pub deadlines: Deadlines,
     /// Seed of the payload.
     pub seed: u64,
+    /// Hosts that cannot be reached or are lost cost their rows, the others run.
+    #[serde(default)]
+    pub keep_going: bool,
 }
 
 /// One participant of a run.
@@ -319,6 +322,9 @@ pub struct Assignment {
     pub seed: u64,
     /// How many nodes of this run share the host.
     pub nodes_on_host: usize,
+    /// Links to nodes that are lost end, and the others go on.
+    #[serde(default)]
+    pub keep_going: bool,
 }
 
 impl Assignment {

@@ -40,6 +40,9 @@ pub struct Record {
     pub hosts: Vec<HostRecord>,
     /// What was measured, test by test.
     pub tests: Vec<TestRecord>,
+    /// Hosts that cost their rows and not the run, with `keep_going`.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
     /// What failed, first cause first.
     pub troubles: Vec<Trouble>,
     /// What was noticed on the way.
@@ -48,6 +51,19 @@ pub struct Record {
     pub verdict: Verdict,
     /// Exit code of the run.
     pub exit_code: u8,
+}
+
+/// A node that was named and is not accounted for, in a run that went on without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Its label.
+    pub node: String,
+    /// When it was last heard of, in nanoseconds since the start of the test; none if it took no part at all.
+    pub at_ns: Option<u64>,
+    /// What failed there.
+    pub kind: TroubleKind,
+    /// What was tried, and why it failed.
+    pub what: String,
 }
 
 /// What may be said of a switch.
@@ -286,6 +302,9 @@ pub enum HeldBy {
 pub struct Conservation {
     /// Links whose bytes sent, received and relayed agree.
     pub agreeing: usize,
+    /// Links to or from a node that was lost.
+    #[serde(default)]
+    pub unchecked: usize,
     /// All links.
     pub links: usize,
     /// Where they do not.

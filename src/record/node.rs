@@ -97,6 +97,9 @@ pub struct EndReport {
     pub slot: usize,
     /// It ended in order.
     pub finished: bool,
+    /// Its peer's host was lost and the run went on without it.
+    #[serde(default)]
+    pub lost: bool,
     /// Payload moved.
     pub bytes: u64,
     /// Blocks moved.

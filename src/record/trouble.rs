@@ -45,6 +45,13 @@ pub enum TroubleKind {
     Peer,
 }
 
+impl TroubleKind {
+    /// Whether this is what the peers of a failed node see, too.
+    pub fn may_follow(self) -> bool {
+        matches!(self, Self::Connect | Self::Deadline | Self::Peer)
+    }
+}
+
 impl Trouble {
     /// A failure of the launching side itself.
     pub fn own(kind: TroubleKind, what: impl Into<String>) -> Self {

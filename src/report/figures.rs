@@ -53,6 +53,8 @@ pub struct Port {
     pub limiting_in: usize,
     /// The node reported.
     pub reported: bool,
+    /// When the run went on without it, in seconds since the start.
+    pub lost_at_s: Option<f64>,
 }
 
 /// The figures of one test.
@@ -124,6 +126,7 @@ impl Figures {
                     limiting_out: limited(from),
                     limiting_in: limited(to),
                     reported: measured.is_some(),
+                    lost_at_s: lost_at_s(record, &nodes),
                     nodes,
                 }
             })
@@ -132,7 +135,9 @@ impl Figures {
             .links
             .iter()
             .filter(|link| !counted(link, crosses_switch));
-        let mut indices: Vec<usize> = record.hosts.iter().map(|host| host.host_index).collect();
+        let here = record.hosts.iter().enumerate();
+        let here = here.filter(|(node, _)| lost_at_s(record, &[*node]).is_none());
+        let mut indices: Vec<usize> = here.map(|(_, host)| host.host_index).collect();
         indices.sort_unstable();
         indices.dedup();
         Self {
@@ -207,6 +212,14 @@ fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
     } else {
         !link.lane.is_own()
     }
+}
+
+fn lost_at_s(record: &Record, nodes: &[usize]) -> Option<f64> {
+    let lost = record.missing.iter().find(|missing| {
+        let mut own = nodes.iter().map(|node| &record.plan.nodes[*node].label);
+        own.any(|label| *label == missing.node)
+    });
+    Some(lost?.at_ns? as f64 / 1e9)
 }
 
 /// Rate of one link.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
-use crate::record::{HeldBy, LinkRecord, Record, TestRecord, Trouble, VerdictWord};
+use crate::record::{HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord};
 use crate::units::{show_bytes, show_ns};
 
 use super::figures::{self, Figures, rate};
@@ -40,6 +40,9 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
     let figures = Figures::of(record, test);
     let plan = &record.plan.tests[test.test];
     out.line(&headline(record, test, &figures));
+    if let Some(line) = accounted(record) {
+        out.line(&line);
+    }
     if test.links.iter().all(|link| link.interval_ns == 0) {
         return; // It never came to measuring.
     }
@@ -63,7 +66,8 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
 
 fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     let word = record.verdict.word;
-    let nodes = figures.ports.len();
+    let ports = figures.ports.iter();
+    let nodes = ports.filter(|port| port.lost_at_s.is_none()).count();
     let scope = if figures.crosses_switch {
         format!(
             "{}, {}, both directions at once",
@@ -98,6 +102,38 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
         VerdictWord::Invalid => format!("- {}", record.verdict.reason),
     };
     format!("{word}  {scope}: {weakest} {reason}")
+}
+
+/// Who was named and is not in the figures.
+fn accounted(record: &Record) -> Option<String> {
+    const NAMED: usize = 4;
+    if record.missing.is_empty() {
+        return None;
+    }
+    let before = |missing: &&Missing| missing.at_ns.is_none();
+    let all = record.plan.nodes.len() + record.missing.iter().filter(before).count();
+    let told = |missing: &Missing| match missing.at_ns {
+        Some(at) => format!(
+            "{} lost at {:.1} s ({})",
+            missing.node,
+            at as f64 / 1e9,
+            missing.what
+        ),
+        None => format!("{} took no part ({})", missing.node, missing.what),
+    };
+    let named: Vec<String> = record.missing.iter().take(NAMED).map(told).collect();
+    let more = record.missing.len().saturating_sub(NAMED);
+    let more = if more > 0 {
+        format!("; and {more} more, all in the record")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "            {} of {} accounted for: {}{more}",
+        all - record.missing.len(),
+        count(all, "node"),
+        named.join("; ")
+    ))
 }
 
 fn conditions(test: &Test) -> String {
@@ -175,6 +211,11 @@ fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
         "host"
     ));
     for port in &figures.ports {
+        if let Some(at) = port.lost_at_s {
+            let text = format!("lost at {at:.1} s");
+            out.line(&format!("{:width$}  {text:>11}", port.label));
+            continue;
+        }
         if !port.reported {
             out.line(&format!(
                 "{:width$}  {:>11}  {:>14}",
@@ -260,10 +301,16 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     let conservation = &test.conservation;
     checks.push(format!(
         "{} of {} links sent = received",
-        conservation.agreeing, conservation.links
+        conservation.agreeing,
+        conservation.links - conservation.unchecked
     ));
+    if conservation.unchecked > 0 {
+        let links = count(conservation.unchecked, "link");
+        checks.push(format!("{links} to or from lost nodes not checked"));
+    }
     let crosses = test.links.iter().any(|link| link.crosses_switch);
-    if crosses && test.wires.is_empty() {
+    let all_reported = test.nodes.iter().all(Option::is_some);
+    if crosses && test.wires.is_empty() && all_reported {
         checks.push("interface counters agree".to_owned());
     }
     let strangers: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
@@ -283,9 +330,15 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
     let mut hosts: BTreeMap<usize, [f64; 4]> = BTreeMap::new();
     let mut spent_ns = 0;
     for (node, measured) in test.nodes.iter().enumerate() {
-        let measured = measured
-            .as_ref()
-            .filter(|measured| measured.interval_ns > 0)?;
+        let Some(measured) = measured else {
+            if record.missing.is_empty() {
+                return None;
+            }
+            continue;
+        };
+        if measured.interval_ns == 0 {
+            return None;
+        }
         let cpu = &measured.cpu;
         let roles = [cpu.senders_ns, cpu.receivers_ns, cpu.phases_ns, cpu.node_ns];
         spent_ns += roles.iter().sum::<u64>();

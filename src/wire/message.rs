@@ -13,6 +13,7 @@
 //!                                      <---  Finished (report)
 //!  Ping ... Pong, End                  <-->
 //!  Alive                               <-->  each second; silence ends either side
+//!  Lost (a node)                       --->  with --keep-going: its links end, the others go on
 //!  Stop                                --->  gives up: Finished with what there is
 //!                                      <---  Trouble (what failed, first cause first)
 //! ```
@@ -45,6 +46,11 @@ pub enum ToNode {
     Go(Go),
     /// Still there.
     Alive,
+    /// The run goes on without that node.
+    Lost {
+        /// Index of the node.
+        node: usize,
+    },
     /// Give up, and report what was measured.
     Stop,
     /// The test is over; leave.

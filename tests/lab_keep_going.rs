@@ -1,0 +1,208 @@
+//! `--keep-going`: hosts that cannot be reached, cannot make their processes or are lost cost their rows, and nothing else.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::{Finished, Lab, LabOptions, Running};
+use pipebench::record::{Record, TroubleKind};
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(90);
+
+fn raise(hosts: usize) -> Lab {
+    let lab = Lab::raise(LabOptions {
+        hosts,
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    for host in lab.test_hosts() {
+        lab.shape_ingress(host, 100);
+    }
+    lab
+}
+
+fn start(lab: &Lab, words: &[&str]) -> Running {
+    let mut all = vec![PIPEBENCH, "--keep-going", "--json", "/tmp/record.json"];
+    all.extend(words);
+    lab.spawn(0, &all)
+}
+
+fn end(lab: &Lab, running: Running) -> (Finished, Record) {
+    let finished = running.finish(DEADLINE);
+    let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json")).expect("a record");
+    (finished, json::read(&text).expect("a record"))
+}
+
+fn expect_clean(lab: &Lab, hosts: &[usize]) {
+    for host in hosts {
+        lab.expect_no_survivors(*host, "pb-", Duration::from_secs(10));
+        let left = lab.leftovers(*host);
+        assert!(
+            left.iter().all(|name| name.contains(".cache")),
+            "n{host}: {left:?}"
+        );
+    }
+}
+
+/// Every link between hosts that were not lost has carried what was sent, and something in the window.
+fn expect_the_others_ran(record: &Record, finished: &Finished) {
+    assert_eq!(record.exit_code, 0, "{finished}");
+    let test = &record.tests[0];
+    assert!(test.complete, "{finished}");
+    let conservation = &test.conservation;
+    assert_eq!(conservation.faults, Vec::<String>::new(), "{finished}");
+    assert_eq!(
+        conservation.agreeing + conservation.unchecked,
+        conservation.links
+    );
+    let lost = |node: usize| {
+        let label = &record.plan.nodes[node].label;
+        record.missing.iter().any(|missing| missing.node == *label)
+    };
+    for link in &test.links {
+        if !lost(link.lane.from) && !lost(link.lane.to) {
+            assert!(link.interval_bytes > 0, "{:?}\n{finished}", link.lane);
+        }
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_reached_costs_its_row() {
+    let lab = raise(3);
+    let words = [
+        "--hosts",
+        "n1,n2,nowhere,n3",
+        "--phases",
+        "3",
+        "--time",
+        "2s",
+    ];
+    let (finished, record) = end(&lab, start(&lab, &words));
+    expect_the_others_ran(&record, &finished);
+    let finished = finished.expect_success();
+    assert_eq!(record.plan.nodes.len(), 3);
+    assert_eq!(record.missing.len(), 1);
+    assert_eq!(
+        (record.missing[0].node.as_str(), record.missing[0].at_ns),
+        ("nowhere", None)
+    );
+    assert!(
+        finished
+            .stdout
+            .contains("3 of 4 nodes accounted for: nowhere took no part (cannot resolve"),
+        "{finished}"
+    );
+    assert!(
+        finished.stdout.contains("NOT JUDGED  3 hosts, 3 ports"),
+        "{finished}"
+    );
+    expect_clean(&lab, &[1, 2, 3]);
+}
+
+#[test]
+fn a_host_that_cannot_make_its_processes_costs_its_row() {
+    let lab = raise(3);
+    let taken = "import socket, time\nfor p in (5201, 5202): s = socket.create_server(('10.77.0.2', p)); globals()[str(p)] = s\nprint('up', flush=True)\ntime.sleep(60)";
+    let holder = lab.spawn(2, &["python3", "-c", taken]);
+    holder.wait_for_line("up", DEADLINE);
+    let words = [
+        "--hosts",
+        "n1,n2,n3",
+        "--time",
+        "1s",
+        "--port-range",
+        "5201-5202",
+    ];
+    let (finished, record) = end(&lab, start(&lab, &words));
+    expect_the_others_ran(&record, &finished);
+    assert_eq!(record.missing[0].kind, TroubleKind::Resource, "{finished}");
+    assert!(
+        finished
+            .stdout
+            .contains("2 of 3 nodes accounted for: n2 took no part (cannot listen"),
+        "{finished}"
+    );
+    expect_clean(&lab, &[1, 3]);
+    // Where too few are left it is a failure like any other.
+    let words = [
+        "--hosts",
+        "n1,n2",
+        "--time",
+        "1s",
+        "--port-range",
+        "5201-5202",
+    ];
+    let (finished, _) = end(&lab, start(&lab, &words));
+    assert_eq!(finished.code(), Some(12), "{finished}");
+}
+
+#[test]
+fn a_host_without_power_in_the_window_costs_its_row() {
+    let lab = raise(4);
+    let words = [
+        "--hosts",
+        "n[1-4]",
+        "--phases",
+        "3",
+        "--time",
+        "10s",
+        "--deadline",
+        "silence=3s",
+    ];
+    let running = start(&lab, &words);
+    running.wait_for_line("   3 s", DEADLINE);
+    lab.kill_host(3);
+    let (finished, record) = end(&lab, running);
+    expect_the_others_ran(&record, &finished);
+    let lost = &record.missing[0];
+    assert_eq!(
+        (lost.node.as_str(), lost.kind),
+        ("n3", TroubleKind::Lost),
+        "{finished}"
+    );
+    let at_s = lost.at_ns.expect("it took part") / 1_000_000_000;
+    assert!((2..5).contains(&at_s), "{at_s}");
+    assert_eq!(record.tests[0].conservation.unchecked, 2 * 7);
+    assert!(
+        finished
+            .stdout
+            .contains("3 of 4 nodes accounted for: n3 lost at "),
+        "{finished}"
+    );
+    assert!(
+        finished
+            .stdout
+            .lines()
+            .any(|line| line.starts_with("n3    lost at ")),
+        "{finished}"
+    );
+    expect_clean(&lab, &[1, 2, 4]);
+}
+
+#[test]
+fn a_process_that_is_killed_costs_its_host_and_no_other() {
+    let lab = raise(3);
+    let running = start(
+        &lab,
+        &["--hosts", "n[1-3]", "--phases", "3", "--time", "5s"],
+    );
+    running.wait_for_line("   2 s", DEADLINE);
+    let process = lab
+        .processes(2)
+        .into_iter()
+        .find(|process| process.name == "pb-recv-1.0")
+        .expect("a receiver");
+    nix::sys::signal::kill(process.pid, nix::sys::signal::Signal::SIGKILL).expect("killed");
+    let (finished, record) = end(&lab, running);
+    expect_the_others_ran(&record, &finished);
+    let lost = &record.missing[0];
+    assert_eq!(
+        (lost.node.as_str(), lost.kind),
+        ("n2", TroubleKind::Killed),
+        "{finished}"
+    );
+    assert_eq!(lost.what, "phase 1 receiver n1->n2: killed by signal 9");
+    expect_clean(&lab, &[1, 2, 3]);
+}
