@@ -297,7 +297,7 @@ pub struct Arguments {
     /// Deadline of a stage; may be given more than once
     ///
     /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, hello 2s (of a link), silence 10s,
-    /// drain 30s, collect 10s, volume 24h. Example: --deadline connect=30s,deploy=5m
+    /// drain 30s, collect 10s, volume 24h; and clocks 60s, from one measurement of the clocks to the next. Example: --deadline connect=30s,deploy=5m
     #[arg(
         long,
         value_name = "STAGE=TIME",
@@ -333,9 +333,17 @@ pub struct Arguments {
 
     /// Keep record, table and summary in a folder of the run below DIR
     ///
-    /// Example: --output results
+    /// While the run goes on a journal grows there, a line a minute, so that a launching host that dies leaves evidence.
+    /// No default.     /// Example: --output results
     #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+
+    /// Write what every link received, second by second
+    ///
+    /// The record keeps a bounded series per port and of the 64 worst links; this keeps all: a line per link and second.
+    /// Example: --samples samples.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub samples: Option<PathBuf>,
 
     /// Print the summary only
     ///

@@ -72,6 +72,7 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         deadlines,
         seed: arguments.seed.unwrap_or(seed),
         keep_going: arguments.keep_going,
+        samples: arguments.samples.is_some(),
     };
     let options = effective(arguments, &plan);
     let hold = match arguments.hold.as_deref() {
@@ -395,6 +396,7 @@ fn deadlines_of(arguments: &Arguments) -> Result<Deadlines, UsageError> {
             "drain" => &mut deadlines.drain_ms,
             "collect" => &mut deadlines.collect_ms,
             "volume" => &mut deadlines.volume_ms,
+            "clocks" => &mut deadlines.clocks_ms,
             _ => return Err(wrong()),
         };
         *field = ms;

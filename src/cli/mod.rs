@@ -6,6 +6,7 @@ mod node;
 mod run;
 mod secret;
 mod terminal;
+mod witness;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ use crate::{exit, store, sys};
 use super::arguments::Arguments;
 use super::intent::{self, Intent};
 use super::terminal::{Terminal, complain};
+use super::witness::{Identity, Witness};
 
 /// Runs what the arguments ask for; returns the exit code.
 pub fn run(arguments: &Arguments) -> u8 {
@@ -39,13 +40,33 @@ pub fn run(arguments: &Arguments) -> u8 {
         terminal.result(&text);
         return exit::OK;
     }
-    match measure(arguments, intent, &mut terminal) {
-        Ok(record) => report(arguments, &record, &mut terminal),
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let token = conduct::random_token();
+    let identity = Identity {
+        token: &token,
+        started_ms: sys::clock::wall_ms(),
+        command: &command,
+    };
+    let (output, samples) = (arguments.output.as_deref(), arguments.samples.as_deref());
+    let mut witness = match Witness::new(&mut terminal, identity.clone(), output, samples) {
+        Ok(witness) => witness,
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::NOT_WRITTEN;
+        }
+    };
+    match measure(arguments, intent, &identity, &mut witness) {
+        Ok(record) => report(arguments, &record, &mut witness),
         Err(code) => code,
     }
 }
 
-fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Result<Record, u8> {
+fn measure(
+    arguments: &Arguments,
+    intent: Intent,
+    identity: &Identity<'_>,
+    witness: &mut Witness<'_>,
+) -> Result<Record, u8> {
     let program = Program::current().map_err(|error| {
         complain(&format!("cannot read the own executable: {error}"));
         exit::BUG
@@ -68,39 +89,49 @@ fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Re
         settings: intent::settings(arguments, &intent.plan, &stop),
         program,
         stop,
-        command: std::env::args().skip(1).collect(),
+        command: identity.command.to_vec(),
         options: intent.options,
         hold: intent.hold,
+        token: identity.token.to_owned(),
+        started_ms: identity.started_ms,
     };
     Ok(conduct::conduct(
         intent.plan,
         &intent.hosts,
         &conditions,
-        terminal,
+        witness,
     ))
 }
 
 /// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.
-fn report(arguments: &Arguments, record: &Record, terminal: &mut Terminal) -> u8 {
-    terminal.close_line();
+fn report(arguments: &Arguments, record: &Record, witness: &mut Witness<'_>) -> u8 {
+    witness.terminal.close_line();
     for line in text::troubles(&record.troubles) {
         complain(&line);
     }
     let summary = text::summary(record);
     if !record.tests.is_empty() {
-        terminal.result(&summary);
+        witness.terminal.result(&summary);
     }
     let mut written = true;
+    for failure in witness.failures() {
+        complain(&failure);
+        written = false;
+    }
     if let Some(path) = &arguments.csv {
         written &= keep(path, csv::write(record).map_err(|error| error.to_string()));
     }
     if let Some(path) = &arguments.json {
         written &= keep(path, json::write(record).map_err(|error| error.to_string()));
     }
-    if let Some(parent) = &arguments.output {
-        written &= keep_folder(parent, record, &summary, terminal);
+    if let Some(folder) = witness.folder.clone() {
+        let kept = keep_folder(&folder, record, &summary, witness.terminal);
+        if kept {
+            witness.close_journal();
+        }
+        written &= kept;
     }
-    if terminal.has_lost() {
+    if witness.terminal.has_lost() {
         complain("cannot write to standard output");
         written = false;
     }
@@ -129,14 +160,7 @@ fn keep(path: &Path, content: Result<String, String>) -> bool {
     }
 }
 
-fn keep_folder(parent: &Path, record: &Record, summary: &str, terminal: &mut Terminal) -> bool {
-    let folder = match store::make_folder(parent, record.started_ms, &record.token) {
-        Ok(folder) => folder,
-        Err(error) => {
-            complain(&error.to_string());
-            return false;
-        }
-    };
+fn keep_folder(folder: &Path, record: &Record, summary: &str, terminal: &mut Terminal) -> bool {
     let record_path = folder.join("record.json");
     let all = keep(
         &record_path,

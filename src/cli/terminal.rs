@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::conduct::Observer;
+use crate::conduct::{LinkSample, Observer};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::report::header;
@@ -32,6 +32,8 @@ pub struct Terminal {
     taken: bool,
     live: bool,
     labels: Vec<String>,
+    /// Names of the ports, rail by rail of each node.
+    ports: Vec<String>,
     host_indices: Vec<usize>,
     line_open: bool,
     lost: bool,
@@ -46,6 +48,7 @@ impl Terminal {
             taken,
             live,
             labels: Vec::new(),
+            ports: Vec::new(),
             host_indices: Vec::new(),
             line_open: false,
             lost: false,
@@ -109,6 +112,17 @@ impl Observer for Terminal {
     }
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        let rails = plan.tests.first().map_or(1, |test| test.rails);
+        let ports = plan.nodes.iter().zip(hosts).flat_map(|(node, host)| {
+            (0..rails).map(move |rail| {
+                let interface = host.rails.get(rail).and_then(|one| one.interface.as_ref());
+                match interface.filter(|_| rails > 1) {
+                    Some(interface) => format!("{} {interface}", node.label),
+                    None => node.label.clone(),
+                }
+            })
+        });
+        self.ports = ports.collect();
         self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
         self.host_indices = hosts.iter().map(|host| host.host_index).collect();
         if !self.quiet {
@@ -121,14 +135,14 @@ impl Observer for Terminal {
         const SECOND_NS: u64 = 1_000_000_000;
         let sum = |bytes: &[u64]| gbit_per_s(bytes.iter().sum(), SECOND_NS);
         let several = self.host_indices.iter().any(|host| *host != 0);
-        let (name, ports) = if several {
-            ("switch", &second.received_bytes)
+        let (name, ports, labels) = if several {
+            ("switch", &second.received_bytes, &self.ports)
         } else {
-            ("between nodes", &second.same_host_bytes)
+            ("between nodes", &second.same_host_bytes, &self.labels)
         };
         let slowest = ports.iter().enumerate().min_by_key(|(_, bytes)| **bytes);
         let slowest = slowest.map_or_else(String::new, |(node, bytes)| {
-            let label = self.labels.get(node).map_or("", String::as_str);
+            let label = labels.get(node).map_or("", String::as_str);
             format!("  slowest {label} {:.2}", gbit_per_s(*bytes, SECOND_NS))
         });
         let near = if several {
@@ -144,6 +158,8 @@ impl Observer for Terminal {
             "{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}"
         ));
     }
+
+    fn samples(&mut self, _samples: &[LinkSample]) {}
 
     fn held(&mut self) {
         self.close_line();

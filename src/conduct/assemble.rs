@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, LinkKind, RunPlan, Test};
 use crate::record::{
-    Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord, NodeRecord,
-    NodeReport, RoleCpu, TestRecord, Waits, WireFinding,
+    ClockRecord, Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord,
+    NodeRecord, NodeReport, RoleCpu, TestRecord, Waits, WireFinding,
 };
 use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
@@ -47,7 +47,7 @@ pub fn test(
                 .map(|view| node_record(node, view, &links))
         })
         .collect();
-    TestRecord {
+    let mut record = TestRecord {
         test: number,
         complete: reports.iter().enumerate().all(|(node, report)| {
             crew.is_lost(node) || report.is_some_and(|report| report.complete)
@@ -65,8 +65,26 @@ pub fn test(
         conservation: conservation(plan, test, &links, &views, &|node| crew.is_lost(node)),
         wires: wires(plan, test, hosts, &reports, &links),
         links,
-        seconds: crew.seconds().to_vec(),
-    }
+        steady_from_s: None,
+        stretch_s: 1,
+        seconds: Vec::new(),
+        worst_links: Vec::new(),
+        clocks: clocks(crew, before, after),
+    };
+    crew.pulse.note(&mut record);
+    record
+}
+
+fn clocks(crew: &Crew, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
+    let both = before.iter().zip(after);
+    both.map(|(before, after)| ClockRecord {
+        before_ns: before.offset_ns,
+        after_ns: after.offset_ns,
+        uncertainty_ns: before.uncertainty_ns.max(after.uncertainty_ns),
+        span_ns: crew.since_start_ns(),
+        measured: crew.clocks_measured(),
+    })
+    .collect()
 }
 
 /// A report with its ends found by their place.

@@ -1,5 +1,8 @@
 //! The nodes as seen from the launching side: what each has said, whether it is still there.
 
+mod clocks;
+mod losses;
+
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,16 +13,19 @@ use std::time::{Duration, Instant};
 use launcher::hosts::Host;
 use launcher::{Event, Fleet, Stage};
 
+use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, Missing, NodeReport, Second, Trouble, TroubleKind};
-use crate::stats::offset::{Offset, Sample};
+use crate::record::{HostRecord, LinkSeries, Missing, NodeReport, Trouble, TroubleKind};
+use crate::stats::offset::Sample;
 use crate::sys::clock;
 use crate::sys::facts::HostFacts;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{FromNode, Hello, Listener, Progress, ToNode, WIRE_VERSION};
 
 use super::heartbeat::Heartbeat;
-use super::{Conditions, LOOK_UP, Observer, estimate};
+use super::pulse::Pulse;
+use super::{Conditions, LOOK_UP, Observer};
+use clocks::Clocks;
 
 /// Why a stage did not come to its end.
 pub enum Halt {
@@ -50,6 +56,8 @@ pub struct Member {
     pub ready: bool,
     samples: Vec<Sample>,
     progress: VecDeque<Progress>,
+    /// Seconds per figure, and figures of the links that were asked for.
+    series: Option<(u64, Vec<Vec<u64>>)>,
     report: Option<NodeReport>,
     /// It has failed, or its session has ended.
     gone: bool,
@@ -88,16 +96,18 @@ pub struct Crew {
     up_by: Instant,
     begun: bool,
     start_ns: u64,
-    summed: Vec<Progress>,
-    seconds: Vec<Second>,
+    /// When the window ends, on the own clock.
+    window_end_ns: u64,
+    samples: bool,
+    /// The seconds of the test.
+    pub pulse: Pulse,
+    clocks: Clocks,
 }
 
 /// How long further failures are waited for once the first one came, so that the cause is among them.
 const GRACE: Duration = Duration::from_millis(400);
 /// How long the last words of nodes are waited for when a run fails.
 const LAST_WORDS: Duration = Duration::from_secs(3);
-/// Questions per node for a clock offset.
-const QUESTIONS: usize = 12;
 
 /// All stages of all waves of the fan-out, and one more.
 fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
@@ -105,15 +115,6 @@ fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
     let one = all.resolve_ms + all.connect_ms + all.authenticate_ms + all.deploy_ms + all.start_ms;
     let waves = plan.nodes.len().div_ceil(fanout.max(1)) as u64 + 1;
     Duration::from_millis(one.saturating_mul(waves))
-}
-
-fn missing(trouble: Trouble, at_ns: Option<u64>) -> Missing {
-    Missing {
-        node: trouble.node.clone(),
-        at_ns,
-        kind: trouble.kind,
-        what: trouble.text(),
-    }
 }
 
 impl Crew {
@@ -155,8 +156,15 @@ impl Crew {
             up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
             begun: false,
             start_ns: 0,
-            summed: Vec::new(),
-            seconds: Vec::new(),
+            window_end_ns: 0,
+            samples: plan.samples,
+            pulse: Pulse::default(),
+            clocks: Clocks {
+                interval: Duration::from_millis(plan.deadlines.clocks_ms.max(1)),
+                due: Instant::now(),
+                round: 0,
+                measured: 0,
+            },
         }
     }
 
@@ -176,8 +184,8 @@ impl Crew {
     pub fn begin(&mut self) {
         self.begun = true;
         self.start_ns = 0;
-        self.summed = vec![Progress::default(); self.members.len()];
-        self.seconds.clear();
+        self.pulse = Pulse::begin(self.members.len());
+        self.clocks.measured = 0;
     }
 
     /// Whether a test has been given out.
@@ -185,9 +193,11 @@ impl Crew {
         self.begun
     }
 
-    /// Notes when the test starts, on the own clock.
-    pub fn set_start(&mut self, start_ns: u64) {
+    /// Notes when the test starts, and when its window ends, on the own clock.
+    pub fn set_start(&mut self, start_ns: u64, window_end_ns: u64) {
         self.start_ns = start_ns;
+        self.window_end_ns = window_end_ns;
+        self.clocks.due = Instant::now() + self.clocks.interval;
     }
 
     /// Where a node listens.
@@ -221,9 +231,17 @@ impl Crew {
             .filter_map(|member| member.lost.as_ref())
     }
 
-    /// The seconds of the live picture.
-    pub fn seconds(&self) -> &[Second] {
-        &self.seconds
+    /// Time since the start of the test in nanoseconds.
+    pub fn since_start_ns(&self) -> u64 {
+        match self.start_ns {
+            0 => 0,
+            start => clock::monotonic_ns().saturating_sub(start),
+        }
+    }
+
+    /// How often the clocks were measured in this test.
+    pub fn clocks_measured(&self) -> u64 {
+        self.clocks.measured
     }
 
     /// Hosts as far as they have introduced themselves.
@@ -389,10 +407,13 @@ impl Crew {
         let until = Instant::now() + Duration::from_millis(limit_ms);
         loop {
             self.turn();
-            while let Some(second) = self.next_second() {
-                observer.second(test, &second);
-                self.seconds.push(second);
+            while let Some(told) = self.next_progress() {
+                if self.samples {
+                    observer.samples(&self.pulse.samples(test, &told));
+                }
+                observer.second(test, &self.pulse.beat(told));
             }
+            self.keep_clocks(test);
             self.halt_on_trouble()?;
             for notice in self.take_notices() {
                 observer.notice(&notice);
@@ -407,59 +428,41 @@ impl Crew {
         }
     }
 
-    /// The sums of the next second that all nodes have told.
-    fn next_second(&mut self) -> Option<Second> {
+    /// What all nodes have told of the next second; none for those that are lost.
+    fn next_progress(&mut self) -> Option<Vec<Option<Progress>>> {
         let silent = |member: &Member| member.lost.is_none() && member.progress.is_empty();
         if self.members.iter().any(silent) || self.members.iter().all(|one| one.lost.is_some()) {
             return None;
         }
-        let mut second = Second::default();
-        for (member, before) in self.members.iter_mut().zip(&mut self.summed) {
-            let now = match &member.lost {
-                Some(_) => *before,
-                None => member.progress.pop_front()?,
-            };
-            let passed = |of: fn(&Progress) -> u64| of(&now).saturating_sub(of(before));
-            second
-                .received_bytes
-                .push(passed(|sums| sums.received_bytes));
-            second
-                .same_host_bytes
-                .push(passed(|sums| sums.same_host_bytes));
-            second.own_bytes.push(passed(|sums| sums.own_bytes));
-            *before = now;
-        }
-        second.at_ns = (self.seconds.len() as u64 + 1) * 1_000_000_000;
-        Some(second)
+        let next = |member: &mut Member| match member.lost {
+            Some(_) => None,
+            None => member.progress.pop_front(),
+        };
+        Some(self.members.iter_mut().map(next).collect())
     }
 
-    /// Asks every node for its clock and estimates the offsets.
-    pub fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
-        for member in &mut self.members {
-            member.samples.clear();
-        }
-        for round in 1..=QUESTIONS {
-            for node in 0..self.members.len() {
-                self.send(
-                    node,
-                    &ToNode::Ping {
-                        sent_ns: clock::monotonic_ns(),
-                    },
-                );
+    /// Asks the nodes for the series of links into them; in the order of `lanes`, as far as they answer.
+    pub fn fetch_series(&mut self, lanes: &[Lane]) -> Result<Vec<LinkSeries>, Halt> {
+        let of = |node: usize| lanes.iter().filter(move |lane| lane.to == node);
+        for node in 0..self.members.len() {
+            let places: Vec<_> = of(node).map(|lane| (lane.boundary, lane.to_slot)).collect();
+            self.members[node].series = places.is_empty().then(Default::default);
+            if !places.is_empty() {
+                self.send(node, &ToNode::Series(places));
             }
-            self.await_all("tell its clock", 10_000, |member| {
-                member.samples.len() >= round
-            })?;
         }
-        Ok(self.offsets())
-    }
-
-    /// The offsets by the answers there are.
-    pub fn offsets(&self) -> Vec<Offset> {
-        self.members
-            .iter()
-            .map(|member| estimate(&member.samples))
-            .collect()
+        self.await_all("tell its series", 10_000, |member| member.series.is_some())?;
+        let mut series = Vec::new();
+        for node in 0..self.members.len() {
+            let (stretch_s, bytes) = self.members[node].series.take().unwrap_or_default();
+            series.extend(of(node).zip(bytes).map(|(lane, bytes)| LinkSeries {
+                lane: *lane,
+                stretch_s,
+                bytes,
+            }));
+        }
+        series.sort_by_key(|one| lanes.iter().position(|lane| *lane == one.lane));
+        Ok(series)
     }
 
     /// Asks all nodes for what they have, after a failure, and waits a bounded time for it.
@@ -493,127 +496,6 @@ impl Crew {
             return Ok(());
         }
         Err(Halt::Noted)
-    }
-
-    /// Nodes that have failed, with the first cause of each, if the others can go on. What follows on other nodes from
-    /// their failure is none, unless there is nothing else.
-    fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
-        const LEAST_LEFT: usize = 2;
-        let mut troubles = self.troubles.clone();
-        crate::record::rank(&mut troubles);
-        let of_nodes = troubles.iter().all(|trouble| !trouble.node.is_empty());
-        if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
-            return None;
-        }
-        let first_of = |member: &Member, follows: bool| {
-            let own = |trouble: &&Trouble| trouble.node == member.label;
-            let fits = |trouble: &&Trouble| follows || member.gone || !trouble.kind.may_follow();
-            troubles.iter().filter(own).find(fits).cloned()
-        };
-        let find = |follows: bool| -> Vec<(usize, Trouble)> {
-            let here = self.members.iter().enumerate();
-            let here = here.filter(|(_, member)| member.lost.is_none());
-            here.filter_map(|(node, member)| Some((node, first_of(member, follows)?)))
-                .collect()
-        };
-        let causes = find(false);
-        let failed = if causes.is_empty() && self.start_ns > 0 {
-            find(true)
-        } else {
-            causes
-        };
-        let here = self.members.iter().filter(|one| one.lost.is_none()).count();
-        (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
-    }
-
-    /// While a test runs: its failed nodes are lost, and the others are told. False if that cannot be.
-    fn go_on_without(&mut self) -> bool {
-        let Some(failed) = self.failed_nodes() else {
-            return false;
-        };
-        for (node, trouble) in failed {
-            let heard = self.members[node].heard;
-            let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
-            let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);
-            let since_start = clock::monotonic_ns().saturating_sub(self.start_ns);
-            let member = &mut self.members[node];
-            member.report = None;
-            member.lost = Some(missing(trouble, Some(since_start.saturating_sub(ago))));
-            self.send(node, &ToNode::Stop);
-            for other in 0..self.members.len() {
-                if self.members[other].lost.is_none() {
-                    self.send(other, &ToNode::Lost { node });
-                }
-            }
-            if let Some(missing) = &self.members[node].lost {
-                let text = format!("{}: goes on without it: {}", missing.node, missing.what);
-                self.fresh_notices.push(text.clone());
-                self.notices.push(text);
-            }
-        }
-        self.troubles.clear();
-        true
-    }
-
-    /// Before a test runs: its failed nodes leave the crew, and what the others have said of it is forgotten. None if
-    /// the run cannot go on.
-    pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
-        let failed = self.failed_nodes()?;
-        self.troubles.clear();
-        let mut left = Vec::new();
-        for (node, trouble) in failed.into_iter().rev() {
-            self.send(node, &ToNode::End);
-            let member = self.members.remove(node);
-            if member.gone || member.hello.is_none() {
-                self.fleet.abort(member.place);
-            }
-            left.push(missing(trouble, None));
-        }
-        left.reverse();
-        for missing in &left {
-            let text = format!("{}: goes on without it: {}", missing.node, missing.what);
-            self.fresh_notices.push(text.clone());
-            self.notices.push(text);
-        }
-        self.places.fill(None);
-        for (node, member) in self.members.iter().enumerate() {
-            self.places[member.place] = Some(node);
-        }
-        self.start_afresh();
-        Some(left)
-    }
-
-    /// What nodes said of a test that is given up arrives before the answer to a question that follows its end.
-    fn start_afresh(&mut self) {
-        for node in 0..self.members.len() {
-            self.members[node].samples.clear();
-            self.send(node, &ToNode::Stop);
-            let sent_ns = clock::monotonic_ns();
-            self.send(node, &ToNode::Ping { sent_ns });
-        }
-        let until = Instant::now() + LAST_WORDS;
-        let waits = |member: &Member| !member.gone && member.samples.is_empty();
-        while Instant::now() < until && self.members.iter().any(waits) {
-            self.turn();
-        }
-        let gone = |trouble: &Trouble| {
-            let mut all = self.members.iter();
-            trouble.node.is_empty() || all.any(|one| one.gone && one.label == trouble.node)
-        };
-        let kept: Vec<Trouble> = self
-            .troubles
-            .iter()
-            .filter(|one| gone(one))
-            .cloned()
-            .collect();
-        self.troubles = kept;
-        for member in &mut self.members {
-            member.listeners = None;
-            member.source_bytes = 0;
-            member.ready = false;
-            member.report = None;
-            member.progress.clear();
-        }
     }
 
     /// What should be seen once.
@@ -836,6 +718,7 @@ impl Crew {
                 self.troubles.extend(troubles.into_iter().map(of_node));
             }
             FromNode::Finished(report) => member.report = Some(*report),
+            FromNode::Series { stretch_s, bytes } => member.series = Some((stretch_s, bytes)),
         }
     }
 

@@ -8,6 +8,7 @@ mod addresses;
 mod assemble;
 mod crew;
 mod heartbeat;
+mod pulse;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +29,7 @@ use crate::sys::clock;
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use crew::{Crew, Halt};
+pub use pulse::LinkSample;
 
 /// Whoever watches a run: the terminal, or a page.
 pub trait Observer {
@@ -39,6 +41,8 @@ pub trait Observer {
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
     fn second(&mut self, test: &Test, second: &Second);
+    /// What every link received in that second, if samples are wanted.
+    fn samples(&mut self, samples: &[LinkSample]);
     /// The run stands still before its start until standard input says go on.
     fn held(&mut self);
 }
@@ -57,6 +61,10 @@ pub struct Conditions {
     pub options: Vec<(String, String)>,
     /// Stand still when all links are there.
     pub hold: bool,
+    /// Name of the run, of [`random_token`].
+    pub token: String,
+    /// Start of the run, milliseconds since 1970.
+    pub started_ms: u64,
 }
 
 /// Conducts a run from the first connection to the record. Whatever fails is in the record.
@@ -66,8 +74,7 @@ pub fn conduct(
     conditions: &Conditions,
     observer: &mut dyn Observer,
 ) -> Record {
-    let started_ms = clock::wall_ms();
-    let token = random_token();
+    let token = conditions.token.clone();
     let mut crew = Crew::start(&plan, hosts, conditions);
     let mut run = Running {
         plan,
@@ -112,7 +119,7 @@ pub fn conduct(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_digest: conditions.program.digest.clone(),
         command: conditions.command.clone(),
-        started_ms,
+        started_ms: conditions.started_ms,
         options: conditions.options.clone(),
         hosts: host_records,
         tests,
@@ -146,7 +153,7 @@ fn verdict(troubles: &[Trouble]) -> Verdict {
 }
 
 /// 128 bits from the kernel, as hexadecimal digits.
-fn random_token() -> String {
+pub fn random_token() -> String {
     use std::io::Read;
     let mut bytes = [0; 16];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -223,14 +230,12 @@ impl Running<'_> {
         self.go(crew, test, &before)?;
         self.watch(crew, test)?;
         let after = crew.measure_offsets()?;
-        self.tests.push(assemble::test(
-            &self.plan,
-            number,
-            &self.hosts,
-            crew,
-            &before,
-            &after,
-        ));
+        let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
+        // A series that is not told costs nothing but itself.
+        if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
+            record.worst_links = series;
+        }
+        self.tests.push(record);
         Ok(())
     }
 
@@ -274,6 +279,7 @@ impl Running<'_> {
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
+                samples: self.plan.samples,
             };
             self.hosts[node].rails = rails;
             crew.send(node, &ToNode::Prepare(Box::new(assignment)));
@@ -386,7 +392,14 @@ impl Running<'_> {
                 }),
             );
         }
-        crew.set_start(start);
+        let window_end_ns = match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => start + warmup_ns + window_ns,
+            Bound::Volume { .. } | Bound::Files => 0,
+        };
+        crew.set_start(start, window_end_ns);
         self.observer.stage("running");
         Ok(())
     }

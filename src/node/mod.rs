@@ -176,6 +176,8 @@ impl Node {
             ToNode::Connect(book) => self.with_run(|run| run.connect(&book)),
             ToNode::Go(go) => self.with_run(|run| run.schedule(go)),
             ToNode::Lost { node } => self.with_run(|run| run.lose(node)),
+            ToNode::Window { end_ns } => self.with_run(|run| run.move_window(end_ns)),
+            ToNode::Series(of) => self.with_run(|run| run.tell_series(&of)),
             ToNode::Stop => self.with_run(Run::give_up),
             ToNode::Ping { sent_ns } => {
                 self.channel.send(&FromNode::Pong {

@@ -42,20 +42,27 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
 /// Sums since the start.
 pub fn progress(plant: &Plant) -> Progress {
     let assignment = &plant.assignment;
+    let rails = assignment.test.rails.max(1);
     let mut sums = Progress {
         at_ns: clock::monotonic_ns(),
+        sent_bytes: vec![0; rails],
+        received_bytes: vec![0; rails],
         ..Progress::default()
     };
     for (role, _, slot, end) in plant.board.ends() {
         let peer = slot / assignment.test.streams;
         let bytes = end.bytes();
+        let rail = assignment.test.rail_of(slot % assignment.test.streams);
+        if assignment.samples && role == EndRole::Receiver {
+            sums.links.push(bytes);
+        }
         let same_host = assignment.same_host.get(peer).copied().unwrap_or(false);
         match role {
             EndRole::Sender if same_host => {}
-            EndRole::Sender => sums.sent_bytes += bytes,
+            EndRole::Sender => sums.sent_bytes[rail] += bytes,
             EndRole::Receiver if peer == assignment.node => sums.own_bytes += bytes,
             EndRole::Receiver if same_host => sums.same_host_bytes += bytes,
-            EndRole::Receiver => sums.received_bytes += bytes,
+            EndRole::Receiver => sums.received_bytes[rail] += bytes,
         }
         let least = sums.slowest.map_or(u64::MAX, |(_, least)| least);
         if role == EndRole::Receiver && peer != assignment.node && bytes < least {

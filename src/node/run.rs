@@ -8,7 +8,8 @@ use nix::sys::signal::Signal;
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
 use crate::plan::{self, Assignment, Source, size};
-use crate::record::{Trouble, TroubleKind};
+use crate::record::{EndRole, Trouble, TroubleKind};
+use crate::stats::series::Series;
 use crate::sys::facts::HostFacts;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, file, memory, signals, usage, why};
@@ -26,6 +27,8 @@ pub struct Run {
     stage: Stage,
     go: Option<Go>,
     taken: Taken,
+    /// What each link into this node brought, second by second.
+    series: Vec<LinkSeries>,
     /// Interfaces whose counters belong beside the payload.
     interfaces: Vec<String>,
     troubles: Vec<Trouble>,
@@ -38,6 +41,14 @@ pub struct Run {
     drained_bytes: u64,
     progress_ns: u64,
     messages: Vec<FromNode>,
+}
+
+struct LinkSeries {
+    boundary: usize,
+    slot: usize,
+    /// Payload until the last second.
+    total: u64,
+    series: Series<u64>,
 }
 
 struct PhaseProcess {
@@ -96,6 +107,7 @@ impl Run {
             stage: Stage::Made,
             go: None,
             taken: Taken::default(),
+            series: Vec::new(),
             interfaces,
             troubles: Vec::new(),
             unread: Vec::new(),
@@ -240,6 +252,7 @@ impl Run {
         self.look();
         if clock::monotonic_ns() >= self.progress_ns {
             self.progress_ns += 1_000_000_000;
+            self.note_second();
             self.messages
                 .push(FromNode::Progress(reading::progress(&self.plant)));
         }
@@ -255,6 +268,52 @@ impl Run {
             Stage::Running => self.too_late("the volume was not moved"),
             Stage::Draining => self.drain_longer_or_fail(),
             Stage::Collecting => self.too_late("processes did not end"),
+        }
+    }
+
+    fn note_second(&mut self) {
+        let ends = self.plant.board.ends();
+        let receivers = ends.filter(|(role, ..)| *role == EndRole::Receiver);
+        let totals: Vec<_> = receivers
+            .map(|(_, boundary, slot, end)| (boundary, slot, end.bytes()))
+            .collect();
+        if self.series.is_empty() {
+            let empty = |(boundary, slot, _): &(usize, usize, u64)| LinkSeries {
+                boundary: *boundary,
+                slot: *slot,
+                total: 0,
+                series: Series::default(),
+            };
+            self.series = totals.iter().map(empty).collect();
+        }
+        for (link, (_, _, total)) in self.series.iter_mut().zip(totals) {
+            link.series.push(total.saturating_sub(link.total));
+            link.total = total;
+        }
+    }
+
+    /// Tells the series of the links that are asked for.
+    pub fn tell_series(&mut self, of: &[(usize, usize)]) {
+        let find = |(boundary, slot): &(usize, usize)| {
+            let mut all = self.series.iter();
+            all.find(|link| (link.boundary, link.slot) == (*boundary, *slot))
+        };
+        let bytes = of
+            .iter()
+            .map(|place| find(place).map_or_else(Vec::new, |link| link.series.points().to_vec()));
+        let stretch_s = self.series.first().map_or(1, |link| link.series.stretch());
+        let bytes = bytes.collect();
+        self.messages.push(FromNode::Series { stretch_s, bytes });
+    }
+
+    /// Moves the end of the window, as the launching side reckons it from newer offsets.
+    pub fn move_window(&mut self, end_ns: u64) {
+        let Some((_, last)) = self.go.as_mut().and_then(|go| go.window_ns.as_mut()) else {
+            return;
+        };
+        *last = end_ns;
+        if self.stage == Stage::Measuring {
+            self.due_ns = end_ns;
         }
     }
 

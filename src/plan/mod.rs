@@ -32,6 +32,9 @@ pub struct RunPlan {
     /// Hosts that cannot be reached or are lost cost their rows, the others run.
     #[serde(default)]
     pub keep_going: bool,
+    /// Every link is told of each second, not only sums.
+    #[serde(default)]
+    pub samples: bool,
 }
 
 /// One participant of a run.
@@ -281,6 +284,13 @@ pub struct Deadlines {
     pub collect_ms: u64,
     /// A whole volume run, which has no clock to end it.
     pub volume_ms: u64,
+    /// From one measurement of the clocks to the next while a test runs; no deadline, but a time like the others.
+    #[serde(default = "one_minute")]
+    pub clocks_ms: u64,
+}
+
+fn one_minute() -> u64 {
+    60_000
 }
 
 impl Default for Deadlines {
@@ -297,6 +307,7 @@ impl Default for Deadlines {
             drain_ms: 30_000,
             collect_ms: 10_000,
             volume_ms: 86_400_000,
+            clocks_ms: one_minute(),
         }
     }
 }
@@ -325,6 +336,9 @@ pub struct Assignment {
     /// Links to nodes that are lost end, and the others go on.
     #[serde(default)]
     pub keep_going: bool,
+    /// Every link is told of each second, not only sums.
+    #[serde(default)]
+    pub samples: bool,
 }
 
 impl Assignment {

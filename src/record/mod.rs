@@ -140,17 +140,71 @@ pub struct TestRecord {
     /// Where the counters of interfaces contradict the payload.
     #[serde(default)]
     pub wires: Vec<WireFinding>,
-    /// Sums of each second, for a first look at steadiness.
+    /// Seconds after the start from which on five one-second sums of every port stayed within 2 % without a trend.
+    #[serde(default)]
+    pub steady_from_s: Option<u64>,
+    /// Seconds that each entry of `seconds` stands for: one, or a power of two in a long run.
+    #[serde(default = "one")]
+    pub stretch_s: u64,
+    /// Sums of each stretch.
     pub seconds: Vec<Second>,
+    /// Series of the worst links between hosts, at most 64.
+    #[serde(default)]
+    pub worst_links: Vec<LinkSeries>,
+    /// Clocks of the nodes against that of the launching side.
+    #[serde(default)]
+    pub clocks: Vec<ClockRecord>,
 }
 
-/// Sums over one second of the live picture.
+fn one() -> u64 {
+    1
+}
+
+/// What a link received, stretch by stretch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkSeries {
+    /// Its place.
+    pub lane: Lane,
+    /// Seconds that each figure stands for.
+    pub stretch_s: u64,
+    /// Payload in bytes.
+    pub bytes: Vec<u64>,
+}
+
+/// A node's monotonic clock less that of the launching side, measured from time to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockRecord {
+    /// Before the start, in nanoseconds.
+    pub before_ns: i64,
+    /// At the end.
+    pub after_ns: i64,
+    /// At most this far off, each of them.
+    pub uncertainty_ns: u64,
+    /// From the first measurement to the last, in nanoseconds.
+    pub span_ns: u64,
+    /// How often it was measured.
+    pub measured: u64,
+}
+
+impl ClockRecord {
+    /// Drift against the launching side in parts per million; none if less than what is not known.
+    pub fn drift_ppm(&self) -> Option<f64> {
+        let moved = self.after_ns.abs_diff(self.before_ns);
+        let known = moved > 2 * self.uncertainty_ns && self.span_ns > 0;
+        known.then(|| moved as f64 / self.span_ns as f64 * 1e6)
+    }
+}
+
+/// Sums over one second of the live picture; over a longer stretch in the record of a long run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// End of the second, nanoseconds since the start.
     pub at_ns: u64,
-    /// Bytes received from other hosts, per node.
+    /// Bytes received from other hosts, per port: node by node, rail by rail.
     pub received_bytes: Vec<u64>,
+    /// Bytes sent to other hosts, per port.
+    #[serde(default)]
+    pub sent_bytes: Vec<u64>,
     /// Bytes received from other nodes of the same host, per node.
     pub same_host_bytes: Vec<u64>,
     /// Bytes received from the node itself, per node.

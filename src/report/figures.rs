@@ -264,7 +264,7 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
     let sums: Vec<f64> = test
         .seconds
         .iter()
-        .filter(|second| second.at_ns >= warmup_ns + 1_000_000_000)
+        .filter(|second| second.at_ns >= warmup_ns + test.stretch_s * 1_000_000_000)
         .filter(|second| {
             test.window_ns
                 .is_none_or(|window| second.at_ns <= warmup_ns + window)

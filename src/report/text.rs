@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
-use crate::record::{HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord};
+use crate::record::{
+    ClockRecord, HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
+};
 use crate::units::{show_bytes, show_ns};
 
 use super::figures::{self, Figures, rate};
@@ -288,12 +290,31 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     }
     let mut checks = Vec::new();
     if let Bound::Time { warmup_ns, .. } = plan.bound {
-        checks.push(
-            match figures::steadiness(test, warmup_ns, figures.crosses_switch) {
-                Some(spread) => format!("seconds within {:.1} % of their mean", spread * 100.0),
-                None => "too short to tell whether it was steady".to_owned(),
-            },
-        );
+        let spread = figures::steadiness(test, warmup_ns, figures.crosses_switch);
+        checks.push(match (test.steady_from_s, spread) {
+            (Some(from), _) => format!("steady from {from} s"),
+            (None, Some(spread)) => {
+                let each = match test.stretch_s {
+                    1 => "seconds".to_owned(),
+                    stretch => format!("stretches of {stretch} s"),
+                };
+                let word = if spread > 0.02 && test.seconds.len() >= 5 {
+                    "not steady: "
+                } else {
+                    ""
+                };
+                let spread = spread * 100.0;
+                format!("{word}{each} within {spread:.1} % of their mean")
+            }
+            (None, None) => "too short to tell whether it was steady".to_owned(),
+        });
+    }
+    let drift = test.clocks.iter().filter_map(ClockRecord::drift_ppm);
+    if let Some(drift) = drift.reduce(f64::max) {
+        let measured = test.clocks.first().map_or(0, |clock| clock.measured);
+        checks.push(format!(
+            "clocks drift up to {drift:.1} ppm, measured {measured} times"
+        ));
     }
     if let Some(skew) = test.skew_ns {
         checks.push(format!("skew {:.1} ms", skew as f64 / 1e6));

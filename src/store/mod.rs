@@ -1,5 +1,9 @@
 //! Results on disk: run folders, and files written so that a full disk leaves no half result.
 
+mod journal;
+
+pub use journal::Growing;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

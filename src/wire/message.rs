@@ -11,8 +11,10 @@
 //!  Go (when, window)                   --->  rings phase 0
 //!                                      <---  Progress, each second
 //!                                      <---  Finished (report)
+//!  Series                              <-->  of the worst links
 //!  Ping ... Pong, End                  <-->
 //!  Alive                               <-->  each second; silence ends either side
+//!  Ping ... Pong, Window               <-->  each minute: clocks drift
 //!  Lost (a node)                       --->  with --keep-going: its links end, the others go on
 //!  Stop                                --->  gives up: Finished with what there is
 //!                                      <---  Trouble (what failed, first cause first)
@@ -51,6 +53,13 @@ pub enum ToNode {
         /// Index of the node.
         node: usize,
     },
+    /// The window ends at another instant of the node's clock than was thought: clocks drift.
+    Window {
+        /// New end, in nanoseconds.
+        end_ns: u64,
+    },
+    /// Asks for the series of links into this node, by boundary and slot.
+    Series(Vec<(usize, usize)>),
     /// Give up, and report what was measured.
     Stop,
     /// The test is over; leave.
@@ -98,6 +107,13 @@ pub enum FromNode {
     Trouble(Vec<Trouble>),
     /// What was measured.
     Finished(Box<NodeReport>),
+    /// Seconds per figure, and the payload of each link that was asked for.
+    Series {
+        /// Seconds that each figure stands for.
+        stretch_s: u64,
+        /// Payload in bytes, in the order of the question.
+        bytes: Vec<Vec<u64>>,
+    },
 }
 
 /// First message of a node.
@@ -137,14 +153,14 @@ pub struct AddressBook {
 }
 
 /// Sums of a node since the start, for the live picture.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// The node's clock.
     pub at_ns: u64,
-    /// Payload sent to other nodes.
-    pub sent_bytes: u64,
-    /// Payload received from other nodes.
-    pub received_bytes: u64,
+    /// Payload sent to other hosts, by rail.
+    pub sent_bytes: Vec<u64>,
+    /// Payload received from other hosts, by rail.
+    pub received_bytes: Vec<u64>,
     /// Payload received from other nodes of its host.
     pub same_host_bytes: u64,
     /// Payload received from itself.
@@ -153,6 +169,9 @@ pub struct Progress {
     pub slowest: Option<(usize, u64)>,
     /// Links that have not ended.
     pub open_links: usize,
+    /// Payload received over each link into this node, boundary by boundary and slot by slot, if samples are wanted.
+    #[serde(default)]
+    pub links: Vec<u64>,
 }
 
 #[cfg(test)]

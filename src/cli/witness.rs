@@ -1,0 +1,198 @@
+//! Whoever watches a run for its user: the terminal, and files that grow while it goes on.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::conduct::{LinkSample, Observer};
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, Second};
+use crate::stats::series::Sum;
+use crate::store::{self, Growing, StoreError};
+
+use super::terminal::Terminal;
+
+/// Version of the journal; docs/record.md describes it.
+const JOURNAL_VERSION: u32 = 1;
+const MINUTE_S: u64 = 60;
+
+/// The terminal and the files of a run.
+pub struct Witness<'a> {
+    /// Where a person looks.
+    pub terminal: &'a mut Terminal,
+    /// Folder of the run, if results are kept.
+    pub folder: Option<PathBuf>,
+    journal: Option<Growing>,
+    samples: Option<Growing>,
+    identity: Identity<'a>,
+    labels: Vec<String>,
+    rails: usize,
+    seconds: u64,
+    minute: Option<Minute>,
+}
+
+/// What names a run before anything is known of it.
+#[derive(Clone, Serialize)]
+pub struct Identity<'a> {
+    /// Name of the run.
+    pub token: &'a str,
+    /// Start, milliseconds since 1970.
+    pub started_ms: u64,
+    /// Arguments as they were given.
+    pub command: &'a [String],
+}
+
+/// First line of the journal.
+#[derive(Serialize)]
+struct Opening<'a> {
+    journal: u32,
+    tool_version: &'a str,
+    #[serde(flatten)]
+    identity: &'a Identity<'a>,
+    plan: &'a RunPlan,
+    hosts: &'a [HostRecord],
+}
+
+/// Sums of a minute, and the least second of every port in it.
+#[derive(Serialize)]
+struct Minute {
+    #[serde(flatten)]
+    sum: Second,
+    least_received_bytes: Vec<u64>,
+    least_sent_bytes: Vec<u64>,
+}
+
+impl<'a> Witness<'a> {
+    /// Makes the files: a folder that cannot be written is better known before a long run than behind it.
+    pub fn new(
+        terminal: &'a mut Terminal,
+        identity: Identity<'a>,
+        output: Option<&Path>,
+        samples: Option<&Path>,
+    ) -> Result<Self, StoreError> {
+        let samples = samples.map(Growing::create).transpose()?;
+        let make = |parent| store::make_folder(parent, identity.started_ms, identity.token);
+        let folder = output.map(make).transpose()?;
+        let journal = folder
+            .as_deref()
+            .map(|folder| Growing::create(&folder.join("journal.jsonl")))
+            .transpose()?;
+        let mut witness = Self {
+            terminal,
+            folder,
+            journal,
+            samples,
+            identity,
+            labels: Vec::new(),
+            rails: 1,
+            seconds: 0,
+            minute: None,
+        };
+        if let Some(samples) = &mut witness.samples {
+            samples.append("at_s,from,to,phase,stream,rail,bytes\n", false);
+        }
+        Ok(witness)
+    }
+
+    /// Failures of the files that grew.
+    pub fn failures(&self) -> Vec<String> {
+        let files = [&self.journal, &self.samples];
+        let failures = files.into_iter().flatten().filter_map(Growing::failure);
+        failures.map(ToString::to_string).collect()
+    }
+
+    /// The record stands on the disk, and with it all that the journal held.
+    pub fn close_journal(&mut self) {
+        if let Some(journal) = self.journal.take() {
+            journal.remove();
+        }
+    }
+
+    fn note_minute(&mut self, second: &Second) {
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        let minute = match &mut self.minute {
+            None => self.minute.insert(Minute {
+                sum: second.clone(),
+                least_received_bytes: second.received_bytes.clone(),
+                least_sent_bytes: second.sent_bytes.clone(),
+            }),
+            Some(minute) => {
+                minute.sum.add(second);
+                let least = [
+                    (&mut minute.least_received_bytes, &second.received_bytes),
+                    (&mut minute.least_sent_bytes, &second.sent_bytes),
+                ];
+                for (least, now) in least {
+                    for (least, now) in least.iter_mut().zip(now) {
+                        *least = (*least).min(*now);
+                    }
+                }
+                minute
+            }
+        };
+        if self.seconds.is_multiple_of(MINUTE_S) {
+            journal.append_json(minute);
+            self.minute = None;
+        }
+    }
+}
+
+impl Observer for Witness<'_> {
+    fn notice(&mut self, text: &str) {
+        self.terminal.notice(text);
+        if let Some(journal) = &mut self.journal {
+            journal.append_json(&std::collections::BTreeMap::from([("notice", text)]));
+        }
+    }
+
+    fn stage(&mut self, text: &str) {
+        self.terminal.stage(text);
+    }
+
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        self.terminal.hosts(plan, hosts, options);
+        self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
+        self.rails = plan.tests.first().map_or(1, |test| test.rails);
+        if let Some(journal) = &mut self.journal {
+            journal.append_json(&Opening {
+                journal: JOURNAL_VERSION,
+                tool_version: env!("CARGO_PKG_VERSION"),
+                identity: &self.identity,
+                plan,
+                hosts,
+            });
+        }
+    }
+
+    fn second(&mut self, test: &Test, second: &Second) {
+        self.seconds += 1;
+        self.terminal.second(test, second);
+        self.note_minute(second);
+    }
+
+    fn samples(&mut self, samples: &[LinkSample]) {
+        let Some(file) = &mut self.samples else {
+            return;
+        };
+        let at_s = self.seconds + 1;
+        let label = |node: usize| self.labels.get(node).map_or("", String::as_str);
+        let line = |sample: &LinkSample| {
+            let lane = &sample.lane;
+            let (from, to) = (label(lane.from), label(lane.to));
+            let (phase, stream) = (lane.boundary, lane.stream);
+            let rail = stream % self.rails.max(1);
+            format!(
+                "{at_s},{from},{to},{phase},{stream},{rail},{}\n",
+                sample.bytes
+            )
+        };
+        let lines: String = samples.iter().map(line).collect();
+        file.append(&lines, false);
+    }
+
+    fn held(&mut self) {
+        self.terminal.held();
+    }
+}

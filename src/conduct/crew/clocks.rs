@@ -1,0 +1,93 @@
+//! The nodes' clocks against the own one: measured before and after a test, and again while it runs.
+
+use std::time::{Duration, Instant};
+
+use crate::plan::{Bound, Test};
+use crate::stats::offset::Offset;
+use crate::sys::clock;
+use crate::wire::message::ToNode;
+
+use super::{Crew, Halt, Member};
+use crate::conduct::estimate;
+
+/// Questions per node for a clock offset.
+const QUESTIONS: usize = 12;
+
+/// Clocks are measured again while a test runs, question by question.
+pub(super) struct Clocks {
+    /// From one measurement to the next.
+    pub interval: Duration,
+    /// When the next one begins.
+    pub due: Instant,
+    /// Question that is being asked; zero between two measurements.
+    pub round: usize,
+    /// How often they were measured in this test.
+    pub measured: u64,
+}
+
+impl Crew {
+    fn ask_for_clocks(&self) {
+        for node in 0..self.members.len() {
+            let sent_ns = clock::monotonic_ns();
+            self.send(node, &ToNode::Ping { sent_ns });
+        }
+    }
+
+    /// Clocks of different hosts drift apart by seconds a day: now and then the offsets are measured again, and the end
+    /// of the window is moved on each node's clock.
+    pub(super) fn keep_clocks(&mut self, test: &Test) {
+        const BEFORE_THE_END_NS: u64 = 2_000_000_000;
+        let timed = matches!(test.bound, Bound::Time { .. });
+        if timed && clock::monotonic_ns() + BEFORE_THE_END_NS > self.window_end_ns {
+            return;
+        }
+        let round = self.clocks.round;
+        let answered = |member: &Member| member.lost.is_some() || member.samples.len() >= round;
+        if round == 0 {
+            if Instant::now() >= self.clocks.due {
+                self.clocks.due = Instant::now() + self.clocks.interval;
+                self.members.iter_mut().for_each(|one| one.samples.clear());
+                self.clocks.round = 1;
+                self.ask_for_clocks();
+            }
+        } else if self.members.iter().all(answered) {
+            if round < QUESTIONS {
+                self.clocks.round += 1;
+                self.ask_for_clocks();
+                return;
+            }
+            self.clocks.round = 0;
+            self.clocks.measured += 1;
+            if timed {
+                for (node, offset) in self.offsets().into_iter().enumerate() {
+                    let end_ns = offset.to_node(self.window_end_ns);
+                    self.send(node, &ToNode::Window { end_ns });
+                }
+            }
+        }
+    }
+
+    /// Asks every node for its clock and estimates the offsets.
+    pub fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
+        self.clocks.round = 0;
+        self.clocks.measured += 1;
+        for member in &mut self.members {
+            member.samples.clear();
+        }
+        for round in 1..=QUESTIONS {
+            self.ask_for_clocks();
+            self.await_all("tell its clock", 10_000, |member| {
+                member.samples.len() >= round
+            })?;
+        }
+        Ok(self.offsets())
+    }
+
+    /// The offsets by the answers there are.
+    pub fn offsets(&self) -> Vec<Offset> {
+        self.members
+            .iter()
+            .map(|member| estimate(&member.samples))
+            .collect()
+    }
+}

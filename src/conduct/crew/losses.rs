@@ -1,0 +1,142 @@
+//! `--keep-going`: who failed, and how the others go on without.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::record::{self, Missing, Trouble};
+use crate::sys::clock;
+use crate::wire::message::ToNode;
+
+use super::{Crew, LAST_WORDS, Member};
+
+fn missing(trouble: Trouble, at_ns: Option<u64>) -> Missing {
+    Missing {
+        node: trouble.node.clone(),
+        at_ns,
+        kind: trouble.kind,
+        what: trouble.text(),
+    }
+}
+
+impl Crew {
+    /// Nodes that have failed, with the first cause of each, if the others can go on. What follows on other nodes from
+    /// their failure is none, unless there is nothing else.
+    fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
+        const LEAST_LEFT: usize = 2;
+        let mut troubles = self.troubles.clone();
+        record::rank(&mut troubles);
+        let of_nodes = troubles.iter().all(|trouble| !trouble.node.is_empty());
+        if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
+            return None;
+        }
+        let first_of = |member: &Member, follows: bool| {
+            let own = |trouble: &&Trouble| trouble.node == member.label;
+            let fits = |trouble: &&Trouble| follows || member.gone || !trouble.kind.may_follow();
+            troubles.iter().filter(own).find(fits).cloned()
+        };
+        let find = |follows: bool| -> Vec<(usize, Trouble)> {
+            let here = self.members.iter().enumerate();
+            let here = here.filter(|(_, member)| member.lost.is_none());
+            here.filter_map(|(node, member)| Some((node, first_of(member, follows)?)))
+                .collect()
+        };
+        let causes = find(false);
+        let failed = if causes.is_empty() && self.start_ns > 0 {
+            find(true)
+        } else {
+            causes
+        };
+        let here = self.members.iter().filter(|one| one.lost.is_none()).count();
+        (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
+    }
+
+    /// While a test runs: its failed nodes are lost, and the others are told. False if that cannot be.
+    pub(super) fn go_on_without(&mut self) -> bool {
+        let Some(failed) = self.failed_nodes() else {
+            return false;
+        };
+        for (node, trouble) in failed {
+            let heard = self.members[node].heard;
+            let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
+            let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);
+            let since_start = clock::monotonic_ns().saturating_sub(self.start_ns);
+            let member = &mut self.members[node];
+            member.report = None;
+            member.lost = Some(missing(trouble, Some(since_start.saturating_sub(ago))));
+            self.send(node, &ToNode::Stop);
+            for other in 0..self.members.len() {
+                if self.members[other].lost.is_none() {
+                    self.send(other, &ToNode::Lost { node });
+                }
+            }
+            if let Some(missing) = &self.members[node].lost {
+                let text = format!("{}: goes on without it: {}", missing.node, missing.what);
+                self.fresh_notices.push(text.clone());
+                self.notices.push(text);
+            }
+        }
+        self.troubles.clear();
+        true
+    }
+
+    /// Before a test runs: its failed nodes leave the crew, and what the others have said of it is forgotten. None if
+    /// the run cannot go on.
+    pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
+        let failed = self.failed_nodes()?;
+        self.troubles.clear();
+        let mut left = Vec::new();
+        for (node, trouble) in failed.into_iter().rev() {
+            self.send(node, &ToNode::End);
+            let member = self.members.remove(node);
+            if member.gone || member.hello.is_none() {
+                self.fleet.abort(member.place);
+            }
+            left.push(missing(trouble, None));
+        }
+        left.reverse();
+        for missing in &left {
+            let text = format!("{}: goes on without it: {}", missing.node, missing.what);
+            self.fresh_notices.push(text.clone());
+            self.notices.push(text);
+        }
+        self.places.fill(None);
+        for (node, member) in self.members.iter().enumerate() {
+            self.places[member.place] = Some(node);
+        }
+        self.start_afresh();
+        Some(left)
+    }
+
+    /// What nodes said of a test that is given up arrives before the answer to a question that follows its end.
+    fn start_afresh(&mut self) {
+        for node in 0..self.members.len() {
+            self.members[node].samples.clear();
+            self.send(node, &ToNode::Stop);
+            let sent_ns = clock::monotonic_ns();
+            self.send(node, &ToNode::Ping { sent_ns });
+        }
+        let until = Instant::now() + LAST_WORDS;
+        let waits = |member: &Member| !member.gone && member.samples.is_empty();
+        while Instant::now() < until && self.members.iter().any(waits) {
+            self.turn();
+        }
+        let gone = |trouble: &Trouble| {
+            let mut all = self.members.iter();
+            trouble.node.is_empty() || all.any(|one| one.gone && one.label == trouble.node)
+        };
+        let kept: Vec<Trouble> = self
+            .troubles
+            .iter()
+            .filter(|one| gone(one))
+            .cloned()
+            .collect();
+        self.troubles = kept;
+        for member in &mut self.members {
+            member.listeners = None;
+            member.source_bytes = 0;
+            member.ready = false;
+            member.report = None;
+            member.progress.clear();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Series of bounded length: when one is full, neighbours are added up and every point stands for twice the time.
+
+use crate::record::Second;
+
+/// A series never holds this many points; half of it is the least once it has been halved.
+pub const POINTS: usize = 1024;
+
+/// What can be added up over time.
+pub trait Sum {
+    /// Adds what came next.
+    fn add(&mut self, later: &Self);
+}
+
+impl Sum for u64 {
+    fn add(&mut self, later: &Self) {
+        *self += later;
+    }
+}
+
+impl Sum for Second {
+    fn add(&mut self, later: &Self) {
+        self.at_ns = later.at_ns;
+        let columns = [
+            (&mut self.received_bytes, &later.received_bytes),
+            (&mut self.sent_bytes, &later.sent_bytes),
+            (&mut self.same_host_bytes, &later.same_host_bytes),
+            (&mut self.own_bytes, &later.own_bytes),
+        ];
+        for (own, other) in columns {
+            for (own, other) in own.iter_mut().zip(other) {
+                *own += other;
+            }
+        }
+    }
+}
+
+/// Sums over stretches of equal length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series<T> {
+    stretch: u64,
+    points: Vec<T>,
+    open: Option<(T, u64)>,
+}
+
+impl<T> Default for Series<T> {
+    fn default() -> Self {
+        Self {
+            stretch: 1,
+            points: Vec::new(),
+            open: None,
+        }
+    }
+}
+
+impl<T: Sum + Clone> Series<T> {
+    /// Adds what the next second brought.
+    pub fn push(&mut self, value: T) {
+        let (sum, count) = match self.open.take() {
+            None => (value, 1),
+            Some((mut sum, count)) => {
+                sum.add(&value);
+                (sum, count + 1)
+            }
+        };
+        if count < self.stretch {
+            self.open = Some((sum, count));
+            return;
+        }
+        self.points.push(sum);
+        if self.points.len() == POINTS {
+            self.points = self
+                .points
+                .chunks(2)
+                .filter_map(|pair| {
+                    let mut sum = pair.first()?.clone();
+                    pair.iter().skip(1).for_each(|later| sum.add(later));
+                    Some(sum)
+                })
+                .collect();
+            self.stretch *= 2;
+        }
+    }
+
+    /// Seconds that each point stands for.
+    pub fn stretch(&self) -> u64 {
+        self.stretch
+    }
+
+    /// The points; a stretch that is not full yet is none.
+    pub fn points(&self) -> &[T] {
+        &self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_the_length_is_bounded(seconds in 0_u64..20_000) {
+            let mut series = Series::default();
+            for second in 0..seconds {
+                series.push(second);
+            }
+            prop_assert!(series.points().len() < POINTS);
+            let stretch = series.stretch();
+            prop_assert!(stretch.is_power_of_two());
+            let full = series.points().len() as u64 * stretch;
+            prop_assert!(full <= seconds && seconds < full + stretch);
+            prop_assert_eq!(series.points().iter().sum::<u64>(), (0..full).sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn a_day_of_seconds_stays_small_and_keeps_its_end() {
+        let mut series = Series::default();
+        for second in 1..=86_400_u64 {
+            series.push(Second {
+                at_ns: second * 1_000_000_000,
+                received_bytes: vec![1, 2],
+                ..Second::default()
+            });
+        }
+        assert_eq!(series.stretch(), 128);
+        assert_eq!(series.points().len(), 675);
+        let last = &series.points()[674];
+        assert_eq!(
+            (last.at_ns, &last.received_bytes[..]),
+            (86_400_000_000_000, &[128, 256][..])
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! When a run became steady: five seconds in which no port's sum varied by more than 2 % and none rose or fell all the
+//! way.
+
+use std::collections::VecDeque;
+
+const SECONDS: usize = 5;
+/// Largest less smallest, in parts of the mean.
+const SPREAD: f64 = 0.02;
+/// Rise or fall of the line of best fit over the five seconds, in parts of the mean.
+const TREND: f64 = 0.01;
+
+/// Looks for the first steady stretch, second by second.
+#[derive(Debug, Default)]
+pub struct Steady {
+    last: VecDeque<Vec<f64>>,
+    seen: u64,
+    from_s: Option<u64>,
+}
+
+impl Steady {
+    /// The rates of all ports over the next second.
+    pub fn push(&mut self, rates: Vec<f64>) {
+        if self.from_s.is_some() {
+            return;
+        }
+        self.seen += 1;
+        self.last.push_back(rates);
+        if self.last.len() > SECONDS {
+            self.last.pop_front();
+        }
+        let ports = self.last[0].len();
+        let column = |port: usize| -> Vec<f64> {
+            self.last
+                .iter()
+                .map(|second| second.get(port).copied().unwrap_or(0.0))
+                .collect()
+        };
+        if self.last.len() == SECONDS
+            && ports > 0
+            && (0..ports).all(|port| is_steady(&column(port)))
+        {
+            self.from_s = Some(self.seen - SECONDS as u64);
+        }
+    }
+
+    /// Seconds after the start from which on it was steady.
+    pub fn from_s(&self) -> Option<u64> {
+        self.from_s
+    }
+}
+
+fn is_steady(rates: &[f64]) -> bool {
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    if mean <= 0.0 {
+        return rates.iter().all(|rate| *rate == 0.0);
+    }
+    let largest = rates.iter().copied().fold(f64::MIN, f64::max);
+    let smallest = rates.iter().copied().fold(f64::MAX, f64::min);
+    let middle = (count - 1.0) / 2.0;
+    let along = |weight: fn(f64, f64) -> f64| -> f64 {
+        let weighted = rates.iter().enumerate();
+        weighted
+            .map(|(at, rate)| weight(at as f64 - middle, *rate))
+            .sum()
+    };
+    let slope = along(|at, rate| at * rate) / along(|at, _| at * at);
+    (largest - smallest) / mean <= SPREAD && (slope * (count - 1.0)).abs() / mean <= TREND
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(seconds: &[&[f64]]) -> Option<u64> {
+        let mut steady = Steady::default();
+        seconds.iter().for_each(|rates| steady.push(rates.to_vec()));
+        steady.from_s()
+    }
+
+    #[test]
+    fn the_first_five_even_seconds_are_found() {
+        let even: [&[f64]; 7] = [
+            &[50.0, 99.0],
+            &[90.0, 99.1],
+            &[100.0, 99.0],
+            &[100.5, 98.9],
+            &[99.8, 99.0],
+            &[100.2, 99.0],
+            &[100.0, 99.0],
+        ];
+        assert_eq!(found(&even), Some(2));
+        assert_eq!(found(&even[..6]), None);
+    }
+
+    #[test]
+    fn a_slow_climb_and_one_restless_port_are_not_steady() {
+        let climb: Vec<Vec<f64>> = (0..5).map(|at| vec![100.0 + f64::from(at) * 0.4]).collect();
+        let climb: Vec<&[f64]> = climb.iter().map(Vec::as_slice).collect();
+        assert_eq!(found(&climb), None);
+        let restless: Vec<Vec<f64>> = (0..9)
+            .map(|at| vec![100.0, 100.0 + f64::from(at % 2) * 3.0])
+            .collect();
+        let restless: Vec<&[f64]> = restless.iter().map(Vec::as_slice).collect();
+        assert_eq!(found(&restless), None);
+    }
+
+    #[test]
+    fn ports_without_traffic_do_not_stand_in_the_way() {
+        assert_eq!(found(&[&[0.0, 7.0][..]; 5]), Some(0));
+        assert_eq!(found(&[&[][..]; 9]), None);
+    }
+}

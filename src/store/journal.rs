@@ -1,0 +1,106 @@
+//! What is written while a run goes on, so that a launching host that dies leaves evidence: the journal, a line a
+//! minute, and the samples, a line per link and second.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::StoreError;
+
+/// A file that only grows. The first failure is kept and told once; from then on nothing is written.
+pub struct Growing {
+    path: PathBuf,
+    file: BufWriter<File>,
+    failed: Option<StoreError>,
+}
+
+impl Growing {
+    /// Makes the file anew.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let file = File::create(path).map_err(|source| StoreError {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: BufWriter::new(file),
+            failed: None,
+        })
+    }
+
+    /// Appends lines and hands them to the system; `safe` asks for them to be on the disk.
+    pub fn append(&mut self, lines: &str, safe: bool) {
+        if self.failed.is_some() {
+            return;
+        }
+        let file = &mut self.file;
+        let written = file
+            .write_all(lines.as_bytes())
+            .and_then(|()| file.flush())
+            .and_then(|()| {
+                if safe {
+                    file.get_ref().sync_data()
+                } else {
+                    Ok(())
+                }
+            });
+        if let Err(source) = written {
+            self.failed = Some(StoreError {
+                path: self.path.clone(),
+                source,
+            });
+        }
+    }
+
+    /// Appends one JSON document as a line, safely.
+    pub fn append_json(&mut self, value: &impl Serialize) {
+        if let Ok(mut line) = serde_json::to_string(value) {
+            line.push('\n');
+            self.append(&line, true);
+        }
+    }
+
+    /// The failure, if there was one.
+    pub fn failure(&self) -> Option<&StoreError> {
+        self.failed.as_ref()
+    }
+
+    /// Takes the file away: what it held stands somewhere else.
+    pub fn remove(self) {
+        match std::fs::remove_file(&self.path) {
+            Ok(()) | Err(_) => {} // It is of no use any more, and does no harm.
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_there_as_soon_as_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut file = Growing::create(&path).unwrap();
+        file.append("a\n", false);
+        file.append_json(&[1, 2]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\n[1,2]\n");
+        assert!(file.failure().is_none());
+        file.remove();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_disk_that_is_full_is_told_once() {
+        let mut file = Growing::create(Path::new("/dev/full")).unwrap();
+        file.append("x\n", false);
+        file.append("x\n", false);
+        let text = file.failure().map(ToString::to_string);
+        assert_eq!(
+            text.as_deref(),
+            Some("cannot write /dev/full: no space left on device")
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! What makes a run of a day bearable: bounded storage, clocks that are measured again, evidence on the disk while it
+//! goes on, and processes that do not grow.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+
+fn run(words: &[&str]) -> Output {
+    let output = Command::new(PIPEBENCH)
+        .args(words)
+        .output()
+        .expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {errors}");
+    output
+}
+
+fn record_in(folder: &Path) -> Record {
+    let text = std::fs::read_to_string(folder.join("record.json")).expect("a record");
+    json::read(&text).expect("a record")
+}
+
+/// The one folder of a run below a folder.
+fn run_folder(parent: &Path) -> PathBuf {
+    let mut all = std::fs::read_dir(parent).expect("a folder").flatten();
+    let first = all.next().expect("a run folder").path();
+    assert!(all.next().is_none());
+    first
+}
+
+#[test]
+fn samples_tell_every_link_of_every_second() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let samples = folder.path().join("samples.csv");
+    let output = run(&[
+        "--hosts",
+        "local:3",
+        "--phases",
+        "3",
+        "--time",
+        "3s",
+        "--warmup",
+        "1s",
+        "--rate",
+        "50M",
+        "--json",
+        "-",
+        "--samples",
+        samples.to_str().expect("a name"),
+    ]);
+    let record = json::read(&String::from_utf8_lossy(&output.stdout)).expect("a record");
+    let text = std::fs::read_to_string(&samples).expect("samples");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("at_s,from,to,phase,stream,rail,bytes"));
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let mut count = 0;
+    for line in lines {
+        let words: Vec<&str> = line.split(',').collect();
+        count += 1;
+        let link = words[1..5].join(",");
+        *sums.entry(link).or_default() += words[6].parse::<u64>().expect("bytes");
+    }
+    let test = &record.tests[0];
+    assert_eq!(sums.len(), test.links.len());
+    assert_eq!(count % test.links.len(), 0);
+    assert!(count / test.links.len() >= 3, "{count}");
+    for link in &test.links {
+        let label = |node: usize| &record.plan.nodes[node].label;
+        let lane = &link.lane;
+        let name = format!(
+            "{},{},{},{}",
+            label(lane.from),
+            label(lane.to),
+            lane.boundary,
+            lane.stream
+        );
+        // What came behind the last full second is in no sample.
+        assert!(
+            sums[&name] > 0 && sums[&name] <= link.received_bytes,
+            "{name}"
+        );
+    }
+    assert_eq!(test.stretch_s, 1);
+    assert!(test.seconds.len() >= 3);
+    assert_eq!(test.worst_links.len(), 12);
+    for series in &test.worst_links {
+        assert!(
+            !series.lane.is_own() && series.bytes.len() >= 3,
+            "{series:?}"
+        );
+    }
+}
+
+#[test]
+fn clocks_are_measured_again_and_the_window_keeps_its_length() {
+    let output = run(&[
+        "--hosts",
+        "local:2",
+        "--time",
+        "6s",
+        "--rate",
+        "50M",
+        "--deadline",
+        "clocks=1s",
+        "--json",
+        "-",
+    ]);
+    let record = json::read(&String::from_utf8_lossy(&output.stdout)).expect("a record");
+    let test = &record.tests[0];
+    assert_eq!(test.clocks.len(), 2);
+    for clock in &test.clocks {
+        // Before, behind, and each second but for the last two.
+        assert!((4..=8).contains(&clock.measured), "{clock:?}");
+        assert!(clock.before_ns.unsigned_abs() < 1_000_000_000 && clock.span_ns > 7_000_000_000);
+    }
+    for node in test.nodes.iter().flatten() {
+        let off = node.interval_ns.abs_diff(6_000_000_000);
+        assert!(off < 300_000_000, "the window was {} ns", node.interval_ns);
+    }
+}
+
+/// A run that stands still before its start.
+fn held(words: &[&str]) -> (Child, BufReader<std::process::ChildStderr>) {
+    let mut child = Command::new(PIPEBENCH)
+        .args(words)
+        .args(["--hold", "go", "--quiet"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut errors = BufReader::new(child.stderr.take().expect("captured"));
+    let mut line = String::new();
+    while !line.contains("held at go") {
+        line.clear();
+        assert!(
+            errors.read_line(&mut line).expect("read") > 0,
+            "it ended before it was held"
+        );
+    }
+    (child, errors)
+}
+
+#[test]
+fn a_launching_side_that_is_killed_leaves_a_journal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().to_str().expect("a name");
+    let (mut child, _errors) = held(&["--hosts", "local:2", "--output", output]);
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+    let journal = run_folder(folder.path()).join("journal.jsonl");
+    let text = std::fs::read_to_string(journal).expect("a journal");
+    let opening: serde_json::Value =
+        serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(opening["journal"], 1);
+    assert_eq!(opening["plan"]["nodes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(opening["hosts"][1]["node"], "local2");
+    assert_eq!(opening["token"].as_str().map(str::len), Some(32));
+}
+
+#[test]
+fn a_run_that_comes_to_its_end_has_a_record_and_no_journal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().to_str().expect("a name");
+    let (mut child, _errors) = held(&["--hosts", "local:2", "--buffers", "5", "--output", output]);
+    let run = run_folder(folder.path());
+    assert!(run.join("journal.jsonl").exists());
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(b"\n")
+        .expect("released");
+    assert!(child.wait().expect("reaped").success());
+    assert_eq!(record_in(&run).exit_code, 0);
+    assert!(!run.join("journal.jsonl").exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_told_before_anything_runs() {
+    let output = Command::new(PIPEBENCH)
+        .args(["--hosts", "local:2", "--output", "/proc/nowhere"])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(30));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.starts_with("pipebench: cannot write /proc/nowhere/pb-"),
+        "{errors}"
+    );
+    assert_eq!(errors.lines().count(), 1);
+}
+
+/// Resident bytes and open descriptors of a process and everything below it.
+fn weight(root: u32) -> (u64, usize) {
+    let mut pids = vec![root];
+    let mut at = 0;
+    while let Some(pid) = pids.get(at).copied() {
+        at += 1;
+        let children = std::fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for task in children {
+            let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            pids.extend(
+                text.split_whitespace()
+                    .filter_map(|word| word.parse::<u32>().ok()),
+            );
+        }
+    }
+    let resident = |pid: &u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("Pss_Anon:"))
+            .unwrap_or_default();
+        let kb: u64 = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0);
+        kb * 1024
+    };
+    let descriptors = |pid: &u32| {
+        std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .count()
+    };
+    (
+        pids.iter().map(resident).sum(),
+        pids.iter().map(descriptors).sum(),
+    )
+}
+
+/// An hour of this is run by hand with `PIPEBENCH_LONG_RUN_S=3600 cargo test --test long_run flat -- --nocapture`.
+#[test]
+fn memory_descriptors_and_files_stay_flat() {
+    let seconds = std::env::var("PIPEBENCH_LONG_RUN_S");
+    let seconds: u64 = seconds
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(14);
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = folder.path().to_str().expect("a name");
+    let time = format!("{seconds}s");
+    let mut child = Command::new(PIPEBENCH)
+        .args([
+            "--hosts", "local:3", "--phases", "3", "--rate", "20M", "--time", &time, "--quiet",
+        ])
+        .args(["--deadline", "clocks=2s", "--output", output])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let begun = Instant::now();
+    let mut readings = Vec::new();
+    let step = Duration::from_secs((seconds / 10).max(1));
+    // Until shortly before the end; the first fifth is for settling.
+    while begun.elapsed().as_secs() < seconds - 2 {
+        std::thread::sleep(step);
+        if begun.elapsed().as_secs() >= seconds / 5 + 2 {
+            readings.push(weight(child.id()));
+            println!("{:5} s: {:?}", begun.elapsed().as_secs(), readings.last());
+        }
+    }
+    assert!(child.wait().expect("reaped").success());
+    let (first, last) = (readings[0], readings[readings.len() - 1]);
+    assert!(first.0 > 1_000_000, "nothing was weighed: {readings:?}");
+    assert!(
+        last.0 < first.0 + first.0 / 10 + 2_000_000,
+        "memory grows: {readings:?}"
+    );
+    assert_eq!(last.1, first.1, "descriptors: {readings:?}");
+    let record = run_folder(folder.path()).join("record.json");
+    let bytes = std::fs::metadata(record).expect("a record").len();
+    println!("record: {bytes} bytes");
+    assert!(bytes < 3_000_000, "the record has {bytes} bytes");
+}
