@@ -3,6 +3,7 @@
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test release` writes the list of licences anew; review the difference.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -285,4 +286,193 @@ fn completions_are_scripts_of_their_shells() {
             eprintln!("skipped: {shell} is not installed, its script was not read by it");
         }
     }
+}
+
+/// Whether an executable asks for a program to load it, which a static one does not.
+fn is_static(path: &Path) -> bool {
+    const PT_INTERP: u32 = 3;
+    let bytes = fs::read(path).expect("an executable");
+    assert_eq!(&bytes[..6], b"\x7fELF\x02\x01", "64 bits, little-endian");
+    let number = |at: usize, size: usize| {
+        let part = bytes[at..at + size].iter().rev();
+        part.fold(0_usize, |sum, byte| sum << 8 | usize::from(*byte))
+    };
+    let (first, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    assert!(count > 0, "no program headers");
+    (0..count).all(|index| number(first + index * size, 4) != PT_INTERP as usize)
+}
+
+/// Makes what is handed out of the executable of the tests; whatever the user's rights and zone of time.
+fn dist(folder: &Path, umask: &str, zone: &str) -> String {
+    let line = format!("umask {umask}; exec \"$0\" \"$1\" \"$2\"");
+    let mut command = Command::new("sh");
+    command.args([
+        OsStr::new("-c"),
+        line.as_ref(),
+        root().join("release/dist").as_ref(),
+    ]);
+    command
+        .arg(PIPEBENCH)
+        .arg(folder)
+        .env("TZ", zone)
+        .current_dir("/");
+    output(&mut command)
+}
+
+/// Files below a folder, by their paths from there.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let said = output(
+        Command::new("find")
+            .arg(folder)
+            .args(["-type", "f", "-printf", "%P\n"]),
+    );
+    said.lines().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn expect_files(folder: &Path, expected: &[&str]) {
+    let there = files(folder);
+    for path in expected {
+        assert!(there.contains(*path), "{path} is not among {there:#?}");
+    }
+}
+
+#[test]
+fn what_is_handed_out_unpacks_and_is_the_same_each_time() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let [first, second, unpacked] =
+        ["first", "second", "unpacked"].map(|name| temporary.path().join(name));
+    let sums = dist(&first, "022", "UTC");
+    assert_eq!(
+        sums,
+        dist(&second, "077", "Asia/Tokyo"),
+        "the same source gave other bytes"
+    );
+    assert_eq!(
+        sums,
+        fs::read_to_string(first.join("SHA256SUMS")).expect("SHA256SUMS")
+    );
+    output(
+        Command::new("sha256sum")
+            .args(["--check", "SHA256SUMS"])
+            .current_dir(&first),
+    );
+
+    fs::create_dir(&unpacked).expect("a folder");
+    let (version, machine) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let name = format!("pipebench-{version}-{machine}-linux");
+    let archive = first.join(format!("{name}.tar.gz"));
+    output(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(archive)
+            .arg("-C")
+            .arg(&unpacked),
+    );
+    let tree = unpacked.join(name);
+    let expected = "pipebench pipebench.1 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE LICENCES.txt \
+        completions/pipebench.bash completions/pipebench.fish completions/_pipebench docs/record.md \
+        examples/cluster.hosts";
+    expect_files(&tree, &expected.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(
+        digest_of(&tree.join("pipebench")),
+        digest_of(Path::new(PIPEBENCH))
+    );
+    assert!(
+        is_static(&tree.join("pipebench")),
+        "it needs libraries of its host"
+    );
+    output(Command::new(tree.join("pipebench")).arg("--version"));
+    licences_are_complete(&fs::read_to_string(tree.join("LICENCES.txt")).expect("licences"));
+
+    let architecture = if machine == "x86_64" {
+        "amd64"
+    } else {
+        "arm64"
+    };
+    let package = first.join(format!("pipebench_{version}_{architecture}.deb"));
+    let members = output(Command::new("ar").arg("t").arg(&package));
+    assert_eq!(members, "debian-binary\ncontrol.tar.gz\ndata.tar.gz\n");
+    let control = unpack(&package, "control.tar.gz", &unpacked.join("control"));
+    let fields = fs::read_to_string(control.join("control")).expect("control");
+    for field in [
+        &format!("Version: {version}"),
+        &format!("Architecture: {architecture}"),
+        "Section: net",
+    ] {
+        assert!(
+            fields.lines().any(|line| line == field),
+            "{field} is not in\n{fields}"
+        );
+    }
+    let data = unpack(&package, "data.tar.gz", &unpacked.join("data"));
+    let expected = "usr/bin/pipebench usr/share/man/man1/pipebench.1.gz \
+        usr/share/bash-completion/completions/pipebench usr/share/zsh/vendor-completions/_pipebench \
+        usr/share/fish/vendor_completions.d/pipebench.fish usr/share/doc/pipebench/copyright \
+        usr/share/doc/pipebench/changelog.gz usr/share/doc/pipebench/LICENCES.txt.gz";
+    expect_files(&data, &expected.split_whitespace().collect::<Vec<_>>());
+    let sums = control.join("md5sums");
+    output(
+        Command::new("md5sum")
+            .args(["--check", "--quiet"])
+            .arg(&sums)
+            .current_dir(&data),
+    );
+    let listed = fs::read_to_string(sums).expect("sums").lines().count();
+    assert_eq!(listed, files(&data).len(), "a file has no sum");
+    if is_there("dpkg-deb") {
+        output(Command::new("dpkg-deb").arg("--info").arg(&package));
+        let again = unpacked.join("by-dpkg");
+        output(
+            Command::new("dpkg-deb")
+                .arg("--extract")
+                .arg(&package)
+                .arg(&again),
+        );
+        assert_eq!(files(&again), files(&data));
+    }
+}
+
+/// Unpacks a member of a Debian package as anybody could, without Debian's tools.
+fn unpack(package: &Path, member: &str, folder: &Path) -> PathBuf {
+    fs::create_dir(folder).expect("a folder");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ar p \"$0\" \"$1\" | tar -xz -C \"$2\""]);
+    output(command.arg(package).arg(member).arg(folder));
+    folder.to_owned()
+}
+
+/// Everything that is built in bears a text, unless its package has none and its licence is one of the others'.
+fn licences_are_complete(text: &str) {
+    // Rust's own notices come with most compilers, not with all.
+    const WITHOUT: [&str; 4] = ["launcher", "libgcc", "rust-library", "shared_memory"];
+    let (list, texts) = text.split_once("\n====").expect("texts below the list");
+    let said = pipebench(&["--version", "--verbose"]);
+    for line in said.split_once("\n\n").expect("a list").1.lines().skip(2) {
+        assert!(list.contains(line), "{line} is not listed");
+        let words: Vec<&str> = line.split_whitespace().take(2).collect();
+        // Long lists of bearers are folded.
+        let bears = words[1..]
+            .iter()
+            .chain(&words[..1])
+            .all(|word| texts.contains(word));
+        assert!(bears || WITHOUT.contains(&words[0]), "{line}: no text");
+    }
+}
+
+#[test]
+fn make_knows_its_words() {
+    let planned = |word: &str| {
+        let mut command = Command::new("make");
+        output(
+            command
+                .args(["--dry-run", word])
+                .env_remove("MAKEFLAGS")
+                .current_dir(root()),
+        )
+    };
+    assert!(planned("dist").contains("release/dist "));
+    assert!(planned("test").contains("tests/run"));
+    assert!(planned("golden").contains("PIPEBENCH_GOLDEN=rewrite"));
+    assert!(planned("clean-dist").contains("rm -rf dist"));
 }
