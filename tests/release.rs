@@ -179,7 +179,12 @@ fn the_long_version_tells_the_build_and_all_that_is_built_in() {
     let line = format!("pipebench {}\n", env!("CARGO_PKG_VERSION"));
     assert!(said.starts_with(&line), "{said}");
     assert!(!told("commit").is_empty() && told("compiler").starts_with("rustc "));
-    assert_eq!(told("profile"), "debug");
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    assert_eq!(told("profile"), profile);
     assert_eq!(told("sha256"), digest_of(Path::new(PIPEBENCH)));
     for line in built_in().lines() {
         assert!(said.contains(line), "{line} is not in\n{said}");
