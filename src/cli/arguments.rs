@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand as ClapSubcommand};
 
 use crate::exit;
 
+use super::completions::Shell;
+
 /// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
 #[derive(Debug, Clone, Parser)]
 #[command(
@@ -17,6 +19,8 @@ use crate::exit;
         with every other through P phases, streams data and tells what each port carried, and which links limit. \
         Nothing but a cached copy of the executable stays on the hosts: no MPI, no daemon, no root.",
     args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    disable_version_flag = true,
     max_term_width = 110
 )]
 pub struct Arguments {
@@ -363,6 +367,16 @@ pub struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub seed: Option<u64>,
 
+    /// Print the version
+    #[arg(long, short = 'V')]
+    pub version: bool,
+
+    /// With --version: commit, compiler, digest and the licences of all that is built in
+    ///
+    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
+    #[arg(long, requires = "version")]
+    pub verbose: bool,
+
     /// Stand still at a stage (for tests)
     #[arg(long, value_name = "STAGE", hide = true)]
     pub hold: Option<String>,
@@ -374,6 +388,15 @@ pub enum Subcommand {
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]
     Node,
+
+    /// Print the completions of a shell: bash, fish or zsh
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+
+    /// Print the manual page: pipebench manual | man -l -
+    Manual,
 }
 
 /// What stands below the options of `--help`.

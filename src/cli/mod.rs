@@ -1,11 +1,14 @@
 //! The command line: words in, exit code out. The only place besides `report/` that prints.
 
 mod arguments;
+mod completions;
 mod intent;
+mod manual;
 mod node;
 mod run;
 mod secret;
 mod terminal;
+mod version;
 mod witness;
 
 use std::process::ExitCode;
@@ -19,8 +22,7 @@ pub use intent::{Intent, UsageError};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let command = Arguments::command().after_long_help(arguments::long_tail());
-    let matches = match command.try_get_matches() {
+    let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return ExitCode::from(explain(&error)),
     };
@@ -30,6 +32,9 @@ pub fn main() -> ExitCode {
     };
     let act = || match arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),
+        Some(Subcommand::Completions { shell }) => tell(&completions::script(shell)),
+        Some(Subcommand::Manual) => tell(&manual::page()),
+        None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments),
     };
     // A defect was printed by the panic itself, and has a code of its own.
@@ -37,13 +42,24 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// One clear line for bad usage; help and version as clap prints them.
+/// What help, manual page and completions are made from.
+fn command() -> clap::Command {
+    Arguments::command().after_long_help(arguments::long_tail())
+}
+
+/// Prints all that a command has to say; returns the exit code.
+fn tell(text: &str) -> u8 {
+    if terminal::write_all(&mut std::io::stdout().lock(), text) {
+        return exit::OK;
+    }
+    terminal::complain("cannot write to standard output");
+    exit::NOT_WRITTEN
+}
+
+/// One clear line for bad usage; help as clap prints it.
 fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
+    if error.kind() == ErrorKind::DisplayHelp {
         // A reader that has gone away is no failure.
         return match error.print() {
             Ok(()) | Err(_) => exit::OK,

@@ -1,5 +1,6 @@
 //! Facts about a host that stand beside its figures: kernel, cores, interfaces, settings.
 
+use std::ffi::CStr;
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -223,6 +224,13 @@ fn members(folder: &Path) -> Vec<String> {
 pub fn own_executable() -> String {
     let path = fs::read_link("/proc/self/exe").unwrap_or_default();
     path.to_string_lossy().into_owned()
+}
+
+/// Version of the C library that is built in.
+pub fn c_library() -> String {
+    // SAFETY: takes nothing, and returns a terminated string that is part of the library.
+    let version = unsafe { CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
+    version.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -1,0 +1,54 @@
+//! `pipebench --version`: one line; with `--verbose` also what this executable is and what is in it.
+//!
+//! The list of licences is made of Cargo.lock by `tests/release.rs`, which also holds it against Cargo.lock.
+
+use launcher::Program;
+
+use crate::{exit, sys};
+
+use super::{tell, terminal};
+
+/// Packages in the executable, with versions and licences.
+const LICENCES: &str = include_str!("licences.txt");
+
+/// Prints the version.
+pub fn print(verbose: bool) -> u8 {
+    if !verbose {
+        return tell(concat!("pipebench ", env!("CARGO_PKG_VERSION"), "\n"));
+    }
+    match Program::current() {
+        Ok(program) => tell(&describe(&program.digest)),
+        Err(error) => {
+            terminal::complain(&format!("cannot read the own executable: {error}"));
+            exit::BUG
+        }
+    }
+}
+
+fn describe(digest: &str) -> String {
+    let compiler = env!("PIPEBENCH_COMPILER");
+    let lines = [
+        ("commit", env!("PIPEBENCH_COMMIT")),
+        ("target", env!("PIPEBENCH_TARGET")),
+        ("compiler", compiler),
+        ("profile", env!("PIPEBENCH_PROFILE")),
+        ("sha256", digest),
+        ("licence", env!("CARGO_PKG_LICENSE")),
+    ];
+    let mut text = format!("pipebench {}\n", env!("CARGO_PKG_VERSION"));
+    for (name, value) in lines {
+        text += &format!("{name:9} {value}\n");
+    }
+    text += "\nBuilt in, with versions and licences:\n\n";
+    text += LICENCES;
+    // What comes with the compiler is not in Cargo.lock.
+    let rust = compiler.split(' ').nth(1).unwrap_or_default();
+    for (name, version, licence) in [
+        ("rust-library", rust, "MIT OR Apache-2.0"),
+        ("glibc", &sys::facts::c_library(), "LGPL-2.1-or-later"),
+        ("libgcc", "-", "GPL-3.0-or-later WITH GCC-exception-3.1"),
+    ] {
+        text += &format!("{name:20} {version:11} {licence}\n");
+    }
+    text
+}
