@@ -207,6 +207,7 @@ fn every_option_that_is_named_exists() {
         "--nodes",
         "--ntasks",
         "--cpu-bind",
+        "--bench",
         "--workspace",
     ];
     let known = flags(&help());
