@@ -199,7 +199,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_option_that_is_named_exists() {
     // Options of other programs: cargo's, git's, srun's and iperf3's.
-    const OTHERS: [&str; 8] = [
+    const OTHERS: [&str; 9] = [
         "--release",
         "--test",
         "--lib",
