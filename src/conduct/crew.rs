@@ -11,7 +11,7 @@ use launcher::hosts::Host;
 use launcher::{Event, Fleet, Stage};
 
 use crate::plan::RunPlan;
-use crate::record::{HostRecord, NodeReport, Second, Trouble, TroubleKind};
+use crate::record::{Asked, HostRecord, NodeReport, Second, Sighting, Trouble, TroubleKind};
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock;
 use crate::sys::facts::HostFacts;
@@ -47,6 +47,10 @@ pub struct Member {
     samples: Vec<Sample>,
     progress: VecDeque<Progress>,
     report: Option<NodeReport>,
+    /// What it answered to a visitor.
+    pub sighting: Option<Sighting>,
+    /// Whom it asked to end.
+    pub asked: Option<Vec<Asked>>,
     /// It has failed, or its session has ended.
     gone: bool,
     heard: Option<Instant>,
@@ -419,6 +423,18 @@ impl Crew {
             .collect()
     }
 
+    /// Handles what arrives within a short time, whatever was lost. False if the user has asked for the end.
+    pub fn look_up(&mut self) -> bool {
+        self.turn();
+        !self.interrupted()
+    }
+
+    /// The node, if it has introduced itself and is not lost.
+    pub fn present(&mut self, node: usize) -> Option<&mut Member> {
+        let member = self.members.get_mut(node)?;
+        (member.hello.is_some() && !member.gone).then_some(member)
+    }
+
     /// Asks all nodes for what they have, after a failure, and waits a bounded time for it.
     pub fn gather_reports(&mut self) {
         for node in 0..self.members.len() {
@@ -650,12 +666,21 @@ impl Crew {
             FromNode::Alive => {}
             FromNode::Trouble(troubles) => {
                 let label = member.label.clone();
-                let of_node = |trouble| Trouble {
+                // What a host says must not steer the terminal.
+                let clean = |text: &str| text.replace(char::is_control, " ");
+                let of_node = |trouble: Trouble| Trouble {
+                    kind: trouble.kind,
                     node: label.clone(),
-                    ..trouble
+                    who: clean(&trouble.who),
+                    what: clean(&trouble.what),
                 };
                 self.troubles.extend(troubles.into_iter().map(of_node));
             }
+            FromNode::Seen(mut sighting) => {
+                sighting.clean();
+                member.sighting = Some(*sighting);
+            }
+            FromNode::Asked(asked) => member.asked = Some(asked),
             FromNode::Finished(report) => member.report = Some(*report),
         }
     }

@@ -24,7 +24,7 @@ use crate::record::{
     VerdictWord,
 };
 use crate::stats::offset::{self, Offset};
-use crate::sys::clock;
+use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use crew::{Crew, Halt};
@@ -72,6 +72,7 @@ pub fn conduct(
     let mut run = Running {
         plan: &plan,
         token: &token,
+        started_ms,
         conditions,
         observer,
         hosts: Vec::new(),
@@ -152,6 +153,7 @@ fn random_token() -> String {
 struct Running<'a> {
     plan: &'a RunPlan,
     token: &'a str,
+    started_ms: u64,
     conditions: &'a Conditions,
     observer: &'a mut dyn Observer,
     hosts: Vec<HostRecord>,
@@ -228,6 +230,8 @@ impl Running<'_> {
                 .collect();
             let assignment = Assignment {
                 token: self.token.to_owned(),
+                by: facts::own_name(),
+                started_ms: self.started_ms,
                 node,
                 labels: labels.clone(),
                 nodes_on_host: same_host.iter().filter(|same| **same).count(),

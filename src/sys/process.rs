@@ -259,6 +259,23 @@ pub fn start_time(pid: i32) -> Option<u64> {
         .ok()
 }
 
+/// Whether a process is stopped, by a signal or a debugger.
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| state.starts_with(['T', 't']))
+}
+
+/// Asks a process to end, if it still is the one that began at `start`.
+pub fn ask_to_end(pid: i32, start: u64) -> std::io::Result<()> {
+    if pid <= 1 || start_time(pid) != Some(start) {
+        return Err(nix::Error::ESRCH.into());
+    }
+    nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+    // One that is stopped hears of it only when it goes on.
+    Ok(nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGCONT)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,5 +293,12 @@ mod tests {
     fn the_start_time_of_this_process_is_known() {
         assert!(start_time(own_pid()).is_some_and(|ticks| ticks > 0));
         assert_eq!(start_time(-1), None);
+        assert!(!is_stopped(own_pid()));
+    }
+
+    #[test]
+    fn a_process_that_is_another_one_by_now_is_not_asked_to_end() {
+        let error = ask_to_end(own_pid(), 1).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }
