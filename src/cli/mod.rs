@@ -5,7 +5,10 @@ mod intent;
 mod node;
 mod run;
 mod secret;
+mod status;
 mod terminal;
+mod visit;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -27,8 +30,10 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),
     };
-    let act = || match arguments.subcommand {
+    let act = || match &arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),
+        Some(Subcommand::Status(words)) => status::run(words),
+        Some(Subcommand::Watch(words)) => watch::run(words),
         None => run::run(&arguments),
     };
     // A defect was printed by the panic itself, and has a code of its own.

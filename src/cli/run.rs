@@ -46,6 +46,25 @@ pub fn run(arguments: &Arguments) -> u8 {
 }
 
 fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Result<Record, u8> {
+    let (program, stop) = stand_by()?;
+    let conditions = Conditions {
+        settings: intent::settings(&arguments.launch, &intent.plan, &stop),
+        program,
+        stop,
+        command: std::env::args().skip(1).collect(),
+        options: intent.options,
+        hold: intent.hold,
+    };
+    Ok(conduct::conduct(
+        intent.plan,
+        &intent.hosts,
+        &conditions,
+        terminal,
+    ))
+}
+
+/// The own executable, and where a signal that asks for the end is noted.
+pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
     let program = Program::current().map_err(|error| {
         complain(&format!("cannot read the own executable: {error}"));
         exit::BUG
@@ -64,20 +83,7 @@ fn measure(arguments: &Arguments, intent: Intent, terminal: &mut Terminal) -> Re
             exit::BUG
         })?;
     }
-    let conditions = Conditions {
-        settings: intent::settings(arguments, &intent.plan, &stop),
-        program,
-        stop,
-        command: std::env::args().skip(1).collect(),
-        options: intent.options,
-        hold: intent.hold,
-    };
-    Ok(conduct::conduct(
-        intent.plan,
-        &intent.hosts,
-        &conditions,
-        terminal,
-    ))
+    Ok((program, stop))
 }
 
 /// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.

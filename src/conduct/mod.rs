@@ -2,12 +2,13 @@
 //!
 //! Everything here waits with a deadline and looks up twenty times a second. What was measured until
 //! something fails is in the record. Read next: [`crew`] for the nodes as seen from here, [`assemble`] for
-//! how reports become a record.
+//! how reports become a record, [`visit`] for looking at the runs of others.
 
 mod addresses;
 mod assemble;
 mod crew;
 mod heartbeat;
+mod visit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,6 +29,8 @@ use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use crew::{Crew, Halt};
+
+pub use visit::Visit;
 
 /// Whoever watches a run: the terminal, or a page.
 pub trait Observer {
