@@ -1,6 +1,9 @@
 //! Runs of the program on this machine: held at their start, looked at, waited for.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+#[path = "../alone/mod.rs"]
+mod alone;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -17,6 +20,7 @@ pub struct Held {
 
 impl Held {
     pub fn start(words: &[&str]) -> Self {
+        alone::wait();
         let mut child = Command::new(PIPEBENCH)
             .args(words)
             .args(["--hold", "go"])
@@ -135,6 +139,7 @@ pub fn segments() -> Vec<String> {
 }
 
 pub fn run(words: &[&str]) -> Output {
+    alone::wait();
     Command::new(PIPEBENCH)
         .args(words)
         .stdin(Stdio::null())
