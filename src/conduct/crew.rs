@@ -577,6 +577,13 @@ impl Crew {
         if member.gone {
             return;
         }
+        // It has said itself that it was asked to end; how its process went is no news.
+        let is_told =
+            |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == member.label;
+        if self.troubles.iter().any(is_told) && signal.is_none() {
+            self.members[node].gone = true;
+            return;
+        }
         let said = member
             .complaints
             .last()

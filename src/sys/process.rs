@@ -247,23 +247,25 @@ pub fn pid_space() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
 }
 
-/// Start time of a process in clock ticks since boot: with the id it names a process for good.
+/// Start time of a process in clock ticks since boot: with the id it names a process for good. None for one that has
+/// ended, whether or not anybody has taken note of it.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in brackets and may hold anything; the fields behind it are counted from its end.
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)?
-        .parse()
-        .ok()
+    let stat = stat(pid)?;
+    let mut fields = stat.split_whitespace();
+    let is_alive = !matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| is_alive)
+}
+
+/// The fields of a process behind its name. The name is in brackets and may hold anything, so they are looked for from
+/// its end.
+fn stat(pid: i32) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.to_owned())
 }
 
 /// Whether a process is stopped, by a signal or a debugger.
 pub fn is_stopped(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
-    state.is_some_and(|state| state.starts_with(['T', 't']))
+    stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
 }
 
 /// Asks a process to end, if it still is the one that began at `start`.
