@@ -362,8 +362,10 @@ pub struct Launch {
 #[derive(Debug, Clone, ClapSubcommand)]
 pub enum Subcommand {
     /// List the runs alive on hosts, and what they move; end one
+    #[command(long_about = super::status::LONG)]
     Status(StatusArguments),
     /// Show the live picture of a run: ports, links, and what they wait for
+    #[command(long_about = super::watch::LONG)]
     Watch(WatchArguments),
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]

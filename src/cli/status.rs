@@ -10,15 +10,15 @@ use crate::report::status::{self, View};
 use super::terminal::{complain, write_all};
 use super::visit::{self, Destination, VisitArguments, Visiting};
 
+/// What the long help begins with.
+pub const LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
+    now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
+    The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
+    be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
+    shown); 12 a run that is not yours; 20 it did not end in time.";
+
 /// List the runs alive on hosts, and what they move; end one.
 #[derive(Debug, Clone, clap::Args)]
-#[command(
-    long_about = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
-        now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
-        The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
-        be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
-        shown); 12 a run that is not yours; 20 it did not end in time."
-)]
 pub struct StatusArguments {
     /// Hosts to visit.
     #[command(flatten)]

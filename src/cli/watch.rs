@@ -12,16 +12,16 @@ use crate::sys::terminal;
 use super::terminal::complain;
 use super::visit::{self, Destination, VisitArguments, Visiting};
 
+/// What the long help begins with.
+pub const LONG: &str = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
+    and the slowest links with the share of the time that each end waited.\n\n\
+    Only ports and links of the named hosts are shown; those of other hosts of the run are named in one line. \
+    On a terminal the picture is drawn in place and as high as the terminal, the worst first. Exit codes: 0 when \
+    the run or the count has ended, or at Ctrl-C; 2 no such run; 10 hosts that cannot be reached (the others are \
+    shown).";
+
 /// Show the live picture of a run: ports, links, and what they wait for.
 #[derive(Debug, Clone, clap::Args)]
-#[command(
-    long_about = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
-        and the slowest links with the share of the time that each end waited.\n\n\
-        Only ports and links of the named hosts are shown; those of other hosts of the run are named in one line. \
-        On a terminal the picture is drawn in place and as high as the terminal, the worst first. Exit codes: 0 when \
-        the run or the count has ended, or at Ctrl-C; 2 no such run; 10 hosts that cannot be reached (the others are \
-        shown)."
-)]
 pub struct WatchArguments {
     /// Token of the run, as 'pipebench status' lists it; its first digits will do, at least 4
     ///
