@@ -417,6 +417,7 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
     ] {
+        held::take_turn();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("record.json");
         let mut child = Command::new(PIPEBENCH)

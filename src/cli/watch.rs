@@ -68,6 +68,9 @@ pub fn run(words: &WatchArguments) -> u8 {
         Ok(visiting) => visiting,
         Err(code) => return code,
     };
+    // Whoever watches for an hour wants to know at once what is not there.
+    let told = visiting.visit.troubles().len();
+    let unreached = visit::complain_of(visiting.visit.troubles());
     let shown = watch(
         &mut visiting,
         &given,
@@ -76,7 +79,12 @@ pub fn run(words: &WatchArguments) -> u8 {
         &mut screen,
     );
     let signal = visiting.stop.load(Ordering::SeqCst);
-    let unreached = visit::complain_of(&visiting.visit.leave());
+    let lost = visit::complain_of(visiting.visit.leave().get(told..).unwrap_or_default());
+    let unreached = if unreached == exit::OK {
+        lost
+    } else {
+        unreached
+    };
     match (shown, i32::try_from(signal)) {
         // Ctrl-C is how one leaves a picture; any other signal is somebody else's wish.
         (_, Ok(nix::libc::SIGINT)) => exit::OK,

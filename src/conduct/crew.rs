@@ -435,6 +435,11 @@ impl Crew {
         (member.hello.is_some() && !member.gone).then_some(member)
     }
 
+    /// What has failed until now.
+    pub fn troubles(&self) -> &[Trouble] {
+        &self.troubles
+    }
+
     /// Asks all nodes for what they have, after a failure, and waits a bounded time for it.
     pub fn gather_reports(&mut self) {
         for node in 0..self.members.len() {

@@ -112,6 +112,11 @@ impl Visit {
             .collect()
     }
 
+    /// What failed until now.
+    pub fn troubles(&self) -> &[Trouble] {
+        self.crew.troubles()
+    }
+
     /// Leaves; what failed until now.
     pub fn leave(self) -> Vec<Trouble> {
         self.crew.dismiss().0

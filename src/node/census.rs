@@ -76,6 +76,10 @@ fn ask_to_end(snapshot: &Snapshot) -> Option<String> {
     let Some((pid, start)) = snapshot.owner() else {
         return Some("it runs in another pid namespace".to_owned());
     };
+    // Whoever writes a segment may name any process as its owner; it may speak for its own user only.
+    if process::user_of(pid).is_some_and(|user| user != snapshot.user()) {
+        return Some("not permitted".to_owned());
+    }
     match process::ask_to_end(pid, start) {
         Ok(()) => None,
         Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => None,

@@ -268,6 +268,12 @@ pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
 }
 
+/// The user a process belongs to.
+pub fn user_of(pid: i32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    Some(std::fs::metadata(format!("/proc/{pid}")).ok()?.uid())
+}
+
 /// Asks a process to end, if it still is the one that began at `start`.
 pub fn ask_to_end(pid: i32, start: u64) -> std::io::Result<()> {
     if pid <= 1 || start_time(pid) != Some(start) {
@@ -296,6 +302,8 @@ mod tests {
         assert!(start_time(own_pid()).is_some_and(|ticks| ticks > 0));
         assert_eq!(start_time(-1), None);
         assert!(!is_stopped(own_pid()));
+        assert_eq!(user_of(own_pid()), Some(nix::unistd::geteuid().as_raw()));
+        assert_eq!(user_of(-1), None);
     }
 
     #[test]

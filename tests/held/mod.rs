@@ -1,5 +1,5 @@
 //! Runs of the program on this machine: held at their start, looked at, waited for.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 #[path = "../alone/mod.rs"]
 mod alone;
@@ -8,6 +8,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+pub use alone::wait as take_turn;
 
 pub const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -129,12 +131,12 @@ pub fn below(root: i32) -> Vec<Process> {
     found
 }
 
+/// Names of status segments, but for those that tests of parts make.
 pub fn segments() -> Vec<String> {
-    let own = format!("{}", std::process::id());
     fs::read_dir("/dev/shm")
         .expect("shared memory")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("pipebench-") && !name.contains(&own))
+        .filter(|name| name.starts_with("pipebench-") && !name.starts_with("pipebench-unit-"))
         .collect()
 }
 
