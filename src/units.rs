@@ -1,4 +1,4 @@
-//! Sizes, durations and rates as people write them.
+//! Sizes, durations, dates and rates as people write them.
 //!
 //! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000), rates are decimal
 //! bits per second, durations need a unit or are seconds.
@@ -132,6 +132,53 @@ pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
     }
 }
 
+/// Milliseconds since 1970 as `YYYY-MM-DD HH:MM:SS`, in UTC.
+pub fn show_utc(wall_ms: u64) -> String {
+    let seconds = wall_ms / 1000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from a day count: Howard Hinnant, "chrono-compatible low-level date algorithms".
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
+}
+
+/// When something began, as one would say it at `now_ms`: `10:02 UTC`, with the date if that is a day ago or more.
+pub fn show_since(began_ms: u64, now_ms: u64) -> String {
+    const DAY_MS: u64 = 86_400_000;
+    let text = show_utc(began_ms);
+    let is_near = began_ms.abs_diff(now_ms) < DAY_MS;
+    let from = if is_near { "YYYY-MM-DD ".len() } else { 0 };
+    let to = text.len() - ":SS".len();
+    format!("{} UTC", text.get(from..to).unwrap_or(&text))
+}
+
+/// An age in seconds as one would say it: `42 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+pub fn show_age(seconds: u64) -> String {
+    let (large, small, units) = match seconds {
+        0..60 => return format!("{seconds} s"),
+        60..3_600 => (seconds / 60, seconds % 60, ("min", "s")),
+        3_600..86_400 => (seconds / 3_600, seconds % 3_600 / 60, ("h", "min")),
+        _ => (seconds / 86_400, seconds % 86_400 / 3_600, ("d", "h")),
+    };
+    format!("{large} {} {small} {}", units.0, units.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +222,26 @@ mod tests {
         assert_eq!(show_ns(300_000), "300 µs");
         assert!((gbit_per_s(1_250_000_000, 1_000_000_000) - 10.0).abs() < 1e-12);
         assert!(gbit_per_s(1, 0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn dates_are_civil_dates() {
+        assert_eq!(show_utc(0), "1970-01-01 00:00:00");
+        assert_eq!(show_utc(951_782_400_000), "2000-02-29 00:00:00");
+        assert_eq!(show_utc(1_795_225_495_000), "2026-11-21 01:44:55");
+    }
+
+    #[test]
+    fn a_beginning_has_its_date_when_it_is_not_of_today() {
+        let began = 1_795_225_495_000;
+        assert_eq!(show_since(began, began + 3_600_000), "01:44 UTC");
+        assert_eq!(
+            show_since(began, began + 86_400_000),
+            "2026-11-21 01:44 UTC"
+        );
+        assert_eq!(show_age(42), "42 s");
+        assert_eq!(show_age(125), "2 min 5 s");
+        assert_eq!(show_age(12_000), "3 h 20 min");
+        assert_eq!(show_age(187_200), "2 d 4 h");
     }
 }

@@ -1,6 +1,8 @@
 //! What the documents say, held against the program: their commands are run, the options they name exist, the
 //! examples work, and the help says of every option what it promises.
 
+mod alone;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,10 +82,20 @@ fn expect_success(output: &Output, title: &str) {
 }
 
 fn help() -> String {
-    let output = finish(Command::new(PIPEBENCH).arg("--help"), "--help");
+    help_of(&[])
+}
+
+fn help_of(command: &[&str]) -> String {
+    let output = finish(
+        Command::new(PIPEBENCH).args(command).arg("--help"),
+        "--help",
+    );
     expect_success(&output, "--help");
     String::from_utf8(output.stdout).expect("text")
 }
+
+/// The plain command, and those that have a name.
+const COMMANDS: [&[&str]; 3] = [&[], &["status"], &["watch"]];
 
 /// Lines of the fenced blocks of a page whose first line is ``` and one of `kinds`.
 fn fenced<'page>(page: &'page str, kinds: &[&str]) -> Vec<&'page str> {
@@ -210,7 +222,10 @@ fn every_option_that_is_named_exists() {
         "--bench",
         "--workspace",
     ];
-    let known = flags(&help());
+    let known: BTreeSet<String> = COMMANDS
+        .iter()
+        .flat_map(|command| flags(&help_of(command)))
+        .collect();
     let mut texts = pages();
     for entry in fs::read_dir(root().join("examples")).expect("examples/") {
         let path = entry.expect("a readable folder").path();
@@ -252,10 +267,16 @@ fn options(help: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_help_has_an_example_for_every_option() {
-    let help = help();
-    let options = options(&help);
+    for (command, least) in COMMANDS.iter().zip([25, 10, 10]) {
+        expect_examples(&help_of(command), least);
+    }
+}
+
+#[track_caller]
+fn expect_examples(help: &str, least: usize) {
+    let options = options(help);
     assert!(
-        options.len() > 25,
+        options.len() > least,
         "only {} options were found",
         options.len()
     );
@@ -465,6 +486,7 @@ fn the_example_of_a_host_file_is_understood() {
 
 /// Puts the tested executable first on the path, as `pipebench`.
 fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
+    alone::wait();
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::os::unix::fs::symlink(PIPEBENCH, folder.path().join("pipebench")).expect("a link");
     let path = std::env::var("PATH").unwrap_or_default();

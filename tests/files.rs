@@ -1,5 +1,7 @@
 //! Files as source and sink, and verification: what went in comes out, in the right place, byte for byte.
 
+mod alone;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
 fn run(words: &[String]) -> Output {
+    alone::wait();
     Command::new(PIPEBENCH)
         .args(words)
         .stdin(Stdio::null())

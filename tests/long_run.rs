@@ -1,6 +1,8 @@
 //! What makes a run of a day bearable: bounded storage, clocks that are measured again, evidence on the disk while it
 //! goes on, and processes that do not grow.
 
+mod alone;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +39,7 @@ fn run_folder(parent: &Path) -> PathBuf {
 
 #[test]
 fn samples_tell_every_link_of_every_second() {
+    alone::wait();
     let folder = tempfile::tempdir().expect("a folder");
     let samples = folder.path().join("samples.csv");
     let output = run(&[
@@ -100,6 +103,7 @@ fn samples_tell_every_link_of_every_second() {
 
 #[test]
 fn clocks_are_measured_again_and_the_window_keeps_its_length() {
+    alone::wait();
     let output = run(&[
         "--hosts",
         "local:2",
@@ -150,6 +154,7 @@ fn held(words: &[&str]) -> (Child, BufReader<std::process::ChildStderr>) {
 
 #[test]
 fn a_launching_side_that_is_killed_leaves_a_journal() {
+    alone::wait();
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().to_str().expect("a name");
     let (mut child, _errors) = held(&["--hosts", "local:2", "--output", output]);
@@ -167,6 +172,7 @@ fn a_launching_side_that_is_killed_leaves_a_journal() {
 
 #[test]
 fn a_run_that_comes_to_its_end_has_a_record_and_no_journal() {
+    alone::wait();
     let folder = tempfile::tempdir().expect("a folder");
     let output = folder.path().to_str().expect("a name");
     let (mut child, _errors) = held(&["--hosts", "local:2", "--buffers", "5", "--output", output]);
@@ -244,6 +250,7 @@ fn weight(root: u32) -> (u64, usize) {
 /// An hour of this is run by hand with `PIPEBENCH_LONG_RUN_S=3600 cargo test --test long_run flat -- --nocapture`.
 #[test]
 fn memory_descriptors_and_files_stay_flat() {
+    alone::wait();
     let seconds = std::env::var("PIPEBENCH_LONG_RUN_S");
     let seconds: u64 = seconds
         .ok()

@@ -1,136 +1,20 @@
 //! The whole program on one machine: the process table of a held run, the descriptors of each process, every
 //! process killed in turn, endings, files. Counts, order and exit codes; never speed.
 
+mod held;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use held::{Held, PIPEBENCH, below, pause, run, segments, wait_until_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pipebench::plan::size::processes_per_node;
 use pipebench::record::Record;
 use pipebench::report::json;
-
-const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// A run that stands still when all its links are there, and is ended with the test.
-struct Held {
-    child: Child,
-    errors: BufReader<std::process::ChildStderr>,
-}
-
-impl Held {
-    fn start(words: &[&str]) -> Self {
-        let mut child = Command::new(PIPEBENCH)
-            .args(words)
-            .args(["--hold", "go"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("pipebench starts");
-        let errors = BufReader::new(child.stderr.take().expect("piped"));
-        let mut held = Self { child, errors };
-        held.wait_for("held at go");
-        held
-    }
-
-    fn wait_for(&mut self, pattern: &str) {
-        let mut seen = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(
-                self.errors.read_line(&mut line).expect("readable") > 0,
-                "ended early: {seen}"
-            );
-            if line.contains(pattern) {
-                return;
-            }
-            seen.push_str(&line);
-        }
-    }
-
-    /// All processes below the launching one.
-    fn tree(&self) -> Vec<Process> {
-        below(i32::try_from(self.child.id()).expect("a process id"))
-    }
-
-    fn release(&mut self) {
-        let mut input = self.child.stdin.take().expect("piped");
-        input.write_all(b"\n").expect("written");
-    }
-
-    fn finish(mut self) -> (Option<i32>, String) {
-        let until = Instant::now() + DEADLINE;
-        let mut rest = String::new();
-        self.errors.read_to_string(&mut rest).expect("readable");
-        while Instant::now() < until {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                return (status.code(), rest);
-            }
-            pause();
-        }
-        panic!("did not end: {rest}");
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        match self
-            .child
-            .kill()
-            .and_then(|()| self.child.wait().map(|_| ()))
-        {
-            Ok(()) | Err(_) => {}
-        }
-    }
-}
-
-/// Gives other processes time between two looks at them.
-fn pause() {
-    std::thread::yield_now();
-    let woken = nix::poll::poll(&mut [], nix::poll::PollTimeout::from(20_u8));
-    assert_eq!(woken, Ok(0));
-}
-
-#[derive(Debug, Clone)]
-struct Process {
-    pid: i32,
-    parent: i32,
-    name: String,
-}
-
-fn all_processes() -> Vec<Process> {
-    let entries = fs::read_dir("/proc").expect("a process table");
-    entries
-        .filter_map(|entry| {
-            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let (head, tail) = stat.rsplit_once(')')?;
-            let mut fields = tail.split_whitespace();
-            let state = fields.next()?;
-            let parent = fields.next()?.parse().ok()?;
-            let name = head.split_once('(')?.1.to_owned();
-            (state != "Z").then_some(Process { pid, parent, name })
-        })
-        .collect()
-}
-
-fn below(root: i32) -> Vec<Process> {
-    let all = all_processes();
-    let mut found = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for process in all.iter().filter(|process| process.parent == parent) {
-            found.push(process.clone());
-            parents.push(process.pid);
-        }
-    }
-    found
-}
 
 fn descriptors(pid: i32) -> BTreeMap<i32, String> {
     let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
@@ -146,23 +30,6 @@ fn descriptors(pid: i32) -> BTreeMap<i32, String> {
         .collect()
 }
 
-fn segments() -> Vec<String> {
-    let own = format!("{}", std::process::id());
-    fs::read_dir("/dev/shm")
-        .expect("shared memory")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("pipebench-") && !name.contains(&own))
-        .collect()
-}
-
-fn run(words: &[&str]) -> Output {
-    Command::new(PIPEBENCH)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("pipebench runs")
-}
-
 fn record_of(words: &[&str]) -> Record {
     let output = run(&[words, &["--json", "-", "--quiet"]].concat());
     let text = String::from_utf8(output.stdout).expect("text");
@@ -172,25 +39,6 @@ fn record_of(words: &[&str]) -> Record {
             String::from_utf8_lossy(&output.stderr)
         );
     })
-}
-
-fn wait_until_gone(processes: &[Process], what: &str) {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        let alive: Vec<Process> = all_processes()
-            .into_iter()
-            .filter(|now| {
-                processes
-                    .iter()
-                    .any(|then| then.pid == now.pid && then.name == now.name)
-            })
-            .collect();
-        if alive.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < until, "{what}: still alive: {alive:?}");
-        pause();
-    }
 }
 
 #[test]
@@ -569,6 +417,7 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
     ] {
+        held::take_turn();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("record.json");
         let mut child = Command::new(PIPEBENCH)

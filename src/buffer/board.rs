@@ -1,7 +1,8 @@
 //! The status segment of a node: what its processes tell each other and an outside process may see.
 //!
 //! It is named (`/dev/shm/pipebench-TOKEN-NODE`), holds words only, and begins with magic, version, size and
-//! its owner's process id and start time. Every link end has 64 words of its own, written by that end alone.
+//! its owner's process id and start time. Every link end has 64 words of its own, written by that end alone. At its
+//! end stands a text for whoever looks from outside: [`super::snapshot`] is how.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{
@@ -14,27 +15,36 @@ use crate::sys::memory::{self, NamedRegion};
 use crate::sys::socket::TcpInfo;
 use crate::sys::{clock, process, usage};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
-const VERSION: u64 = 1;
-const HEADER_WORDS: usize = 64;
+use super::snapshot;
+
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
+pub(super) const VERSION: u64 = 2;
+pub(super) const HEADER_WORDS: usize = 64;
 const ADDRESS_WORDS: usize = 4;
-const END_WORDS: usize = 64;
+pub(super) const END_WORDS: usize = 64;
 
 // Words of the header.
-const AT_MAGIC: usize = 0;
-const AT_VERSION: usize = 1;
-const AT_WORDS: usize = 2;
-const AT_OWNER: usize = 3;
-const AT_OWNER_START: usize = 4;
-const AT_BOOK: usize = 5;
-const AT_GO: usize = 6;
-const AT_STOP: usize = 7;
+pub(super) const AT_MAGIC: usize = 0;
+pub(super) const AT_VERSION: usize = 1;
+pub(super) const AT_WORDS: usize = 2;
+pub(super) const AT_OWNER: usize = 3;
+pub(super) const AT_OWNER_START: usize = 4;
+pub(super) const AT_BOOK: usize = 5;
+pub(super) const AT_GO: usize = 6;
+pub(super) const AT_STOP: usize = 7;
 const AT_EPOCH: usize = 8;
-const AT_DONE: usize = 9;
+pub(super) const AT_DONE: usize = 9;
 const AT_STRANGERS: usize = 10;
 const AT_BLOCKS: usize = 11;
-const AT_PID_SPACE: usize = 12;
+pub(super) const AT_PID_SPACE: usize = 12;
 const AT_ALIVE: usize = 13;
+// For readers from outside, who need not know what else there is: the shape, and where things begin.
+pub(super) const AT_BOUNDARIES: usize = 14;
+pub(super) const AT_SLOTS: usize = 15;
+pub(super) const AT_ENDS: usize = 16;
+pub(super) const AT_TEXT: usize = 17;
+pub(super) const AT_TEXT_BYTES: usize = 18;
+pub(super) const AT_MADE: usize = 19;
 const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
 const PHASE_CPU_WORDS: usize = 32;
 
@@ -65,9 +75,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Addresses, and a word for each node that says whether it was lost.
-    fn address_words(&self) -> usize {
+    /// Words between the header and the link ends: addresses, and for each node whether it was lost.
+    fn address_words(self) -> usize {
         self.boundaries * self.nodes * self.rails * ADDRESS_WORDS + self.nodes
+    }
+
+    /// Word at which the link ends begin.
+    fn ends_at(self) -> usize {
+        HEADER_WORDS + self.address_words()
+    }
+
+    /// Word behind the last link end.
+    fn ends_end(self) -> usize {
+        self.ends_at() + self.boundaries * 2 * self.slots * END_WORDS
     }
 }
 
@@ -93,12 +113,13 @@ pub enum EndState {
 }
 
 impl Board {
-    /// Makes the segment under `name`.
-    pub fn create(name: &str, shape: Shape) -> Result<Self, shared_memory::ShmemError> {
-        let words =
-            HEADER_WORDS + shape.address_words() + shape.boundaries * 2 * shape.slots * END_WORDS;
+    /// Makes the segment under `name`. `text` is for readers from outside.
+    pub fn create(name: &str, shape: Shape, text: &str) -> Result<Self, shared_memory::ShmemError> {
+        let text_at = shape.ends_end();
+        let words = text_at + text.len().div_ceil(8);
         let region = NamedRegion::create(name, words * 8)?;
         let board = Self { region, shape };
+        board.describe(text_at, text);
         board.word(AT_VERSION).store(VERSION, Relaxed);
         board.word(AT_WORDS).store(words as u64, Relaxed);
         let owner = process::own_pid();
@@ -114,6 +135,26 @@ impl Board {
         // The magic word comes last: whoever sees it sees the rest.
         board.word(AT_MAGIC).store(MAGIC, Release);
         Ok(board)
+    }
+
+    fn describe(&self, text_at: usize, text: &str) {
+        let shape = self.shape;
+        for (at, value) in [
+            (AT_BOUNDARIES, shape.boundaries),
+            (AT_SLOTS, shape.slots),
+            (AT_ENDS, shape.ends_at()),
+            (AT_TEXT, text_at),
+            (AT_TEXT_BYTES, text.len()),
+        ] {
+            self.word(at).store(value as u64, Relaxed);
+        }
+        self.word(AT_MADE).store(clock::monotonic_ns(), Relaxed);
+        for (index, part) in text.as_bytes().chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes[..part.len()].copy_from_slice(part);
+            self.word(text_at + index)
+                .store(u64::from_le_bytes(bytes), Relaxed);
+        }
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
@@ -268,7 +309,7 @@ impl Board {
         );
         let role = usize::from(role == EndRole::Receiver);
         let number = (boundary * 2 + role) * self.shape.slots + slot;
-        let index = HEADER_WORDS + self.shape.address_words() + number * END_WORDS;
+        let index = self.shape.ends_at() + number * END_WORDS;
         LinkEnd {
             words: self.region.words(index * 8, END_WORDS),
         }
@@ -329,6 +370,14 @@ fn unpack_address([head, high, low, scope]: [u64; 4]) -> Option<SocketAddr> {
 #[derive(Clone, Copy)]
 pub struct LinkEnd<'board> {
     words: &'board [AtomicU64],
+}
+
+impl<'board> LinkEnd<'board> {
+    /// An end in a copy of its words.
+    pub(super) fn of_words(words: &'board [AtomicU64]) -> Self {
+        assert_eq!(words.len(), END_WORDS, "a link end has its number of words");
+        Self { words }
+    }
 }
 
 impl LinkEnd<'_> {
@@ -434,7 +483,8 @@ impl LinkEnd<'_> {
         let bytes = self.bytes();
         let at_ns = clock::monotonic_ns();
         if since != 0 {
-            activity_ns[current] += at_ns.saturating_sub(since);
+            let spent = &mut activity_ns[current];
+            *spent = spent.saturating_add(at_ns.saturating_sub(since));
         }
         EndCount {
             at_ns,
@@ -484,41 +534,33 @@ impl LinkEnd<'_> {
     }
 }
 
-/// Removes the names of segments whose owner is gone: after everything of a node was killed at once, nobody else
-/// could. Only owners of this pid namespace can be judged.
-pub fn sweep() {
-    let Ok(names) = std::fs::read_dir("/dev/shm") else {
-        return;
-    };
-    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    for name in names.filter(|name| name.starts_with(PREFIX)) {
-        if is_orphaned(&name) {
-            memory::remove_name(&name);
-        }
-    }
+/// Removes the names of segments whose owner is gone, and says how many: after everything of a node was killed at
+/// once, nobody else could. Only owners of this pid namespace can be judged.
+pub fn sweep() -> usize {
+    let orphaned = |name: &String| snapshot::is_orphaned(name) && memory::remove_name(name);
+    names().filter(orphaned).count()
 }
 
-fn is_orphaned(name: &str) -> bool {
-    let Ok(region) = NamedRegion::open(name) else {
-        return false;
-    };
-    if region.bytes() < HEADER_WORDS * 8 {
-        return false;
-    }
-    let words = region.words(0, HEADER_WORDS);
-    let word = |index: usize| words[index].load(Acquire);
-    if word(AT_MAGIC) != MAGIC || word(AT_PID_SPACE) != process::pid_space() {
-        return false;
-    }
-    let owner = i32::try_from(word(AT_OWNER)).unwrap_or(0);
-    process::start_time(owner) != Some(word(AT_OWNER_START))
+/// Names of all status segments.
+pub fn names() -> impl Iterator<Item = String> {
+    memory::segment_names(PREFIX).into_iter()
 }
 
 const PREFIX: &str = "pipebench-";
 
 /// Name of the segment of a node.
 pub fn segment_name(token: &str, node: usize) -> String {
-    format!("{PREFIX}{}-{node}", &token[..token.len().min(16)])
+    format!("{PREFIX}{}-{node}", &token[..token.len().min(NAMED_DIGITS)])
+}
+
+/// Digits of the token that stand in the name of a segment.
+const NAMED_DIGITS: usize = 16;
+
+/// Beginning of the token, and node, by the name of a segment; none if it is not one of a run.
+pub fn read_name(name: &str) -> Option<(&str, usize)> {
+    let (token, node) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    let digits = token.len() == NAMED_DIGITS && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Some((token, node.parse().ok()?)).filter(|_| digits)
 }
 
 #[cfg(test)]
@@ -535,6 +577,7 @@ mod tests {
         Board::create(
             &format!("pipebench-unit-{name}-{}", std::process::id()),
             shape,
+            "",
         )
         .unwrap()
     }
@@ -573,13 +616,22 @@ mod tests {
             rails: 1,
             slots: 1,
         };
-        let board = Board::create(&name, shape).unwrap();
+        let board = Board::create(&name, shape, "").unwrap();
         sweep();
         assert!(NamedRegion::open(&name).is_ok());
         // The same process id with another start time is another process.
         board.word(AT_OWNER_START).store(1, SeqCst);
         sweep();
         assert!(NamedRegion::open(&name).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_segment_tells_run_and_node() {
+        let name = segment_name("0123456789abcdef0123456789abcdef", 7);
+        assert_eq!(read_name(&name), Some(("0123456789abcdef", 7)));
+        for other in ["pipebench-unit-1", "pipebench-0123456789abcdef-x", "else"] {
+            assert_eq!(read_name(other), None, "{other}");
+        }
     }
 
     #[test]

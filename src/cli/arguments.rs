@@ -7,6 +7,8 @@ use clap::{Parser, Subcommand as ClapSubcommand};
 use crate::exit;
 
 use super::completions::Shell;
+use super::status::StatusArguments;
+use super::watch::WatchArguments;
 
 /// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
 #[derive(Debug, Clone, Parser)]
@@ -260,6 +262,79 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub rate: Option<String>,
 
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// Go on without hosts that cannot be reached or are lost
+    ///
+    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
+    /// failure ends the run. Example: --keep-going
+    #[arg(long, help_heading = "Launch")]
+    pub keep_going: bool,
+
+    /// Write ports and links as a table; - is standard output
+    ///
+    /// Example: --csv run.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the record of the run; - is standard output
+    ///
+    /// With - everything else goes to standard error. Example: --json run.json
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Keep record, table and summary in a folder of the run below DIR
+    ///
+    /// While the run goes on a journal grows there, a line a minute, so that a launching host that dies leaves evidence.
+    /// No default. Example: --output results
+    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
+    /// Write what every link received, second by second
+    ///
+    /// The record keeps a bounded series per port and of the 64 worst links; this keeps all: a line per link and second.
+    /// Example: --samples samples.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub samples: Option<PathBuf>,
+
+    /// Print the summary only
+    ///
+    /// Neither options, hosts, notices nor progress. Example: --quiet
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print plan, processes, memory, load per port, volume and duration; start nothing
+    ///
+    /// Example: --dry-run
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+
+    /// Seed of the payload; kept in the record
+    ///
+    /// Default: another one each time. Example: --seed 7
+    #[arg(long, value_name = "N", help_heading = "Bounds")]
+    pub seed: Option<u64>,
+
+    /// Print the version
+    #[arg(long, short = 'V')]
+    pub version: bool,
+
+    /// With --version: commit, compiler, digest and the licences of all that is built in
+    ///
+    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
+    #[arg(long, requires = "version")]
+    pub verbose: bool,
+
+    /// Stand still at a stage (for tests)
+    #[arg(long, value_name = "STAGE", hide = true)]
+    pub hold: Option<String>,
+}
+
+/// How hosts are reached: the same words for every command that goes there.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Launch {
     /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
     ///
     /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.
@@ -310,81 +385,22 @@ pub struct Arguments {
     )]
     pub deadline: Vec<String>,
 
-    /// Go on without hosts that cannot be reached or are lost
-    ///
-    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
-    /// failure ends the run. Example: --keep-going
-    #[arg(long, help_heading = "Launch")]
-    pub keep_going: bool,
-
     /// Folder on the hosts for the executable
     ///
     /// Default: ~/.cache/pipebench, else /var/tmp or /tmp. Example: --remote-dir /scratch/bench
     #[arg(long, value_name = "DIR", help_heading = "Launch")]
     pub remote_dir: Option<String>,
-
-    /// Write ports and links as a table; - is standard output
-    ///
-    /// Example: --csv run.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub csv: Option<PathBuf>,
-
-    /// Write the record of the run; - is standard output
-    ///
-    /// With - everything else goes to standard error. Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
-
-    /// Keep record, table and summary in a folder of the run below DIR
-    ///
-    /// While the run goes on a journal grows there, a line a minute, so that a launching host that dies leaves evidence.
-    /// No default.     /// Example: --output results
-    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
-    pub output: Option<PathBuf>,
-
-    /// Write what every link received, second by second
-    ///
-    /// The record keeps a bounded series per port and of the 64 worst links; this keeps all: a line per link and second.
-    /// Example: --samples samples.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub samples: Option<PathBuf>,
-
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print plan, processes, memory, load per port, volume and duration; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
-
-    /// Seed of the payload; kept in the record
-    ///
-    /// Default: another one each time. Example: --seed 7
-    #[arg(long, value_name = "N", help_heading = "Bounds")]
-    pub seed: Option<u64>,
-
-    /// Print the version
-    #[arg(long, short = 'V')]
-    pub version: bool,
-
-    /// With --version: commit, compiler, digest and the licences of all that is built in
-    ///
-    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
-    #[arg(long, requires = "version")]
-    pub verbose: bool,
-
-    /// Stand still at a stage (for tests)
-    #[arg(long, value_name = "STAGE", hide = true)]
-    pub hold: Option<String>,
 }
 
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
 pub enum Subcommand {
+    /// List the runs alive on hosts, and what they move; end one
+    #[command(long_about = super::status::LONG)]
+    Status(StatusArguments),
+    /// Show the live picture of a run: ports, links, and what they wait for
+    #[command(long_about = super::watch::LONG)]
+    Watch(WatchArguments),
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]
     Node,
@@ -408,7 +424,9 @@ pub fn long_tail() -> String {
          pipebench --hosts 'n[01-64]' --phases 2 --time 60s --output results\n  \
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
          pipebench --hosts auto --rsh 'srun -w %h' --phases 3\n  \
-         pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n\n{}",
+         pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \
+         pipebench status 'n[01-64]'                       runs alive there\n  \
+         pipebench watch 3f9a1c 'n[01-64]'                 the live picture of one of them\n\n{}",
         exit::HELP
     )
 }

@@ -17,7 +17,7 @@ use crate::plan::{
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Launch};
 
 /// What is to be done, fully understood.
 #[derive(Debug, Clone)]
@@ -60,11 +60,16 @@ const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"]
 
 /// Turns arguments into an intent.
 pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
-    let hosts = hosts_of(arguments)?;
+    let hosts = hosts_of(
+        arguments.hosts.as_deref(),
+        arguments.hostfile.as_deref(),
+        arguments.exclude.as_deref(),
+        arguments.launch.rsh.is_some(),
+    )?;
     let nodes = nodes_of(&hosts)?;
     let test = test_of(arguments, rails_of(arguments, &nodes)?)?;
     check(arguments, &test, &hosts)?;
-    let deadlines = deadlines_of(arguments)?;
+    let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
         version: PLAN_VERSION,
         nodes,
@@ -92,9 +97,15 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
     })
 }
 
-fn hosts_of(arguments: &Arguments) -> Result<Vec<Host>, UsageError> {
-    let named = match (&arguments.hosts, &arguments.hostfile) {
-        (Some(list), _) if list == "auto" => {
+/// Hosts by their list or file, without those that are to be left out.
+pub fn hosts_of(
+    list: Option<&str>,
+    file: Option<&Path>,
+    exclude: Option<&str>,
+    by_rsh: bool,
+) -> Result<Vec<Host>, UsageError> {
+    let named = match (list, file) {
+        (Some("auto"), _) => {
             let variable = |name: &str| std::env::var(name).ok();
             let read = |path: &str| std::fs::read_to_string(path);
             hosts::from_environment(&variable, &read)
@@ -110,21 +121,20 @@ fn hosts_of(arguments: &Arguments) -> Result<Vec<Host>, UsageError> {
         }
         (None, None) => return Err(UsageError::NoHosts),
     };
-    let left = match &arguments.exclude {
+    let left = match exclude {
         Some(pattern) => {
             hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
         }
         None => named,
     };
     if left.is_empty() {
-        return Err(if arguments.exclude.is_some() {
+        return Err(if exclude.is_some() {
             UsageError::AllExcluded
         } else {
             UsageError::NoHosts
         });
     }
     let own = own_names();
-    let by_rsh = arguments.rsh.is_some();
     Ok(left
         .into_iter()
         .map(|host| {
@@ -157,7 +167,7 @@ fn read(path: &Path) -> Result<String, UsageError> {
 }
 
 /// Labels are the names; a name that stands twice gets a number.
-fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
+pub fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
     let mut totals: HashMap<&str, usize> = HashMap::new();
     for host in hosts {
         *totals.entry(&host.name).or_default() += 1;
@@ -365,9 +375,10 @@ fn network(text: &str) -> Result<(IpAddr, u8), UsageError> {
     }
 }
 
-fn deadlines_of(arguments: &Arguments) -> Result<Deadlines, UsageError> {
+/// Deadlines, where they were given, and the usual ones.
+pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
     let mut deadlines = Deadlines::default();
-    for word in &arguments.deadline {
+    for word in &launch.deadline {
         let wrong = || {
             UsageError::Value(format!(
                 "--deadline {word:?} is not understood (write connect=30s; stages: see --help)"
@@ -478,12 +489,18 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
         let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
         return refuse(text.to_owned());
     }
-    if arguments.fanout == 0 {
-        return refuse("--fanout 0: at least 1".to_owned());
-    }
+    check_launch(&arguments.launch)?;
     let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if to_stdout(&arguments.csv) && to_stdout(&arguments.json) {
         return refuse("--csv - and --json - cannot both go to standard output".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks of what all commands share.
+pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
+    if launch.fanout == 0 {
+        return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
     }
     Ok(())
 }
@@ -538,9 +555,12 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("mss", arguments.mss.map(|mss| mss.to_string())),
         ("dscp", arguments.dscp.map(|dscp| dscp.to_string())),
         ("rate", arguments.rate.clone()),
-        ("rsh", arguments.rsh.as_ref().map(|rsh| format!("{rsh:?}"))),
-        ("remote-dir", arguments.remote_dir.clone()),
-        ("deadline", joined(&arguments.deadline)),
+        (
+            "rsh",
+            arguments.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
+        ),
+        ("remote-dir", arguments.launch.remote_dir.clone()),
+        ("deadline", joined(&arguments.launch.deadline)),
         ("keep-going", arguments.keep_going.then(|| "yes".to_owned())),
     ];
     all.extend(
@@ -548,7 +568,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    all.push(("fanout", arguments.fanout.to_string()));
+    all.push(("fanout", arguments.launch.fanout.to_string()));
     all.push(("seed", plan.seed.to_string()));
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), word(value)))
@@ -556,20 +576,20 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
 }
 
 /// How sessions are made, by the same arguments and deadlines.
-pub fn settings(
-    arguments: &Arguments,
-    plan: &RunPlan,
-    stop: &Arc<AtomicUsize>,
-) -> launcher::Settings {
+pub fn settings(launch: &Launch, plan: &RunPlan, stop: &Arc<AtomicUsize>) -> launcher::Settings {
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
+    let family = plan
+        .tests
+        .first()
+        .map_or(Family::Any, |test| test.network.family);
     launcher::Settings {
-        remote_shell: arguments.rsh.clone(),
-        user: arguments.user.clone(),
-        identities: arguments.identity.clone(),
-        known_hosts: arguments.known_hosts.clone(),
-        fanout: arguments.fanout,
+        remote_shell: launch.rsh.clone(),
+        user: launch.user.clone(),
+        identities: launch.identity.clone(),
+        known_hosts: launch.known_hosts.clone(),
+        fanout: launch.fanout,
         deadlines: launcher::Deadlines {
             resolve: ms(deadlines.resolve_ms),
             connect: ms(deadlines.connect_ms),
@@ -577,8 +597,8 @@ pub fn settings(
             deploy: ms(deadlines.deploy_ms),
             start: ms(deadlines.start_ms),
         },
-        remote_dir: arguments.remote_dir.clone(),
-        family: match plan.tests[0].network.family {
+        remote_dir: launch.remote_dir.clone(),
+        family: match family {
             Family::Any => launcher::Family::Any,
             Family::V4 => launcher::Family::V4,
             Family::V6 => launcher::Family::V6,
@@ -586,7 +606,7 @@ pub fn settings(
         magic: crate::wire::frame::MAGIC_WORD.to_vec(),
         arguments: vec!["node".to_owned()],
         ask: Some(Arc::new(move |prompt| super::secret::ask(prompt, &stop))),
-        ask_password: arguments.ask_password,
+        ask_password: launch.ask_password,
     }
 }
 

@@ -7,8 +7,11 @@ mod manual;
 mod node;
 mod run;
 mod secret;
+mod status;
 mod terminal;
 mod version;
+mod visit;
+mod watch;
 mod witness;
 
 use std::process::ExitCode;
@@ -30,9 +33,11 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),
     };
-    let act = || match arguments.subcommand {
+    let act = || match &arguments.subcommand {
         Some(Subcommand::Node) => node::serve(),
-        Some(Subcommand::Completions { shell }) => tell(&completions::script(shell)),
+        Some(Subcommand::Status(words)) => status::run(words),
+        Some(Subcommand::Watch(words)) => watch::run(words),
+        Some(Subcommand::Completions { shell }) => tell(&completions::script(*shell)),
         Some(Subcommand::Manual) => tell(&manual::page()),
         None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments),

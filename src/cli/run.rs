@@ -67,6 +67,27 @@ fn measure(
     identity: &Identity<'_>,
     witness: &mut Witness<'_>,
 ) -> Result<Record, u8> {
+    let (program, stop) = stand_by()?;
+    let conditions = Conditions {
+        settings: intent::settings(&arguments.launch, &intent.plan, &stop),
+        program,
+        stop,
+        command: identity.command.to_vec(),
+        options: intent.options,
+        hold: intent.hold,
+        token: identity.token.to_owned(),
+        started_ms: identity.started_ms,
+    };
+    Ok(conduct::conduct(
+        intent.plan,
+        &intent.hosts,
+        &conditions,
+        witness,
+    ))
+}
+
+/// The own executable, and where a signal that asks for the end is noted.
+pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
     let program = Program::current().map_err(|error| {
         complain(&format!("cannot read the own executable: {error}"));
         exit::BUG
@@ -85,22 +106,7 @@ fn measure(
             exit::BUG
         })?;
     }
-    let conditions = Conditions {
-        settings: intent::settings(arguments, &intent.plan, &stop),
-        program,
-        stop,
-        command: identity.command.to_vec(),
-        options: intent.options,
-        hold: intent.hold,
-        token: identity.token.to_owned(),
-        started_ms: identity.started_ms,
-    };
-    Ok(conduct::conduct(
-        intent.plan,
-        &intent.hosts,
-        &conditions,
-        witness,
-    ))
+    Ok((program, stop))
 }
 
 /// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.

@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::conduct::{LinkSample, Observer};
+use crate::conduct::Observer;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::report::header;
@@ -158,8 +158,6 @@ impl Observer for Terminal {
             "{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}"
         ));
     }
-
-    fn samples(&mut self, _samples: &[LinkSample]) {}
 
     fn held(&mut self) {
         self.close_line();

@@ -15,7 +15,9 @@ use launcher::{Event, Fleet, Stage};
 
 use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LinkSeries, Missing, NodeReport, Trouble, TroubleKind};
+use crate::record::{
+    Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
+};
 use crate::stats::offset::Sample;
 use crate::sys::clock;
 use crate::sys::facts::HostFacts;
@@ -59,6 +61,10 @@ pub struct Member {
     /// Seconds per figure, and figures of the links that were asked for.
     series: Option<(u64, Vec<Vec<u64>>)>,
     report: Option<NodeReport>,
+    /// What it answered to a visitor.
+    pub sighting: Option<Sighting>,
+    /// Whom it asked to end.
+    pub asked: Option<Vec<Asked>>,
     /// It has failed, or its session has ended.
     gone: bool,
     heard: Option<Instant>,
@@ -465,6 +471,23 @@ impl Crew {
         Ok(series)
     }
 
+    /// Handles what arrives within a short time, whatever was lost. False if the user has asked for the end.
+    pub fn look_up(&mut self) -> bool {
+        self.turn();
+        !self.interrupted()
+    }
+
+    /// The node, if it has introduced itself and is not lost.
+    pub fn present(&mut self, node: usize) -> Option<&mut Member> {
+        let member = self.members.get_mut(node)?;
+        (member.hello.is_some() && !member.gone).then_some(member)
+    }
+
+    /// What has failed until now.
+    pub fn troubles(&self) -> &[Trouble] {
+        &self.troubles
+    }
+
     /// Asks all nodes for what they have, after a failure, and waits a bounded time for it.
     pub fn gather_reports(&mut self) {
         for node in 0..self.members.len() {
@@ -621,6 +644,13 @@ impl Crew {
         if member.gone {
             return;
         }
+        // It has said itself that it was asked to end; how its process went is no news.
+        let is_told =
+            |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == member.label;
+        if self.troubles.iter().any(is_told) && signal.is_none() {
+            self.members[node].gone = true;
+            return;
+        }
         let said = member
             .complaints
             .last()
@@ -711,12 +741,21 @@ impl Crew {
             FromNode::Trouble(_) | FromNode::Finished(_) if member.lost.is_some() => {}
             FromNode::Trouble(troubles) => {
                 let label = member.label.clone();
-                let of_node = |trouble| Trouble {
+                // What a host says must not steer the terminal.
+                let clean = |text: &str| text.replace(char::is_control, " ");
+                let of_node = |trouble: Trouble| Trouble {
+                    kind: trouble.kind,
                     node: label.clone(),
-                    ..trouble
+                    who: clean(&trouble.who),
+                    what: clean(&trouble.what),
                 };
                 self.troubles.extend(troubles.into_iter().map(of_node));
             }
+            FromNode::Seen(mut sighting) => {
+                sighting.clean();
+                member.sighting = Some(*sighting);
+            }
+            FromNode::Asked(asked) => member.asked = Some(asked),
             FromNode::Finished(report) => member.report = Some(*report),
             FromNode::Series { stretch_s, bytes } => member.series = Some((stretch_s, bytes)),
         }

@@ -2,13 +2,14 @@
 //!
 //! Everything here waits with a deadline and looks up twenty times a second. What was measured until
 //! something fails is in the record. Read next: [`crew`] for the nodes as seen from here, [`assemble`] for
-//! how reports become a record.
+//! how reports become a record, [`visit`] for looking at the runs of others.
 
 mod addresses;
 mod assemble;
 mod crew;
 mod heartbeat;
 mod pulse;
+mod visit;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,11 +26,13 @@ use crate::record::{
     Verdict, VerdictWord,
 };
 use crate::stats::offset::{self, Offset};
-use crate::sys::clock;
+use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use crew::{Crew, Halt};
 pub use pulse::LinkSample;
+
+pub use visit::Visit;
 
 /// Whoever watches a run: the terminal, or a page.
 pub trait Observer {
@@ -42,7 +45,7 @@ pub trait Observer {
     /// One more second of a test has passed.
     fn second(&mut self, test: &Test, second: &Second);
     /// What every link received in that second, if samples are wanted.
-    fn samples(&mut self, samples: &[LinkSample]);
+    fn samples(&mut self, _samples: &[LinkSample]) {}
     /// The run stands still before its start until standard input says go on.
     fn held(&mut self);
 }
@@ -79,6 +82,7 @@ pub fn conduct(
     let mut run = Running {
         plan,
         token: &token,
+        started_ms: conditions.started_ms,
         conditions,
         observer,
         hosts: Vec::new(),
@@ -169,6 +173,7 @@ struct Running<'a> {
     /// Without the nodes that are missing from its start.
     plan: RunPlan,
     token: &'a str,
+    started_ms: u64,
     conditions: &'a Conditions,
     observer: &'a mut dyn Observer,
     hosts: Vec<HostRecord>,
@@ -270,6 +275,8 @@ impl Running<'_> {
                 .collect();
             let assignment = Assignment {
                 token: self.token.to_owned(),
+                by: facts::own_name(),
+                started_ms: self.started_ms,
                 node,
                 labels: labels.clone(),
                 nodes_on_host: same_host.iter().filter(|same| **same).count(),

@@ -2,9 +2,12 @@
 //!
 //! Single-threaded, because it forks. One loop waits for the control channel, for signals and for the troubles
 //! its processes report, and does what the clock says is due. Read next: [`run`] for the life of a test on a
-//! node, [`channel`] for the control channel.
+//! node, [`channel`] for the control channel, [`lock`] for one run per host. A visitor asks for a [`census`] instead
+//! of a run.
 
+mod census;
 mod channel;
+mod lock;
 mod reading;
 mod run;
 
@@ -15,6 +18,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
+use crate::plan::Assignment;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
 use crate::sys::signals::{self, Woken};
@@ -24,11 +28,13 @@ use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 pub use run::DRAINS;
 
 use channel::Channel;
+use lock::HostLock;
 use run::Run;
 
 const CONTROL: Token = Token(0);
 const SIGNALS: Token = Token(1);
 const TROUBLES: Token = Token(2);
+const LOCK: Token = Token(3);
 
 /// The launching side says that it is there each second; so does the node.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
@@ -71,6 +77,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         poll,
         signals,
         run: None,
+        lock: None,
         heard_ns: clock::monotonic_ns(),
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
@@ -88,6 +95,8 @@ struct Node {
     poll: Poll,
     signals: OwnedFd,
     run: Option<Run>,
+    /// The host, if this node holds it for its run.
+    lock: Option<HostLock>,
     heard_ns: u64,
     spoke_ns: u64,
     leaving: Option<u8>,
@@ -120,6 +129,9 @@ impl Node {
             self.hear();
             self.take_signals();
             self.take_troubles();
+            if let Some(lock) = &self.lock {
+                lock.answer();
+            }
             self.do_what_is_due();
         }
         Ok(self.leaving.unwrap_or(0))
@@ -158,7 +170,10 @@ impl Node {
         match message {
             ToNode::Prepare(assignment) => {
                 self.clear();
-                match Run::prepare(*assignment, &self.facts) {
+                let prepared = self
+                    .take_host(&assignment)
+                    .and_then(|()| Run::prepare(*assignment, &self.facts));
+                match prepared {
                     Ok(run) => {
                         self.watch_troubles(&run);
                         self.channel.send(&FromNode::Prepared {
@@ -186,9 +201,30 @@ impl Node {
                 });
                 self.channel.flush();
             }
+            ToNode::Look { ends } => {
+                let sighting = Box::new(census::look(ends));
+                self.channel.send(&FromNode::Seen(sighting));
+            }
+            ToNode::EndRun(token) => self.channel.send(&FromNode::Asked(census::end_run(&token))),
             ToNode::Alive => {}
             ToNode::End => self.leaving = Some(0),
         }
+    }
+
+    /// Takes the host for the run before anything is made; from one test of a run to the next it is kept.
+    fn take_host(&mut self, assignment: &Assignment) -> Result<(), Trouble> {
+        if self.lock.is_some() || !lock::is_holder(assignment) {
+            return Ok(());
+        }
+        let lock = HostLock::take(assignment)?;
+        let fd = lock.descriptor();
+        let registered =
+            self.poll
+                .registry()
+                .register(&mut SourceFd(&fd), LOCK, Interest::READABLE);
+        debug_assert!(registered.is_ok());
+        self.lock = Some(lock);
+        Ok(())
     }
 
     fn with_run(&mut self, act: impl FnOnce(&mut Run)) {

@@ -9,7 +9,7 @@ use crate::buffer::double::DoubleBuffer;
 use crate::link;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Assignment, LinkKind};
-use crate::record::{EndRole, Trouble, TroubleKind};
+use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::why;
 use crate::wire::message::{AddressBook, Listener};
@@ -50,6 +50,7 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
             rails: assignment.rails.len(),
             slots,
         },
+        &card(&assignment),
     )
     .map_err(|error| {
         lacking(format!(
@@ -87,6 +88,21 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
         trouble_pipe: write,
     };
     Ok((plant, read))
+}
+
+/// What an outside process reads in the status segment.
+fn card(assignment: &Assignment) -> String {
+    let card = Card {
+        token: assignment.token.clone(),
+        by: assignment.by.clone(),
+        started_ms: assignment.started_ms,
+        node: assignment.node,
+        labels: assignment.labels.clone(),
+        same_host: assignment.same_host.clone(),
+        test: assignment.test.clone(),
+    };
+    // Without it nobody can watch the run, which is no reason not to have it.
+    serde_json::to_string(&card).unwrap_or_default()
 }
 
 fn lacking(what: String) -> Trouble {

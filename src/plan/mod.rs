@@ -317,6 +317,10 @@ impl Default for Deadlines {
 pub struct Assignment {
     /// Random name of the run; links without it are strangers.
     pub token: String,
+    /// Who started the run, as `user@host`.
+    pub by: String,
+    /// When, in milliseconds since 1970, by the launching side's clock.
+    pub started_ms: u64,
     /// Index of this node.
     pub node: usize,
     /// Labels of all nodes.

@@ -1,10 +1,15 @@
 //! The record: what came of a run, test by test. Pure data, versioned; every report is made from it alone.
 
 mod node;
+mod sighting;
 mod trouble;
 
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
+pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
 pub use trouble::{Trouble, TroubleKind, rank};
+
+#[cfg(test)]
+pub(crate) use sighting::tests::seen;
 
 use serde::{Deserialize, Serialize};
 

@@ -4,6 +4,8 @@ pub mod csv;
 pub mod figures;
 pub mod header;
 pub mod json;
+pub mod picture;
+pub mod status;
 pub mod text;
 mod wires;
 

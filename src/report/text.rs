@@ -456,7 +456,8 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
     shown
 }
 
-fn gbit(rate: f64) -> String {
+/// Rates as all reports show them: more digits for less.
+pub(super) fn gbit(rate: f64) -> String {
     let rate = rate + 0.0; // The sum of no rates is -0.
     if rate >= 100.0 {
         format!("{rate:.1}")

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::sys::{clock, why};
+use crate::sys::why;
+use crate::units;
 
 /// Why a result could not be written.
 #[derive(Debug, Error)]
@@ -52,7 +53,7 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), StoreError> {
 
 /// Makes the folder of a run below `parent`, named by date and token.
 pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBuf, StoreError> {
-    let date: String = clock::utc_text(started_ms)
+    let date: String = units::show_utc(started_ms)
         .chars()
         .filter(char::is_ascii_digit)
         .collect();

@@ -30,42 +30,9 @@ pub fn sleep_until(at_ns: u64) {
     }
 }
 
-/// Local time of day as `YYYY-MM-DD HH:MM:SS`, from milliseconds since 1970, in UTC.
-pub fn utc_text(wall_ms: u64) -> String {
-    let seconds = wall_ms / 1000;
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from a day count: Howard Hinnant, "chrono-compatible low-level date algorithms".
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_civil_dates() {
-        assert_eq!(utc_text(0), "1970-01-01 00:00:00");
-        assert_eq!(utc_text(951_782_400_000), "2000-02-29 00:00:00");
-        assert_eq!(utc_text(1_795_225_495_000), "2026-11-21 01:44:55");
-    }
 
     #[test]
     fn the_monotonic_clock_does_not_go_back() {

@@ -220,6 +220,30 @@ fn members(folder: &Path) -> Vec<String> {
     members
 }
 
+/// Name of a user by /etc/passwd alone: a static executable cannot ask the system's other sources.
+pub fn user_name(user: u32) -> Option<String> {
+    let text = fs::read_to_string("/etc/passwd").ok()?;
+    let number = user.to_string();
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    })
+}
+
+/// Who this process runs for, as `user@host`.
+pub fn own_name() -> String {
+    let user = nix::unistd::geteuid().as_raw();
+    let name = user_name(user)
+        .or_else(|| std::env::var("USER").ok())
+        .or_else(|| std::env::var("LOGNAME").ok())
+        .unwrap_or_else(|| user.to_string());
+    let host = nix::sys::utsname::uname()
+        .map(|names| names.nodename().to_string_lossy().into_owned())
+        .unwrap_or_default();
+    format!("{name}@{host}")
+}
+
 /// Where the running executable lies.
 pub fn own_executable() -> String {
     let path = fs::read_link("/proc/self/exe").unwrap_or_default();
@@ -261,6 +285,17 @@ mod tests {
             facts.counted_interfaces(&[Some("bond0")]),
             ["bond0", "eth0", "eth1", "eth9"]
         );
+    }
+
+    #[test]
+    fn users_have_names() {
+        assert_eq!(user_name(0).as_deref(), Some("root"));
+        assert_eq!(user_name(u32::MAX - 7), None);
+        let (user, host) = own_name()
+            .split_once('@')
+            .map(|(a, b)| (a.len(), b.len()))
+            .unwrap();
+        assert!(user > 0 && host > 0);
     }
 
     #[test]

@@ -170,11 +170,64 @@ impl NamedRegion {
     }
 }
 
-/// Removes the name of a segment; a name that is gone is no error.
-pub fn remove_name(name: &str) {
-    match nix::sys::mman::shm_unlink(name) {
-        Ok(()) | Err(_) => {}
+/// A copy of the words of a segment as they stood, at most `limit_bytes` of them, and the user it belongs to. The
+/// file is read and never mapped: whoever owns it may cut it short at any moment, which must not end the reader.
+pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<AtomicU64>, u32)> {
+    use std::io::{Error, ErrorKind, Read};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    if name.contains('/') {
+        return Err(Error::from(ErrorKind::InvalidInput));
     }
+    let file = File::options()
+        .read(true)
+        // Neither a link to somewhere else nor a pipe that nobody writes to.
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(format!("{FOLDER}/{name}"))?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(Error::from(ErrorKind::InvalidData));
+    }
+    let limit = meta.len().min(limit_bytes as u64);
+    let mut bytes = Vec::with_capacity(usize::try_from(limit).unwrap_or(0));
+    file.take(limit).read_to_end(&mut bytes)?;
+    let (words, _) = bytes.as_chunks::<8>();
+    let words = words
+        .iter()
+        .map(|word| AtomicU64::new(u64::from_ne_bytes(*word)));
+    Ok((words.collect(), meta.uid()))
+}
+
+/// The user a segment belongs to, whether or not it may be read.
+pub fn segment_user(name: &str) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = std::fs::symlink_metadata(format!("{FOLDER}/{name}")).ok()?;
+    meta.is_file().then(|| meta.uid())
+}
+
+/// Names of segments that begin with `prefix`, sorted.
+pub fn segment_names(prefix: &str) -> Vec<String> {
+    const LIMIT: usize = 4096;
+    let Ok(entries) = std::fs::read_dir(FOLDER) else {
+        return Vec::new();
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.starts_with(prefix))
+        .take(LIMIT)
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Where the names of segments stand.
+const FOLDER: &str = "/dev/shm";
+
+/// Removes the name of a segment; a name that is gone is no error. False if it is still there.
+pub fn remove_name(name: &str) -> bool {
+    matches!(
+        nix::sys::mman::shm_unlink(name),
+        Ok(()) | Err(nix::Error::ENOENT)
+    )
 }
 
 #[cfg(test)]
@@ -211,5 +264,22 @@ mod tests {
         );
         drop(owner);
         assert!(NamedRegion::open(&name).is_err());
+    }
+
+    #[test]
+    fn a_copy_of_a_segment_is_bounded_and_takes_no_links_or_pipes() {
+        let name = format!("pipebench-unit-copy-{}", std::process::id());
+        let owner = NamedRegion::create(&name, 4096).unwrap();
+        owner.words(8, 1)[0].store(7, Ordering::SeqCst);
+        let (words, user) = read_segment(&name, 64).unwrap();
+        assert_eq!((words.len(), words[1].load(Ordering::SeqCst)), (8, 7));
+        assert_eq!(segment_user(&name), Some(user));
+        assert!(segment_names("pipebench-unit-copy-").contains(&name));
+        assert!(read_segment("../etc/passwd", 64).is_err());
+        let pipe = format!("/dev/shm/{name}-pipe");
+        nix::unistd::mkfifo(pipe.as_str(), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let read = read_segment(&format!("{name}-pipe"), 64);
+        std::fs::remove_file(pipe).unwrap();
+        assert!(read.is_err());
     }
 }

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod process;
 pub mod signals;
 pub mod socket;
+pub mod terminal;
 pub mod usage;
 
 /// Why a system call failed, as the end of a sentence: `connection refused`, `timed out`.

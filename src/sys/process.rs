@@ -247,16 +247,41 @@ pub fn pid_space() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
 }
 
-/// Start time of a process in clock ticks since boot: with the id it names a process for good.
+/// Start time of a process in clock ticks since boot: with the id it names a process for good. None for one that has
+/// ended, whether or not anybody has taken note of it.
 pub fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in brackets and may hold anything; the fields behind it are counted from its end.
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)?
-        .parse()
-        .ok()
+    let stat = stat(pid)?;
+    let mut fields = stat.split_whitespace();
+    let is_alive = !matches!(fields.next()?, "Z" | "X");
+    fields.nth(18)?.parse().ok().filter(|_| is_alive)
+}
+
+/// The fields of a process behind its name. The name is in brackets and may hold anything, so they are looked for from
+/// its end.
+fn stat(pid: i32) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.to_owned())
+}
+
+/// Whether a process is stopped, by a signal or a debugger.
+pub fn is_stopped(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
+}
+
+/// The user a process belongs to.
+pub fn user_of(pid: i32) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    Some(std::fs::metadata(format!("/proc/{pid}")).ok()?.uid())
+}
+
+/// Asks a process to end, if it still is the one that began at `start`.
+pub fn ask_to_end(pid: i32, start: u64) -> std::io::Result<()> {
+    if pid <= 1 || start_time(pid) != Some(start) {
+        return Err(nix::Error::ESRCH.into());
+    }
+    nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+    // One that is stopped hears of it only when it goes on.
+    Ok(nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGCONT)?)
 }
 
 #[cfg(test)]
@@ -276,5 +301,14 @@ mod tests {
     fn the_start_time_of_this_process_is_known() {
         assert!(start_time(own_pid()).is_some_and(|ticks| ticks > 0));
         assert_eq!(start_time(-1), None);
+        assert!(!is_stopped(own_pid()));
+        assert_eq!(user_of(own_pid()), Some(nix::unistd::geteuid().as_raw()));
+        assert_eq!(user_of(-1), None);
+    }
+
+    #[test]
+    fn a_process_that_is_another_one_by_now_is_not_asked_to_end() {
+        let error = ask_to_end(own_pid(), 1).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }

@@ -162,6 +162,38 @@ pub fn connect_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> 
     Ok(socket)
 }
 
+/// What the owner of an abstract Unix name says to whoever connects, up to its end-of-file or `limit_bytes`, all within
+/// about `timeout`; and its process id, which the kernel tells even if the owner itself says nothing. The id is that of
+/// whoever began to listen, and is missing where this pid namespace does not know it.
+pub fn ask_unix(
+    name: &str,
+    timeout: Duration,
+    limit_bytes: usize,
+) -> io::Result<(Option<i32>, io::Result<Vec<u8>>)> {
+    let socket = unix_socket()?;
+    bound_calls(&socket, timeout)?;
+    nix::sys::socket::connect(
+        socket.as_raw_fd(),
+        &UnixAddr::new_abstract(name.as_bytes())?,
+    )?;
+    let peer = nix::sys::socket::getsockopt(&socket, sockopt::PeerCredentials)?;
+    let until = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
+    let mut said = Vec::new();
+    let mut bytes = [0; 512];
+    let heard = loop {
+        match receive_bytes(socket.as_fd(), &mut bytes) {
+            Ok(0) => break Ok(said),
+            Ok(got) => said.extend_from_slice(&bytes[..got]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+        if said.len() >= limit_bytes || clock::monotonic_ns() > until {
+            break Ok(said);
+        }
+    };
+    Ok((Some(peer.pid()).filter(|pid| *pid > 0), heard))
+}
+
 fn unix_socket() -> io::Result<OwnedFd> {
     Ok(nix::sys::socket::socket(
         AddressFamily::Unix,
@@ -657,6 +689,31 @@ mod tests {
         assert_eq!(receive_bytes(server.as_fd(), &mut [0; 4]).unwrap(), 1);
         finish_sending(client.as_fd());
         assert_eq!(receive_bytes(server.as_fd(), &mut [0; 4]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_owner_of_a_name_is_heard_or_at_least_known() {
+        let name = format!("pipebench-unit-ask-{}", std::process::id());
+        let timeout = Duration::from_millis(50);
+        assert_eq!(
+            ask_unix(&name, timeout, 10).unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
+        let listener = listen_unix(&name, &SocketOptions::default()).unwrap();
+        let own = Some(i32::try_from(std::process::id()).unwrap());
+        let (owner, heard) = ask_unix(&name, timeout, 10).unwrap();
+        assert_eq!(owner, own);
+        assert_eq!(heard.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let answer = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let caller = accept(listener.as_fd(), Duration::from_secs(5)).unwrap();
+                let sent = send_bytes(caller.unwrap().as_fd(), b"here");
+                assert!(matches!(sent, Ok(4) | Err(_)));
+            }
+        });
+        let (_, heard) = ask_unix(&name, Duration::from_secs(5), 10).unwrap();
+        assert_eq!(heard.unwrap(), b"here");
+        answer.join().unwrap();
     }
 
     #[test]

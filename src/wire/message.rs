@@ -19,17 +19,27 @@
 //!  Stop                                --->  gives up: Finished with what there is
 //!                                      <---  Trouble (what failed, first cause first)
 //! ```
+//!
+//! A visitor, who looks at the runs of others, sends no Prepare:
+//!
+//! ```text
+//!                                      <---  magic word, Hello
+//!  Look, again and again               --->  reads status segments
+//!                                      <---  Seen
+//!  EndRun (token)                      --->  SIGTERM to its node status processes
+//!                                      <---  Asked
+//! ```
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Assignment;
-use crate::record::{NodeReport, Trouble};
+use crate::record::{Asked, NodeReport, Sighting, Trouble};
 use crate::sys::facts::HostFacts;
 
 /// Version of the messages; both sides are the same build, so a difference is an error and no negotiation.
-pub const WIRE_VERSION: u32 = 1;
+pub const WIRE_VERSION: u32 = 2;
 
 /// From the launching side to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +74,13 @@ pub enum ToNode {
     Stop,
     /// The test is over; leave.
     End,
+    /// What runs on this host, of whomever? Asked of a node that takes no part in a run.
+    Look {
+        /// With every link end.
+        ends: bool,
+    },
+    /// Ask the node status processes of the run with this token to end.
+    EndRun(String),
 }
 
 /// When to start and what to count, on the node's own monotonic clock in nanoseconds.
@@ -105,6 +122,10 @@ pub enum FromNode {
     Alive,
     /// Something failed; `Finished` follows.
     Trouble(Vec<Trouble>),
+    /// What runs on this host.
+    Seen(Box<Sighting>),
+    /// Who was asked to end.
+    Asked(Vec<Asked>),
     /// What was measured.
     Finished(Box<NodeReport>),
     /// Seconds per figure, and the payload of each link that was asked for.

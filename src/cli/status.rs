@@ -1,0 +1,190 @@
+//! `pipebench status`: the runs alive on hosts, and the end of one.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::exit;
+use crate::record::Trouble;
+use crate::report::status::{self, View};
+
+use super::terminal::{complain, write_all};
+use super::visit::{self, Destination, VisitArguments, Visiting};
+
+/// What the long help begins with.
+pub const LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
+    now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
+    The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
+    be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
+    shown); 12 a run that is not yours; 20 it did not end in time.";
+
+/// List the runs alive on hosts, and what they move; end one.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StatusArguments {
+    /// Hosts to visit.
+    #[command(flatten)]
+    pub visit: VisitArguments,
+
+    /// End the run with this token; its first digits will do, at least 4
+    ///
+    /// Its nodes on the named hosts are asked to end, and its launching side then ends it everywhere, with exit code
+    /// 20 and a record of what there was. No default. Example: --end 3f9a1c
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        help_heading = "Action",
+        conflicts_with = "json"
+    )]
+    pub end: Option<String>,
+
+    /// Print JSON
+    ///
+    /// Example: --json
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Between the two readings that a rate is made of.
+const APART: Duration = Duration::from_millis(500);
+/// A run that is asked to end is gone within this time, or something is wrong with it.
+const END_LIMIT: Duration = Duration::from_secs(15);
+
+/// Lists runs, or ends one; returns the exit code.
+pub fn run(words: &StatusArguments) -> u8 {
+    let understood = Destination::parse(&words.visit).and_then(|destination| {
+        let end = words.end.as_deref();
+        let end = end
+            .map(|text| visit::parse_token("--end", text))
+            .transpose()?;
+        Ok((destination, end))
+    });
+    let (destination, end) = match understood {
+        Ok(understood) => understood,
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::USAGE;
+        }
+    };
+    if words.visit.dry_run {
+        return print(&format!("would ask {}\n", destination.names()));
+    }
+    let mut visiting = match destination.visit(&words.visit.launch) {
+        Ok(visiting) => visiting,
+        Err(code) => return code,
+    };
+    match end {
+        Some(token) => end_run(visiting, &token, &destination.names()),
+        None => {
+            let views = look_twice(&mut visiting);
+            finish(visiting, |troubles| {
+                if words.json {
+                    status::document(&views, troubles)
+                } else {
+                    status::table(&views)
+                }
+            })
+        }
+    }
+}
+
+fn look_twice(visiting: &mut Visiting) -> Vec<View> {
+    let before = visiting.visit.look(false);
+    let is_any = before.iter().any(|(_, seen)| !seen.nodes.is_empty());
+    if !is_any || !visiting.visit.pause(APART) {
+        return visit::views(&before.clone(), before.into_iter().map(still).collect());
+    }
+    let now = visiting.visit.look(false);
+    visit::views(&before, now)
+}
+
+/// A sighting beside itself, without counting twice what was swept.
+fn still((host, seen): (String, crate::record::Sighting)) -> (String, crate::record::Sighting) {
+    (host, crate::record::Sighting { swept: 0, ..seen })
+}
+
+/// Leaves, prints what was asked for, and says who could not be visited.
+fn finish(visiting: Visiting, text: impl FnOnce(&[Trouble]) -> String) -> u8 {
+    let signal = visiting.stop.load(Ordering::SeqCst);
+    let troubles = visiting.visit.leave();
+    let printed = print(&text(&troubles));
+    let code = visit::complain_of(&troubles);
+    match i32::try_from(signal) {
+        Ok(signal) if signal > 0 => exit::by_signal(signal),
+        _ if printed != exit::OK => printed,
+        _ => code,
+    }
+}
+
+fn print(text: &str) -> u8 {
+    if write_all(&mut std::io::stdout().lock(), text) {
+        exit::OK
+    } else {
+        complain("cannot write to standard output");
+        exit::NOT_WRITTEN
+    }
+}
+
+fn end_run(mut visiting: Visiting, given: &str, names: &str) -> u8 {
+    let outcome = end_and_wait(&mut visiting, given, names);
+    let troubles = visiting.visit.leave();
+    let code = visit::complain_of(&troubles);
+    match outcome {
+        Ok(text) => print(&format!("{text}\n")).max(code),
+        Err((own, text)) => {
+            complain(&text);
+            // A run that is not found may be on a host that was not reached.
+            if own == exit::USAGE && code != exit::OK {
+                code
+            } else {
+                own
+            }
+        }
+    }
+}
+
+fn end_and_wait(visiting: &mut Visiting, given: &str, names: &str) -> Result<String, (u8, String)> {
+    let seen = visiting.visit.look(false);
+    let views = visit::views(&seen.clone(), seen);
+    let token = visit::find_run(&views, given, names)?;
+    let run = status::short(&token);
+    let mut hosts = Vec::new();
+    let mut refused = Vec::new();
+    for (host, answers) in visiting.visit.end_run(&token) {
+        for answer in answers {
+            match answer.refused {
+                None => hosts.push(host.clone()),
+                Some(why) => refused.push(Trouble {
+                    node: host.clone(),
+                    ..Trouble::own(
+                        crate::record::TroubleKind::Resource,
+                        format!("cannot end run {run}: {why}"),
+                    )
+                }),
+            }
+        }
+    }
+    hosts.dedup();
+    if hosts.is_empty() && !refused.is_empty() {
+        return Err((exit::RESOURCE, status::failures(&refused).join("; ")));
+    }
+    let until = Instant::now() + END_LIMIT;
+    loop {
+        let seen = visiting.visit.look(false);
+        let views = visit::views(&seen.clone(), seen);
+        if status::matching(&views, &token).is_empty() {
+            return Ok(format!(
+                "ended run {run} on {}",
+                launcher::hosts::fold(&hosts)
+            ));
+        }
+        if Instant::now() > until {
+            let limit = END_LIMIT.as_secs();
+            let text = format!("run {run} was asked to end and is still there after {limit} s");
+            return Err((exit::INVALID, text));
+        }
+        if !visiting.visit.pause(Duration::from_millis(100)) {
+            let signal = i32::try_from(visiting.stop.load(Ordering::SeqCst)).unwrap_or(0);
+            let text = format!("run {run} was asked to end; not waited for");
+            return Err((exit::by_signal(signal), text));
+        }
+    }
+}

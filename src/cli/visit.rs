@@ -1,0 +1,260 @@
+//! What `status` and `watch` share: which hosts to visit, how, and what to say of those that cannot be reached.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use launcher::hosts::Host;
+
+use crate::conduct::{self, Conditions, Observer};
+use crate::exit;
+use crate::plan::{PLAN_VERSION, RunPlan, Test};
+use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
+use crate::report::status::{self, View};
+
+use super::arguments::Launch;
+use super::intent::{self, UsageError};
+use super::run;
+use super::terminal::{complain, write_all};
+
+/// Which hosts to visit.
+#[derive(Debug, Clone, clap::Args)]
+pub struct VisitArguments {
+    /// Hosts to ask, in the form of --hosts
+    ///
+    /// Default: this machine. Example: HOSTS is 'n[01-16]'
+    #[arg(value_name = "HOSTS")]
+    pub hosts: Option<String>,
+
+    /// Host file, in the form of the plain command's
+    ///
+    /// No default. Example: --hostfile cluster.txt
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Hosts",
+        conflicts_with = "hosts"
+    )]
+    pub hostfile: Option<PathBuf>,
+
+    /// Hosts to leave out, in the same form as HOSTS
+    ///
+    /// No default. Example: -x n07,n[12-14]
+    #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
+    pub exclude: Option<String>,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// Say which hosts would be asked; contact nobody
+    ///
+    /// Example: --dry-run
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+}
+
+/// Hosts to visit, fully understood.
+pub struct Destination {
+    plan: RunPlan,
+    hosts: Vec<Host>,
+}
+
+/// A visit that has begun, and where a signal that asks for its end is noted.
+pub struct Visiting {
+    /// The visit.
+    pub visit: conduct::Visit,
+    /// Number of the signal.
+    pub stop: Arc<AtomicUsize>,
+}
+
+impl Destination {
+    /// Understands the words.
+    pub fn parse(words: &VisitArguments) -> Result<Self, UsageError> {
+        let list = words.hosts.as_deref();
+        let list = list.or(words.hostfile.is_none().then_some("local"));
+        let by_rsh = words.launch.rsh.is_some();
+        let exclude = words.exclude.as_deref();
+        let mut hosts = intent::hosts_of(list, words.hostfile.as_deref(), exclude, by_rsh)?;
+        // Two nodes of a host are one host.
+        let mut known: Vec<Host> = Vec::new();
+        hosts.retain(|host| {
+            let is_new = !known.contains(host);
+            known.push(host.clone());
+            is_new
+        });
+        intent::check_launch(&words.launch)?;
+        let plan = RunPlan {
+            version: PLAN_VERSION,
+            nodes: intent::nodes_of(&hosts)?,
+            tests: Vec::new(),
+            deadlines: intent::deadlines_of(&words.launch)?,
+            seed: 0,
+            keep_going: false,
+            samples: false,
+        };
+        Ok(Self { plan, hosts })
+    }
+
+    /// The hosts as one would write them.
+    pub fn names(&self) -> String {
+        let labels: Vec<String> = self.plan.nodes.iter().map(|it| it.label.clone()).collect();
+        launcher::hosts::fold(&labels)
+    }
+
+    /// Goes there.
+    pub fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
+        let (program, stop) = run::stand_by()?;
+        let conditions = Conditions {
+            settings: intent::settings(launch, &self.plan, &stop),
+            program,
+            stop: Arc::clone(&stop),
+            command: Vec::new(),
+            options: Vec::new(),
+            hold: false,
+            token: String::new(),
+            started_ms: 0,
+        };
+        let visit = conduct::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
+        Ok(Visiting { visit, stop })
+    }
+}
+
+/// Beginning of a token, as one gives it to name a run.
+pub fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
+    const LEAST: usize = 4;
+    let token = text.to_ascii_lowercase();
+    let is_hex = token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hex || !(LEAST..=32).contains(&token.len()) {
+        return Err(UsageError::Value(format!(
+            "{flag} {text:?} names no run (write 4 or more digits of its token; 'pipebench status' lists them)"
+        )));
+    }
+    Ok(token)
+}
+
+/// The one run that is meant, or why there is none, as exit code and sentence.
+pub fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8, String)> {
+    let mut found = status::matching(views, given);
+    match found.len() {
+        0 => Err((exit::USAGE, format!("no run {given} on {names}"))),
+        1 => Ok(found.remove(0)),
+        count => {
+            // As many digits as tell them apart.
+            let digits = (given.len() + 1..=32)
+                .find(|digits| {
+                    let starts: std::collections::BTreeSet<&str> = found
+                        .iter()
+                        .map(|it| it.get(..*digits).unwrap_or(it))
+                        .collect();
+                    starts.len() == count
+                })
+                .unwrap_or(32)
+                .max(6);
+            let runs: Vec<&str> = found
+                .iter()
+                .map(|it| it.get(..digits).unwrap_or(it))
+                .collect();
+            let runs = runs.join(", ");
+            Err((
+                exit::USAGE,
+                format!("{given} names {count} runs: {runs} (give more digits)"),
+            ))
+        }
+    }
+}
+
+/// What was seen, beside what was seen before; hosts that were not seen twice are left out.
+pub fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec<View> {
+    let beside = |(host, now): (String, Sighting)| {
+        let (_, before) = before.iter().find(|(known, _)| *known == host)?;
+        Some(View {
+            before: before.clone(),
+            now,
+            host,
+        })
+    };
+    now.into_iter().filter_map(beside).collect()
+}
+
+/// Says which hosts could not be visited; returns the exit code that follows.
+pub fn complain_of(troubles: &[Trouble]) -> u8 {
+    for line in status::failures(troubles) {
+        complain(&line);
+    }
+    match troubles.first() {
+        None => exit::OK,
+        Some(trouble) if trouble.kind == TroubleKind::Version => exit::VERSION,
+        Some(_) => exit::UNREACHABLE,
+    }
+}
+
+/// Shows notices and nothing else.
+struct Aside;
+
+impl Observer for Aside {
+    fn notice(&mut self, text: &str) {
+        write_all(&mut std::io::stderr().lock(), &format!("{text}\n"));
+    }
+
+    fn stage(&mut self, _: &str) {}
+
+    fn hosts(&mut self, _: &RunPlan, _: &[HostRecord], _: &[(String, String)]) {}
+
+    fn second(&mut self, _: &Test, _: &Second) {}
+
+    fn held(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::seen;
+
+    fn view(tokens: &[&str]) -> View {
+        let nodes = tokens.iter().map(|token| {
+            let mut node = seen(0, &["n1"]);
+            node.card.token = (*token).to_owned();
+            node
+        });
+        let now = Sighting {
+            nodes: nodes.collect(),
+            ..Sighting::default()
+        };
+        View {
+            host: "n1".to_owned(),
+            before: now.clone(),
+            now,
+        }
+    }
+
+    #[test]
+    fn a_run_is_named_by_as_many_digits_as_tell_it_apart() {
+        let tokens = [
+            "3f9a1c00112233445566778899aabbcc",
+            "3f9a1c77112233445566778899aabbcc",
+        ];
+        let views = [view(&tokens)];
+        assert_eq!(find_run(&views, "3f9a1c77", "n1").unwrap(), tokens[1]);
+        let (code, text) = find_run(&views, "3f9a", "n1").unwrap_err();
+        assert_eq!(code, exit::USAGE);
+        assert_eq!(
+            text,
+            "3f9a names 2 runs: 3f9a1c0, 3f9a1c7 (give more digits)"
+        );
+        let (code, text) = find_run(&views, "beef", "n[1-3]").unwrap_err();
+        assert_eq!(
+            (code, text.as_str()),
+            (exit::USAGE, "no run beef on n[1-3]")
+        );
+    }
+
+    #[test]
+    fn a_token_needs_four_digits() {
+        assert_eq!(parse_token("--end", "3F9A").unwrap(), "3f9a");
+        for bad in ["", "3f9", "xyzw", "3f9a1c00112233445566778899aabbcc0"] {
+            let error = parse_token("--end", bad).unwrap_err().to_string();
+            assert!(error.starts_with("--end "), "{error}");
+        }
+    }
+}

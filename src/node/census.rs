@@ -1,0 +1,162 @@
+//! The runs of a host as a visitor sees them: through their status segments alone, whoever started them.
+
+use crate::buffer::board::{self, EndState};
+use crate::buffer::snapshot::{Snapshot, SnapshotError};
+use crate::record::{Asked, Card, ClosedSegment, EndRole, SeenEnd, SeenNode, SeenState, Sighting};
+use crate::sys::{clock, facts, memory, process, why};
+
+/// Looks at everything that is alive on this host, after removing what is not.
+pub fn look(with_ends: bool) -> Sighting {
+    let mut sighting = Sighting {
+        swept: board::sweep(),
+        wall_ms: clock::wall_ms(),
+        ..Sighting::default()
+    };
+    for name in board::names() {
+        let Some((token, node)) = board::read_name(&name) else {
+            continue;
+        };
+        let closed = |why: String| {
+            let user = memory::segment_user(&name)?;
+            Some(ClosedSegment {
+                token: token.to_owned(),
+                node,
+                user: facts::user_name(user).unwrap_or_else(|| format!("user {user}")),
+                why,
+            })
+        };
+        match Snapshot::read(&name) {
+            Ok(snapshot) => match card_of(&snapshot) {
+                Some(card) => sighting.nodes.extend(seen(&snapshot, card, with_ends)),
+                None => sighting.closed.extend(closed("not understood".to_owned())),
+            },
+            // Gone meanwhile, or being made.
+            Err(SnapshotError::Gone | SnapshotError::Unreadable) => {}
+            Err(error) => sighting.closed.extend(closed(error.to_string())),
+        }
+    }
+    sighting
+}
+
+/// The card of the run whose node status process is `pid`.
+pub fn card_of_owner(pid: i32) -> Option<Card> {
+    board::names().find_map(|name| {
+        let snapshot = Snapshot::read(&name).ok()?;
+        let (owner, start) = snapshot.owner()?;
+        let is_it = owner == pid && process::start_time(pid) == Some(start);
+        is_it.then(|| card_of(&snapshot)).flatten()
+    })
+}
+
+/// Asks every node status process of a run to end. Its launching side then ends it everywhere.
+pub fn end_run(token: &str) -> Vec<Asked> {
+    let mut asked = Vec::new();
+    for name in board::names() {
+        let Some((named, number)) = board::read_name(&name).filter(|(of, _)| token.starts_with(of))
+        else {
+            continue;
+        };
+        let (node, refused) = match Snapshot::read(&name) {
+            Ok(snapshot) => {
+                let card = card_of(&snapshot).filter(|card| card.token.starts_with(named));
+                let node =
+                    card.map_or_else(|| format!("node {number}"), |card| card.label().to_owned());
+                (node, ask_to_end(&snapshot))
+            }
+            Err(SnapshotError::Gone) => continue,
+            Err(error) => (format!("node {number}"), Some(error.to_string())),
+        };
+        asked.push(Asked { node, refused });
+    }
+    asked
+}
+
+/// Why it cannot be asked; none if it was, or is gone.
+fn ask_to_end(snapshot: &Snapshot) -> Option<String> {
+    let Some((pid, start)) = snapshot.owner() else {
+        return Some("it runs in another pid namespace".to_owned());
+    };
+    // Whoever writes a segment may name any process as its owner; it may speak for its own user only.
+    if process::user_of(pid).is_some_and(|user| user != snapshot.user()) {
+        return Some("not permitted".to_owned());
+    }
+    match process::ask_to_end(pid, start) {
+        Ok(()) => None,
+        Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Some("not permitted".to_owned())
+        }
+        Err(error) => Some(why(&error)),
+    }
+}
+
+fn card_of(snapshot: &Snapshot) -> Option<Card> {
+    let card: Card = serde_json::from_str(snapshot.text()).ok()?;
+    card.is_sound().then_some(card)
+}
+
+/// None if its owner is gone.
+fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
+    let owner = snapshot.owner();
+    if owner.is_some_and(|(pid, start)| process::start_time(pid) != Some(start)) {
+        return None;
+    }
+    let pid = owner.map_or(0, |(pid, _)| pid);
+    let at_ns = clock::monotonic_ns();
+    let mut node = SeenNode {
+        pid,
+        state: state_of(snapshot, pid),
+        age_ns: at_ns.saturating_sub(snapshot.made_ns()),
+        at_ns,
+        sent_bytes: 0,
+        received_bytes: 0,
+        same_host_bytes: 0,
+        ends: Vec::new(),
+        card,
+    };
+    for (role, boundary, slot, end) in snapshot.ends() {
+        let count = end.count();
+        let peer = slot / node.card.test.streams;
+        let same_host = node.card.same_host.get(peer).copied().unwrap_or(false);
+        let sum = match role {
+            EndRole::Sender if same_host => None,
+            EndRole::Sender => Some(&mut node.sent_bytes),
+            EndRole::Receiver if same_host => Some(&mut node.same_host_bytes),
+            EndRole::Receiver => Some(&mut node.received_bytes),
+        };
+        if let Some(sum) = sum {
+            *sum = sum.saturating_add(count.bytes);
+        }
+        if with_ends {
+            node.ends.push(SeenEnd {
+                role,
+                boundary,
+                slot,
+                count,
+            });
+        }
+    }
+    Some(node)
+}
+
+fn state_of(snapshot: &Snapshot, pid: i32) -> SeenState {
+    if process::is_stopped(pid) {
+        return SeenState::Stopped;
+    }
+    if snapshot.is_done() {
+        SeenState::Ending
+    } else if snapshot.is_stopping() {
+        SeenState::Draining
+    } else if snapshot.has_started() {
+        SeenState::Running
+    } else if !snapshot.book_is_there() {
+        SeenState::Starting
+    } else {
+        let (ready, all) = snapshot.count_at_least(EndState::Ready);
+        if ready == all {
+            SeenState::Ready
+        } else {
+            SeenState::Connecting
+        }
+    }
+}

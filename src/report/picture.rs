@@ -1,0 +1,335 @@
+//! The live picture of a run: its ports, and the slowest links with what they wait for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::lanes::Lane;
+use crate::record::{EndCount, EndRole, SeenNode, SeenState};
+use crate::units::{gbit_per_s, show_age};
+
+use super::fold;
+use super::status::{Pair, View, aligned, pairs, short};
+use super::text::gbit;
+
+/// Lines of the picture, at most `height` of them; none if the run is on none of these hosts.
+pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
+    let pairs: Vec<Pair<'_>> = views.iter().flat_map(|view| pairs(view, token)).collect();
+    let Some(first) = pairs.first() else {
+        return Vec::new();
+    };
+    let mut lines = vec![headline(first.now, &pairs)];
+    let missing = missing(first.now, &pairs, token);
+    let fixed = lines.len() + missing.iter().count() + 2;
+    let room = height.saturating_sub(fixed);
+    let links = links(&pairs);
+    // Half of the room for ports, but all of it that links leave.
+    let for_ports = (room / 2).max(room.saturating_sub(links.len())).max(1);
+    let ports = port_lines(&pairs, for_ports);
+    let left = room.saturating_sub(ports.len() - 1);
+    lines.extend(ports);
+    if !links.is_empty() && left > 0 {
+        lines.extend(link_lines(first.now, &links, left));
+    }
+    lines.extend(missing);
+    lines.truncate(height.max(1));
+    lines
+}
+
+fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
+    let card = &first.card;
+    let sum = |of: fn(&SeenNode) -> u64| gbit(pairs.iter().map(|pair| pair.rate(of)).sum());
+    let state = pairs.iter().map(|pair| pair.now.state).min();
+    let age = pairs.iter().map(|pair| pair.now.age_ns).max().unwrap_or(0);
+    let within = sum(|node| node.same_host_bytes);
+    let total = if card.same_host.iter().all(|same| *same) {
+        format!("{within} Gbit/s within one host")
+    } else {
+        let across = sum(|node| node.received_bytes);
+        format!("switch {across} Gbit/s one way, same-host {within}")
+    };
+    format!(
+        "run {} by {}, {}, {}: {total}",
+        short(&card.token),
+        card.by,
+        show_age(age / 1_000_000_000),
+        state.map_or("", SeenState::word),
+    )
+}
+
+/// Nodes of the run that are on none of the watched hosts.
+fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> {
+    let there: BTreeSet<usize> = pairs.iter().map(|pair| pair.now.card.node).collect();
+    let labels = first.card.labels.iter().enumerate();
+    let missing: Vec<String> = labels
+        .filter(|(node, _)| !there.contains(node))
+        .map(|(_, label)| label.clone())
+        .collect();
+    let (missing, all) = (
+        Some(missing).filter(|it| !it.is_empty())?,
+        first.card.labels.len(),
+    );
+    let folded = fold(&missing);
+    Some(format!(
+        "{} of {all} nodes are watched, not {folded} (name their hosts: pipebench watch {} HOSTS)",
+        there.len(),
+        short(token),
+    ))
+}
+
+/// The worst first.
+fn port_lines(pairs: &[Pair<'_>], count: usize) -> Vec<String> {
+    let mut ports: Vec<(f64, [String; 5])> = pairs
+        .iter()
+        .map(|pair| {
+            let (sent, received) = (
+                pair.rate(|it| it.sent_bytes),
+                pair.rate(|it| it.received_bytes),
+            );
+            let row = [
+                pair.now.card.label().to_owned(),
+                gbit(sent),
+                gbit(received),
+                gbit(pair.rate(|it| it.same_host_bytes)),
+                pair.now.state.word().to_owned(),
+            ];
+            (sent.min(received), row)
+        })
+        .collect();
+    ports.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let head = [
+        "host",
+        "send Gbit/s",
+        "receive Gbit/s",
+        "same-host",
+        "state",
+    ];
+    table(
+        head,
+        ports.into_iter().map(|(_, row)| row),
+        count,
+        &[1, 2, 3],
+    )
+}
+
+fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    count: usize,
+    right: &[usize],
+) -> Vec<String> {
+    let mut cells = vec![head.map(str::to_owned)];
+    cells.extend(rows.take(count));
+    aligned(&cells, right).lines().map(str::to_owned).collect()
+}
+
+/// What is known of a link from those of its ends that are watched.
+#[derive(Default)]
+struct LinkView {
+    sender: Option<Passed>,
+    receiver: Option<Passed>,
+}
+
+/// One end between two instants.
+struct Passed {
+    gbit_per_s: f64,
+    /// Share of the time in each activity.
+    shares: [f64; 4],
+}
+
+impl LinkView {
+    /// Delivered bytes where the receiver is watched.
+    fn rate(&self) -> f64 {
+        let end = self.receiver.as_ref().or(self.sender.as_ref());
+        end.map_or(0.0, |end| end.gbit_per_s)
+    }
+}
+
+fn passed(before: &EndCount, now: &EndCount) -> Passed {
+    let ns = now.at_ns.saturating_sub(before.at_ns);
+    let share = |index: usize| {
+        let spent = now.activity_ns[index].saturating_sub(before.activity_ns[index]);
+        if ns == 0 {
+            0.0
+        } else {
+            spent as f64 / ns as f64
+        }
+    };
+    Passed {
+        gbit_per_s: gbit_per_s(now.bytes.saturating_sub(before.bytes), ns),
+        shares: [0, 1, 2, 3].map(share),
+    }
+}
+
+/// Links between nodes, or those within if there are no others; the slowest first.
+fn links(pairs: &[Pair<'_>]) -> Vec<(Lane, LinkView)> {
+    let mut links: BTreeMap<Lane, LinkView> = BTreeMap::new();
+    for pair in pairs {
+        let card = &pair.now.card;
+        let lanes = |role| -> Vec<Vec<Lane>> {
+            let boundaries = 0..card.test.phases - 1;
+            boundaries
+                .map(|boundary| card.lanes(role, boundary))
+                .collect()
+        };
+        let (outgoing, incoming) = (lanes(EndRole::Sender), lanes(EndRole::Receiver));
+        for (before, now) in pair.before.ends.iter().zip(&pair.now.ends) {
+            let of_role = match now.role {
+                EndRole::Sender => &outgoing,
+                EndRole::Receiver => &incoming,
+            };
+            let lane = of_role
+                .get(now.boundary)
+                .and_then(|lanes| lanes.get(now.slot));
+            let Some(lane) = lane else { continue };
+            let passed = passed(&before.count, &now.count);
+            let link = links.entry(*lane).or_default();
+            match now.role {
+                EndRole::Sender => link.sender = Some(passed),
+                EndRole::Receiver => link.receiver = Some(passed),
+            }
+        }
+    }
+    let between = links.keys().any(|lane| !lane.is_own());
+    let mut links: Vec<(Lane, LinkView)> = links
+        .into_iter()
+        .filter(|(lane, _)| !between || !lane.is_own())
+        .collect();
+    links.sort_by(|a, b| a.1.rate().total_cmp(&b.1.rate()));
+    links
+}
+
+fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec<String> {
+    let card = &first.card;
+    let label = |node: usize| card.labels.get(node).map_or("", String::as_str);
+    let share = |end: Option<&Passed>, activity: usize| {
+        end.map_or_else(
+            || "-".to_owned(),
+            |end| format!("{:.0} %", end.shares[activity] * 100.0),
+        )
+    };
+    let rows = links.iter().map(|(lane, link)| {
+        let stream = if card.test.streams > 1 {
+            format!(" stream {}", lane.stream)
+        } else {
+            String::new()
+        };
+        let (sender, receiver) = (link.sender.as_ref(), link.receiver.as_ref());
+        [
+            format!(
+                "{}->{} phase {}->{}{stream}",
+                label(lane.from),
+                label(lane.to),
+                lane.boundary,
+                lane.boundary + 1
+            ),
+            gbit(link.rate()),
+            share(sender, 1),
+            share(sender, 2),
+            share(sender, 3),
+            share(receiver, 2),
+            share(receiver, 1),
+        ]
+    });
+    let head = [
+        "slowest links",
+        "Gbit/s",
+        "sender: for a block",
+        "in write",
+        "pacing",
+        "receiver: in read",
+        "for a slot",
+    ];
+    table(head, rows, count, &[1, 2, 3, 4, 5, 6])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{SeenEnd, Sighting, seen};
+
+    fn node(number: usize, at_ns: u64, rate: [u64; 2]) -> SeenNode {
+        let mut node = seen(number, &["n1", "n2"]);
+        node.at_ns = at_ns;
+        let mut ends = Vec::new();
+        for role in [EndRole::Sender, EndRole::Receiver] {
+            for (slot, bytes_per_s) in rate.into_iter().enumerate() {
+                let count = EndCount {
+                    at_ns,
+                    bytes: bytes_per_s * (at_ns / 1_000_000_000),
+                    activity_ns: [0, at_ns / 4, at_ns / 4 * 3, 0],
+                    cpu_ns: 0,
+                };
+                ends.push(SeenEnd {
+                    role,
+                    boundary: 0,
+                    slot,
+                    count,
+                });
+            }
+        }
+        node.ends = ends;
+        node
+    }
+
+    fn view(number: usize, rate: [u64; 2]) -> View {
+        let at = |at_ns| Sighting {
+            nodes: vec![node(number, at_ns, rate)],
+            ..Sighting::default()
+        };
+        View {
+            host: format!("n{}", number + 1),
+            before: at(1_000_000_000),
+            now: at(2_000_000_000),
+        }
+    }
+
+    const TOKEN: &str = "3f9a1c00112233445566778899aabbcc";
+
+    #[test]
+    fn ports_and_links_are_there_with_their_waits_and_the_slowest_first() {
+        let views = [view(0, [5, 25_000_000]), view(1, [12_500_000, 5])];
+        let lines = picture(&views, TOKEN, 50);
+        assert_eq!(
+            lines[0],
+            "run 3f9a1c by alice@login1, 2 min 5 s, running: switch 0.00 Gbit/s one way, same-host 0.00"
+        );
+        assert!(lines[1].starts_with("host  send Gbit/s"), "{lines:#?}");
+        assert!(lines[4].starts_with("slowest links"), "{lines:#?}");
+        // Delivered bytes are the receiver's; n1 receives n2's link in slot 1.
+        let words: Vec<&str> = lines[5].split_whitespace().collect();
+        assert_eq!(
+            words.join(" "),
+            "n1->n2 phase 0->1 0.1000 25 % 75 % 0 % 75 % 25 %"
+        );
+        assert!(
+            lines[6].starts_with("n2->n1 phase 0->1  0.2000"),
+            "{lines:#?}"
+        );
+        assert_eq!(lines.len(), 7);
+    }
+
+    #[test]
+    fn nodes_elsewhere_are_named_and_their_ends_are_missing() {
+        let lines = picture(&[view(0, [5, 25_000_000])], TOKEN, 50);
+        let last = lines.last().unwrap();
+        assert_eq!(
+            last,
+            "1 of 2 nodes are watched, not n2 (name their hosts: pipebench watch 3f9a1c HOSTS)"
+        );
+        let link = lines
+            .iter()
+            .find(|line| line.starts_with("n1->n2"))
+            .unwrap();
+        assert!(link.trim_end().ends_with("-           -"), "{link:?}");
+        assert!(picture(&[view(0, [1, 1])], "77", 50).is_empty());
+    }
+
+    #[test]
+    fn a_picture_is_never_higher_than_its_terminal() {
+        let views = [view(0, [1, 2]), view(1, [3, 4])];
+        for height in 1..12 {
+            let lines = picture(&views, TOKEN, height);
+            assert!(lines.len() <= height, "{height}: {lines:#?}");
+        }
+        assert_eq!(picture(&views, TOKEN, 24).len(), 7);
+    }
+}

@@ -1,0 +1,412 @@
+//! The runs of others in words: a row per run and host, and as JSON. The live picture of one is [`super::picture`].
+
+use serde_json::{Value, json};
+
+use crate::record::{SeenNode, Sighting, Trouble};
+use crate::units::{gbit_per_s, show_age, show_since};
+
+use super::fold;
+use super::text::gbit;
+
+/// What was seen on one host, twice, so that there is something to divide by.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The host as it was named.
+    pub host: String,
+    /// At first.
+    pub before: Sighting,
+    /// A moment later.
+    pub now: Sighting,
+}
+
+/// A node at both instants.
+pub(super) struct Pair<'view> {
+    pub before: &'view SeenNode,
+    pub now: &'view SeenNode,
+}
+
+impl Pair<'_> {
+    /// Gbit/s of a counter between the two instants.
+    pub fn rate(&self, of: fn(&SeenNode) -> u64) -> f64 {
+        let bytes = of(self.now).saturating_sub(of(self.before));
+        gbit_per_s(bytes, self.now.at_ns.saturating_sub(self.before.at_ns))
+    }
+}
+
+/// Nodes of `token` on a host, beside themselves a moment earlier where they were there.
+pub(super) fn pairs<'view>(view: &'view View, token: &str) -> Vec<Pair<'view>> {
+    let of_run = |node: &&SeenNode| node.card.token == token;
+    let now = view.now.nodes.iter().filter(of_run);
+    now.map(|now| {
+        let is_it = |node: &&SeenNode| node.card.node == now.card.node;
+        let mut before = view.before.nodes.iter().filter(of_run);
+        Pair {
+            before: before.find(is_it).unwrap_or(now),
+            now,
+        }
+    })
+    .collect()
+}
+
+/// A run on a host.
+struct Row {
+    host: String,
+    run: String,
+    token: String,
+    by: String,
+    since: String,
+    started_ms: Option<u64>,
+    age_s: Option<u64>,
+    nodes: Vec<String>,
+    phases: Option<usize>,
+    links: Option<usize>,
+    /// In, out and within the host, in Gbit/s.
+    rates: Option<[f64; 3]>,
+    state: String,
+}
+
+/// Runs of all hosts, in the order of hosts.
+fn rows(views: &[View]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for view in views {
+        let mut tokens: Vec<&str> = Vec::new();
+        for node in &view.now.nodes {
+            if !tokens.contains(&node.card.token.as_str()) {
+                tokens.push(&node.card.token);
+            }
+        }
+        rows.extend(tokens.into_iter().filter_map(|token| row(view, token)));
+        rows.extend(closed(view));
+    }
+    rows
+}
+
+fn row(view: &View, token: &str) -> Option<Row> {
+    let pairs = pairs(view, token);
+    let first = pairs.first()?.now;
+    let card = &first.card;
+    let sum = |of: fn(&SeenNode) -> u64| pairs.iter().map(|pair| pair.rate(of)).sum();
+    // A link that begins at another host is counted where it ends: once in all.
+    let incoming = card.labels.len() * card.test.streams * (card.test.phases - 1);
+    Some(Row {
+        host: view.host.clone(),
+        run: short(token),
+        token: token.to_owned(),
+        by: card.by.clone(),
+        since: show_since(card.started_ms, view.now.wall_ms),
+        started_ms: Some(card.started_ms),
+        age_s: pairs
+            .iter()
+            .map(|pair| pair.now.age_ns / 1_000_000_000)
+            .max(),
+        nodes: pairs
+            .iter()
+            .map(|pair| pair.now.card.label().to_owned())
+            .collect(),
+        phases: Some(card.test.phases),
+        links: Some(incoming * pairs.len()),
+        rates: Some([
+            sum(|node| node.received_bytes),
+            sum(|node| node.sent_bytes),
+            sum(|node| node.same_host_bytes),
+        ]),
+        // The least advanced one is what the others wait for.
+        state: pairs
+            .iter()
+            .map(|pair| pair.now.state)
+            .min()?
+            .word()
+            .to_owned(),
+    })
+}
+
+fn closed(view: &View) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for segment in &view.now.closed {
+        let node = format!("node {}", segment.node);
+        match rows.iter_mut().find(|row| row.token == segment.token) {
+            Some(row) => row.nodes.push(node),
+            None => rows.push(Row {
+                host: view.host.clone(),
+                run: short(&segment.token),
+                token: segment.token.clone(),
+                by: segment.user.clone(),
+                since: "-".to_owned(),
+                started_ms: None,
+                age_s: None,
+                nodes: vec![node],
+                phases: None,
+                links: None,
+                rates: None,
+                state: match segment.why.as_str() {
+                    "not permitted" => "another user's".to_owned(),
+                    why => why.to_owned(),
+                },
+            }),
+        }
+    }
+    rows
+}
+
+/// As much of a token as one needs to name a run.
+pub fn short(token: &str) -> String {
+    token.chars().take(6).collect()
+}
+
+/// What `pipebench status` prints.
+pub fn table(views: &[View]) -> String {
+    let rows = rows(views);
+    let dash = || "-".to_owned();
+    let mut cells = vec![
+        [
+            "host",
+            "run",
+            "by",
+            "since",
+            "age",
+            "nodes",
+            "phases",
+            "links",
+            "in Gbit/s",
+            "out Gbit/s",
+            "same-host",
+            "state",
+        ]
+        .map(str::to_owned),
+    ];
+    for row in &rows {
+        let number = |value: Option<usize>| value.map_or_else(dash, |value| value.to_string());
+        let rate = |at: usize| row.rates.map_or_else(dash, |rates| gbit(rates[at]));
+        cells.push([
+            row.host.clone(),
+            row.run.clone(),
+            row.by.clone(),
+            row.since.clone(),
+            row.age_s.map_or_else(dash, show_age),
+            fold(&row.nodes),
+            number(row.phases),
+            number(row.links),
+            rate(0),
+            rate(1),
+            rate(2),
+            row.state.clone(),
+        ]);
+    }
+    let mut text = String::new();
+    if !rows.is_empty() {
+        text.push_str(&aligned(&cells, &[4, 6, 7, 8, 9, 10]));
+    }
+    let none: Vec<String> = views
+        .iter()
+        .filter(|view| view.now.nodes.is_empty() && view.now.closed.is_empty())
+        .map(|view| view.host.clone())
+        .collect();
+    if !none.is_empty() {
+        text.push_str(&format!("no runs on {}\n", fold(&none)));
+    }
+    let swept: usize = views.iter().map(swept).sum();
+    if swept > 0 {
+        let hosts = views.iter().filter(|view| self::swept(view) > 0);
+        let hosts: Vec<String> = hosts.map(|view| view.host.clone()).collect();
+        let what = if swept == 1 { "leftover" } else { "leftovers" };
+        text.push_str(&format!(
+            "swept {swept} {what} of killed runs on {}\n",
+            fold(&hosts)
+        ));
+    }
+    text
+}
+
+fn swept(view: &View) -> usize {
+    view.before.swept.saturating_add(view.now.swept)
+}
+
+/// What `pipebench status --json` prints.
+pub fn document(views: &[View], troubles: &[Trouble]) -> String {
+    let bits = |rate: f64| (rate * 1e9).round();
+    let run = |row: &Row| {
+        json!({
+            "host": row.host,
+            "token": row.token,
+            "by": row.by,
+            "started_ms": row.started_ms,
+            "age_s": row.age_s,
+            "nodes": row.nodes,
+            "phases": row.phases,
+            "links": row.links,
+            "in_bits_per_s": row.rates.map(|rates| bits(rates[0])),
+            "out_bits_per_s": row.rates.map(|rates| bits(rates[1])),
+            "same_host_bits_per_s": row.rates.map(|rates| bits(rates[2])),
+            "state": row.state,
+        })
+    };
+    let trouble = |trouble: &Trouble| json!({"host": trouble.node, "what": trouble.text()});
+    let hosts: Vec<Value> = views
+        .iter()
+        .map(|view| json!({"host": view.host, "swept": swept(view)}))
+        .collect();
+    let document = json!({
+        "version": 1,
+        "hosts": hosts,
+        "runs": rows(views).iter().map(run).collect::<Vec<Value>>(),
+        "failed": troubles.iter().map(trouble).collect::<Vec<Value>>(),
+    });
+    format!("{document:#}\n")
+}
+
+/// Tokens of runs that begin with `start`, each once, with the user where one cannot look into them.
+pub fn matching(views: &[View], start: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for view in views {
+        let open = view.now.nodes.iter().map(|node| node.card.token.as_str());
+        let closed = view.now.closed.iter().map(|segment| segment.token.as_str());
+        for token in open.chain(closed) {
+            // What cannot be looked into has only the beginning of its token.
+            let fits = token.starts_with(start) || (token.len() < 32 && start.starts_with(token));
+            let is_known =
+                |known: &String| known.starts_with(token) || token.starts_with(known.as_str());
+            match found.iter_mut().find(|known| is_known(known)) {
+                Some(known) if token.len() > known.len() => *known = token.to_owned(),
+                Some(_) => {}
+                None if fits => found.push(token.to_owned()),
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+/// Hosts that could not be visited, the same failure once.
+pub fn failures(troubles: &[Trouble]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for trouble in troubles {
+        let text = trouble.text();
+        match lines.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, nodes)) => nodes.push(trouble.node.clone()),
+            None => lines.push((text, vec![trouble.node.clone()])),
+        }
+    }
+    let line = |(text, mut nodes): (String, Vec<String>)| {
+        nodes.retain(|node| !node.is_empty());
+        if nodes.is_empty() {
+            text
+        } else {
+            format!("{}: {text}", fold(&nodes))
+        }
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Columns as wide as they must be; those in `right` hold numbers.
+pub(super) fn aligned<const N: usize>(cells: &[[String; N]], right: &[usize]) -> String {
+    let width = |column: usize| {
+        let lengths = cells.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut text = String::new();
+    for row in cells {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            if right.contains(&column) {
+                line.push_str(&format!("{cell:>width$}  "));
+            } else {
+                line.push_str(&format!("{cell:width$}  "));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{ClosedSegment, seen};
+
+    fn view(host: &str, node: usize) -> View {
+        let mut before = seen(node, &["n1", "n2", "n3"]);
+        let mut now = before.clone();
+        (before.at_ns, now.at_ns) = (1_000_000_000, 1_500_000_000);
+        (now.received_bytes, now.sent_bytes) = (12_500_000, 6_250_000);
+        let of = |node: SeenNode| Sighting {
+            wall_ms: 1_795_225_500_000,
+            nodes: vec![node],
+            ..Sighting::default()
+        };
+        View {
+            host: host.to_owned(),
+            before: of(before),
+            now: of(now),
+        }
+    }
+
+    fn idle(host: &str) -> View {
+        View {
+            host: host.to_owned(),
+            before: Sighting::default(),
+            now: Sighting::default(),
+        }
+    }
+
+    #[test]
+    fn a_row_per_run_and_host_and_a_line_for_all_the_others() {
+        let mut last = idle("n4");
+        last.before.swept = 2;
+        let text = table(&[view("n1", 0), view("n2", 1), idle("n3"), last]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "host  run     by            since            age  nodes  phases  links  in Gbit/s  out Gbit/s  same-host  state"
+        );
+        assert_eq!(
+            lines[1],
+            "n1    3f9a1c  alice@login1  01:44 UTC  2 min 5 s  n1          2      3     0.2000      0.1000       0.00  running"
+        );
+        assert_eq!(lines[3], "no runs on n[3-4]");
+        assert_eq!(lines[4], "swept 2 leftovers of killed runs on n4");
+    }
+
+    #[test]
+    fn hosts_that_fail_alike_share_a_line() {
+        let lost = |node: &str, what: &str| Trouble {
+            node: node.to_owned(),
+            ..Trouble::own(crate::record::TroubleKind::Start, what)
+        };
+        let all = [
+            lost("n1", "x"),
+            lost("n3", "y"),
+            lost("n2", "x"),
+            lost("", "z"),
+        ];
+        assert_eq!(failures(&all), ["n[1-2]: x", "n3: y", "z"]);
+    }
+
+    #[test]
+    fn what_belongs_to_others_is_listed_and_can_be_named() {
+        let mut view = view("n1", 0);
+        view.now.closed.push(ClosedSegment {
+            token: "77aa77aa77aa77aa".to_owned(),
+            node: 4,
+            user: "bob".to_owned(),
+            why: "not permitted".to_owned(),
+        });
+        let text = table(std::slice::from_ref(&view));
+        let line = text.lines().nth(2).unwrap();
+        assert!(line.starts_with("n1    77aa77  bob "), "{text}");
+        assert!(line.ends_with("another user's"), "{text}");
+        let views = [view];
+        assert_eq!(
+            matching(&views, "3f9a"),
+            ["3f9a1c00112233445566778899aabbcc"]
+        );
+        assert_eq!(matching(&views, "77aa77aa77aa77aa11"), ["77aa77aa77aa77aa"]);
+        assert_eq!(matching(&views, "ffff"), Vec::<String>::new());
+        let document = document(&views, &[]);
+        let value: Value = serde_json::from_str(&document).unwrap();
+        assert_eq!(value["runs"][0]["in_bits_per_s"], 200_000_000.0);
+        assert_eq!(value["runs"][1]["in_bits_per_s"], Value::Null);
+    }
+}
