@@ -112,8 +112,12 @@ impl Board {
 
     /// Shows where every boundary of every node listens, and tells senders to connect.
     pub fn publish_book(&self, addresses: &[Vec<Option<SocketAddr>>]) {
-        for (boundary, of_nodes) in addresses.iter().enumerate() {
-            for (node, address) in of_nodes.iter().enumerate() {
+        // A book of another shape has nothing to say about the rest of the segment.
+        let Shape {
+            boundaries, nodes, ..
+        } = self.shape;
+        for (boundary, of_nodes) in addresses.iter().enumerate().take(boundaries) {
+            for (node, address) in of_nodes.iter().enumerate().take(nodes) {
                 let words = self.address_words(boundary, node);
                 for (word, value) in words.iter().zip(address.map_or([0; 4], pack_address)) {
                     word.store(value, Relaxed);
@@ -511,6 +515,17 @@ mod tests {
         assert_eq!(board.address(0, 1), None);
         assert_eq!(board.address(0, 2), Some(v6));
         assert_eq!(board.address(1, 1), Some(v4));
+    }
+
+    #[test]
+    fn a_book_with_more_than_the_board_has_room_for_leaves_the_rest_alone() {
+        let board = board("large-book");
+        let v4: SocketAddr = "10.1.2.3:4567".parse().unwrap();
+        let before = board.count_at_least(EndState::Unborn);
+        board.publish_book(&vec![vec![Some(v4); 50]; 50]);
+        assert_eq!(board.address(1, 2), Some(v4));
+        assert_eq!(board.count_at_least(EndState::Unborn), before);
+        assert_eq!(board.count_at_least(EndState::Born), 0);
     }
 
     #[test]
