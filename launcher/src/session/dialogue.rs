@@ -28,6 +28,8 @@ pub(crate) struct Dialogue {
     noise: Vec<u8>,
     /// Folders that were passed over, with the reasons.
     notes: Vec<String>,
+    /// Length of all lines of the script, or of who says to be it.
+    said_bytes: usize,
     folder: Option<(usize, String)>,
 }
 
@@ -77,6 +79,7 @@ impl Dialogue {
             pending: Vec::new(),
             noise: Vec::new(),
             notes: Vec::new(),
+            said_bytes: 0,
             folder: None,
         }
     }
@@ -130,7 +133,8 @@ impl Dialogue {
         if self.state == State::Starting {
             self.look_for_magic(looked_at, &mut acts);
         }
-        if self.state != State::Open && self.noise.len() + self.pending.len() > MAX_NOISE_BYTES {
+        let printed = self.noise.len() + self.pending.len() + self.said_bytes;
+        if self.state != State::Open && printed > MAX_NOISE_BYTES {
             return Err(Refusal::Failed(self.too_noisy()));
         }
         Ok(acts)
@@ -144,6 +148,7 @@ impl Dialogue {
             return Ok(());
         };
         self.noise.extend_from_slice(&line[..at]);
+        self.said_bytes += line.len() - at;
         let text = String::from_utf8_lossy(&line[at + self.nonce.len()..]);
         match Answer::parse(text.trim_end()) {
             Some(answer) => self.answer(answer, acts),
@@ -154,6 +159,8 @@ impl Dialogue {
     fn answer(&mut self, answer: Answer, acts: &mut Vec<Act>) -> Result<(), Refusal> {
         match answer {
             Answer::Note(note) => self.notes.push(note),
+            // It is written once, however often it is asked for.
+            Answer::Need { .. } if self.state != State::Answering => {}
             Answer::Have | Answer::Stored => self.state = State::Starting,
             Answer::Need { index, folder } => {
                 self.state = State::Storing;
@@ -301,6 +308,22 @@ mod tests {
                 noise: "MAGIC\n".into()
             }]
         );
+    }
+
+    #[test]
+    fn an_executable_that_is_asked_for_twice_is_written_once() {
+        let (mut dialogue, nonce) = with_shell();
+        let asked = format!("{nonce} need 1 /a\n{nonce} need 2 /b\n");
+        assert_eq!(dialogue.take(asked.as_bytes()).unwrap().len(), 1);
+        assert_eq!(dialogue.take(asked.as_bytes()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_host_that_never_ends_its_notes_is_too_noisy() {
+        let (mut dialogue, nonce) = with_shell();
+        let note = format!("{nonce} note /a: full\n");
+        let taken = (0..MAX_NOISE_BYTES).take_while(|_| dialogue.take(note.as_bytes()).is_ok());
+        assert_eq!(taken.count(), MAX_NOISE_BYTES / note.len());
     }
 
     #[test]
