@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{HeldBy, LinkRecord, NodeRecord, Record, Second, TestRecord};
-use crate::units::gbit_per_s;
+use crate::units::{self, gbit_per_s};
 
 /// Direction of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,8 @@ impl Figures {
                     label: label(record, &nodes),
                     send_gbit_per_s: sum(from),
                     receive_gbit_per_s: sum(to),
-                    retransmits: measured.map(|all| all.iter().map(|one| one.retransmits).sum()),
+                    retransmits: measured
+                        .map(|all| units::sum(all.iter().map(|one| one.retransmits))),
                     busiest_core: each
                         .clone()
                         .filter_map(|one| one.busiest_core)
@@ -226,15 +227,15 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
         } else {
             &second.same_host_bytes
         };
-        bytes.iter().sum()
+        units::sum(bytes.iter().copied())
     };
     let sums: Vec<f64> = test
         .seconds
         .iter()
-        .filter(|second| second.at_ns >= warmup_ns + 1_000_000_000)
+        .filter(|second| second.at_ns >= warmup_ns.saturating_add(1_000_000_000))
         .filter(|second| {
             test.window_ns
-                .is_none_or(|window| second.at_ns <= warmup_ns + window)
+                .is_none_or(|window| second.at_ns <= warmup_ns.saturating_add(window))
         })
         .map(|second| ports(second) as f64)
         .collect();
