@@ -8,20 +8,20 @@ use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, LinkKind, RunPlan, Test};
 use crate::record::{
     Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord, NodeRecord,
-    NodeReport, RoleCpu, TestRecord, Waits,
+    NodeReport, RoleCpu, Second, TestRecord, Waits,
 };
 use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime, InterfaceCounters};
 
-use crate::units::gbit_per_s;
+use crate::units::{gbit_per_s, sum};
 
 use super::crew::Crew;
 use super::{crosses, link_kind};
 
 /// Puts the record of a test together from what the nodes reported.
-pub fn test(
+pub(super) fn test(
     plan: &RunPlan,
     number: usize,
     hosts: &[HostRecord],
@@ -29,10 +29,24 @@ pub fn test(
     before: &[Offset],
     after: &[Offset],
 ) -> TestRecord {
-    let test = &plan.tests[number];
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
         .map(|node| crew.report(node))
         .collect();
+    from_reports(plan, number, hosts, &reports, crew.seconds(), before, after)
+}
+
+/// The same without a crew: reports, hosts and offsets are one for each node of the plan. What a report says need
+/// not make sense.
+pub fn from_reports(
+    plan: &RunPlan,
+    number: usize,
+    hosts: &[HostRecord],
+    reports: &[Option<&NodeReport>],
+    seconds: &[Second],
+    before: &[Offset],
+    after: &[Offset],
+) -> TestRecord {
+    let test = &plan.tests[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
     let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
         .into_iter()
@@ -55,14 +69,14 @@ pub fn test(
             Bound::Volume { .. } | Bound::Files => None,
         },
         skew_ns: match test.bound {
-            Bound::Time { .. } => skew(&reports, before, after),
+            Bound::Time { .. } => skew(reports, before, after),
             Bound::Volume { .. } | Bound::Files => None,
         },
-        span_ns: span(&reports, after),
+        span_ns: span(reports, after),
         nodes,
         conservation: conservation(plan, test, &links, &views),
         links,
-        seconds: crew.seconds().to_vec(),
+        seconds: seconds.to_vec(),
     }
 }
 
@@ -159,7 +173,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let passed_us = |of: fn(&TcpInfo) -> u64| {
         tcp.map(|(first, last)| {
             share(
-                of(&last).saturating_sub(of(&first)) * 1000,
+                of(&last).saturating_sub(of(&first)).saturating_mul(1000),
                 sender_interval_ns,
             )
         })
@@ -214,30 +228,31 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         interface: None,
         strangers: report.strangers,
     };
+    let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
     for link in links
         .iter()
         .filter(|link| link.lane.from == node || link.lane.to == node)
     {
         if link.lane.from == node {
             if let Some((first, last)) = link.tcp.filter(|_| link.crosses_switch) {
-                record.retransmits += last.retransmits.saturating_sub(first.retransmits);
+                let again = last.retransmits.saturating_sub(first.retransmits);
+                add(&mut record.retransmits, again);
             }
             let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
             let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            record.sent_bytes += if link.crosses_switch {
-                counted.bytes
-            } else {
-                0
-            };
-            record.cpu.senders_ns += counted.cpu_ns;
+            if link.crosses_switch {
+                add(&mut record.sent_bytes, counted.bytes);
+            }
+            add(&mut record.cpu.senders_ns, counted.cpu_ns);
         }
         if link.lane.to == node {
             let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
-            record.cpu.receivers_ns += index.map(|index| view.counted(index).cpu_ns).unwrap_or(0);
+            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
+            add(&mut record.cpu.receivers_ns, counted.cpu_ns);
             if link.crosses_switch {
-                record.received_bytes += link.interval_bytes;
+                add(&mut record.received_bytes, link.interval_bytes);
             } else {
-                record.same_host_bytes += link.interval_bytes;
+                add(&mut record.same_host_bytes, link.interval_bytes);
             }
         }
     }
@@ -280,7 +295,7 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
             let offset = if edge == 0 { before[node] } else { after[node] };
             instants.push(offset.to_own(reading.at_ns()));
             let length = reading.after_ns.saturating_sub(reading.before_ns) / 2;
-            unknown.push(offset.uncertainty_ns + length);
+            unknown.push(offset.uncertainty_ns.saturating_add(length));
         }
         let spread = instants
             .iter()
@@ -289,11 +304,11 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
         // Two clocks may be off in opposite directions.
         unknown.sort_unstable_by(|a, b| b.cmp(a));
         let unknown: u64 = if unknown.len() > 1 {
-            unknown.iter().take(2).sum()
+            sum(unknown.into_iter().take(2))
         } else {
             0
         };
-        worst = worst.max(spread + unknown);
+        worst = worst.max(spread.saturating_add(unknown));
     }
     Some(worst)
 }
@@ -367,4 +382,87 @@ fn conservation(
         }
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    /// A node whose counters all went from nothing to the largest number.
+    fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {
+        let most = u64::MAX;
+        let tcp = TcpInfo {
+            retransmits: most,
+            busy_us: most,
+            window_limited_us: most,
+            ..TcpInfo::default()
+        };
+        let end = |(role, boundary, slot): &(EndRole, usize, usize)| EndReport {
+            role: *role,
+            boundary: *boundary,
+            slot: *slot,
+            finished: true,
+            bytes: most,
+            blocks: most,
+            cpu_ns: most,
+            tcp: [Some(TcpInfo::default()), Some(tcp), Some(tcp)],
+        };
+        let count = EndCount {
+            at_ns: most,
+            bytes: most,
+            activity_ns: [most; 4],
+            cpu_ns: most,
+        };
+        let edge = |after_ns: u64, count: EndCount| Edge {
+            before_ns: 0,
+            after_ns,
+            ends: vec![count; ends.len()],
+            ..Edge::default()
+        };
+        NodeReport {
+            complete: true,
+            rung_ns: Some(0),
+            done_ns: Some(most),
+            edges: vec![edge(most, EndCount::default()), edge(0, count)],
+            ends: ends.iter().map(end).collect(),
+            strangers: most,
+        }
+    }
+
+    #[test]
+    fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let own: Record = serde_json::from_str(text).unwrap();
+        let test = &own.plan.tests[0];
+        let of_node = |node: usize| {
+            let lanes = lanes::all(test, 2).into_iter();
+            let ends = lanes.flat_map(|lane| {
+                let from =
+                    (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
+                let to =
+                    (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
+                from.into_iter().chain(to)
+            });
+            report(&ends.collect::<Vec<_>>())
+        };
+        let (first, second) = (of_node(0), of_node(1));
+        let far = Offset {
+            offset_ns: i64::MIN,
+            uncertainty_ns: u64::MAX,
+        };
+        let made = from_reports(
+            &own.plan,
+            0,
+            &own.hosts,
+            &[Some(&first), Some(&second)],
+            &[],
+            &[far; 2],
+            &[far; 2],
+        );
+        let node = made.nodes[0].as_ref().unwrap();
+        assert_eq!(node.sent_bytes, u64::MAX);
+        assert_eq!(node.cpu.senders_ns, u64::MAX);
+        assert_eq!(made.skew_ns, Some(u64::MAX));
+    }
 }

@@ -5,7 +5,7 @@
 //! how reports become a record.
 
 mod addresses;
-mod assemble;
+pub mod assemble;
 mod crew;
 mod heartbeat;
 
