@@ -77,6 +77,16 @@ mod tests {
     const SOUND: &str = include_str!("../../tests/golden/two-hosts/record.json");
 
     #[test]
+    fn a_share_with_many_digits_is_read_as_it_was_written() {
+        let mut record = read(SOUND).unwrap();
+        for ticks in 1..300 {
+            let node = record.tests[0].nodes[0].as_mut().unwrap();
+            node.busiest_core = Some(f64::from(ticks) / 300.7);
+            assert_eq!(read(&write(&record).unwrap()).unwrap(), record);
+        }
+    }
+
+    #[test]
     fn a_record_with_a_node_host_or_test_that_is_not_there_is_refused() {
         let refused = |change: fn(&mut Record)| {
             let mut record = read(SOUND).unwrap();
