@@ -117,17 +117,17 @@ impl Dialogue {
             acts.push(Act::Bytes(bytes.to_vec()));
             return Ok(acts);
         }
-        let looked_at = if self.state == State::Starting {
-            self.pending.len()
-        } else {
-            0
-        };
+        // What came before has no line end and no magic word; many small pieces must not be looked through again
+        // and again.
+        let mut looked_at = self.pending.len();
         self.pending.extend_from_slice(bytes);
         while matches!(self.state, State::Answering | State::Storing) {
-            let Some(end) = self.pending.iter().position(|&b| b == b'\n') else {
+            let rest = &self.pending[looked_at..];
+            let Some(end) = rest.iter().position(|&b| b == b'\n') else {
                 break;
             };
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            let line: Vec<u8> = self.pending.drain(..=looked_at + end).collect();
+            looked_at = 0;
             self.line(&line, &mut acts)?;
         }
         if self.state == State::Starting {
@@ -308,6 +308,19 @@ mod tests {
                 noise: "MAGIC\n".into()
             }]
         );
+    }
+
+    #[test]
+    fn lines_that_come_byte_by_byte_are_found_and_the_magic_word_behind_them() {
+        let (mut dialogue, nonce) = with_shell();
+        let said = format!("Welcome\n{nonce} note /a: full\nmore\n{nonce} have /f\nMAGICbytes");
+        let mut acts = Vec::new();
+        for byte in said.as_bytes() {
+            acts.extend(dialogue.take(&[*byte]).unwrap());
+        }
+        let noise = "Welcome\nmore\n".to_owned();
+        assert_eq!(acts[0], Act::Up { noise });
+        assert_eq!((acts.len(), dialogue.notes().len()), (6, 1));
     }
 
     #[test]
