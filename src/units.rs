@@ -123,6 +123,11 @@ pub fn show_ns(ns: u64) -> String {
     )
 }
 
+/// A sum that ends at the largest number: counters come from other processes and from files.
+pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 /// Decimal gigabits per second of bytes over nanoseconds; zero for no time.
 pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
     if ns == 0 {
@@ -222,6 +227,8 @@ mod tests {
         assert_eq!(show_ns(300_000), "300 µs");
         assert!((gbit_per_s(1_250_000_000, 1_000_000_000) - 10.0).abs() < 1e-12);
         assert!(gbit_per_s(1, 0).abs() < 1e-12);
+        assert_eq!(sum([1, 2].into_iter()), 3);
+        assert_eq!(sum([u64::MAX, 2].into_iter()), u64::MAX);
     }
 
     #[test]

@@ -20,6 +20,9 @@ const MAY_USE_LAUNCHER: [&str; 3] = ["conduct", "report", "cli"];
 /// Layers that neither do input or output nor read a clock.
 const PURE: [&str; 3] = ["plan", "stats", "report"];
 
+/// All folders with source.
+const EVERYTHING: [&str; 5] = ["src", "launcher/src", "tests", "launcher/tests", "fuzz"];
+
 const LONGEST_FILE: usize = 800;
 /// Test programs are lists of cases that are read one at a time.
 const LONGEST_TEST_FILE: usize = 1000;
@@ -266,7 +269,7 @@ fn split_camel(word: &str) -> Vec<&str> {
 #[test]
 fn unsafe_code_is_in_sys_alone() {
     let mut wrong = Vec::new();
-    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+    for source in sources(&EVERYTHING) {
         if source.layer() == Some("sys") || source.path == "tests/rules.rs" {
             continue;
         }
@@ -345,7 +348,7 @@ fn a_process_ends_through_one_gate() {
 #[test]
 fn files_stay_readable() {
     let mut wrong = Vec::new();
-    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+    for source in sources(&EVERYTHING) {
         let program = source.layer().is_some() || source.path.starts_with("launcher/src");
         let limit = if program {
             LONGEST_FILE
@@ -377,7 +380,7 @@ fn files_stay_readable() {
 #[test]
 fn no_test_is_ignored() {
     let mut wrong = Vec::new();
-    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+    for source in sources(&EVERYTHING) {
         for (number, line) in source.bare().chain(bare(&source.tests)) {
             if line.trim_start().starts_with("#[ignore") {
                 wrong.push(source.at(number));
@@ -427,11 +430,11 @@ fn tests_sleep_only_while_they_wait_for_something() {
     )];
     const REACH: usize = 16;
     let mut wrong = Vec::new();
-    for source in sources(&["src", "launcher/src", "tests", "launcher/tests"]) {
+    for source in sources(&EVERYTHING) {
         if EXCEPTIONS.iter().any(|(path, _)| *path == source.path) {
             continue;
         }
-        let is_test = source.path.contains("tests/");
+        let is_test = source.path.contains("tests/") || source.path.starts_with("fuzz/");
         let lines = if is_test { &source.code } else { &source.tests };
         let bare: Vec<String> = bare(lines).map(|(_, line)| line).collect();
         for (index, line) in bare.iter().enumerate() {

@@ -75,7 +75,7 @@ impl HostConfig {
     }
 
     /// The defaults of a machine without an OpenSSH client.
-    fn usual(name: &str) -> HostConfig {
+    pub(crate) fn usual(name: &str) -> HostConfig {
         let usual_keys = ["id_ed25519", "id_ecdsa", "id_rsa"];
         HostConfig {
             hostname: name.to_owned(),
@@ -103,7 +103,7 @@ impl HostConfig {
     }
 
     /// Reads what `ssh -G` printed: a key in lower case and its value in each line.
-    fn read(&mut self, text: &str) {
+    pub(crate) fn read(&mut self, text: &str) {
         self.openssh = true;
         self.identities.clear();
         self.known_hosts.clear();

@@ -16,6 +16,8 @@
 #![warn(missing_docs)]
 
 pub mod hosts;
+#[doc(hidden)]
+pub mod inside;
 
 mod alone;
 mod attempt;

@@ -161,8 +161,13 @@ impl Board {
         &self.region.words(index * 8, 1)[0]
     }
 
-    /// Shows where a boundary of a node listens on a rail.
+    /// Shows where a boundary of a node listens on a rail. A book of another shape has nothing to say about the rest of
+    /// the segment.
     pub fn publish_address(&self, boundary: usize, node: usize, rail: usize, address: SocketAddr) {
+        let shape = &self.shape;
+        if boundary >= shape.boundaries || node >= shape.nodes || rail >= shape.rails {
+            return;
+        }
         let words = self.address_words(boundary, node, rail);
         for (word, value) in words.iter().zip(pack_address(address)) {
             word.store(value, Relaxed);
@@ -605,6 +610,19 @@ mod tests {
             [false, false, true, false]
         );
         assert_eq!(board.end(EndRole::Sender, 0, 0).state(), EndState::Unborn);
+    }
+
+    #[test]
+    fn a_book_with_more_than_the_board_has_room_for_leaves_the_rest_alone() {
+        let board = board("large-book");
+        let v4: SocketAddr = "10.1.2.3:4567".parse().unwrap();
+        let before = board.count_at_least(EndState::Unborn);
+        for place in 0..50_usize.pow(3) {
+            board.publish_address(place / 2500, place / 50 % 50, place % 50, v4);
+        }
+        assert_eq!(board.address(1, 2, 1), Some(v4));
+        assert_eq!(board.count_at_least(EndState::Unborn), before);
+        assert_eq!(board.count_at_least(EndState::Born), 0);
     }
 
     #[test]

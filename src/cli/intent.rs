@@ -11,8 +11,8 @@ use launcher::hosts::{self, Host, HostListError};
 use thiserror::Error;
 
 use crate::plan::{
-    Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PLAN_VERSION, Pattern, RunPlan,
-    Sink, Source, Test, Transport, Verify,
+    BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PHASES, PLAN_VERSION,
+    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
@@ -417,16 +417,16 @@ pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
 
 fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
-    if !(2..=32).contains(&test.phases) {
+    if !PHASES.contains(&test.phases) {
         return refuse(format!(
             "--phases {}: at least 2 (source and sink), at most 32",
             test.phases
         ));
     }
-    if !(1..=256).contains(&test.streams) {
+    if !STREAMS.contains(&test.streams) {
         return refuse(format!("--streams {}: from 1 to 256", test.streams));
     }
-    if !(64..=1 << 30).contains(&test.block_bytes) {
+    if !BLOCK_BYTES.contains(&test.block_bytes) {
         return refuse(format!(
             "--block-size {}: from 64 bytes to 1 GiB",
             arguments.block_size

@@ -16,14 +16,14 @@ use crate::stats::wires::{self, Load, RailLoad};
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime, InterfaceCounters};
 
-use crate::units::gbit_per_s;
+use crate::units::{gbit_per_s, sum};
 use crate::wire::block::HEADER_BYTES;
 
 use super::crew::Crew;
 use super::{crosses, link_kind};
 
 /// Puts the record of a test together from what the nodes reported.
-pub fn test(
+pub(super) fn test(
     plan: &RunPlan,
     number: usize,
     hosts: &[HostRecord],
@@ -31,10 +31,28 @@ pub fn test(
     before: &[Offset],
     after: &[Offset],
 ) -> TestRecord {
-    let test = &plan.tests[number];
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
         .map(|node| crew.report(node))
         .collect();
+    let is_lost = |node| crew.is_lost(node);
+    let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
+    record.clocks = clocks(crew, before, after);
+    crew.pulse.note(&mut record);
+    record
+}
+
+/// The same without a crew: reports, hosts and offsets are one for each node of the plan. What a report says need
+/// not make sense.
+pub fn from_reports(
+    plan: &RunPlan,
+    number: usize,
+    hosts: &[HostRecord],
+    reports: &[Option<&NodeReport>],
+    is_lost: &dyn Fn(usize) -> bool,
+    before: &[Offset],
+    after: &[Offset],
+) -> TestRecord {
+    let test = &plan.tests[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
     let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
         .into_iter()
@@ -47,32 +65,31 @@ pub fn test(
                 .map(|view| node_record(node, view, &links))
         })
         .collect();
-    let mut record = TestRecord {
+    TestRecord {
         test: number,
-        complete: reports.iter().enumerate().all(|(node, report)| {
-            crew.is_lost(node) || report.is_some_and(|report| report.complete)
-        }),
+        complete: reports
+            .iter()
+            .enumerate()
+            .all(|(node, report)| is_lost(node) || report.is_some_and(|report| report.complete)),
         window_ns: match test.bound {
             Bound::Time { window_ns, .. } => Some(window_ns),
             Bound::Volume { .. } | Bound::Files => None,
         },
         skew_ns: match test.bound {
-            Bound::Time { .. } => skew(&reports, before, after),
+            Bound::Time { .. } => skew(reports, before, after),
             Bound::Volume { .. } | Bound::Files => None,
         },
-        span_ns: span(&reports, after),
+        span_ns: span(reports, after),
         nodes,
-        conservation: conservation(plan, test, &links, &views, &|node| crew.is_lost(node)),
-        wires: wires(plan, test, hosts, &reports, &links),
+        conservation: conservation(plan, test, &links, &views, is_lost),
+        wires: wires(plan, test, hosts, reports, &links),
         links,
         steady_from_s: None,
         stretch_s: 1,
         seconds: Vec::new(),
         worst_links: Vec::new(),
-        clocks: clocks(crew, before, after),
-    };
-    crew.pulse.note(&mut record);
-    record
+        clocks: Vec::new(),
+    }
 }
 
 fn clocks(crew: &Crew, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
@@ -180,7 +197,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let passed_us = |of: fn(&TcpInfo) -> u64| {
         tcp.map(|(first, last)| {
             share(
-                of(&last).saturating_sub(of(&first)) * 1000,
+                of(&last).saturating_sub(of(&first)).saturating_mul(1000),
                 sender_interval_ns,
             )
         })
@@ -245,24 +262,23 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
     {
         if link.lane.from == node {
             if link.crosses_switch {
-                record.retransmits += link.retransmits();
+                add(&mut record.retransmits, link.retransmits());
             }
             let index = view.index(EndRole::Sender, link.lane.boundary, link.lane.from_slot);
             let counted = index.map(|index| view.counted(index)).unwrap_or_default();
-            record.sent_bytes += if link.crosses_switch {
-                counted.bytes
-            } else {
-                0
-            };
-            record.cpu.senders_ns += counted.cpu_ns;
+            if link.crosses_switch {
+                add(&mut record.sent_bytes, counted.bytes);
+            }
+            add(&mut record.cpu.senders_ns, counted.cpu_ns);
         }
         if link.lane.to == node {
             let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
-            record.cpu.receivers_ns += index.map(|index| view.counted(index).cpu_ns).unwrap_or(0);
+            let counted = index.map(|index| view.counted(index)).unwrap_or_default();
+            add(&mut record.cpu.receivers_ns, counted.cpu_ns);
             if link.crosses_switch {
-                record.received_bytes += link.interval_bytes;
+                add(&mut record.received_bytes, link.interval_bytes);
             } else {
-                record.same_host_bytes += link.interval_bytes;
+                add(&mut record.same_host_bytes, link.interval_bytes);
             }
         }
     }
@@ -334,15 +350,15 @@ fn wires(
                 };
                 for link in crossing {
                     if on_host(link.lane.from) {
-                        add(&mut load.sent, link.sent_bytes, link);
+                        bear(&mut load.sent, link.sent_bytes, link);
                     }
                     if on_host(link.lane.to) {
-                        add(&mut load.received, link.received_bytes, link);
+                        bear(&mut load.received, link.received_bytes, link);
                     }
                 }
                 load
             })
-            .filter(|load| load.sent.payload_bytes + load.received.payload_bytes > 0)
+            .filter(|load| load.sent.payload_bytes.max(load.received.payload_bytes) > 0)
             .collect();
         let v6 = host
             .rails
@@ -359,12 +375,18 @@ fn wires(
     findings
 }
 
-fn add(load: &mut Load, payload: u64, link: &LinkRecord) {
+fn add(total: &mut u64, more: u64) {
+    *total = total.saturating_add(more);
+}
+
+fn bear(load: &mut Load, payload: u64, link: &LinkRecord) {
     /// First words and the segment that tries the path.
     const BEFORE_BYTES: u64 = 10_000;
-    load.payload_bytes += payload;
-    load.besides_bytes +=
-        (link.blocks + 1) * HEADER_BYTES as u64 + link.retransmitted_bytes + BEFORE_BYTES;
+    add(&mut load.payload_bytes, payload);
+    let headers = link.blocks.saturating_add(1);
+    let headers = headers.saturating_mul(HEADER_BYTES as u64);
+    let besides = sum([headers, link.retransmitted_bytes, BEFORE_BYTES].into_iter());
+    add(&mut load.besides_bytes, besides);
 }
 
 fn merge<'a>(
@@ -414,7 +436,7 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
             let offset = if edge == 0 { before[node] } else { after[node] };
             instants.push(offset.to_own(reading.at_ns()));
             let length = reading.after_ns.saturating_sub(reading.before_ns) / 2;
-            unknown.push(offset.uncertainty_ns + length);
+            unknown.push(offset.uncertainty_ns.saturating_add(length));
         }
         let spread = instants
             .iter()
@@ -423,11 +445,11 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
         // Two clocks may be off in opposite directions.
         unknown.sort_unstable_by(|a, b| b.cmp(a));
         let unknown: u64 = if unknown.len() > 1 {
-            unknown.iter().take(2).sum()
+            sum(unknown.into_iter().take(2))
         } else {
             0
         };
-        worst = worst.max(spread + unknown);
+        worst = worst.max(spread.saturating_add(unknown));
     }
     Some(worst)
 }
@@ -507,4 +529,100 @@ fn conservation(
         }
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    /// A node whose counters all went from nothing to the largest number.
+    fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {
+        let most = u64::MAX;
+        let tcp = TcpInfo {
+            retransmits: most,
+            busy_us: most,
+            window_limited_us: most,
+            ..TcpInfo::default()
+        };
+        let end = |(role, boundary, slot): &(EndRole, usize, usize)| EndReport {
+            role: *role,
+            boundary: *boundary,
+            slot: *slot,
+            finished: true,
+            lost: false,
+            bytes: most,
+            blocks: most,
+            cpu_ns: most,
+            tcp: [Some(TcpInfo::default()), Some(tcp), Some(tcp)],
+        };
+        let count = EndCount {
+            at_ns: most,
+            bytes: most,
+            activity_ns: [most; 4],
+            cpu_ns: most,
+        };
+        let edge = |after_ns: u64, count: EndCount| Edge {
+            before_ns: 0,
+            after_ns,
+            ends: vec![count; ends.len()],
+            ..Edge::default()
+        };
+        NodeReport {
+            complete: true,
+            rung_ns: Some(0),
+            done_ns: Some(most),
+            edges: vec![edge(most, EndCount::default()), edge(0, count)],
+            ends: ends.iter().map(end).collect(),
+            strangers: most,
+            interfaces: [
+                vec![("eth0".to_owned(), InterfaceCounters::default())],
+                vec![(
+                    "eth0".to_owned(),
+                    InterfaceCounters {
+                        sent_bytes: most,
+                        sent_packets: most,
+                        received_packets: most,
+                        ..InterfaceCounters::default()
+                    },
+                )],
+            ],
+        }
+    }
+
+    #[test]
+    fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let own: Record = serde_json::from_str(text).unwrap();
+        let test = &own.plan.tests[0];
+        let of_node = |node: usize| {
+            let lanes = lanes::all(test, 2).into_iter();
+            let ends = lanes.flat_map(|lane| {
+                let from =
+                    (lane.from == node).then_some((EndRole::Sender, lane.boundary, lane.from_slot));
+                let to =
+                    (lane.to == node).then_some((EndRole::Receiver, lane.boundary, lane.to_slot));
+                from.into_iter().chain(to)
+            });
+            report(&ends.collect::<Vec<_>>())
+        };
+        let (first, second) = (of_node(0), of_node(1));
+        let far = Offset {
+            offset_ns: i64::MIN,
+            uncertainty_ns: u64::MAX,
+        };
+        let made = from_reports(
+            &own.plan,
+            0,
+            &own.hosts,
+            &[Some(&first), Some(&second)],
+            &|_| false,
+            &[far; 2],
+            &[far; 2],
+        );
+        let node = made.nodes[0].as_ref().unwrap();
+        assert_eq!(node.sent_bytes, u64::MAX);
+        assert_eq!(node.cpu.senders_ns, u64::MAX);
+        assert_eq!(made.skew_ns, Some(u64::MAX));
+    }
 }

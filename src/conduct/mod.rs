@@ -5,7 +5,7 @@
 //! how reports become a record, [`visit`] for looking at the runs of others.
 
 mod addresses;
-mod assemble;
+pub mod assemble;
 mod crew;
 mod heartbeat;
 mod pulse;

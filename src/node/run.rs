@@ -89,6 +89,9 @@ const EXACT_NS: u64 = 2_000_000;
 impl Run {
     /// Makes memory, listeners and processes.
     pub fn prepare(assignment: Assignment, facts: &HostFacts) -> Result<Self, Trouble> {
+        assignment
+            .check()
+            .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
         check_resources(&assignment)?;
         let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
@@ -336,11 +339,11 @@ impl Run {
             signals::ring(first.pid);
         }
         self.stage = Stage::Running;
-        self.progress_ns = go.at_ns + 1_000_000_000;
+        self.progress_ns = go.at_ns.saturating_add(1_000_000_000);
         let volume_ns = self.plant.assignment.deadlines.volume_ms * 1_000_000;
         self.due_ns = go
             .window_ns
-            .map_or(go.at_ns + volume_ns, |(first, _)| first);
+            .map_or(go.at_ns.saturating_add(volume_ns), |(first, _)| first);
     }
 
     fn begin_window(&mut self) {
@@ -620,7 +623,8 @@ fn check_resources(assignment: &Assignment) -> Result<(), Trouble> {
     };
     let on_host = assignment.nodes_on_host;
     let test = &assignment.test;
-    let bytes = (size::buffer_bytes_per_node(test, assignment.nodes()) * on_host) as u64;
+    let bytes = size::buffer_bytes_per_node(test, assignment.nodes());
+    let bytes = bytes.saturating_mul(on_host) as u64;
     if let Some(there) = usage::available_memory().filter(|there| *there / 10 * 9 < bytes) {
         let (bytes, there) = (show_bytes(bytes), show_bytes(there));
         return Err(lacking(format!(
@@ -628,8 +632,8 @@ fn check_resources(assignment: &Assignment) -> Result<(), Trouble> {
              --block-size, or fewer --streams)"
         )));
     }
-    let processes =
-        size::processes_per_node(assignment.nodes(), test.phases, test.streams) * on_host;
+    let processes = size::processes_per_node(assignment.nodes(), test.phases, test.streams);
+    let processes = processes.saturating_mul(on_host);
     if let Some(limit) = usage::process_limit().filter(|limit| *limit < processes as u64) {
         return Err(lacking(format!(
             "{processes} processes are needed on this host, its limit is {limit} (ulimit -u)"

@@ -8,10 +8,24 @@ pub mod lanes;
 pub mod size;
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use crate::sys::socket::SocketOptions;
+
+/// Stages that a pipeline may have: source and sink at least.
+pub const PHASES: RangeInclusive<usize> = 2..=32;
+/// Data ports that a host may have.
+pub const RAILS: RangeInclusive<usize> = 1..=64;
+/// Links that a pair of nodes may have at a boundary, over all rails.
+pub const STREAMS: RangeInclusive<usize> = 1..=256;
+/// Payload that a block may have.
+pub const BLOCK_BYTES: RangeInclusive<usize> = 64..=1 << 30;
+/// The longest deadline: in nanoseconds, and on a clock, it is still a number.
+const LONGEST_MS: u64 = 9_000_000_000_000;
+/// No Linux has more processes.
+const MOST_PROCESSES: usize = 1 << 22;
 
 /// Version of the run plan; a reader refuses another one by naming both.
 pub const PLAN_VERSION: u32 = 1;
@@ -293,6 +307,26 @@ fn one_minute() -> u64 {
     60_000
 }
 
+impl Deadlines {
+    fn longest_ms(&self) -> u64 {
+        let all = [
+            self.resolve_ms,
+            self.connect_ms,
+            self.authenticate_ms,
+            self.deploy_ms,
+            self.start_ms,
+            self.prepare_ms,
+            self.link_hello_ms,
+            self.silence_ms,
+            self.drain_ms,
+            self.collect_ms,
+            self.volume_ms,
+            self.clocks_ms,
+        ];
+        all.into_iter().max().unwrap_or(0)
+    }
+}
+
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
@@ -345,10 +379,88 @@ pub struct Assignment {
     pub samples: bool,
 }
 
+/// Why an assignment cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AssignmentError {
+    /// It names nodes that are not there.
+    #[error(
+        "assignment of node {node} of {nodes}, {on_host} of them on this host: they do not go together"
+    )]
+    Nodes {
+        /// Index of the node.
+        node: usize,
+        /// Labels.
+        nodes: usize,
+        /// Nodes of the host.
+        on_host: usize,
+    },
+    /// A number that no plan has.
+    #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]
+    Number {
+        /// Of what.
+        what: &'static str,
+        /// As it stands there.
+        number: usize,
+        /// As it may be.
+        limits: RangeInclusive<usize>,
+    },
+    /// More processes than a host has.
+    #[error(
+        "assignment of {0} processes: a host has {MOST_PROCESSES} at most (fewer --streams or --phases)"
+    )]
+    Processes(usize),
+    /// Too late for any clock.
+    #[error("assignment with a deadline of {0} ms: {LONGEST_MS} ms at most (--deadline)")]
+    Deadline(u64),
+}
+
 impl Assignment {
     /// Number of nodes of the run.
     pub fn nodes(&self) -> usize {
         self.labels.len()
+    }
+
+    /// Whether a node may follow this assignment: it comes from another process, and all that is computed from it
+    /// relies on what is checked here.
+    pub fn check(&self) -> Result<(), AssignmentError> {
+        let (node, nodes, test) = (self.node, self.nodes(), &self.test);
+        let on_host = self.nodes_on_host;
+        if node >= nodes || self.same_host.len() != nodes || !(1..=nodes).contains(&on_host) {
+            return Err(AssignmentError::Nodes {
+                node,
+                nodes,
+                on_host,
+            });
+        }
+        let within = [
+            ("phases", test.phases, PHASES),
+            ("streams", test.streams, STREAMS),
+            ("block bytes", test.block_bytes, BLOCK_BYTES),
+        ];
+        for (what, number, limits) in within {
+            if !limits.contains(&number) {
+                return Err(AssignmentError::Number {
+                    what,
+                    number,
+                    limits,
+                });
+            }
+        }
+        if self.rails.len() != test.rails || !RAILS.contains(&test.rails) {
+            return Err(AssignmentError::Number {
+                what: "rails",
+                number: test.rails,
+                limits: RAILS,
+            });
+        }
+        let processes = size::processes_per_node(nodes, test.phases, test.streams);
+        if processes > MOST_PROCESSES {
+            return Err(AssignmentError::Processes(processes));
+        }
+        match self.deadlines.longest_ms() {
+            ms if ms > LONGEST_MS => Err(AssignmentError::Deadline(ms)),
+            _ => Ok(()),
+        }
     }
 
     /// The data port that bears a lane's link.
@@ -382,4 +494,69 @@ pub enum LinkKind {
     Unix,
     /// A pair of Unix-domain sockets made before the fork.
     Pair,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lanes::tests::test_of;
+    use super::*;
+
+    fn assignment() -> Assignment {
+        Assignment {
+            token: "t".to_owned(),
+            node: 1,
+            labels: vec!["n1".to_owned(), "n2".to_owned()],
+            same_host: vec![false, true],
+            by: String::new(),
+            started_ms: 0,
+            keep_going: false,
+            samples: false,
+            rails: vec![DataPort {
+                address: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+                interface: None,
+            }],
+            test: test_of(3, 1),
+            deadlines: Deadlines::default(),
+            seed: 1,
+            nodes_on_host: 1,
+        }
+    }
+
+    #[test]
+    fn an_assignment_that_makes_no_sense_is_refused_before_anything_is_made() {
+        let refused = |change: fn(&mut Assignment)| {
+            let mut changed = assignment();
+            change(&mut changed);
+            changed.check().unwrap_err().to_string()
+        };
+        assert_eq!(assignment().check(), Ok(()));
+        let all = [
+            refused(|all| all.node = 2),
+            refused(|all| all.labels.clear()),
+            refused(|all| all.same_host.truncate(1)),
+            refused(|all| all.nodes_on_host = usize::MAX),
+            refused(|all| all.test.phases = 0),
+            refused(|all| all.test.streams = usize::MAX),
+            refused(|all| all.test.block_bytes = 0),
+            refused(|all| all.deadlines.volume_ms = u64::MAX),
+            refused(|all| all.rails.clear()),
+        ];
+        assert_eq!(
+            all[0],
+            "assignment of node 2 of 2, 1 of them on this host: they do not go together"
+        );
+        assert_eq!(
+            all[4],
+            "assignment with 0 phases: from 2 to 32 are possible"
+        );
+        let many = refused(|all| {
+            all.labels = vec![String::new(); 1 << 14];
+            all.same_host = vec![false; 1 << 14];
+            all.test.streams = 256;
+        });
+        assert!(
+            many.starts_with("assignment of 16777220 processes"),
+            "{many}"
+        );
+    }
 }

@@ -1,4 +1,6 @@
 //! What a plan takes: processes, memory, volume and time. Printed by `--dry-run` before anything starts.
+//!
+//! Nothing here refuses a plan. What is too much for a number is the largest one, which every limit refuses.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,22 +13,29 @@ pub const SLOT_HEAD_BYTES: usize = 4096;
 /// Processes of one node: the NSP, its phases, and one sender and one receiver for each link:
 /// 1 + P + 2·N·K·(P-1).
 pub fn processes_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
-    1 + phases + 2 * nodes * streams * (phases - 1)
+    let ends = product(&[2, nodes, streams, phases.saturating_sub(1)]);
+    ends.saturating_add(phases).saturating_add(1)
 }
 
 /// Bytes of one slot: head and payload, in whole pages.
 pub fn slot_bytes(block_bytes: usize) -> usize {
-    SLOT_HEAD_BYTES + block_bytes.next_multiple_of(4096)
+    let payload = block_bytes.div_ceil(4096).saturating_mul(4096);
+    payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
 /// Bytes of the double buffers of one node: two buffers for every phase, a slot for each link.
 pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    test.phases * 2 * nodes * test.streams * slot_bytes(test.block_bytes)
+    let slot = slot_bytes(test.block_bytes);
+    product(&[test.phases, 2, nodes, test.streams, slot])
 }
 
 /// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
 pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
-    (nodes * test.streams * test.block_bytes) as u64
+    product(&[nodes, test.streams, test.block_bytes]) as u64
+}
+
+fn product(factors: &[usize]) -> usize {
+    factors.iter().copied().fold(1, usize::saturating_mul)
 }
 
 /// Load and cost of a test, as far as they are known before it runs.
@@ -50,23 +59,23 @@ pub struct Size {
 
 /// Computes the size of a test among `nodes` nodes.
 pub fn of(test: &Test, nodes: usize) -> Size {
-    let boundaries = test.phases - 1;
-    let links_per_port = (nodes - 1) * test.streams * boundaries;
+    let boundaries = test.phases.saturating_sub(1);
+    let links_per_port = product(&[nodes.saturating_sub(1), test.streams, boundaries]);
     let (volume_bytes, duration_ns) = match test.bound {
         Bound::Time {
             warmup_ns,
             window_ns,
-        } => (None, Some(warmup_ns + window_ns)),
+        } => (None, Some(warmup_ns.saturating_add(window_ns))),
         Bound::Files => (None, None),
         Bound::Volume { buffers } => {
-            let crossing = (nodes * links_per_port) as u64;
-            (Some(crossing * buffers * test.block_bytes as u64), None)
+            let bytes = product(&[nodes, links_per_port, test.block_bytes]) as u64;
+            (Some(bytes.saturating_mul(buffers)), None)
         }
     };
     Size {
         processes_per_node: processes_per_node(nodes, test.phases, test.streams),
-        processes: nodes * processes_per_node(nodes, test.phases, test.streams),
-        links: nodes * nodes * test.streams * boundaries,
+        processes: nodes.saturating_mul(processes_per_node(nodes, test.phases, test.streams)),
+        links: product(&[nodes, nodes, test.streams, boundaries]),
         links_per_port,
         buffer_bytes_per_node: buffer_bytes_per_node(test, nodes),
         volume_bytes,
@@ -84,6 +93,30 @@ mod tests {
         assert_eq!(3 * processes_per_node(3, 3, 1), 48);
         assert_eq!(processes_per_node(1, 2, 1), 5);
         assert_eq!(of(&test_of(3, 1), 3).processes, 48);
+    }
+
+    #[test]
+    fn a_plan_too_large_for_numbers_has_the_largest_and_does_not_overflow() {
+        let most = usize::MAX;
+        let mut test = test_of(most, most);
+        test.block_bytes = most;
+        test.bound = Bound::Volume { buffers: u64::MAX };
+        let size = of(&test, most);
+        assert_eq!((size.processes, size.links), (most, most));
+        assert_eq!(size.buffer_bytes_per_node, most);
+        assert_eq!(size.volume_bytes, Some(u64::MAX));
+        assert_eq!(buffer_payload_bytes(&test, most), u64::MAX);
+        test.bound = Bound::Time {
+            warmup_ns: u64::MAX,
+            window_ns: u64::MAX,
+        };
+        assert_eq!(of(&test, most).duration_ns, Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_plan_without_phases_or_nodes_has_no_links() {
+        let size = of(&test_of(0, 1), 0);
+        assert_eq!((size.links, size.links_per_port, size.processes), (0, 0, 0));
     }
 
     #[test]

@@ -69,7 +69,8 @@ pub struct Edge {
 impl Edge {
     /// The instant the reading stands for.
     pub fn at_ns(&self) -> u64 {
-        self.before_ns + (self.after_ns - self.before_ns) / 2
+        let length = self.after_ns.saturating_sub(self.before_ns);
+        self.before_ns + length / 2
     }
 }
 
@@ -121,4 +122,21 @@ pub struct RoleCpu {
     pub phases_ns: u64,
     /// The node status process.
     pub node_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_that_ends_before_it_begins_has_an_instant() {
+        let edge = |before_ns, after_ns| Edge {
+            before_ns,
+            after_ns,
+            ..Edge::default()
+        };
+        assert_eq!(edge(100, 200).at_ns(), 150);
+        assert_eq!(edge(200, 100).at_ns(), 200);
+        assert_eq!(edge(u64::MAX, 0).at_ns(), u64::MAX);
+    }
 }

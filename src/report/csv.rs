@@ -2,6 +2,7 @@
 
 use crate::record::{LinkRecord, Record, TestRecord};
 use crate::sys::socket::TcpInfo;
+use crate::units::sum;
 
 use super::figures::{Direction, Figures, rate};
 
@@ -67,14 +68,10 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                     .filter_map(|node| test.nodes[*node].as_ref());
                 // CPU time belongs to the host; it stands once, at its first port.
                 if port.rail == 0 {
-                    row[28] = seconds(
-                        measured
-                            .map(|node| match direction {
-                                Direction::Send => node.cpu.senders_ns,
-                                Direction::Receive => node.cpu.receivers_ns,
-                            })
-                            .sum(),
-                    );
+                    row[28] = seconds(sum(measured.map(|node| match direction {
+                        Direction::Send => node.cpu.senders_ns,
+                        Direction::Receive => node.cpu.receivers_ns,
+                    })));
                 }
                 let host = port.nodes.first().and_then(|node| record.hosts.get(*node));
                 let rail = host.and_then(|host| host.rails.get(port.rail));
@@ -160,7 +157,10 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
         row[22] = last.rtt_us.to_string();
         row[23] = last.cwnd_segments.to_string();
         row[24] = last.mss_bytes.to_string();
-        let passed = |of: fn(&TcpInfo) -> u64| seconds(of(&last).saturating_sub(of(&first)) * 1000);
+        let passed = |of: fn(&TcpInfo) -> u64| {
+            let us = of(&last).saturating_sub(of(&first));
+            seconds(us.saturating_mul(1000))
+        };
         row[25] = passed(|info| info.busy_us);
         row[26] = passed(|info| info.window_limited_us);
         row[27] = passed(|info| info.buffer_limited_us);

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{HeldBy, LinkRecord, NodeRecord, Record, Second, TestRecord};
-use crate::units::gbit_per_s;
+use crate::units::{self, gbit_per_s};
 
 /// Direction of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Figures {
                     .links
                     .iter()
                     .filter(|link| link.crosses_switch && here(link, link.lane.from));
-                let again = again.map(LinkRecord::retransmits).sum();
+                let again = units::sum(again.map(LinkRecord::retransmits));
                 let from = |link: &LinkRecord| link.lane.from;
                 let to = |link: &LinkRecord| link.lane.to;
                 let measured: Option<Vec<&NodeRecord>> = nodes
@@ -259,15 +259,18 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
         } else {
             &second.same_host_bytes
         };
-        bytes.iter().sum()
+        units::sum(bytes.iter().copied())
     };
     let sums: Vec<f64> = test
         .seconds
         .iter()
-        .filter(|second| second.at_ns >= warmup_ns + test.stretch_s * 1_000_000_000)
+        .filter(|second| {
+            let stretch_ns = test.stretch_s.saturating_mul(1_000_000_000);
+            second.at_ns >= warmup_ns.saturating_add(stretch_ns)
+        })
         .filter(|second| {
             test.window_ns
-                .is_none_or(|window| second.at_ns <= warmup_ns + window)
+                .is_none_or(|window| second.at_ns <= warmup_ns.saturating_add(window))
         })
         .map(|second| ports(second) as f64)
         .collect();

@@ -113,7 +113,7 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     let (phases, streams) = (test.phases, test.streams);
     let memory = show_bytes(size.buffer_bytes_per_node as u64);
     let slot = show_bytes(size::slot_bytes(test.block_bytes) as u64);
-    let slots = nodes * streams;
+    let slots = nodes.saturating_mul(streams);
     let mut say = |content: String| line(text, &content);
     say(format!(
         "test       all-to-all, {phases} phases, streams per pair: {streams}"
@@ -128,7 +128,11 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     let hosts = hosts_by_name(plan);
     let load: Vec<usize> = hosts
         .values()
-        .map(|own| own.len() * (nodes - own.len()) * streams * (phases - 1))
+        .map(|own| {
+            let pairs = own.len() * (nodes - own.len());
+            let links = pairs.saturating_mul(streams);
+            links.saturating_mul(phases.saturating_sub(1))
+        })
         .collect();
     let (least, most) = (
         load.iter().min().unwrap_or(&0),
@@ -146,7 +150,11 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     say(format!("links      {} in all; {carried}", size.links));
     match test.bound {
         Bound::Volume { buffers } => {
-            let bytes = load.iter().sum::<usize>() as u64 * buffers * test.block_bytes as u64;
+            let links = load
+                .iter()
+                .fold(0, |sum: usize, one| sum.saturating_add(*one)) as u64;
+            let bytes = links.saturating_mul(buffers);
+            let bytes = bytes.saturating_mul(test.block_bytes as u64);
             say(format!("volume     {} between hosts", show_bytes(bytes)));
         }
         Bound::Files => {
@@ -156,7 +164,7 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
             warmup_ns,
             window_ns,
         } => {
-            let ns = warmup_ns + window_ns;
+            let ns = warmup_ns.saturating_add(window_ns);
             say(format!(
                 "duration   {} and the time to start and drain",
                 show_ns(ns)
@@ -181,8 +189,8 @@ fn volume_at_speed(plan: &RunPlan, hosts: &BTreeMap<&str, Vec<usize>>, duration_
     let speeds: Option<Vec<u64>> = hosts.values().map(first).collect();
     match speeds {
         Some(speeds) => {
-            let bits: u64 = speeds.iter().sum();
-            let bytes = bits as f64 / 8.0 * duration_ns as f64 / 1e9;
+            let bits: f64 = speeds.iter().map(|speed| *speed as f64).sum();
+            let bytes = bits / 8.0 * duration_ns as f64 / 1e9;
             format!("volume     up to {:.1} GB at the speeds given", bytes / 1e9)
         }
         None => "volume     as much as the ports carry in that time (give speed= in a host file for a figure)"
@@ -194,5 +202,52 @@ fn line(text: &mut String, content: &str) {
     // Writing to a string cannot fail.
     match writeln!(text, "{content}") {
         Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+    use crate::plan::{Deadlines, NodeSpec, PLAN_VERSION};
+
+    fn plan(bound: Bound) -> RunPlan {
+        let node = |host: &str| NodeSpec {
+            host: host.to_owned(),
+            speed_bits_per_s: Some(u64::MAX),
+            ..NodeSpec::default()
+        };
+        let test = Test {
+            bound,
+            ..test_of(3, 1)
+        };
+        RunPlan {
+            version: PLAN_VERSION,
+            nodes: vec![node("n1"), node("n2")],
+            tests: vec![test],
+            deadlines: Deadlines::default(),
+            seed: 1,
+            keep_going: false,
+            samples: false,
+        }
+    }
+
+    #[test]
+    fn a_dry_run_of_more_blocks_than_there_are_numbers_is_shown() {
+        let text = dry_run(&plan(Bound::Volume { buffers: u64::MAX }));
+        assert!(
+            text.contains("volume     16777216 TiB between hosts"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_of_all_time_at_all_speed_is_shown() {
+        let most = u64::MAX;
+        let text = dry_run(&plan(Bound::Time {
+            warmup_ns: most,
+            window_ns: most,
+        }));
+        assert!(text.contains("GB at the speeds given"), "{text}");
     }
 }

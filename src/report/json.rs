@@ -1,5 +1,6 @@
 //! The record itself, as JSON; its fields are described in docs/record.md.
 
+use crate::plan::RAILS;
 use crate::record::{RECORD_VERSION, Record};
 
 /// Why a record could not be read or written.
@@ -8,6 +9,9 @@ pub enum JsonError {
     /// No JSON, or none of a record.
     #[error("not a record: {0}")]
     Syntax(#[from] serde_json::Error),
+    /// It speaks of nodes, hosts or tests that it does not have.
+    #[error("not a record: it contradicts itself: {0}")]
+    Contradiction(String),
     /// Another version.
     #[error("record of version {0}, this is version {RECORD_VERSION}")]
     Version(u64),
@@ -18,7 +22,7 @@ pub fn write(record: &Record) -> Result<String, JsonError> {
     Ok(serde_json::to_string_pretty(record)? + "\n")
 }
 
-/// Reads a record.
+/// Reads a record. What is read, every report can be made of.
 pub fn read(text: &str) -> Result<Record, JsonError> {
     let value: serde_json::Value = serde_json::from_str(text)?;
     let version = value
@@ -28,5 +32,91 @@ pub fn read(text: &str) -> Result<Record, JsonError> {
     if version != u64::from(RECORD_VERSION) {
         return Err(JsonError::Version(version));
     }
-    Ok(serde_json::from_value(value)?)
+    let record = serde_json::from_value(value)?;
+    check(&record).map_err(JsonError::Contradiction)?;
+    Ok(record)
+}
+
+/// Reports look nodes, hosts and tests up by their indices.
+fn check(record: &Record) -> Result<(), String> {
+    let nodes = record.plan.nodes.len();
+    let hosts = record.hosts.len();
+    if let Some(host) = record.hosts.iter().find(|host| host.host_index >= hosts) {
+        let index = host.host_index;
+        return Err(format!("host {index} of {hosts}"));
+    }
+    for test in &record.tests {
+        let tests = record.plan.tests.len();
+        let Some(plan) = record.plan.tests.get(test.test) else {
+            return Err(format!("test {} of {tests}", test.test));
+        };
+        if !RAILS.contains(&plan.rails) {
+            return Err(format!("{} rails in test {}", plan.rails, test.test));
+        }
+        if hosts != nodes || test.nodes.len() != nodes {
+            let measured = test.nodes.len();
+            return Err(format!(
+                "{nodes} nodes in the plan, {hosts} hosts, {measured} nodes in test {}",
+                test.test
+            ));
+        }
+        let lanes = test.links.iter().map(|link| &link.lane);
+        for lane in lanes {
+            if lane.from >= nodes || lane.to >= nodes || lane.boundary >= plan.phases {
+                let (from, to, boundary) = (lane.from, lane.to, lane.boundary);
+                return Err(format!(
+                    "link from node {from} to {to} at boundary {boundary}, of {nodes} nodes and {} phases",
+                    plan.phases
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str = include_str!("../../tests/golden/two-hosts/record.json");
+
+    #[test]
+    fn a_share_with_many_digits_is_read_as_it_was_written() {
+        let mut record = read(SOUND).unwrap();
+        for ticks in 1..300 {
+            let node = record.tests[0].nodes[0].as_mut().unwrap();
+            node.busiest_core = Some(f64::from(ticks) / 300.7);
+            assert_eq!(read(&write(&record).unwrap()).unwrap(), record);
+        }
+    }
+
+    #[test]
+    fn a_record_with_a_node_host_or_test_that_is_not_there_is_refused() {
+        let refused = |change: fn(&mut Record)| {
+            let mut record = read(SOUND).unwrap();
+            change(&mut record);
+            read(&write(&record).unwrap()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused(|record| record.tests[0].test = 7),
+            "not a record: it contradicts itself: test 7 of 1"
+        );
+        assert_eq!(
+            refused(|record| record.hosts[1].host_index = 9),
+            "not a record: it contradicts itself: host 9 of 2"
+        );
+        let others = [
+            refused(|record| record.hosts.truncate(1)),
+            refused(|record| record.tests[0].nodes.clear()),
+            refused(|record| record.plan.nodes.truncate(1)),
+            refused(|record| record.plan.tests[0].rails = 0),
+            refused(|record| record.plan.tests[0].rails = usize::MAX),
+            refused(|record| record.tests[0].links[0].lane.from = 2),
+            refused(|record| record.tests[0].links[0].lane.to = usize::MAX),
+            refused(|record| record.tests[0].links[0].lane.boundary = usize::MAX),
+        ];
+        for text in others {
+            assert!(text.contains("it contradicts itself"), "{text}");
+        }
+    }
 }

@@ -37,7 +37,47 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::fold;
+    use super::{csv, fold, json, text};
+    use crate::plan::Bound;
+    use crate::record::{Record, RoleCpu};
+
+    #[test]
+    fn a_record_of_the_largest_numbers_has_every_report() {
+        let most = u64::MAX;
+        let sound = include_str!("../../tests/golden/two-hosts/record.json");
+        let mut record: Record = json::read(sound).unwrap();
+        record.plan.tests[0].bound = Bound::Time {
+            warmup_ns: most,
+            window_ns: most,
+        };
+        let test = &mut record.tests[0];
+        test.window_ns = Some(most);
+        for node in test.nodes.iter_mut().flatten() {
+            (node.retransmits, node.strangers) = (most, most);
+            node.cpu = RoleCpu {
+                senders_ns: most,
+                receivers_ns: most,
+                phases_ns: most,
+                node_ns: most,
+            };
+        }
+        for link in &mut test.links {
+            link.interval_bytes = most;
+            if let Some((_, last)) = &mut link.tcp {
+                last.busy_us = most;
+            }
+        }
+        for second in &mut test.seconds {
+            second.at_ns = most;
+            second.received_bytes.fill(most);
+        }
+        // One host with both nodes has sums, too.
+        for host in &mut record.hosts {
+            host.host_index = 0;
+        }
+        assert!(text::summary(&record).contains("strangers closed"));
+        assert!(csv::write(&record).unwrap().contains("18446744073.709553"));
+    }
 
     #[test]
     fn names_are_folded_in_their_natural_order() {

@@ -6,7 +6,7 @@ use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
 use crate::record::{
     ClockRecord, HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
 };
-use crate::units::{show_bytes, show_ns};
+use crate::units::{show_bytes, show_ns, sum};
 
 use super::figures::{self, Figures, rate};
 use super::{fold, wires};
@@ -323,7 +323,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     checks.push(format!(
         "{} of {} links sent = received",
         conservation.agreeing,
-        conservation.links - conservation.unchecked
+        conservation.links.saturating_sub(conservation.unchecked)
     ));
     if conservation.unchecked > 0 {
         let links = count(conservation.unchecked, "link");
@@ -334,7 +334,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     if crosses && test.wires.is_empty() && all_reported {
         checks.push("interface counters agree".to_owned());
     }
-    let strangers: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
+    let strangers = sum(test.nodes.iter().flatten().map(|node| node.strangers));
     if strangers > 0 {
         let strangers = usize::try_from(strangers).unwrap_or(usize::MAX);
         checks.push(format!("{} closed", count(strangers, "stranger")));
@@ -349,7 +349,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
 /// Cores in use by role on the host that uses most, and what a gigabyte cost everywhere.
 fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
     let mut hosts: BTreeMap<usize, [f64; 4]> = BTreeMap::new();
-    let mut spent_ns = 0;
+    let mut spent_ns: u64 = 0;
     for (node, measured) in test.nodes.iter().enumerate() {
         let Some(measured) = measured else {
             if record.missing.is_empty() {
@@ -362,13 +362,13 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
         }
         let cpu = &measured.cpu;
         let roles = [cpu.senders_ns, cpu.receivers_ns, cpu.phases_ns, cpu.node_ns];
-        spent_ns += roles.iter().sum::<u64>();
+        spent_ns = spent_ns.saturating_add(sum(roles.into_iter()));
         let sums = hosts.entry(record.hosts[node].host_index).or_default();
         for (sum, ns) in sums.iter_mut().zip(roles) {
             *sum += ns as f64 / measured.interval_ns as f64;
         }
     }
-    let moved: u64 = test.links.iter().map(|link| link.interval_bytes).sum();
+    let moved = sum(test.links.iter().map(|link| link.interval_bytes));
     let total = |roles: &[f64; 4]| roles.iter().sum::<f64>();
     let (host, roles) = hosts
         .iter()

@@ -3,7 +3,7 @@
 
 use crate::record::{Record, TestRecord, WireFinding, WireKind};
 use crate::sys::usage::InterfaceCounters;
-use crate::units::show_bytes;
+use crate::units::{show_bytes, sum};
 
 /// Where interface counters contradict the payload, and bonds of which a member stands idle.
 pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
@@ -19,7 +19,7 @@ pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
                 all.filter(|(name, _)| bond.members.contains(name))
             };
             let shares = |of: fn(&InterfaceCounters) -> u64| -> String {
-                let total = members().map(|(_, one)| of(one)).sum::<u64>().max(1) as f64;
+                let total = sum(members().map(|(_, one)| of(one))).max(1) as f64;
                 let each = members()
                     .map(|(name, one)| format!("{name} {:.0} %", of(one) as f64 / total * 100.0));
                 each.collect::<Vec<_>>().join(", ")

@@ -29,7 +29,7 @@ impl Offset {
 
     /// The own clock when the other one shows `node_ns`.
     pub fn to_own(self, node_ns: u64) -> u64 {
-        node_ns.saturating_add_signed(-self.offset_ns)
+        node_ns.saturating_sub_signed(self.offset_ns)
     }
 }
 
@@ -50,6 +50,18 @@ pub fn estimate(samples: &[Sample]) -> Option<Offset> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_farthest_clock_that_a_node_can_tell_of_has_an_offset() {
+        let sample = Sample {
+            sent_ns: 1 << 63,
+            node_ns: 0,
+            received_ns: 1 << 63,
+        };
+        let offset = estimate(&[sample]).unwrap();
+        assert_eq!(offset.offset_ns, i64::MIN);
+        assert_eq!(offset.to_own(0), 1 << 63);
+    }
 
     #[test]
     fn the_shortest_trip_decides_and_half_of_it_is_the_uncertainty() {

@@ -13,7 +13,7 @@ pub trait Sum {
 
 impl Sum for u64 {
     fn add(&mut self, later: &Self) {
-        *self += later;
+        *self = self.saturating_add(*later);
     }
 }
 
@@ -28,7 +28,7 @@ impl Sum for Second {
         ];
         for (own, other) in columns {
             for (own, other) in own.iter_mut().zip(other) {
-                *own += other;
+                *own = own.saturating_add(*other);
             }
         }
     }

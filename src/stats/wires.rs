@@ -7,6 +7,7 @@
 
 use crate::record::{WireFinding, WireKind};
 use crate::sys::usage::InterfaceCounters;
+use crate::units::sum;
 
 /// What the links of a rail moved through one host, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -113,7 +114,10 @@ impl Way {
             };
             let (bytes, packets) = (self.counted)(counters_of_rail);
             let load = (self.load)(rail);
-            let own = load.payload_bytes + load.besides_bytes + packets * header_bytes;
+            let own = load
+                .payload_bytes
+                .saturating_add(load.besides_bytes)
+                .saturating_add(packets.saturating_mul(header_bytes));
             let foreign = bytes.saturating_sub(own);
             if foreign > FOREIGN_BYTES && foreign as f64 > bytes as f64 * FOREIGN {
                 findings.push(finding(rail, bytes, (self.foreign)(foreign)));
@@ -132,7 +136,7 @@ impl Way {
     ) -> Option<String> {
         let surplus = |(name, all): &(String, InterfaceCounters)| {
             let own = rails.iter().filter(|rail| rail.interface == *name);
-            let own: u64 = own.map(|rail| (self.load)(rail).payload_bytes).sum();
+            let own = sum(own.map(|rail| (self.load)(rail).payload_bytes));
             (self.counted)(all).0.saturating_sub(own)
         };
         counters

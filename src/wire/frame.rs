@@ -40,10 +40,10 @@ pub struct Decoder {
 impl Decoder {
     /// Adds what arrived.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.taken > 0 && self.taken == self.pending.len() {
-            self.pending.clear();
-            self.taken = 0;
-        }
+        // What was given out goes, even if a part of the next message stands behind it, as on a busy line it always
+        // does.
+        self.pending.drain(..self.taken);
+        self.taken = 0;
         self.pending.extend_from_slice(bytes);
     }
 
@@ -98,6 +98,18 @@ mod tests {
             let mut decoder = Decoder::default();
             decoder.push(&bytes);
             while let Ok(Some(_)) = decoder.next_message() {}
+        }
+    }
+
+    #[test]
+    fn a_stream_cut_within_its_frames_does_not_grow_the_memory() {
+        let message = encode(b"0123456789");
+        let stream = message.repeat(1000);
+        let mut decoder = Decoder::default();
+        for piece in stream.chunks(message.len() + 1) {
+            decoder.push(piece);
+            while decoder.next_message().unwrap().is_some() {}
+            assert!(decoder.pending.len() <= 3 * message.len());
         }
     }
 

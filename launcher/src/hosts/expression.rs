@@ -71,7 +71,7 @@ fn bracket(text: &str, column: usize) -> HostListError {
 }
 
 /// At most so much of what was written goes into an error.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     crate::error::one_line(&text.chars().take(SHOWN_CHARS).collect::<String>())
 }

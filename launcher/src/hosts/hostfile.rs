@@ -4,7 +4,7 @@
 //! of other launchers' files are tolerated, all others are the caller's and go into
 //! [`Host::attributes`].
 
-use super::expression::{check_user, number, parse};
+use super::expression::{check_user, number, parse, shown};
 use super::{Host, HostListError, MAX_HOSTS};
 
 /// The hosts of a host file; `allowed` are the further keys that its lines may have.
@@ -40,12 +40,16 @@ fn read_line(expression: &str, keys: &[&str], allowed: &[&str]) -> Result<Vec<Ho
     let mut seen = std::collections::BTreeSet::new();
     for word in keys {
         let Some((key, value)) = word.split_once('=') else {
-            return Err(format!("'{word}' is not key=value (example: user=ann)"));
+            return Err(format!(
+                "'{}' is not key=value (example: user=ann)",
+                shown(word)
+            ));
         };
         if !seen.insert(key) {
-            return Err(format!("key '{key}' is given twice (keep one)"));
+            return Err(format!("key '{}' is given twice (keep one)", shown(key)));
         }
         if value.is_empty() {
+            let key = shown(key);
             return Err(format!(
                 "key '{key}' has no value (write {key}=VALUE or leave it out)"
             ));
@@ -65,7 +69,7 @@ fn read_line(expression: &str, keys: &[&str], allowed: &[&str]) -> Result<Vec<Ho
 }
 
 fn set_user(hosts: &mut [Host], value: &str) -> Result<(), String> {
-    check_user(value).map_err(|()| format!("key 'user': bad user name '{value}'"))?;
+    check_user(value).map_err(|()| format!("key 'user': bad user name '{}'", shown(value)))?;
     if hosts.iter().any(|host| host.user.is_some()) {
         return Err("key 'user': the user is given twice (keep user@ or user=)".to_owned());
     }
@@ -79,7 +83,7 @@ fn set_port(hosts: &mut [Host], value: &str) -> Result<(), String> {
     let port = number(value)
         .and_then(|port| u16::try_from(port).ok())
         .filter(|&port| port > 0)
-        .ok_or_else(|| format!("key 'port': bad port '{value}' (1 to 65535)"))?;
+        .ok_or_else(|| format!("key 'port': bad port '{}' (1 to 65535)", shown(value)))?;
     if hosts.iter().any(|host| host.port.is_some()) {
         return Err("key 'port': the port is given twice (keep :PORT or port=)".to_owned());
     }
@@ -91,13 +95,16 @@ fn count(value: &str) -> Result<usize, String> {
     number(value)
         .and_then(|count| usize::try_from(count).ok())
         .filter(|count| (1..=MAX_HOSTS).contains(count))
-        .ok_or_else(|| format!("key 'nodes': bad number '{value}' (1 to {MAX_HOSTS})"))
+        .ok_or_else(|| {
+            let value = shown(value);
+            format!("key 'nodes': bad number '{value}' (1 to {MAX_HOSTS})")
+        })
 }
 
 fn unknown_key(key: &str, allowed: &[&str]) -> String {
     let mut known = vec!["user", "port", "nodes"];
     known.extend(allowed);
-    format!("unknown key '{key}' (known: {})", known.join(", "))
+    format!("unknown key '{}' (known: {})", shown(key), known.join(", "))
 }
 
 /// Each host so many times, the entries of one host side by side.
@@ -167,6 +174,24 @@ mod tests {
         );
         let many = "n1 nodes=60000\nn2 nodes=60000";
         assert_eq!(hostfile(many, ALLOWED).unwrap_err(), HostListError::TooMany);
+    }
+
+    #[test]
+    fn a_long_word_or_one_that_steers_the_terminal_is_not_repeated_as_it_is() {
+        let long = "x".repeat(5000);
+        let words = [
+            long.clone(),
+            format!("{long}=1"),
+            format!("user=-{long}"),
+            format!("port={long}"),
+            format!("nodes={long}"),
+            "\u{1b}[31m".to_owned(),
+        ];
+        for word in words {
+            let error = hostfile(&format!("n1 {word}"), ALLOWED).unwrap_err();
+            let text = error.to_string();
+            assert!(text.len() < 300 && !text.contains('\u{1b}'), "{text}");
+        }
     }
 
     proptest! {

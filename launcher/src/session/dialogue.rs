@@ -28,6 +28,8 @@ pub(crate) struct Dialogue {
     noise: Vec<u8>,
     /// Folders that were passed over, with the reasons.
     notes: Vec<String>,
+    /// Length of all lines of the script, or of who says to be it.
+    said_bytes: usize,
     folder: Option<(usize, String)>,
 }
 
@@ -77,6 +79,7 @@ impl Dialogue {
             pending: Vec::new(),
             noise: Vec::new(),
             notes: Vec::new(),
+            said_bytes: 0,
             folder: None,
         }
     }
@@ -114,23 +117,24 @@ impl Dialogue {
             acts.push(Act::Bytes(bytes.to_vec()));
             return Ok(acts);
         }
-        let looked_at = if self.state == State::Starting {
-            self.pending.len()
-        } else {
-            0
-        };
+        // What came before has no line end and no magic word; many small pieces must not be looked through again
+        // and again.
+        let mut looked_at = self.pending.len();
         self.pending.extend_from_slice(bytes);
         while matches!(self.state, State::Answering | State::Storing) {
-            let Some(end) = self.pending.iter().position(|&b| b == b'\n') else {
+            let rest = &self.pending[looked_at..];
+            let Some(end) = rest.iter().position(|&b| b == b'\n') else {
                 break;
             };
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
+            let line: Vec<u8> = self.pending.drain(..=looked_at + end).collect();
+            looked_at = 0;
             self.line(&line, &mut acts)?;
         }
         if self.state == State::Starting {
             self.look_for_magic(looked_at, &mut acts);
         }
-        if self.state != State::Open && self.noise.len() + self.pending.len() > MAX_NOISE_BYTES {
+        let printed = self.noise.len() + self.pending.len() + self.said_bytes;
+        if self.state != State::Open && printed > MAX_NOISE_BYTES {
             return Err(Refusal::Failed(self.too_noisy()));
         }
         Ok(acts)
@@ -144,6 +148,7 @@ impl Dialogue {
             return Ok(());
         };
         self.noise.extend_from_slice(&line[..at]);
+        self.said_bytes += line.len() - at;
         let text = String::from_utf8_lossy(&line[at + self.nonce.len()..]);
         match Answer::parse(text.trim_end()) {
             Some(answer) => self.answer(answer, acts),
@@ -154,6 +159,8 @@ impl Dialogue {
     fn answer(&mut self, answer: Answer, acts: &mut Vec<Act>) -> Result<(), Refusal> {
         match answer {
             Answer::Note(note) => self.notes.push(note),
+            // It is written once, however often it is asked for.
+            Answer::Need { .. } if self.state != State::Answering => {}
             Answer::Have | Answer::Stored => self.state = State::Starting,
             Answer::Need { index, folder } => {
                 self.state = State::Storing;
@@ -301,6 +308,35 @@ mod tests {
                 noise: "MAGIC\n".into()
             }]
         );
+    }
+
+    #[test]
+    fn lines_that_come_byte_by_byte_are_found_and_the_magic_word_behind_them() {
+        let (mut dialogue, nonce) = with_shell();
+        let said = format!("Welcome\n{nonce} note /a: full\nmore\n{nonce} have /f\nMAGICbytes");
+        let mut acts = Vec::new();
+        for byte in said.as_bytes() {
+            acts.extend(dialogue.take(&[*byte]).unwrap());
+        }
+        let noise = "Welcome\nmore\n".to_owned();
+        assert_eq!(acts[0], Act::Up { noise });
+        assert_eq!((acts.len(), dialogue.notes().len()), (6, 1));
+    }
+
+    #[test]
+    fn an_executable_that_is_asked_for_twice_is_written_once() {
+        let (mut dialogue, nonce) = with_shell();
+        let asked = format!("{nonce} need 1 /a\n{nonce} need 2 /b\n");
+        assert_eq!(dialogue.take(asked.as_bytes()).unwrap().len(), 1);
+        assert_eq!(dialogue.take(asked.as_bytes()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_host_that_never_ends_its_notes_is_too_noisy() {
+        let (mut dialogue, nonce) = with_shell();
+        let note = format!("{nonce} note /a: full\n");
+        let taken = (0..MAX_NOISE_BYTES).take_while(|_| dialogue.take(note.as_bytes()).is_ok());
+        assert_eq!(taken.count(), MAX_NOISE_BYTES / note.len());
     }
 
     #[test]

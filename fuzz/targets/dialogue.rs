@@ -1,0 +1,68 @@
+//! What a host's shell says before the program's first word: bounded, whatever it says and however it is cut.
+
+use launcher::inside::{Heard, dialogue};
+
+use super::{one_line, pieces};
+use crate::driver::magnitude;
+
+pub const WORDS: &[&str] = &[
+    "NONCE have /f\n",
+    "NONCE need 1 /f\n",
+    "NONCE stored\n",
+    "NONCE short why\n",
+    "NONCE none\n",
+    "NONCE arch x\n",
+    "NONCE note /f: why\n",
+    "NONCE ",
+    "MAGIC",
+    "MAG",
+    "NON",
+];
+
+/// The limit of noise, and once more for notes.
+const HELD_BYTES: usize = 3 * (64 << 10);
+
+pub fn run(input: &[u8]) -> String {
+    let heard = dialogue(pieces(input));
+    assert!(
+        heard.writes <= 1,
+        "the executable is written {} times",
+        heard.writes
+    );
+    assert!(
+        heard.held_bytes <= HELD_BYTES,
+        "{} bytes are held",
+        heard.held_bytes
+    );
+    let refusal = heard.refusal.as_ref().map(|text| one_line(text, 80 << 10));
+    let refusal = refusal.unwrap_or_default();
+    let whole = input.get(1..).unwrap_or_default();
+    let at_once = dialogue(std::iter::once(whole));
+    // How much noise is too much depends on when it is looked at.
+    let noisy = |heard: &Heard| {
+        heard
+            .refusal
+            .as_ref()
+            .is_some_and(|text| text.contains("more than"))
+    };
+    if !noisy(&heard) && !noisy(&at_once) {
+        assert_eq!(
+            (&heard.noise, &heard.bytes),
+            (&at_once.noise, &at_once.bytes)
+        );
+        assert_eq!(
+            (&heard.refusal, &heard.state),
+            (&at_once.refusal, &at_once.state)
+        );
+    }
+    // The first words are the program's own, the others may be the host's.
+    let own = if refusal.starts_with("cannot") { 3 } else { 1 };
+    let words: Vec<&str> = refusal.split(' ').take(own).collect();
+    format!(
+        "{} {} {} {}",
+        heard.state,
+        magnitude(heard.bytes.len()),
+        heard.noise.is_some(),
+        words.join(" ")
+    )
+}

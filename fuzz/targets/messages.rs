@@ -1,0 +1,115 @@
+//! Messages of the control channel, both ways, and what is computed from them alone.
+
+use pipebench::stats::offset::{Sample, estimate};
+use pipebench::wire::message::{FromNode, ToNode};
+
+use super::plan::follow_assignment;
+use crate::driver::magnitude;
+
+pub const WORDS: &[&str] = &[
+    "prepare",
+    "connect",
+    "ping",
+    "go",
+    "alive",
+    "stop",
+    "end",
+    "hello",
+    "prepared",
+    "ready",
+    "pong",
+    "progress",
+    "trouble",
+    "finished",
+    "tcp",
+    "unix",
+    "none",
+    "sent_ns",
+    "node_ns",
+    "window_ns",
+    "blocks",
+];
+
+pub fn run(input: &[u8]) -> String {
+    format!("{}; {}", to_node(input), from_node(input))
+}
+
+fn to_node(input: &[u8]) -> String {
+    let message: ToNode = match serde_json::from_slice(input) {
+        Ok(message) => message,
+        Err(error) => return super::misread(&error),
+    };
+    let text = serde_json::to_vec(&message).expect("a message is JSON");
+    let again: ToNode = serde_json::from_slice(&text).expect("it was read before");
+    assert_eq!(again, message);
+    match message {
+        ToNode::Prepare(assignment) => format!("prepare {}", follow_assignment(&assignment)),
+        ToNode::Connect(book) => format!("connect {}", magnitude(book.listeners.len())),
+        ToNode::Ping { .. } => "ping".to_owned(),
+        ToNode::Go(go) => format!("go {} {}", go.window_ns.is_some(), go.blocks.is_some()),
+        ToNode::Alive => "alive".to_owned(),
+        ToNode::Lost { .. } => "lost".to_owned(),
+        ToNode::Window { .. } => "window".to_owned(),
+        ToNode::Series(of) => format!("series {}", magnitude(of.len())),
+        ToNode::Look { ends } => format!("look {ends}"),
+        ToNode::EndRun(token) => format!("end run {}", magnitude(token.len())),
+        ToNode::Stop => "stop".to_owned(),
+        ToNode::End => "end".to_owned(),
+    }
+}
+
+fn from_node(input: &[u8]) -> String {
+    let message: FromNode = match serde_json::from_slice(input) {
+        Ok(message) => message,
+        Err(error) => return super::misread(&error),
+    };
+    let text = serde_json::to_vec(&message).expect("a message is JSON");
+    let again: FromNode = serde_json::from_slice(&text).expect("it was read before");
+    assert_eq!(again, message);
+    match message {
+        FromNode::Hello(hello) => format!("hello {}", magnitude(hello.facts.interfaces.len())),
+        FromNode::Prepared { listeners, .. } => format!("prepared {}", magnitude(listeners.len())),
+        FromNode::Ready => "ready".to_owned(),
+        FromNode::Pong { sent_ns, node_ns } => pong(sent_ns, node_ns),
+        FromNode::Progress(progress) => format!("progress {}", progress.slowest.is_some()),
+        FromNode::Alive => "still alive".to_owned(),
+        FromNode::Trouble(troubles) => {
+            let lines = pipebench::report::text::troubles(&troubles);
+            assert!(lines.len() <= 9, "{} lines", lines.len());
+            format!("troubles {}", magnitude(lines.len()))
+        }
+        FromNode::Seen(mut sighting) => {
+            sighting.clean();
+            format!("seen {}", magnitude(sighting.nodes.len()))
+        }
+        FromNode::Asked(asked) => format!("asked {}", magnitude(asked.len())),
+        FromNode::Series { bytes, .. } => format!("series {}", magnitude(bytes.len())),
+        FromNode::Finished(report) => {
+            let lengths: Vec<u64> = report.edges.iter().map(|edge| edge.at_ns()).collect();
+            format!(
+                "finished {} {}",
+                magnitude(lengths.len()),
+                magnitude(report.ends.len())
+            )
+        }
+    }
+}
+
+/// The launching side stamps the answer itself; what it was sent comes back as the node likes.
+fn pong(sent_ns: u64, node_ns: u64) -> String {
+    let mut known = false;
+    for received_ns in [0, 1_000_000_000, u64::MAX / 2] {
+        let sample = Sample {
+            sent_ns,
+            node_ns,
+            received_ns,
+        };
+        if let Some(offset) = estimate(&[sample]) {
+            known = true;
+            let instants = [0, received_ns, node_ns, u64::MAX];
+            let shifted = instants.map(|at| offset.to_own(at).max(offset.to_node(at)));
+            assert!(shifted[3] > 0);
+        }
+    }
+    format!("pong {known}")
+}

@@ -1,0 +1,84 @@
+//! Run plans and assignments, and all that is computed from them before anything is made.
+
+use pipebench::plan::{Assignment, RunPlan, lanes, size};
+use pipebench::report::header;
+
+use crate::driver::magnitude;
+
+pub const WORDS: &[&str] = &[
+    "time",
+    "volume",
+    "files",
+    "buffers",
+    "warmup_ns",
+    "window_ns",
+    "phases",
+    "streams",
+    "block_bytes",
+    "memory",
+    "discard",
+    "file",
+    "block",
+    "buffer",
+    "nodes_on_host",
+    "labels",
+    "same_host",
+    "ports",
+    "speed_bits_per_s",
+];
+
+pub fn run(input: &[u8]) -> String {
+    let plan = match serde_json::from_slice::<RunPlan>(input) {
+        Ok(plan) => follow_plan(&plan),
+        Err(error) => super::misread(&error),
+    };
+    let assignment = match serde_json::from_slice::<Assignment>(input) {
+        Ok(assignment) => follow_assignment(&assignment),
+        Err(error) => super::misread(&error),
+    };
+    format!("{plan}; {assignment}")
+}
+
+fn follow_plan(plan: &RunPlan) -> String {
+    let text = serde_json::to_vec(plan).expect("a plan is JSON");
+    let again: RunPlan = serde_json::from_slice(&text).expect("it was read before");
+    assert_eq!(again, *plan);
+    let shown = header::dry_run(plan);
+    assert!(
+        shown.len() <= 16 * text.len() + 4096,
+        "{} bytes",
+        shown.len()
+    );
+    let sizes: String = plan
+        .tests
+        .iter()
+        .take(4)
+        .map(|test| magnitude(size::of(test, plan.nodes.len()).processes))
+        .collect();
+    format!("plan of {} nodes {sizes}", magnitude(plan.nodes.len()))
+}
+
+/// What a node does with an assignment before it makes anything.
+pub fn follow_assignment(assignment: &Assignment) -> String {
+    let text = serde_json::to_vec(assignment).expect("an assignment is JSON");
+    let again: Assignment = serde_json::from_slice(&text).expect("it was read before");
+    assert_eq!(again, *assignment);
+    if let Err(why) = assignment.check() {
+        return super::one_line(&why, 400);
+    }
+    let (test, nodes, node) = (&assignment.test, assignment.nodes(), assignment.node);
+    let mut ends = 0;
+    for boundary in 0..test.phases - 1 {
+        let outgoing = lanes::outgoing(test, nodes, boundary, node);
+        let incoming = lanes::incoming(test, nodes, boundary, node);
+        assert_eq!(outgoing.len(), incoming.len());
+        ends += outgoing.len() + incoming.len();
+        if let Some(last) = incoming.last() {
+            assert!(lanes::origin(test, nodes, last).0 < nodes);
+            assignment.kind_of(last);
+        }
+    }
+    let processes = size::processes_per_node(nodes, test.phases, test.streams);
+    assert_eq!(processes, 1 + test.phases + ends);
+    format!("assignment of {} processes", magnitude(processes))
+}

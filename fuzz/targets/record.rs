@@ -1,0 +1,70 @@
+//! Records: what reads has every report, and reads again as the same.
+
+use pipebench::record::Record;
+use pipebench::report::{csv, header, json, text};
+
+use crate::driver::magnitude;
+
+pub const WORDS: &[&str] = &[
+    "time",
+    "volume",
+    "files",
+    "limiting",
+    "starved",
+    "held-back",
+    "paced",
+    "mixed",
+    "unknown",
+    "tcp",
+    "pair",
+    "unix",
+    "crosses_switch",
+    "interval_ns",
+    "window_ns",
+    "span_ns",
+    "INVALID",
+    "NOT JUDGED",
+    "local",
+    "bbr",
+    "host_index",
+];
+
+pub fn run(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    match json::read(&text) {
+        Err(error) => super::misread(&error),
+        Ok(record) => follow(&record),
+    }
+}
+
+/// Every document of a record, none of them out of proportion.
+pub fn follow(record: &Record) -> String {
+    let written = json::write(record).expect("a record is JSON");
+    let again = json::read(&written).expect("it was read before");
+    let same = json::write(&again).expect("a record is JSON") == written;
+    assert!(same, "read and written again it is another record");
+    let summary = text::summary(record);
+    let table = csv::write(record).expect("a record is a table");
+    let documents = [
+        header::options(&record.options),
+        header::hosts(&record.hosts),
+        header::dry_run(&record.plan),
+        text::troubles(&record.troubles).join("\n"),
+        summary.clone(),
+        table.clone(),
+    ];
+    let length: usize = documents.iter().map(String::len).sum();
+    assert!(
+        length <= 64 * (written.len() + 1024),
+        "{length} bytes of {}",
+        written.len()
+    );
+    let first_words = summary
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let words: String = first_words.take(12).flat_map(|word| [" ", word]).collect();
+    format!(
+        "record with a table of {} lines:{words}",
+        magnitude(table.lines().count())
+    )
+}

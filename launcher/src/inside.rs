@@ -1,0 +1,93 @@
+//! Doors for the workspace's fuzz targets to parsers of the inside. Not part of the interface: nothing else may
+//! use them, and they change without notice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::config::HostConfig;
+use crate::deploy::Order;
+use crate::known::KnownKeys;
+use crate::program::Program;
+use crate::session::dialogue::{Act, Dialogue, Refusal, State};
+
+/// What a file of known keys says about a host's key.
+pub fn known_hosts(text: &str, name: &str, port: u16, blob: &[u8]) -> String {
+    let mut known = KnownKeys::default();
+    known.read("file", text, name, port);
+    format!("{:?} {:?}", known.judge(blob), known.algorithms())
+}
+
+/// The blob of a key as a file of known keys has it.
+pub fn base64(text: &str) -> Option<(Vec<u8>, String)> {
+    let bytes = crate::base64::decode(text)?;
+    let again = crate::base64::encode(&bytes);
+    Some((bytes, again))
+}
+
+/// What is made of the output of `ssh -G`.
+pub fn ssh_config(text: &str) -> String {
+    let mut config = HostConfig::usual("n1");
+    config.read(text);
+    format!("{config:?}")
+}
+
+/// What came of a session up to the magic word.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// How often the executable was to be written.
+    pub writes: usize,
+    /// What was printed before the magic word, if that came.
+    pub noise: Option<String>,
+    /// Bytes behind the magic word.
+    pub bytes: Vec<u8>,
+    /// Bytes that are held of what was said, if the magic word did not come.
+    pub held_bytes: usize,
+    /// Why it could not go on.
+    pub refusal: Option<String>,
+    /// How far it came.
+    pub state: String,
+}
+
+/// A session with a shell whose output comes in pieces, under the nonce `NONCE` and the magic word `MAGIC`.
+pub fn dialogue<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
+    let bytes = Arc::new(b"program".to_vec());
+    let program = Program {
+        path: PathBuf::new(),
+        bytes: Arc::clone(&bytes),
+        digest: "d".repeat(64),
+        arch: "abacus".to_owned(),
+    };
+    let mut order = Order::new(&program, &[], None);
+    order.nonce = "NONCE".to_owned();
+    let mut dialogue = Dialogue::with_shell(&order, b"MAGIC", &bytes, "abacus");
+    let mut heard = Heard::default();
+    for piece in pieces {
+        match dialogue.take(piece) {
+            Ok(acts) => acts.into_iter().for_each(|act| heard.take(act)),
+            Err(Refusal::Failed(error)) => {
+                heard.refusal = Some(error.to_string());
+                break;
+            }
+            Err(Refusal::Folder { index, reason }) => {
+                heard.refusal = Some(format!("folder {index}: {reason}"));
+                break;
+            }
+        }
+    }
+    if dialogue.state() != State::Open {
+        let notes: usize = dialogue.notes().iter().map(|note| note.len() + 24).sum();
+        heard.held_bytes = dialogue.noise().len() + notes;
+    }
+    heard.state = format!("{:?}", dialogue.state());
+    heard
+}
+
+impl Heard {
+    fn take(&mut self, act: Act) {
+        match act {
+            Act::Write(_) => self.writes += 1,
+            Act::Up { noise } => self.noise = Some(noise),
+            Act::Bytes(bytes) => self.bytes.extend(bytes),
+        }
+    }
+}
