@@ -39,8 +39,8 @@ pub trait Observer {
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
     fn second(&mut self, test: &Test, second: &Second);
-    /// The run stands still before its start until standard input says go on.
-    fn held(&mut self);
+    /// The run stands still at a stage until standard input says go on.
+    fn held(&mut self, at: Hold);
 }
 
 /// What a run needs besides its plan.
@@ -55,8 +55,37 @@ pub struct Conditions {
     pub command: Vec<String>,
     /// Options in effect, for the record and for the eyes.
     pub options: Vec<(String, String)>,
-    /// Stand still when all links are there.
-    pub hold: bool,
+    /// Stand still there.
+    pub hold: Option<Hold>,
+}
+
+/// Where a run can be made to stand still, for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// All nodes have said who they are.
+    Hello,
+    /// All processes are there and listen; nobody connects.
+    Fork,
+    /// All links stand.
+    Go,
+    /// All nodes have reported and were not let go.
+    Collect,
+}
+
+impl Hold {
+    /// All of them, with their names.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("hello", Self::Hello),
+        ("fork", Self::Fork),
+        ("go", Self::Go),
+        ("collect", Self::Collect),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let known = Self::NAMES.iter().find(|(_, hold)| *hold == self);
+        known.map_or("", |(name, _)| name)
+    }
 }
 
 /// Conducts a run from the first connection to the record. Whatever fails is in the record.
@@ -187,16 +216,17 @@ impl Running<'_> {
     }
 
     fn one_test(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        self.hold(crew, Hold::Hello)?;
         self.prepare(crew, test)?;
         self.observer
             .hosts(self.plan, &self.hosts, &self.conditions.options);
+        self.hold(crew, Hold::Fork)?;
         self.connect(crew, test)?;
-        if self.conditions.hold {
-            self.hold(crew)?;
-        }
+        self.hold(crew, Hold::Go)?;
         let before = crew.measure_offsets()?;
         self.go(crew, test, &before)?;
         self.watch(crew, test)?;
+        self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
         self.tests.push(assemble::test(
             self.plan,
@@ -297,9 +327,12 @@ impl Running<'_> {
     }
 
     /// Standing still is bounded, too: a test that forgets a run must not leave it behind.
-    fn hold(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+    fn hold(&mut self, crew: &mut Crew, at: Hold) -> Result<(), Halt> {
         const LIMIT_MS: u64 = 600_000;
-        self.observer.held();
+        if self.conditions.hold != Some(at) {
+            return Ok(());
+        }
+        self.observer.held(at);
         let released = Arc::new(AtomicBool::new(false));
         let release = Arc::clone(&released);
         std::thread::spawn(move || {
