@@ -68,6 +68,15 @@ impl Shape {
     fn address_words(&self) -> usize {
         self.boundaries * self.nodes * self.rails * ADDRESS_WORDS
     }
+
+    fn words(&self) -> usize {
+        HEADER_WORDS + self.address_words() + self.boundaries * 2 * self.slots * END_WORDS
+    }
+
+    /// Bytes of a segment of this shape.
+    pub fn bytes(&self) -> usize {
+        self.words() * 8
+    }
 }
 
 /// The status segment.
@@ -91,9 +100,8 @@ pub enum EndState {
 
 impl Board {
     /// Makes the segment under `name`.
-    pub fn create(name: &str, shape: Shape) -> Result<Self, shared_memory::ShmemError> {
-        let words =
-            HEADER_WORDS + shape.address_words() + shape.boundaries * 2 * shape.slots * END_WORDS;
+    pub fn create(name: &str, shape: Shape) -> std::io::Result<Self> {
+        let words = shape.words();
         let region = NamedRegion::create(name, words * 8)?;
         let board = Self { region, shape };
         board.word(AT_VERSION).store(VERSION, Relaxed);

@@ -6,6 +6,7 @@
 
 mod channel;
 mod reading;
+mod resources;
 mod run;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -17,6 +18,7 @@ use thiserror::Error;
 
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
+use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
@@ -75,6 +77,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
         facts: facts::collect(),
+        rooms: Rooms::read(),
     };
     node.greet(digest);
     let code = node.live();
@@ -92,6 +95,9 @@ struct Node {
     spoke_ns: u64,
     leaving: Option<u8>,
     facts: HostFacts,
+    /// What the host had left before any node of the run made anything: a later reading would count what other
+    /// nodes of this host have made meanwhile, and then again as needed.
+    rooms: Rooms,
 }
 
 impl Node {
@@ -158,7 +164,7 @@ impl Node {
         match message {
             ToNode::Prepare(assignment) => {
                 self.clear();
-                match Run::prepare(*assignment, &self.facts) {
+                match Run::prepare(*assignment, &self.facts, &self.rooms) {
                     Ok(run) => {
                         self.watch_troubles(&run);
                         self.channel.send(&FromNode::Prepared {

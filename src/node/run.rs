@@ -7,15 +7,16 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
-use crate::plan::{self, Assignment, Source, size};
+use crate::plan::{self, Assignment, Source};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
+use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, file, memory, signals, usage, why};
-use crate::units::show_bytes;
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
 use super::reading::{self, Taken};
+use super::resources;
 
 /// One test on this node.
 pub struct Run {
@@ -76,9 +77,13 @@ pub const DRAINS: u32 = 20;
 const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
-    /// Makes memory, listeners and processes.
-    pub fn prepare(assignment: Assignment, facts: &HostFacts) -> Result<Self, Trouble> {
-        check_resources(&assignment)?;
+    /// Makes memory, listeners and processes, if there is room for them.
+    pub fn prepare(
+        assignment: Assignment,
+        facts: &HostFacts,
+        rooms: &Rooms,
+    ) -> Result<Self, Trouble> {
+        resources::check(&assignment, rooms)?;
         let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
         let rails: Vec<Option<&str>> = assignment
@@ -543,32 +548,4 @@ fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
             Err(Trouble::own(TroubleKind::Resource, what))
         }
     }
-}
-
-/// What a node needs must be there before anything starts; summed over the nodes of the host.
-fn check_resources(assignment: &Assignment) -> Result<(), Trouble> {
-    let lacking = |what: String| Trouble {
-        kind: TroubleKind::Resource,
-        node: String::new(),
-        who: String::new(),
-        what,
-    };
-    let on_host = assignment.nodes_on_host;
-    let test = &assignment.test;
-    let bytes = (size::buffer_bytes_per_node(test, assignment.nodes()) * on_host) as u64;
-    if let Some(there) = usage::available_memory().filter(|there| *there / 10 * 9 < bytes) {
-        let (bytes, there) = (show_bytes(bytes), show_bytes(there));
-        return Err(lacking(format!(
-            "buffers of {on_host} node(s) on this host take {bytes}, {there} are available (smaller \
-             --block-size, or fewer --streams)"
-        )));
-    }
-    let processes =
-        size::processes_per_node(assignment.nodes(), test.phases, test.streams) * on_host;
-    if let Some(limit) = usage::process_limit().filter(|limit| *limit < processes as u64) {
-        return Err(lacking(format!(
-            "{processes} processes are needed on this host, its limit is {limit} (ulimit -u)"
-        )));
-    }
-    Ok(())
 }

@@ -42,18 +42,10 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let boundaries = test.phases - 1;
     board::sweep();
     let board_name = segment_name(&assignment.token, assignment.node);
-    let board = Board::create(
-        &board_name,
-        Shape {
-            boundaries,
-            nodes,
-            rails: assignment.rails.len(),
-            slots,
-        },
-    )
-    .map_err(|error| {
+    let board = Board::create(&board_name, shape(&assignment)).map_err(|error| {
         lacking(format!(
-            "cannot make the status segment {board_name}: {error}"
+            "cannot make the status segment {board_name}: {}",
+            why(&error)
         ))
     })?;
     let buffers: Result<Vec<_>, _> = (0..test.phases)
@@ -87,6 +79,17 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
         trouble_pipe: write,
     };
     Ok((plant, read))
+}
+
+/// Shape of a node's status segment.
+pub fn shape(assignment: &Assignment) -> Shape {
+    let (test, nodes) = (&assignment.test, assignment.nodes());
+    Shape {
+        boundaries: test.phases - 1,
+        nodes,
+        rails: assignment.rails.len(),
+        slots: nodes * test.streams,
+    }
 }
 
 fn lacking(what: String) -> Trouble {
