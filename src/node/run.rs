@@ -440,7 +440,7 @@ impl Run {
             let Some(phase) = self.phases.iter_mut().find(|phase| phase.pid == pid) else {
                 continue;
             };
-            phase.ended = true;
+            phase.ended = !matches!(ending, Ending::Stopped(_));
             let who = format!("phase {}", phase.number);
             let trouble = |kind, what: String| Trouble {
                 kind,
@@ -458,6 +458,13 @@ impl Run {
                     self.add_trouble(trouble(
                         TroubleKind::Killed,
                         format!("killed by signal {signal}"),
+                    ));
+                }
+                // Its part of the run stands still, and what it would say at the end never comes.
+                Ending::Stopped(signal) => {
+                    self.add_trouble(trouble(
+                        TroubleKind::Killed,
+                        format!("stopped by signal {signal}"),
                     ));
                 }
             }
