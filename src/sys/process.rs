@@ -245,6 +245,11 @@ pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
+/// Own thread id; that of the process where there is one thread.
+pub fn own_thread() -> i32 {
+    nix::unistd::gettid().as_raw()
+}
+
 /// Number of the pid namespace of this process: ids of another one mean nothing here.
 pub fn pid_space() -> u64 {
     use std::os::unix::fs::MetadataExt;
