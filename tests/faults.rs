@@ -4,6 +4,9 @@
 
 mod whole;
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use nix::sys::signal::Signal;
 use whole::{
     EPOCH_WORD, OWNER_WORD, Process, Run, SOON, STOP_WORD, below, expect_gone, expect_removed,
@@ -171,4 +174,54 @@ fn a_stopped_node_status_process_is_lost_by_silence() {
     ended.expect(what, 20, &["pipebench: local", "lost: silent for 3 s"]);
     expect_gone(what, &tree);
     expect_removed(what, &segments);
+}
+
+/// Connects as often as asked to each of two ports and says something or nothing; gives the connections back.
+fn flood(ports: [u16; 2], each: usize, words: &[u8]) -> Vec<TcpStream> {
+    let mut open = Vec::new();
+    for port in ports {
+        for _ in 0..each {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+            // Who was closed already has been heard.
+            stream.write_all(words).ok();
+            open.push(stream);
+        }
+    }
+    open
+}
+
+/// Ten thousand connections that are no links, while a run stands between listening and connecting: they say
+/// nothing or nonsense, stay open, and the senders get through all the same.
+#[test]
+fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("raised");
+    const STRANGERS: usize = 10_000;
+    assert!(most > 1_000 + STRANGERS as u64, "descriptors: {most}");
+    for words in [&b""[..], b"GET / HTTP/1.0\r\n\r\n"] {
+        let what = format!("strangers that say {words:?}");
+        let mut run = Run::start(&[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "2",
+            "--buffers",
+            "20",
+            "--port-range",
+            "23460-23461",
+            "--hold",
+            "fork",
+        ]);
+        run.wait_for("held at fork");
+        let open = flood([23460, 23461], STRANGERS / 2, words);
+        run.release();
+        let ended = run.end(&what, SOON);
+        ended.expect(&what, 0, &[]);
+        let test = &ended.record.expect("a record").tests[0];
+        let counted: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
+        // Those that were still being listened to when the links stood are closed uncounted.
+        assert!(counted > STRANGERS as u64 / 2, "{what}: {counted} counted");
+        drop(open);
+    }
 }

@@ -43,7 +43,8 @@ pub fn listen_tcp(
     ports: Option<(u16, u16)>,
     options: &SocketOptions,
 ) -> io::Result<(OwnedFd, SocketAddr)> {
-    // Two that have bound one port and then listen are both refused, and a port may be given back at any time.
+    // Nodes of one host look for ports at the same time: two that have bound one, and listen at the same moment, are
+    // both refused.
     const TRIES: u64 = 8;
     let (first, last) = ports.unwrap_or((0, 0));
     let mut refused = io::Error::from(io::ErrorKind::AddrInUse);
@@ -639,19 +640,14 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
-    /// Nodes of one host look for a port at the same time: between its bind and its listen, one refuses the others.
     #[test]
-    fn a_port_that_another_has_bound_for_a_moment_is_tried_again() {
-        let other = tcp_socket(SocketAddr::new(LOOPBACK, 0)).unwrap();
-        setsockopt(&other, sockopt::ReuseAddr, &true).unwrap();
-        bind(&other, SocketAddr::new(LOOPBACK, 0)).unwrap();
-        let port = local_address(&other).unwrap().port();
-        assert!(listen_on(SocketAddr::new(LOOPBACK, port), &options()).is_err());
+    fn a_port_that_is_taken_for_a_moment_is_tried_again() {
+        let (other, address) = listen_tcp(LOOPBACK, None, &options()).unwrap();
         let holder = std::thread::spawn(move || {
             clock::sleep_until(clock::monotonic_ns() + 5_000_000);
             drop(other);
         });
-        let made = listen_tcp(LOOPBACK, Some((port, port)), &options());
+        let made = listen_tcp(LOOPBACK, Some((address.port(), address.port())), &options());
         assert!(made.is_ok(), "{made:?}");
         holder.join().unwrap();
     }
