@@ -94,8 +94,10 @@ pub enum EndState {
     Born = 1,
     /// Its link stands and its memory is there.
     Ready = 2,
+    /// A sender: everything was sent, and the receiver has not yet closed behind it.
+    Sent = 3,
     /// It ended in order.
-    Finished = 3,
+    Finished = 4,
 }
 
 impl Board {
@@ -347,6 +349,7 @@ impl LinkEnd<'_> {
             0 => EndState::Unborn,
             1 => EndState::Born,
             2 => EndState::Ready,
+            3 => EndState::Sent,
             _ => EndState::Finished,
         }
     }

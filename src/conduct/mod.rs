@@ -17,7 +17,6 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
-use crate::node::DRAINS;
 use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind, Verdict,
@@ -396,8 +395,7 @@ impl Running<'_> {
             Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
         };
         // The nodes' own deadlines come first and name what is late.
-        let drain_ms = deadlines.drain_ms * u64::from(DRAINS + 1);
-        let limit = running_ms + drain_ms + deadlines.collect_ms + 5_000;
+        let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
         let observer = &mut *self.observer;
         crew.await_reports(limit, |second| observer.second(test, second))
     }

@@ -73,6 +73,9 @@ pub enum LinkError {
     /// Nothing moved for too long.
     #[error("no byte moved for {}", crate::units::show_ns(*.0))]
     Silent(u64),
+    /// The receiver has not closed behind the last block.
+    #[error("the receiver has not taken everything within {}", crate::units::show_ns(*.0))]
+    NotTaken(u64),
     /// Any other failure of a read or write.
     #[error("cannot move data: {}", why(.0))]
     Io(io::Error),
@@ -88,7 +91,7 @@ impl LinkError {
             | Self::PathMtu { .. } => TroubleKind::Connect,
             Self::Setup(_) => TroubleKind::Resource,
             Self::PeerGone(_) => TroubleKind::Peer,
-            Self::Silent(_) => TroubleKind::Deadline,
+            Self::Silent(_) | Self::NotTaken(_) => TroubleKind::Deadline,
             Self::Io(_) => TroubleKind::Invalid,
         }
     }
@@ -226,6 +229,20 @@ impl Link {
         }
     }
 
+    /// For a sender that has not sent its last block: whoever closed the other direction is no receiver.
+    pub fn expect_open(&self) -> Result<(), LinkError> {
+        if self.has_data(Duration::ZERO) {
+            return Err(
+                match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
+                    Ok(0) => LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => LinkError::Io(io::ErrorKind::InvalidData.into()),
+                    Err(error) => LinkError::of(error),
+                },
+            );
+        }
+        Ok(())
+    }
+
     /// Says that nothing follows and waits until the receiver has closed, which it does after the last block.
     pub fn finish(self, limit: Duration) -> Result<(), LinkError> {
         socket::finish_sending(self.socket.as_fd());
@@ -239,9 +256,8 @@ impl Link {
                 Err(error) => return Err(LinkError::of(error)),
             }
             if clock::monotonic_ns() > until {
-                return Err(LinkError::Silent(
-                    u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
-                ));
+                let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+                return Err(LinkError::NotTaken(limit));
             }
         }
     }
@@ -274,6 +290,21 @@ mod tests {
         assert_eq!(pieces, 3000);
         drop(b);
         a.finish(Duration::from_secs(5)).unwrap();
+    }
+
+    #[test]
+    fn a_receiver_that_closes_early_or_never_is_told_from_one_that_is_silent() {
+        let (a, b) = links(5000);
+        assert!(a.expect_open().is_ok());
+        socket::finish_sending(b.socket.as_fd());
+        let early = a.expect_open().unwrap_err();
+        assert_eq!(early.kind(), TroubleKind::Peer, "{early}");
+        let (a, _b) = links(5000);
+        let never = a.finish(Duration::from_millis(1)).unwrap_err();
+        assert_eq!(
+            never.to_string(),
+            "the receiver has not taken everything within 1 ms"
+        );
     }
 
     #[test]

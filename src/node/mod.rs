@@ -23,8 +23,6 @@ use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
-pub use run::DRAINS;
-
 use channel::Channel;
 use run::Run;
 

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
-use crate::plan::{self, Assignment, Source};
+use crate::plan::{self, Assignment, DRAINS, Source};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
@@ -71,8 +71,6 @@ enum Stage {
 
 /// How long further troubles are waited for once the first one came.
 const TROUBLE_GRACE_NS: u64 = 250_000_000;
-/// How often draining is given another deadline's time while bytes move.
-pub const DRAINS: u32 = 20;
 /// The last stretch before an instant is slept, not polled, since polling counts milliseconds.
 const EXACT_NS: u64 = 2_000_000;
 
@@ -346,7 +344,9 @@ impl Run {
             .ends()
             .map(|(_, _, _, end)| end.bytes())
             .sum();
-        if moved > self.drained_bytes && self.drains < DRAINS {
+        // What was handed to the kernel is on its way to another node, and that node sees whether it moves.
+        let sent = self.plant.board.count_at_least(EndState::Sent) == self.plant.link_ends();
+        if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
             self.drains += 1;
             let drain_ms = self.plant.assignment.deadlines.drain_ms;
