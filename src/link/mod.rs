@@ -96,11 +96,12 @@ impl LinkError {
         }
     }
 
-    fn of(error: io::Error) -> Self {
+    fn of(error: io::Error, silence_ns: u64) -> Self {
         match error.kind() {
+            // The kernel's own limit of what may stay unacknowledged: see `prepare_data`.
+            io::ErrorKind::TimedOut => Self::Silent(silence_ns),
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::TimedOut
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::ConnectionAborted
@@ -217,7 +218,7 @@ impl Link {
         match error.kind() {
             io::ErrorKind::Interrupted => return Ok(()),
             io::ErrorKind::WouldBlock => {}
-            _ => return Err(LinkError::of(error)),
+            _ => return Err(LinkError::of(error, self.silence_ns)),
         }
         look_up();
         let now = clock::monotonic_ns();
@@ -236,7 +237,7 @@ impl Link {
                 match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
                     Ok(0) => LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into()),
                     Ok(_) => LinkError::Io(io::ErrorKind::InvalidData.into()),
-                    Err(error) => LinkError::of(error),
+                    Err(error) => LinkError::of(error, self.silence_ns),
                 },
             );
         }
@@ -253,7 +254,7 @@ impl Link {
                 Ok(_) => return Err(LinkError::Io(io::ErrorKind::InvalidData.into())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(LinkError::of(error)),
+                Err(error) => return Err(LinkError::of(error, self.silence_ns)),
             }
             if clock::monotonic_ns() > until {
                 let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
