@@ -54,6 +54,8 @@ impl Ended {
     #[track_caller]
     pub fn expect(&self, what: &str, code: i32, words: &[&str]) {
         let first = self.first_line();
+        // What the table of docs/reliability.md shows; seen with --nocapture.
+        eprintln!("{what}: {first}");
         let said = words.iter().all(|word| first.contains(word));
         assert!(
             self.code == Some(code) && said,
