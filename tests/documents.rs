@@ -522,3 +522,43 @@ fn the_example_of_two_networks_runs_where_there_is_one() {
     let (output, _folder) = run_example("two-networks.sh", &["local:2", "127.0.0.0/8"]);
     expect_success(&output, "two-networks.sh");
 }
+
+/// Every row of the fault table names tests that exist, and every test of faults stands in the table.
+#[test]
+fn the_fault_table_and_the_tests_of_faults_name_each_other() {
+    let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page");
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains(".rs`"));
+    let mut named = BTreeSet::new();
+    for row in rows {
+        let cell = row
+            .trim_end_matches(" |")
+            .rsplit(" | ")
+            .next()
+            .expect("a cell");
+        for test in cell.split(", ") {
+            let (file, name) = test.trim_matches('`').split_once("` `").expect(row);
+            let path = if file == "sshd.rs" {
+                "launcher/tests"
+            } else {
+                "tests"
+            };
+            let text = fs::read_to_string(root().join(path).join(file)).expect(file);
+            assert!(
+                text.contains(&format!("fn {name}()")),
+                "{file} has no {name}"
+            );
+            named.insert(name.to_owned());
+        }
+    }
+    for file in ["faults.rs", "lacks.rs", "lab_faults.rs", "lab_links.rs"] {
+        let text = fs::read_to_string(root().join("tests").join(file)).expect(file);
+        let mut lines = text.lines();
+        while lines.any(|line| line == "#[test]") {
+            let line = lines.next().unwrap_or_default();
+            let name = line.trim_start_matches("fn ").trim_end_matches("() {");
+            assert!(named.contains(name), "{file}: {name} has no row");
+        }
+    }
+}

@@ -420,6 +420,47 @@ fn pure_layers_do_no_input_or_output_and_read_no_clock() {
     expect_none(&wrong);
 }
 
+/// A clock that is set during a run must change nothing but dates: what measures and what waits uses the monotonic
+/// one, which nobody can set.
+#[test]
+fn the_wall_clock_dates_and_does_nothing_else() {
+    // Where it is read, and what is made of it.
+    const READERS: [(&str, &str); 3] = [
+        ("src/sys/clock.rs", "the reading itself"),
+        ("src/conduct/mod.rs", "the date of the record"),
+        ("src/cli/run.rs", "a part of the seed that tells runs apart"),
+    ];
+    const WALL: [&str; 6] = [
+        "SystemTime",
+        "UNIX_EPOCH",
+        "wall_ms()",
+        "CLOCK_REALTIME",
+        "gettimeofday",
+        "libc::time(",
+    ];
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for source in sources(&["src", "launcher/src"]) {
+        for (number, line) in source.bare() {
+            if !WALL.iter().any(|word| line.contains(word)) {
+                continue;
+            }
+            match READERS.iter().find(|(path, _)| *path == source.path) {
+                Some((path, _)) => {
+                    seen.insert(*path);
+                    // Nobody compares two of its readings.
+                    if line.contains("elapsed") || line.contains("wall_ms() - ") {
+                        wrong.push(format!("{}: measures by the wall clock", source.at(number)));
+                    }
+                }
+                None => wrong.push(format!("{}: reads the wall clock", source.at(number))),
+            }
+        }
+    }
+    expect_none(&wrong);
+    assert_eq!(seen.len(), READERS.len(), "a reader is gone: {seen:?}");
+}
+
 /// Waiting for a condition sleeps in a loop that has an end; a sleep alone is a guess about speed.
 #[test]
 fn tests_sleep_only_while_they_wait_for_something() {

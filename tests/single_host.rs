@@ -616,7 +616,7 @@ fn what_a_host_cannot_give_is_said_before_the_start() {
         "--phases",
         "2",
         "--port-range",
-        &format!("{port}-{port}"),
+        &format!("{port}-{}", port.saturating_add(1)),
     ]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "{errors}");
@@ -637,7 +637,7 @@ fn what_a_host_cannot_give_is_said_before_the_start() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(12), "{errors}");
     assert!(
-        errors.contains("are available (smaller --block-size, or fewer --streams)"),
+        errors.contains("(smaller --block-size, or fewer --streams)"),
         "{errors}"
     );
     let output = run(&["--hosts", "local:2", "--congestion", "pigeon"]);

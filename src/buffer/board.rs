@@ -89,6 +89,15 @@ impl Shape {
     fn ends_end(self) -> usize {
         self.ends_at() + self.boundaries * 2 * self.slots * END_WORDS
     }
+
+    fn words(self, text: &str) -> usize {
+        self.ends_end() + text.len().div_ceil(8)
+    }
+
+    /// Bytes of a segment of this shape with this text.
+    pub fn bytes(self, text: &str) -> usize {
+        self.words(text) * 8
+    }
 }
 
 /// The status segment.
@@ -106,17 +115,19 @@ pub enum EndState {
     Born = 1,
     /// Its link stands and its memory is there.
     Ready = 2,
+    /// A sender: everything was sent, and the receiver has not yet closed behind it.
+    Sent = 3,
     /// It ended in order.
-    Finished = 3,
+    Finished = 4,
     /// Its peer's host was lost, and the run goes on without it.
-    Lost = 4,
+    Lost = 5,
 }
 
 impl Board {
     /// Makes the segment under `name`. `text` is for readers from outside.
-    pub fn create(name: &str, shape: Shape, text: &str) -> Result<Self, shared_memory::ShmemError> {
+    pub fn create(name: &str, shape: Shape, text: &str) -> std::io::Result<Self> {
         let text_at = shape.ends_end();
-        let words = text_at + text.len().div_ceil(8);
+        let words = shape.words(text);
         let region = NamedRegion::create(name, words * 8)?;
         let board = Self { region, shape };
         board.describe(text_at, text);
@@ -415,7 +426,8 @@ impl LinkEnd<'_> {
             0 => EndState::Unborn,
             1 => EndState::Born,
             2 => EndState::Ready,
-            4 => EndState::Lost,
+            3 => EndState::Sent,
+            5 => EndState::Lost,
             _ => EndState::Finished,
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use launcher::hosts::{self, Host, HostListError};
 use thiserror::Error;
 
+use crate::conduct::Hold;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PHASES, PLAN_VERSION,
     Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
@@ -28,8 +29,8 @@ pub struct Intent {
     pub hosts: Vec<Host>,
     /// Options in effect, for eyes and record.
     pub options: Vec<(String, String)>,
-    /// Stand still when all links are there.
-    pub hold: bool,
+    /// Stand still there.
+    pub hold: Option<Hold>,
 }
 
 /// Why words are no plan: one sentence with the flag to change.
@@ -80,20 +81,23 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         samples: arguments.samples.is_some(),
     };
     let options = effective(arguments, &plan);
-    let hold = match arguments.hold.as_deref() {
-        None => false,
-        Some("go") => true,
-        Some(other) => {
-            return Err(UsageError::Value(format!(
-                "--hold {other:?} is not a stage (go)"
-            )));
-        }
-    };
+    let hold = arguments.hold.as_deref().map(hold_of).transpose()?;
     Ok(Intent {
         plan,
         hosts,
         options,
         hold,
+    })
+}
+
+fn hold_of(text: &str) -> Result<Hold, UsageError> {
+    let known = Hold::NAMES.iter().find(|(name, _)| *name == text);
+    known.map(|(_, hold)| *hold).ok_or_else(|| {
+        let names: Vec<&str> = Hold::NAMES.iter().map(|(name, _)| *name).collect();
+        UsageError::Value(format!(
+            "--hold {text:?} is not a stage ({})",
+            names.join(", ")
+        ))
     })
 }
 

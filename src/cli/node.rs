@@ -8,14 +8,15 @@ use super::terminal;
 
 /// Serves until told to leave.
 pub fn serve() -> u8 {
-    let program = match Program::current() {
-        Ok(program) => program,
+    // The digest alone: every process below would inherit the copy of the executable that it was made from.
+    let digest = match Program::current() {
+        Ok(program) => program.digest,
         Err(error) => {
             terminal::complain(&format!("cannot read the own executable: {error}"));
             return exit::BUG;
         }
     };
-    match node::serve(program.digest) {
+    match node::serve(digest) {
         Ok(code) => code,
         Err(error) => {
             terminal::complain(&error.to_string());

@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::conduct::Observer;
+use crate::conduct::{Hold, Observer};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::report::header;
@@ -159,11 +159,11 @@ impl Observer for Terminal {
         ));
     }
 
-    fn held(&mut self) {
+    fn held(&mut self, at: Hold) {
         self.close_line();
         write_all(
             &mut io::stderr().lock(),
-            "held at go; press Enter to go on\n",
+            &format!("held at {}; press Enter to go on\n", at.name()),
         );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use launcher::hosts::Host;
 
-use crate::conduct::{self, Conditions, Observer};
+use crate::conduct::{self, Conditions, Hold, Observer};
 use crate::exit;
 use crate::plan::{PLAN_VERSION, RunPlan, Test};
 use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
@@ -111,7 +111,7 @@ impl Destination {
             stop: Arc::clone(&stop),
             command: Vec::new(),
             options: Vec::new(),
-            hold: false,
+            hold: None,
             token: String::new(),
             started_ms: 0,
         };
@@ -203,7 +203,7 @@ impl Observer for Aside {
 
     fn second(&mut self, _: &Test, _: &Second) {}
 
-    fn held(&mut self) {}
+    fn held(&mut self, _: Hold) {}
 }
 
 #[cfg(test)]

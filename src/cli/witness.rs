@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::conduct::{LinkSample, Observer};
+use crate::conduct::{Hold, LinkSample, Observer};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::stats::series::Sum;
@@ -192,7 +192,7 @@ impl Observer for Witness<'_> {
         file.append(&lines, false);
     }
 
-    fn held(&mut self) {
-        self.terminal.held();
+    fn held(&mut self, at: Hold) {
+        self.terminal.held(at);
     }
 }

@@ -19,7 +19,6 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
-use crate::node::DRAINS;
 use crate::plan::{Assignment, Bound, NodeSpec, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
@@ -46,8 +45,8 @@ pub trait Observer {
     fn second(&mut self, test: &Test, second: &Second);
     /// What every link received in that second, if samples are wanted.
     fn samples(&mut self, _samples: &[LinkSample]) {}
-    /// The run stands still before its start until standard input says go on.
-    fn held(&mut self);
+    /// The run stands still at a stage until standard input says go on.
+    fn held(&mut self, at: Hold);
 }
 
 /// What a run needs besides its plan.
@@ -62,12 +61,41 @@ pub struct Conditions {
     pub command: Vec<String>,
     /// Options in effect, for the record and for the eyes.
     pub options: Vec<(String, String)>,
-    /// Stand still when all links are there.
-    pub hold: bool,
+    /// Stand still there.
+    pub hold: Option<Hold>,
     /// Name of the run, of [`random_token`].
     pub token: String,
     /// Start of the run, milliseconds since 1970.
     pub started_ms: u64,
+}
+
+/// Where a run can be made to stand still, for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// All nodes have said who they are.
+    Hello,
+    /// All processes are there and listen; nobody connects.
+    Fork,
+    /// All links stand.
+    Go,
+    /// All nodes have reported and were not let go.
+    Collect,
+}
+
+impl Hold {
+    /// All of them, with their names.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("hello", Self::Hello),
+        ("fork", Self::Fork),
+        ("go", Self::Go),
+        ("collect", Self::Collect),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let known = Self::NAMES.iter().find(|(_, hold)| *hold == self);
+        known.map_or("", |(name, _)| name)
+    }
 }
 
 /// Conducts a run from the first connection to the record. Whatever fails is in the record.
@@ -234,6 +262,7 @@ impl Running<'_> {
         };
         self.go(crew, test, &before)?;
         self.watch(crew, test)?;
+        self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
         let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
         // A series that is not told costs nothing but itself.
@@ -246,13 +275,13 @@ impl Running<'_> {
 
     /// Everything up to the moment at which data can flow; the clocks' offsets.
     fn set_up(&mut self, crew: &mut Crew, test: &Test) -> Result<Vec<Offset>, Halt> {
+        self.hold(crew, Hold::Hello)?;
         self.prepare(crew, test)?;
         self.observer
             .hosts(&self.plan, &self.hosts, &self.conditions.options);
+        self.hold(crew, Hold::Fork)?;
         self.connect(crew, test)?;
-        if self.conditions.hold {
-            self.hold(crew)?;
-        }
+        self.hold(crew, Hold::Go)?;
         crew.measure_offsets()
     }
 
@@ -348,9 +377,12 @@ impl Running<'_> {
     }
 
     /// Standing still is bounded, too: a test that forgets a run must not leave it behind.
-    fn hold(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+    fn hold(&mut self, crew: &mut Crew, at: Hold) -> Result<(), Halt> {
         const LIMIT_MS: u64 = 600_000;
-        self.observer.held();
+        if self.conditions.hold != Some(at) {
+            return Ok(());
+        }
+        self.observer.held(at);
         let released = Arc::new(AtomicBool::new(false));
         let release = Arc::clone(&released);
         std::thread::spawn(move || {
@@ -421,8 +453,7 @@ impl Running<'_> {
             Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
         };
         // The nodes' own deadlines come first and name what is late.
-        let drain_ms = deadlines.drain_ms * u64::from(DRAINS + 1);
-        let limit = running_ms + drain_ms + deadlines.collect_ms + 5_000;
+        let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
         crew.await_reports(limit, test, self.observer)
     }
 }

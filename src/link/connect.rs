@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use crate::sys::clock;
 use crate::sys::socket::{self, SocketOptions};
 use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 
@@ -64,8 +65,39 @@ pub fn connect(
     Link::new(socket, matches!(to, Target::Tcp { .. }), silence)
 }
 
-/// Connects and is taken; the socket, and the bytes of a full segment on it.
+/// Connects and is taken; the socket, and the bytes of a full segment on it. Comes again when it is closed without an
+/// answer: the receiver that let it in had become another link's.
 fn introduce(
+    to: &Target,
+    hello: &LinkHello,
+    options: &SocketOptions,
+    limit: Duration,
+) -> Result<(OwnedFd, u32), LinkError> {
+    const LONGEST_PAUSE_NS: u64 = 200_000_000;
+    let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
+    let mut pause_ns = 5_000_000;
+    loop {
+        let left = until.saturating_sub(clock::monotonic_ns()).max(1_000_000);
+        let error = match introduce_once(to, hello, options, Duration::from_nanos(left)) {
+            Ok(made) => return Ok(made),
+            Err(error) => error,
+        };
+        let again = match &error {
+            LinkError::NoAnswer { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+            ),
+            _ => false,
+        };
+        if !again || clock::monotonic_ns() + pause_ns >= until {
+            return Err(error);
+        }
+        clock::sleep_until(clock::monotonic_ns() + pause_ns);
+        pause_ns = (pause_ns * 2).min(LONGEST_PAUSE_NS);
+    }
+}
+
+fn introduce_once(
     to: &Target,
     hello: &LinkHello,
     options: &SocketOptions,

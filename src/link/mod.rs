@@ -76,6 +76,9 @@ pub enum LinkError {
     /// Whoever waits here was told that nothing will come.
     #[error("the link was given up")]
     GivenUp,
+    /// The receiver has not closed behind the last block.
+    #[error("the receiver has not taken everything within {}", crate::units::show_ns(*.0))]
+    NotTaken(u64),
     /// Any other failure of a read or write.
     #[error("cannot move data: {}", why(.0))]
     Io(io::Error),
@@ -91,16 +94,17 @@ impl LinkError {
             | Self::PathMtu { .. } => TroubleKind::Connect,
             Self::Setup(_) => TroubleKind::Resource,
             Self::PeerGone(_) | Self::GivenUp => TroubleKind::Peer,
-            Self::Silent(_) => TroubleKind::Deadline,
+            Self::Silent(_) | Self::NotTaken(_) => TroubleKind::Deadline,
             Self::Io(_) => TroubleKind::Invalid,
         }
     }
 
-    fn of(error: io::Error) -> Self {
+    fn of(error: io::Error, silence_ns: u64) -> Self {
         match error.kind() {
+            // The kernel's own limit of what may stay unacknowledged: see `prepare_data`.
+            io::ErrorKind::TimedOut => Self::Silent(silence_ns),
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::TimedOut
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::ConnectionAborted
@@ -221,7 +225,7 @@ impl Link {
         match error.kind() {
             io::ErrorKind::Interrupted => return Ok(()),
             io::ErrorKind::WouldBlock => {}
-            _ => return Err(LinkError::of(error)),
+            _ => return Err(LinkError::of(error, self.silence_ns)),
         }
         go_on(look_up())?;
         let now = clock::monotonic_ns();
@@ -231,6 +235,20 @@ impl Link {
         } else {
             Ok(())
         }
+    }
+
+    /// For a sender that has not sent its last block: whoever closed the other direction is no receiver.
+    pub fn expect_open(&self) -> Result<(), LinkError> {
+        if self.has_data(Duration::ZERO) {
+            return Err(
+                match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
+                    Ok(0) => LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => LinkError::Io(io::ErrorKind::InvalidData.into()),
+                    Err(error) => LinkError::of(error, self.silence_ns),
+                },
+            );
+        }
+        Ok(())
     }
 
     /// Says that nothing follows and waits until the receiver has closed, which it does after the last block.
@@ -247,13 +265,12 @@ impl Link {
                 Ok(_) => return Err(LinkError::Io(io::ErrorKind::InvalidData.into())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(LinkError::of(error)),
+                Err(error) => return Err(LinkError::of(error, self.silence_ns)),
             }
             go_on(look_up())?;
             if clock::monotonic_ns() > until {
-                return Err(LinkError::Silent(
-                    u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
-                ));
+                let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+                return Err(LinkError::NotTaken(limit));
             }
         }
     }
@@ -294,6 +311,21 @@ mod tests {
         assert_eq!(pieces, 3000);
         drop(b);
         a.finish(Duration::from_secs(5), || true).unwrap();
+    }
+
+    #[test]
+    fn a_receiver_that_closes_early_or_never_is_told_from_one_that_is_silent() {
+        let (a, b) = links(5000);
+        assert!(a.expect_open().is_ok());
+        socket::finish_sending(b.socket.as_fd());
+        let early = a.expect_open().unwrap_err();
+        assert_eq!(early.kind(), TroubleKind::Peer, "{early}");
+        let (a, _b) = links(5000);
+        let never = a.finish(Duration::from_millis(1), || true).unwrap_err();
+        assert_eq!(
+            never.to_string(),
+            "the receiver has not taken everything within 1 ms"
+        );
     }
 
     #[test]

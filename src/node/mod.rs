@@ -9,6 +9,7 @@ mod census;
 mod channel;
 mod lock;
 mod reading;
+mod resources;
 mod run;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,11 +22,10 @@ use thiserror::Error;
 use crate::plan::Assignment;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
+use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
-
-pub use run::DRAINS;
 
 use channel::Channel;
 use lock::HostLock;
@@ -82,6 +82,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
         facts: facts::collect(),
+        rooms: Rooms::read(),
     };
     node.greet(digest);
     let code = node.live();
@@ -101,6 +102,9 @@ struct Node {
     spoke_ns: u64,
     leaving: Option<u8>,
     facts: HostFacts,
+    /// What the host had left before any node of the run made anything: a later reading would count what other
+    /// nodes of this host have made meanwhile, and then again as needed.
+    rooms: Rooms,
 }
 
 impl Node {
@@ -172,7 +176,7 @@ impl Node {
                 self.clear();
                 let prepared = self
                     .take_host(&assignment)
-                    .and_then(|()| Run::prepare(*assignment, &self.facts));
+                    .and_then(|()| Run::prepare(*assignment, &self.facts, &self.rooms));
                 match prepared {
                     Ok(run) => {
                         self.watch_troubles(&run);

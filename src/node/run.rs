@@ -7,16 +7,17 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
-use crate::plan::{self, Assignment, Source, size};
+use crate::plan::{self, Assignment, DRAINS, Source};
 use crate::record::{EndRole, Trouble, TroubleKind};
 use crate::stats::series::Series;
 use crate::sys::facts::HostFacts;
+use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, file, memory, signals, usage, why};
-use crate::units::show_bytes;
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
 use super::reading::{self, Taken};
+use super::resources;
 
 /// One test on this node.
 pub struct Run {
@@ -81,18 +82,20 @@ enum Stage {
 
 /// How long further troubles are waited for once the first one came.
 const TROUBLE_GRACE_NS: u64 = 250_000_000;
-/// How often draining is given another deadline's time while bytes move.
-pub const DRAINS: u32 = 20;
 /// The last stretch before an instant is slept, not polled, since polling counts milliseconds.
 const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
-    /// Makes memory, listeners and processes.
-    pub fn prepare(assignment: Assignment, facts: &HostFacts) -> Result<Self, Trouble> {
+    /// Makes memory, listeners and processes, if there is room for them.
+    pub fn prepare(
+        assignment: Assignment,
+        facts: &HostFacts,
+        rooms: &Rooms,
+    ) -> Result<Self, Trouble> {
         assignment
             .check()
             .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
-        check_resources(&assignment)?;
+        resources::check(&assignment, rooms)?;
         let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
         let rails: Vec<Option<&str>> = assignment
@@ -409,7 +412,9 @@ impl Run {
             .ends()
             .map(|(_, _, _, end)| end.bytes())
             .sum();
-        if moved > self.drained_bytes && self.drains < DRAINS {
+        // What was handed to the kernel is on its way to another node, and that node sees whether it moves.
+        let sent = self.plant.board.count_at_least(EndState::Sent) == self.plant.link_ends();
+        if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
             self.drains += 1;
             let drain_ms = self.plant.assignment.deadlines.drain_ms;
@@ -503,7 +508,7 @@ impl Run {
             let Some(phase) = self.phases.iter_mut().find(|phase| phase.pid == pid) else {
                 continue;
             };
-            phase.ended = true;
+            phase.ended = !matches!(ending, Ending::Stopped(_));
             let who = format!("phase {}", phase.number);
             let trouble = |kind, what: String| Trouble {
                 kind,
@@ -521,6 +526,13 @@ impl Run {
                     self.add_trouble(trouble(
                         TroubleKind::Killed,
                         format!("killed by signal {signal}"),
+                    ));
+                }
+                // Its part of the run stands still, and what it would say at the end never comes.
+                Ending::Stopped(signal) => {
+                    self.add_trouble(trouble(
+                        TroubleKind::Killed,
+                        format!("stopped by signal {signal}"),
                     ));
                 }
             }
@@ -611,33 +623,4 @@ fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
             Err(Trouble::own(TroubleKind::Resource, what))
         }
     }
-}
-
-/// What a node needs must be there before anything starts; summed over the nodes of the host.
-fn check_resources(assignment: &Assignment) -> Result<(), Trouble> {
-    let lacking = |what: String| Trouble {
-        kind: TroubleKind::Resource,
-        node: String::new(),
-        who: String::new(),
-        what,
-    };
-    let on_host = assignment.nodes_on_host;
-    let test = &assignment.test;
-    let bytes = size::buffer_bytes_per_node(test, assignment.nodes());
-    let bytes = bytes.saturating_mul(on_host) as u64;
-    if let Some(there) = usage::available_memory().filter(|there| *there / 10 * 9 < bytes) {
-        let (bytes, there) = (show_bytes(bytes), show_bytes(there));
-        return Err(lacking(format!(
-            "buffers of {on_host} node(s) on this host take {bytes}, {there} are available (smaller \
-             --block-size, or fewer --streams)"
-        )));
-    }
-    let processes = size::processes_per_node(assignment.nodes(), test.phases, test.streams);
-    let processes = processes.saturating_mul(on_host);
-    if let Some(limit) = usage::process_limit().filter(|limit| *limit < processes as u64) {
-        return Err(lacking(format!(
-            "{processes} processes are needed on this host, its limit is {limit} (ulimit -u)"
-        )));
-    }
-    Ok(())
 }

@@ -309,8 +309,11 @@ impl Phase<'_> {
             let Some(index) = self.children.iter().position(|child| child.pid == pid) else {
                 continue;
             };
-            let child = self.children.swap_remove(index);
-            let name = self.link_of(pid).unwrap_or(child.name);
+            let known = self.children[index].name.clone();
+            let name = self.link_of(pid).unwrap_or(known);
+            if !matches!(ending, Ending::Stopped(_)) {
+                self.children.swap_remove(index);
+            }
             match ending {
                 Ending::Code(0) => {}
                 Ending::Code(70) => {
@@ -322,6 +325,11 @@ impl Phase<'_> {
                 Ending::Signal(signal) => {
                     self.failed = true;
                     let what = format!("killed by signal {signal}");
+                    self.plant.report(TroubleKind::Killed, &name, &what);
+                }
+                Ending::Stopped(signal) => {
+                    self.failed = true;
+                    let what = format!("stopped by signal {signal}");
                     self.plant.report(TroubleKind::Killed, &name, &what);
                 }
             }

@@ -42,19 +42,11 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let boundaries = test.phases - 1;
     board::sweep();
     let board_name = segment_name(&assignment.token, assignment.node);
-    let board = Board::create(
-        &board_name,
-        Shape {
-            boundaries,
-            nodes,
-            rails: assignment.rails.len(),
-            slots,
-        },
-        &card(&assignment),
-    )
-    .map_err(|error| {
+    let board = Board::create(&board_name, shape(&assignment), &card(&assignment));
+    let board = board.map_err(|error| {
         lacking(format!(
-            "cannot make the status segment {board_name}: {error}"
+            "cannot make the status segment {board_name}: {}",
+            why(&error)
         ))
     })?;
     let buffers: Result<Vec<_>, _> = (0..test.phases)
@@ -103,6 +95,21 @@ fn card(assignment: &Assignment) -> String {
     };
     // Without it nobody can watch the run, which is no reason not to have it.
     serde_json::to_string(&card).unwrap_or_default()
+}
+
+/// Bytes of a node's status segment.
+pub fn segment_bytes(assignment: &Assignment) -> usize {
+    shape(assignment).bytes(&card(assignment))
+}
+
+fn shape(assignment: &Assignment) -> Shape {
+    let (test, nodes) = (&assignment.test, assignment.nodes());
+    Shape {
+        boundaries: test.phases - 1,
+        nodes,
+        rails: assignment.rails.len(),
+        slots: nodes * test.streams,
+    }
 }
 
 fn lacking(what: String) -> Trouble {

@@ -92,7 +92,9 @@ impl Sender<'_> {
         self.end.set_blocks(blocks);
         self.end.turn_to(Activity::Idle);
         self.end.note(2, link.tcp_info());
-        let limit = Duration::from_millis(self.plant.assignment.deadlines.drain_ms);
+        self.end.set_state(EndState::Sent);
+        // The node watches whether the drain goes on; this is only the end of its patience.
+        let limit = Duration::from_millis(self.plant.assignment.deadlines.longest_drain_ms());
         link.finish(limit, || !self.bell.peer_is_lost())
             .map_err(|error| failure(&error))?;
         self.end.set_state(EndState::Finished);
@@ -208,6 +210,10 @@ impl Sender<'_> {
         let span = buffer
             .block(self.lane.from_slot, t)
             .part(0, HEADER_BYTES + payload);
+        if header.last {
+            // The receiver closes behind this block, and nobody may close before.
+            link.expect_open().map_err(|error| failure(&error))?;
+        }
         let mut noted = self.noted;
         let sent = link.send_all(span, || {
             note_epoch(self.plant, &self.end, link, &mut noted);

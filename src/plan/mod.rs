@@ -327,6 +327,16 @@ impl Deadlines {
     }
 }
 
+/// How often draining is given another deadline's time while bytes move.
+pub const DRAINS: u32 = 20;
+
+impl Deadlines {
+    /// From the end of the window to the last byte at the sink, with all the time that may be given to it.
+    pub fn longest_drain_ms(&self) -> u64 {
+        self.drain_ms.saturating_mul(u64::from(DRAINS) + 1)
+    }
+}
+
 impl Default for Deadlines {
     fn default() -> Self {
         Self {

@@ -29,6 +29,28 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
     product(&[test.phases, 2, nodes, test.streams, slot])
 }
 
+/// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
+/// `a_process_takes_no_more_memory_than_the_allowance`.
+pub const PROCESS_BYTES: usize = 512 << 10;
+
+/// Descriptors the NSP holds at most at once, before its first fork: those of its loop, a listener for every
+/// boundary and rail and both ends of every link to itself. Its children inherit them, close all but their own, and never
+/// hold as many.
+pub fn descriptors_at_once(test: &Test) -> usize {
+    const OF_THE_LOOP: usize = 16;
+    OF_THE_LOOP + (test.phases - 1) * (test.rails + 2 * test.streams)
+}
+
+/// Open files of one node: those of the NSP, for every process its /dev/null, for every link end its socket and
+/// what a discarding sink takes.
+pub fn files_per_node(test: &Test, nodes: usize) -> usize {
+    const OF_AN_END: usize = 4;
+    let ends = 2 * nodes * test.streams * (test.phases - 1);
+    descriptors_at_once(test)
+        + processes_per_node(nodes, test.phases, test.streams)
+        + ends * OF_AN_END
+}
+
 /// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
 pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
     product(&[nodes, test.streams, test.block_bytes]) as u64
@@ -127,5 +149,12 @@ mod tests {
         assert_eq!(size.buffer_bytes_per_node, 3 * 2 * 6 * (4096 + 262_144));
         assert_eq!(size.volume_bytes, Some(24 * 4 * 262_144));
         assert_eq!(slot_bytes(1), 8192);
+    }
+
+    #[test]
+    fn descriptors_follow_from_the_plan() {
+        let test = test_of(3, 2);
+        assert_eq!(descriptors_at_once(&test), 16 + 2 * 5);
+        assert_eq!(files_per_node(&test, 3), 26 + 28 + 4 * 24);
     }
 }

@@ -27,7 +27,7 @@ pub enum TroubleKind {
     Start,
     /// A port, memory, process or descriptor could not be had.
     Resource,
-    /// A process was killed.
+    /// A process was killed or stopped.
     Killed,
     /// The user or the system asked for the end.
     Ended,

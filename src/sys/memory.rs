@@ -136,12 +136,22 @@ pub struct NamedRegion {
 }
 
 impl NamedRegion {
-    /// Makes a segment; a name that exists is an error.
-    pub fn create(name: &str, bytes: usize) -> Result<Self, shared_memory::ShmemError> {
-        let segment = shared_memory::ShmemConf::new()
+    /// Makes a segment; a name that exists is an error, and so is a lack of room: a page that is not there when
+    /// it is first written would end the writer with a signal.
+    pub fn create(name: &str, bytes: usize) -> std::io::Result<Self> {
+        let made = shared_memory::ShmemConf::new()
             .os_id(name)
             .size(bytes)
-            .create()?;
+            .create();
+        let segment = made.map_err(io_error)?;
+        // Dropped on the way out, it takes its name along.
+        let own = nix::sys::mman::shm_open(
+            name,
+            nix::fcntl::OFlag::O_RDWR,
+            nix::sys::stat::Mode::empty(),
+        )?;
+        let length = i64::try_from(bytes).unwrap_or(i64::MAX);
+        nix::fcntl::posix_fallocate(&own, 0, length)?;
         Ok(Self { segment })
     }
 
@@ -167,6 +177,20 @@ impl NamedRegion {
         unsafe {
             std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count)
         }
+    }
+}
+
+/// What the system said, where it said something.
+fn io_error(error: shared_memory::ShmemError) -> std::io::Error {
+    use shared_memory::ShmemError::{
+        MapCreateFailed, MapOpenFailed, MappingIdExists, UnknownOsError,
+    };
+    match error {
+        MappingIdExists => std::io::ErrorKind::AlreadyExists.into(),
+        MapCreateFailed(code) | MapOpenFailed(code) | UnknownOsError(code) => {
+            std::io::Error::from_raw_os_error(i32::try_from(code).unwrap_or(0))
+        }
+        other => std::io::Error::other(other),
     }
 }
 

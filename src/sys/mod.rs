@@ -11,6 +11,7 @@
 pub mod clock;
 pub mod facts;
 pub mod file;
+pub mod limits;
 pub mod memory;
 pub mod process;
 pub mod signals;

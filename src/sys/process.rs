@@ -169,19 +169,23 @@ pub enum Ending {
     Code(i32),
     /// This signal killed it.
     Signal(i32),
+    /// This signal stopped it: it has not ended, and does nothing until it is continued.
+    Stopped(i32),
 }
 
-/// Takes one ended child, without waiting. None if no child has ended. Asked of the C library directly, because
+/// Takes one child that has ended or was stopped, without waiting. None if there is none. Asked of the C library directly, because
 /// an enumeration of signals does not know the real-time ones.
 pub fn reap_one() -> Option<(i32, Ending)> {
     let mut status = 0;
-    // SAFETY: `status` is valid for writing; -1 and WNOHANG ask for any ended child.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    // SAFETY: `status` is valid for writing; -1 and the flags ask for any ended or stopped child.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
     if pid <= 0 {
         return None;
     }
     let ending = if libc::WIFSIGNALED(status) {
         Ending::Signal(libc::WTERMSIG(status))
+    } else if libc::WIFSTOPPED(status) {
+        Ending::Stopped(libc::WSTOPSIG(status))
     } else {
         Ending::Code(libc::WEXITSTATUS(status))
     };
@@ -239,6 +243,11 @@ pub fn kill_parent(pid: i32) {
 /// Own process id.
 pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
+}
+
+/// Own thread id; that of the process where there is one thread.
+pub fn own_thread() -> i32 {
+    nix::unistd::gettid().as_raw()
 }
 
 /// Number of the pid namespace of this process: ids of another one mean nothing here.

@@ -43,17 +43,25 @@ pub fn listen_tcp(
     ports: Option<(u16, u16)>,
     options: &SocketOptions,
 ) -> io::Result<(OwnedFd, SocketAddr)> {
+    // Nodes of one host look for ports at the same time: two that have bound one, and listen at the same moment, are
+    // both refused.
+    const TRIES: u64 = 8;
     let (first, last) = ports.unwrap_or((0, 0));
     let mut refused = io::Error::from(io::ErrorKind::AddrInUse);
-    for port in first..=last {
-        match listen_on(SocketAddr::new(address, port), options) {
-            Ok(listener) => {
-                let bound = local_address(&listener)?;
-                return Ok((listener, bound));
+    for attempt in 0..TRIES {
+        for port in first..=last {
+            match listen_on(SocketAddr::new(address, port), options) {
+                Ok(listener) => {
+                    let bound = local_address(&listener)?;
+                    return Ok((listener, bound));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = error,
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => refused = error,
-            Err(error) => return Err(error),
         }
+        // A pause of one's own length: those that met do not meet again.
+        let own = 1_000 + u64::from(super::process::own_thread().unsigned_abs()) * 7919 % 997;
+        clock::sleep_until(clock::monotonic_ns() + own * 1_000 * (attempt + 1));
     }
     Err(refused)
 }
@@ -63,14 +71,6 @@ fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd
     // A port of --port-range must be usable again at once for the next run.
     setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     apply(socket.as_fd(), options)?;
-    // Senders speak first: who says nothing never reaches a receiver, and cannot keep one busy.
-    const PATIENCE_S: i32 = 2;
-    set_raw(
-        socket.as_fd(),
-        libc::IPPROTO_TCP,
-        libc::TCP_DEFER_ACCEPT,
-        &PATIENCE_S.to_ne_bytes(),
-    )?;
     bind(&socket, address)?;
     nix::sys::socket::listen(&socket, Backlog::MAXALLOWABLE)?;
     Ok(socket)
@@ -258,6 +258,21 @@ pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::R
 /// True if something can be read, or the peer has closed.
 pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     wait_for(fd, PollFlags::POLLIN, timeout)
+}
+
+/// Which of these can be read or were closed by their peer, in their order; waits for the first one.
+pub fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut all: Vec<PollFd<'_>> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
+    let limit = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    match poll(&mut all, limit) {
+        Ok(_) | Err(nix::Error::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|seen| !seen.is_empty());
+    Ok(all.iter().map(ready).collect())
 }
 
 /// Several receivers wait at one listener: only a listener that does not block lets the slower ones go on.
@@ -655,6 +670,18 @@ mod tests {
         let range = Some((address.port(), address.port()));
         let error = listen_tcp(LOOPBACK, range, &SocketOptions::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_port_that_is_taken_for_a_moment_is_tried_again() {
+        let (other, address) = listen_tcp(LOOPBACK, None, &options()).unwrap();
+        let holder = std::thread::spawn(move || {
+            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+            drop(other);
+        });
+        let made = listen_tcp(LOOPBACK, Some((address.port(), address.port())), &options());
+        assert!(made.is_ok(), "{made:?}");
+        holder.join().unwrap();
     }
 
     #[test]

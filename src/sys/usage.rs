@@ -156,12 +156,6 @@ pub fn raise_descriptor_limit() -> u64 {
     }
 }
 
-/// How many processes this user may have; none if unlimited.
-pub fn process_limit() -> Option<u64> {
-    let (soft, _) = getrlimit(Resource::RLIMIT_NPROC).ok()?;
-    (soft != nix::libc::RLIM_INFINITY && !nix::unistd::geteuid().is_root()).then_some(soft)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,227 @@
+//! What goes wrong on one machine: every kind of process killed at every stage, stopped processes, what a host
+//! cannot give. Each with its first line, its exit code, a partial record, nothing left, and an end in time.
+//! `docs/reliability.md` has the table of these tests.
+
+mod whole;
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use nix::sys::signal::Signal;
+use whole::{
+    EPOCH_WORD, OWNER_WORD, Process, Run, SOON, STOP_WORD, below, expect_gone, expect_removed,
+    send, wait_until, word_of,
+};
+
+/// Where a run is when something happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Hello,
+    Fork,
+    Go,
+    Window,
+    Drain,
+    Collect,
+}
+
+/// A run of two nodes and three phases that stands at this stage, or has reached it.
+fn run_at(stage: Stage, words: &[&str]) -> Run {
+    let mut all = vec!["--hosts", "local:2", "--phases", "3", "--quiet"];
+    all.extend(words);
+    let (hold, bound): (&str, &[&str]) = match stage {
+        Stage::Hello => ("hello", &["--time", "30s"]),
+        Stage::Fork => ("fork", &["--time", "30s"]),
+        Stage::Go => ("go", &["--time", "30s"]),
+        Stage::Window => (
+            "go",
+            &["--time", "30s", "--warmup", "50ms", "--rate", "50M"],
+        ),
+        // A block takes two seconds at that rate, and there are two boundaries.
+        Stage::Drain => (
+            "go",
+            &["--time", "100ms", "--warmup", "50ms", "--rate", "1M"],
+        ),
+        Stage::Collect => ("collect", &["--buffers", "3"]),
+    };
+    all.extend(bound);
+    all.extend(["--hold", hold]);
+    let mut run = Run::start(&all);
+    run.wait_for(&format!("held at {hold}"));
+    let (word, least) = match stage {
+        Stage::Window => (EPOCH_WORD, 1),
+        Stage::Drain => (STOP_WORD, 1),
+        _ => return run,
+    };
+    let segments = run.segments();
+    assert_eq!(segments.len(), 2, "{segments:?}");
+    run.release();
+    wait_until(&format!("{stage:?}"), SOON, || {
+        segments
+            .iter()
+            .all(|segment| word_of(segment, word).is_some_and(|value| value >= least))
+    });
+    run
+}
+
+/// The process of that name on the first node. Slot 1 there belongs to the links from and to the other node,
+/// which are busy to the end; links within a node drain at once.
+fn pick(run: &Run, name: &str) -> Process {
+    let first = run.segments().into_iter().find_map(|segment| {
+        let is_first = segment.to_string_lossy().ends_with("-0");
+        is_first.then(|| word_of(&segment, OWNER_WORD))?
+    });
+    let tree = match first.and_then(|pid| i32::try_from(pid).ok()) {
+        Some(pid) if name != "pb-node" => below(pid),
+        _ => run.tree(),
+    };
+    let found = tree.iter().find(|process| process.name == name);
+    found
+        .unwrap_or_else(|| panic!("no {name} in {tree:?}"))
+        .clone()
+}
+
+/// The kinds of processes of a node, and what the first line says of each.
+const VICTIMS: [(&str, &str); 4] = [
+    ("pb-node", "node status process"),
+    ("pb-phase-1", "local1: phase 1:"),
+    ("pb-send-1.1", "local1: phase 1 sender local1->local2:"),
+    // Until links stand, nobody knows whose it will be.
+    ("pb-recv-2.1", "local1: phase 2 receiver"),
+];
+
+fn kill_at(stage: Stage) {
+    let alone = matches!(stage, Stage::Hello | Stage::Collect);
+    for (victim, words) in VICTIMS.iter().take(if alone { 1 } else { 4 }) {
+        let what = format!("{victim} killed at {stage:?}");
+        let run = run_at(stage, &[]);
+        let (tree, segments) = (run.tree(), run.segments());
+        send(pick(&run, victim).pid, Signal::SIGKILL);
+        let ended = run.end(&what, SOON);
+        ended.expect(&what, 20, &[words, "killed by "]);
+        let record = ended.record.expect("a record");
+        assert_eq!(record.exit_code, 20, "{what}");
+        // Nothing was given out yet at the hello, and everything was measured when all had reported.
+        let tests = usize::from(stage != Stage::Hello);
+        assert_eq!(record.tests.len(), tests, "{what}");
+        let complete = record.tests.iter().any(|test| test.complete);
+        assert!(!complete || stage == Stage::Collect, "{what}");
+        expect_gone(&what, &tree);
+        expect_removed(&what, &segments);
+    }
+    let what = format!("the launching side killed at {stage:?}");
+    let run = run_at(stage, &[]);
+    let (tree, segments) = (run.tree(), run.segments());
+    send(run.pid(), Signal::SIGKILL);
+    expect_gone(&what, &tree);
+    expect_removed(&what, &segments);
+    assert_eq!(run.end(&what, SOON).code, None, "{what}");
+}
+
+#[test]
+fn whoever_is_killed_at_hello_is_named() {
+    kill_at(Stage::Hello);
+}
+
+#[test]
+fn whoever_is_killed_at_fork_is_named() {
+    kill_at(Stage::Fork);
+}
+
+#[test]
+fn whoever_is_killed_at_go_is_named() {
+    kill_at(Stage::Go);
+}
+
+#[test]
+fn whoever_is_killed_in_the_window_is_named() {
+    kill_at(Stage::Window);
+}
+
+#[test]
+fn whoever_is_killed_in_the_drain_is_named() {
+    kill_at(Stage::Drain);
+}
+
+#[test]
+fn whoever_is_killed_at_collect_is_named() {
+    kill_at(Stage::Collect);
+}
+
+/// Its parent sees it at once: nobody has to wait for the limit of silence.
+#[test]
+fn whoever_is_stopped_is_named_and_nothing_stays() {
+    for (victim, words) in &VICTIMS[1..] {
+        let what = format!("{victim} stopped");
+        let run = run_at(Stage::Window, &[]);
+        let (tree, segments) = (run.tree(), run.segments());
+        send(pick(&run, victim).pid, Signal::SIGSTOP);
+        let ended = run.end(&what, SOON);
+        ended.expect(&what, 20, &[words, "stopped by signal 19"]);
+        assert!(ended.record.is_some_and(|record| !record.tests[0].complete));
+        expect_gone(&what, &tree);
+        expect_removed(&what, &segments);
+    }
+}
+
+/// A node that is stopped can be asked nothing: the launching side loses it, its own phases end it.
+#[test]
+fn a_stopped_node_status_process_is_lost_by_silence() {
+    let what = "pb-node stopped";
+    let run = run_at(Stage::Window, &["--deadline", "silence=3s"]);
+    let (tree, segments) = (run.tree(), run.segments());
+    send(pick(&run, "pb-node").pid, Signal::SIGSTOP);
+    let ended = run.end(what, SOON);
+    ended.expect(what, 20, &["pipebench: local", "lost: silent for 3 s"]);
+    expect_gone(what, &tree);
+    expect_removed(what, &segments);
+}
+
+/// Connects as often as asked to each of two ports and says something or nothing; gives the connections back.
+fn flood(ports: [u16; 2], each: usize, words: &[u8]) -> Vec<TcpStream> {
+    let mut open = Vec::new();
+    for port in ports {
+        for _ in 0..each {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+            // Who was closed already has been heard.
+            stream.write_all(words).ok();
+            open.push(stream);
+        }
+    }
+    open
+}
+
+/// Ten thousand connections that are no links, while a run stands between listening and connecting: they say
+/// nothing or nonsense, stay open, and the senders get through all the same.
+#[test]
+fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("raised");
+    const STRANGERS: usize = 10_000;
+    assert!(most > 1_000 + STRANGERS as u64, "descriptors: {most}");
+    for words in [&b""[..], b"GET / HTTP/1.0\r\n\r\n"] {
+        let what = format!("strangers that say {words:?}");
+        let mut run = Run::start(&[
+            "--hosts",
+            "local:2",
+            "--phases",
+            "2",
+            "--buffers",
+            "20",
+            "--port-range",
+            "23460-23461",
+            "--hold",
+            "fork",
+        ]);
+        run.wait_for("held at fork");
+        let open = flood([23460, 23461], STRANGERS / 2, words);
+        run.release();
+        let ended = run.end(&what, SOON);
+        ended.expect(&what, 0, &[]);
+        let test = &ended.record.expect("a record").tests[0];
+        let counted: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
+        // Those that were still being listened to when the links stood are closed uncounted.
+        assert!(counted > STRANGERS as u64 / 2, "{what}: {counted} counted");
+        drop(open);
+    }
+}

@@ -1,0 +1,260 @@
+//! What a host cannot give is said before anything starts, with the numbers, summed over the nodes of the host:
+//! real limits of the kernel, set for these runs alone. Where a kernel has no such limit, that is said.
+
+mod whole;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use whole::{Ended, PIPEBENCH, Run, SOON, wait_until};
+
+/// Runs the program behind other words that end in starting it.
+fn run_behind(before: &[&str], words: &[&str]) -> Ended {
+    let mut command = Command::new(before[0]);
+    command.args(&before[1..]).arg(PIPEBENCH);
+    Run::start_by(command, &[words, &["--quiet"]].concat()).end(&format!("{before:?}"), SOON)
+}
+
+const TWO_NODES: [&str; 6] = ["--hosts", "local:2", "--phases", "2", "--buffers", "2"];
+
+#[test]
+fn a_port_range_that_is_too_short_is_refused_before_anything_listens() {
+    let words = ["--hosts", "local:2", "--phases", "3", "--port-range"];
+    let ended = run_behind(&["env"], &[&words[..], &["23400-23402"]].concat());
+    ended.expect(
+        "three ports",
+        12,
+        &["local[1-2]: 4 ports are needed on this host for 2 nodes, --port-range 23400-23402 leaves 3 (widen it)"],
+    );
+}
+
+/// Descriptors: the formula is enough, one less is refused, and it is not far off.
+#[test]
+fn as_many_descriptors_as_the_formula_says_are_enough_and_one_less_is_refused() {
+    let words = ["--hosts", "local", "--phases", "2", "--streams", "32"];
+    let needed = 16 + 1 + 2 * 32;
+    let run = |limit: usize, more: &[&str]| {
+        let limit = format!("--nofile={limit}:{limit}");
+        run_behind(&["prlimit", &limit], &[&words[..], more].concat())
+    };
+    let buffers = ["--buffers", "2"];
+    run(needed, &buffers).expect("enough", 0, &[]);
+    run(needed - 1, &buffers).expect(
+        "one less",
+        12,
+        &["81 descriptors in one process are needed on this host for 1 node, ulimit -n (80) leaves 80 (raise it"],
+    );
+    let mut held = Run::start(&[&words[..], &["--time", "1s", "--hold", "fork"]].concat());
+    held.wait_for("held at fork");
+    let node = held.tree().into_iter().find(|one| one.name == "pb-node");
+    let status = format!("/proc/{}/status", node.expect("a node").pid);
+    let status = fs::read_to_string(status).expect("a process");
+    // The kernel's table of descriptors has grown with those that were open at once, and never shrinks.
+    let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+    let size: usize = size.expect("a size").trim().parse().expect("a number");
+    assert!(size >= needed, "{size}");
+}
+
+/// Everything a process has besides the buffers lies within what the formula allows it.
+#[test]
+fn a_process_takes_no_more_memory_than_the_allowance() {
+    let words = ["--hosts", "local:2", "--phases", "3", "--time", "1s"];
+    let mut run = Run::start(&[&words[..], &["--hold", "go"]].concat());
+    run.wait_for("held at go");
+    for process in run.tree() {
+        let read = |file: &str| {
+            fs::read_to_string(format!("/proc/{}/{file}", process.pid)).expect("a process")
+        };
+        let of = |text: &str, name: &str| -> usize {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+            kib.expect("a number") * 1024
+        };
+        let (rollup, status) = (read("smaps_rollup"), read("status"));
+        let own = of(&rollup, "Private_Dirty:").saturating_sub(of(&status, "RssShmem:"));
+        let taken = own + of(&status, "VmPTE:");
+        assert!(
+            taken <= pipebench::plan::size::PROCESS_BYTES,
+            "{process:?} takes {taken}"
+        );
+    }
+}
+
+/// A limit of processes holds for everybody but root, so the run is that of another user.
+#[test]
+fn a_users_limit_of_processes_counts_what_the_user_has_and_all_nodes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("pipebench");
+    fs::copy(PIPEBENCH, &copy).expect("a copy");
+    for path in [folder.path(), &copy] {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(path, all).expect("its own");
+    }
+    let run = |limit: u64| {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid", "54321", "--regid", "54321", "--clear-groups"])
+            .args(["prlimit", &format!("--nproc={limit}:{limit}")])
+            .arg(&copy);
+        Run::start_by(command, &[&TWO_NODES[..], &["--quiet"]].concat()).end("limited", SOON)
+    };
+    let refused = run(14);
+    refused.expect(
+        "14 processes",
+        12,
+        &[
+            "12 processes are needed on this host for 2 nodes, ulimit -u (14) leaves ",
+            " (raise it, or fewer",
+        ],
+    );
+    // What the nodes and the launching side have already, and what is needed on top of it.
+    run(14 + 12).expect("14 and 12 processes", 0, &[]);
+}
+
+/// A group of a version 1 hierarchy below the own one, removed with its value.
+struct Group(PathBuf);
+
+impl Group {
+    /// None where there is no such hierarchy, or where it may not be changed.
+    fn make(controller: &str) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").expect("a process");
+        let path = own.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            controllers
+                .split(',')
+                .any(|one| one == controller)
+                .then_some(path)
+        });
+        let made = path.and_then(|path| {
+            let folder = Path::new("/sys/fs/cgroup").join(controller);
+            let folder = folder.join(path.trim_start_matches('/'));
+            let folder = folder.join(format!("pipebench-test-{}", std::process::id()));
+            fs::create_dir(&folder).ok().map(|()| Self(folder))
+        });
+        if made.is_none() {
+            eprintln!("SKIPPED: no {controller} controller of version 1 to make a group in");
+        }
+        made
+    }
+
+    fn set(&self, name: &str, value: &str) {
+        fs::write(self.0.join(name), value).expect("a limit");
+    }
+
+    /// Runs the program in the group.
+    fn run(&self, words: &[&str]) -> Ended {
+        let join = format!(
+            "echo $$ >{}/cgroup.procs && exec \"$0\" \"$@\"",
+            self.0.display()
+        );
+        run_behind(&["sh", "-c", &join], words)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        wait_until("the group is empty", SOON, || {
+            fs::remove_dir(&self.0).is_ok()
+        });
+    }
+}
+
+#[test]
+fn a_control_groups_limit_of_processes_is_named_with_its_group() {
+    let Some(group) = Group::make("pids") else {
+        return;
+    };
+    group.set("pids.max", "16");
+    let name = format!("control group {}", group.0.display());
+    let name = name.replace("/sys/fs/cgroup/pids", "");
+    group.run(&TWO_NODES).expect(
+        "16 processes",
+        12,
+        &[
+            "12 processes are needed on this host for 2 nodes, pids.max (16) of ",
+            &name,
+            " leaves ",
+        ],
+    );
+    group.set("pids.max", "40");
+    group.run(&TWO_NODES).expect("40 processes", 0, &[]);
+}
+
+#[test]
+fn a_control_groups_limit_of_memory_is_named_with_its_group() {
+    let Some(group) = Group::make("memory") else {
+        return;
+    };
+    group.set("memory.limit_in_bytes", "100M");
+    let more = ["--block-size", "1M", "--streams", "8"];
+    group.run(&[&TWO_NODES[..], &more].concat()).expect(
+        "100 MiB",
+        12,
+        &["of memory are needed on this host for 2 nodes, memory.limit_in_bytes of control group /"],
+    );
+}
+
+/// From 6.14 on a pid namespace has its own limit; before, this would be the whole machine's.
+#[test]
+fn too_few_process_ids_are_refused() {
+    let release = nix::sys::utsname::uname().expect("a kernel");
+    let release = release.release().to_string_lossy().into_owned();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|word| word.parse::<u32>().ok());
+    if (numbers.next(), numbers.next()) < (Some(6), Some(14)) {
+        eprintln!("SKIPPED: kernel {release} has one pid_max for all");
+        return;
+    }
+    let spaces = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let limit = [
+        "sh",
+        "-c",
+        "echo 310 >/proc/sys/kernel/pid_max && \"$0\" \"$@\"; exit $?",
+    ];
+    run_behind(&[&spaces[..], &limit].concat(), &TWO_NODES).expect(
+        "310 ids",
+        12,
+        &["12 processes are needed on this host for 2 nodes, kernel.pid_max (310) leaves "],
+    );
+}
+
+const SMALL_SHM: [&str; 5] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    "mount -t tmpfs -o size=64k tmpfs /dev/shm && exec \"$0\" \"$@\"",
+];
+
+#[test]
+fn shared_memory_that_is_too_small_is_refused() {
+    run_behind(&SMALL_SHM, &[&TWO_NODES[..], &["--streams", "32"]].concat()).expect(
+        "a small /dev/shm",
+        12,
+        &["136 KiB of shared memory are needed on this host for 2 nodes, /dev/shm leaves 64 KiB (a larger"],
+    );
+}
+
+/// A page of a segment that cannot be had would be a signal in the middle of a run.
+#[test]
+fn shared_memory_that_fills_after_the_check_is_an_error_and_no_signal() {
+    let mut command = Command::new(SMALL_SHM[0]);
+    command.args(&SMALL_SHM[1..]).arg(PIPEBENCH);
+    let mut run = Run::start_by(command, &[&TWO_NODES[..], &["--hold", "hello"]].concat());
+    run.wait_for("held at hello");
+    let folder = PathBuf::from(format!("/proc/{}/root/dev/shm", run.pid()));
+    fs::write(folder.join("other"), vec![1; 60 << 10]).expect("room for that");
+    run.release();
+    let ended = run.end("a full /dev/shm", SOON);
+    ended.expect(
+        "a full /dev/shm",
+        12,
+        &[
+            "cannot make the status segment pipebench-",
+            ": no space left on device",
+        ],
+    );
+}
