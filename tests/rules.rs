@@ -425,10 +425,14 @@ fn pure_layers_do_no_input_or_output_and_read_no_clock() {
 #[test]
 fn the_wall_clock_dates_and_does_nothing_else() {
     // Where it is read, and what is made of it.
-    const READERS: [(&str, &str); 3] = [
+    const READERS: [(&str, &str); 4] = [
         ("src/sys/clock.rs", "the reading itself"),
-        ("src/conduct/mod.rs", "the date of the record"),
-        ("src/cli/run.rs", "a part of the seed that tells runs apart"),
+        (
+            "src/cli/run.rs",
+            "the date of the record, and a part of the seed",
+        ),
+        ("src/node/lock.rs", "since when a host is busy, for eyes"),
+        ("src/node/census.rs", "how old a run is, for eyes"),
     ];
     const WALL: [&str; 6] = [
         "SystemTime",

@@ -2,6 +2,9 @@
 //! at the process table and the status segments, end within a time, find nothing left.
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 
+#[path = "../alone/mod.rs"]
+mod alone;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -74,6 +77,7 @@ impl Run {
 
     /// Starts it by a command that ends in the program or runs it.
     pub fn start_by(mut command: Command, words: &[&str]) -> Self {
+        alone::wait();
         let folder = tempfile::tempdir().expect("a folder");
         // The run may be another user's.
         let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
