@@ -108,6 +108,8 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Launching,
+    /// The process on the launching host through which a session goes, with `--rsh`.
+    Client,
     Session,
     Shell,
     Node,
@@ -126,6 +128,7 @@ fn pick(lab: &Lab, victim: Victim, running: &Running) -> Pid {
     };
     match victim {
         Victim::Launching => running.pid().expect("it runs"),
+        Victim::Client => lab.survivors(0, "ssh n2")[0].pid,
         // What the session's end on that host starts: the shell, and then the node in its place.
         Victim::Session => match lab.survivors(2, "/bin/sh -s").first() {
             Some(shell) => shell.ppid,
@@ -274,6 +277,32 @@ fn a_session_killed_in_the_window_is_named() {
             (Victim::Node, KILLED.0, KILLED.1),
         ],
     );
+}
+
+#[test]
+fn a_sessions_client_killed_on_the_launching_host_is_named() {
+    let lab = raise();
+    let words = ["--hosts", "n1,n2", "--rsh", "ssh", "--hold", "go"];
+    let running = start(&lab, &words);
+    running.wait_for_line("held at go", DEADLINE);
+    kill(pick(&lab, Victim::Client, &running), Signal::SIGKILL).expect("killed");
+    let finished = running.finish(DEADLINE);
+    let words = ["n2: lost: the session's client was killed by SIGKILL"];
+    expect("client killed at go", &finished, 20, &words);
+    expect_clean("client killed at go", &lab);
+    // The other end of the session cut: the client says so itself.
+    let words = ["--hosts", "n1,n2", "--rsh", "ssh", "--hold", "go"];
+    let running = start(&lab, &words);
+    running.wait_for_line("held at go", DEADLINE);
+    kill(pick(&lab, Victim::Session, &running), Signal::SIGKILL).expect("killed");
+    let finished = running.finish(DEADLINE);
+    expect(
+        "session killed at go",
+        &finished,
+        20,
+        &["n2: lost: the session ended"],
+    );
+    expect_clean("session killed at go", &lab);
 }
 
 #[test]

@@ -661,7 +661,14 @@ impl Crew {
         } else {
             TroubleKind::Lost
         };
+        // Then what has ended here is a client such as `ssh`, which says 255 of its own failures.
+        let by_client = matches!(member.transport.as_str(), "rsh" | "openssh");
         let (kind, what) = match (status, signal) {
+            (_, Some(signal)) if by_client => (
+                TroubleKind::Killed,
+                format!("lost: the session's client was killed by SIG{signal}"),
+            ),
+            (Some(255), None) if by_client => (kind, "lost: the session ended".to_owned()),
             (_, Some(signal)) => (
                 TroubleKind::Killed,
                 format!("node status process killed by SIG{signal}"),
