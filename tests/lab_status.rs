@@ -112,7 +112,7 @@ fn a_run_on_three_hosts_is_listed_watched_and_ended_by_somebody_else() {
         .filter(|line| line.starts_with("pipebench:"));
     let first = errors.next().unwrap_or_default();
     assert_eq!(
-        first, "pipebench: n3: node status process: ended by signal 15",
+        first, "pipebench: n3: node status process: ended by 'pipebench status --end'",
         "{finished}"
     );
     expect_clean(&lab);

@@ -110,7 +110,7 @@ fn a_run_is_ended_from_outside_by_its_first_digits() {
     let first = errors.lines().find(|line| line.starts_with("pipebench:"));
     assert_eq!(
         first,
-        Some("pipebench: local[1-2]: node status process: ended by signal 15"),
+        Some("pipebench: local[1-2]: node status process: ended by 'pipebench status --end'"),
         "{errors}"
     );
     wait_until_gone(&tree, "after --end");

@@ -82,7 +82,14 @@ pub fn from_reports(
         span_ns: span(reports, after),
         nodes,
         conservation: conservation(plan, test, &links, &views, is_lost),
-        wires: wires(plan, test, hosts, reports, &links),
+        wires: wires(
+            plan,
+            test,
+            hosts,
+            reports,
+            &links,
+            span(reports, after).unwrap_or(0),
+        ),
         links,
         steady_from_s: None,
         stretch_s: 1,
@@ -310,6 +317,7 @@ fn wires(
     hosts: &[HostRecord],
     reports: &[Option<&NodeReport>],
     links: &[LinkRecord],
+    run_ns: u64,
 ) -> Vec<WireFinding> {
     if !reports
         .iter()
@@ -335,31 +343,7 @@ fn wires(
             merge(readings.iter().map(|reading| &reading[0]), u64::min),
             merge(readings.iter().map(|reading| &reading[1]), u64::max),
         ];
-        let rails: Vec<RailLoad> = (0..test.rails)
-            .map(|rail| {
-                let crossing = links
-                    .iter()
-                    .filter(|link| link.crosses_switch && test.rail_of(link.lane.stream) == rail);
-                let mut load = RailLoad {
-                    interface: host
-                        .rails
-                        .get(rail)
-                        .and_then(|port| port.interface.clone())
-                        .unwrap_or_default(),
-                    ..RailLoad::default()
-                };
-                for link in crossing {
-                    if on_host(link.lane.from) {
-                        bear(&mut load.sent, link.sent_bytes, link);
-                    }
-                    if on_host(link.lane.to) {
-                        bear(&mut load.received, link.received_bytes, link);
-                    }
-                }
-                load
-            })
-            .filter(|load| load.sent.payload_bytes.max(load.received.payload_bytes) > 0)
-            .collect();
+        let rails = loads(test, hosts, links, &on_host);
         let v6 = host
             .rails
             .first()
@@ -370,9 +354,69 @@ fn wires(
             &rails,
             &passed(&merged),
             wires::header_bytes(v6),
+            run_ns,
         ));
     }
     findings
+}
+
+/// What the links between hosts moved through each data interface of a host. Its nodes may have different ones.
+fn loads(
+    test: &Test,
+    hosts: &[HostRecord],
+    links: &[LinkRecord],
+    on_host: &dyn Fn(usize) -> bool,
+) -> Vec<RailLoad> {
+    let mut loads: Vec<RailLoad> = Vec::new();
+    let mut at = |node: usize, link: &LinkRecord| {
+        let rail = hosts[node].rails.get(test.rail_of(link.lane.stream))?;
+        let interface = rail.interface.clone()?;
+        let known = loads.iter().position(|load| load.interface == interface);
+        Some(known.unwrap_or_else(|| {
+            loads.push(RailLoad {
+                interface,
+                ..RailLoad::default()
+            });
+            loads.len() - 1
+        }))
+    };
+    let mut borne = Vec::new();
+    for link in links.iter().filter(|link| link.crosses_switch) {
+        if on_host(link.lane.from) {
+            borne.extend(at(link.lane.from, link).map(|place| (place, true, link)));
+        }
+        if on_host(link.lane.to) {
+            borne.extend(at(link.lane.to, link).map(|place| (place, false, link)));
+        }
+    }
+    for (place, sent, link) in borne {
+        if sent {
+            bear(&mut loads[place].sent, link.sent_bytes, link);
+        } else {
+            bear(&mut loads[place].received, link.received_bytes, link);
+        }
+    }
+    // An interface below another one, as of a VLAN, counts what passes through that one, too.
+    let facts = hosts.iter().enumerate().find(|(node, _)| on_host(*node));
+    let interfaces = facts.map_or(&[][..], |(_, host)| &host.facts.interfaces);
+    let above = loads.clone();
+    for load in &mut loads {
+        for upper in &above {
+            let is_below = interfaces
+                .iter()
+                .any(|one| one.name == upper.interface && one.members.contains(&load.interface));
+            if is_below {
+                for (own, through) in [
+                    (&mut load.sent, upper.sent),
+                    (&mut load.received, upper.received),
+                ] {
+                    add(&mut own.besides_bytes, through.payload_bytes);
+                    add(&mut own.besides_bytes, through.besides_bytes);
+                }
+            }
+        }
+    }
+    loads
 }
 
 fn add(total: &mut u64, more: u64) {

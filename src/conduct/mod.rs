@@ -24,7 +24,7 @@ use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
     Verdict, VerdictWord,
 };
-use crate::stats::offset::{self, Offset};
+use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
@@ -265,7 +265,7 @@ impl Running<'_> {
         self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
         let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
-        // A series that is not told costs nothing but itself.
+        // Without the series the record is whole all the same.
         if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
             record.worst_links = series;
         }
@@ -320,7 +320,9 @@ impl Running<'_> {
             self.hosts[node].rails = rails;
             crew.send(node, &ToNode::Prepare(Box::new(assignment)));
         }
-        crew.begin();
+        let first = &self.hosts[0].facts.identity;
+        let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
+        crew.begin(test, crosses);
         self.observer.stage("preparing");
         crew.await_all(
             "make its processes",
@@ -456,14 +458,6 @@ impl Running<'_> {
         let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
         crew.await_reports(limit, test, self.observer)
     }
-}
-
-/// Gives the answers of a crew a place in the arithmetic of clocks.
-fn estimate(samples: &[offset::Sample]) -> Offset {
-    offset::estimate(samples).unwrap_or(Offset {
-        offset_ns: 0,
-        uncertainty_ns: 0,
-    })
 }
 
 /// A short, growing wait between questions that are not urgent.

@@ -1,7 +1,7 @@
 //! The seconds of a run: what the nodes tell each second becomes sums, series and the finding that it is steady.
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{RunPlan, Test};
+use crate::plan::{Bound, RunPlan, Test};
 use crate::record::{Second, TestRecord};
 use crate::stats::series::Series;
 use crate::stats::steady::Steady;
@@ -23,16 +23,34 @@ pub struct LinkSample {
 pub struct Pulse {
     /// What each node told last.
     before: Vec<Progress>,
+    rails: usize,
+    crosses: bool,
+    /// Seconds behind this are no part of what is judged.
+    until_ns: u64,
     seconds: u64,
     series: Series<Second>,
     steady: Steady,
 }
 
 impl Pulse {
-    /// Before the first second of a test among `nodes` nodes.
-    pub fn begin(nodes: usize) -> Self {
+    /// Before the first second of a test among `nodes` nodes, on several hosts if it `crosses` a switch.
+    pub fn begin(test: &Test, nodes: usize, crosses: bool) -> Self {
+        let nothing = Progress {
+            sent_bytes: vec![0; test.rails],
+            received_bytes: vec![0; test.rails],
+            ..Progress::default()
+        };
         Self {
-            before: vec![Progress::default(); nodes],
+            before: vec![nothing; nodes],
+            rails: test.rails,
+            crosses,
+            until_ns: match test.bound {
+                Bound::Time {
+                    warmup_ns,
+                    window_ns,
+                } => warmup_ns.saturating_add(window_ns),
+                Bound::Volume { .. } | Bound::Files => u64::MAX,
+            },
             ..Self::default()
         }
     }
@@ -46,7 +64,10 @@ impl Pulse {
         };
         let mut rates = Vec::new();
         for (before, now) in self.before.iter_mut().zip(now) {
-            let now = now.unwrap_or_else(|| before.clone());
+            let mut now = now.unwrap_or_else(|| before.clone());
+            // A column that is missing would shift those of the next nodes.
+            now.received_bytes.resize(self.rails, 0);
+            now.sent_bytes.resize(self.rails, 0);
             let passed = |now: u64, before: u64| now.saturating_sub(before);
             let rails = |now: &[u64], before: &[u64]| -> Vec<u64> {
                 let before = before.iter().copied().chain(std::iter::repeat(0));
@@ -60,8 +81,11 @@ impl Pulse {
                 at => now.at_ns.saturating_sub(at).max(1),
             };
             let rate = |bytes: u64| bytes as f64 / time as f64;
-            rates.extend(received.iter().map(|bytes| rate(*bytes)));
-            rates.push(rate(same_host));
+            if self.crosses {
+                rates.extend(received.iter().map(|bytes| rate(*bytes)));
+            } else {
+                rates.push(rate(same_host));
+            }
             second.received_bytes.extend(received);
             second
                 .sent_bytes
@@ -72,7 +96,10 @@ impl Pulse {
                 .push(passed(now.own_bytes, before.own_bytes));
             *before = now;
         }
-        self.steady.push(rates);
+        // Behind the window ports fall silent, which is even, too.
+        if second.at_ns <= self.until_ns && rates.iter().any(|rate| *rate > 0.0) {
+            self.steady.push(rates);
+        }
         self.series.push(second.clone());
         second
     }
@@ -111,7 +138,7 @@ pub fn worst_links(plan: &RunPlan, record: &TestRecord) -> Vec<Lane> {
         .links
         .iter()
         .filter(|link| link.crosses_switch || (!crosses && !link.lane.is_own()))
-        .filter(|link| !lost(link.lane.to) && plan.nodes.len() > 1)
+        .filter(|link| !lost(link.lane.from) && !lost(link.lane.to) && plan.nodes.len() > 1)
         .collect();
     links.sort_by_key(|link| link.interval_bytes);
     links.iter().take(KEPT).map(|link| link.lane).collect()
@@ -134,7 +161,9 @@ mod tests {
 
     #[test]
     fn seconds_are_differences_and_a_lost_node_stands_still() {
-        let mut pulse = Pulse::begin(2);
+        let mut test = test_of(2, 2);
+        test.rails = 2;
+        let mut pulse = Pulse::begin(&test, 2, true);
         let first = pulse.beat(vec![
             told(1, [5, 6], Vec::new()),
             told(9, [7, 8], Vec::new()),
@@ -148,7 +177,7 @@ mod tests {
     #[test]
     fn samples_have_the_names_of_their_links() {
         let test = test_of(2, 1);
-        let mut pulse = Pulse::begin(2);
+        let mut pulse = Pulse::begin(&test, 2, true);
         let first = vec![told(1, [0, 0], vec![1, 2]), told(1, [0, 0], vec![3, 4])];
         pulse.beat(first);
         let now = vec![told(2, [0, 0], vec![11, 22]), None];

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sys::clock;
 use crate::sys::socket::{self, SocketOptions};
@@ -56,7 +56,7 @@ pub fn connect(
     silence: Duration,
 ) -> Result<Link, LinkError> {
     let (socket, probe_bytes) = introduce(to, hello, options, limit)?;
-    if probe_bytes > 0 && !passes(&socket, probe_bytes)? {
+    if probe_bytes > 0 && !passes(&socket, to, probe_bytes, limit)? {
         let info = socket::tcp_info(socket.as_fd()).unwrap_or_default();
         socket::reset(socket);
         let wanted = u32::try_from(info.path_mtu_bytes).unwrap_or(0);
@@ -128,17 +128,29 @@ fn introduce_once(
     Ok((socket, probe_bytes))
 }
 
-/// Whether a segment of that many bytes arrives and is answered.
-fn passes(socket: &OwnedFd, bytes: u32) -> Result<bool, LinkError> {
+/// Whether a segment of that many bytes arrives and is answered. What the peer's kernel has acknowledged has arrived,
+/// however long its process takes to answer.
+fn passes(socket: &OwnedFd, to: &Target, bytes: u32, limit: Duration) -> Result<bool, LinkError> {
+    let until = Instant::now() + limit;
     let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
     let answered = socket::prepare_data(socket, true, PROBE_LIMIT * 2)
         .and_then(|()| socket::bound_calls(socket, PROBE_LIMIT))
-        .and_then(|()| socket::send_bytes(socket.as_fd(), &probe))
-        .and_then(|_| await_answer(socket));
-    match answered {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(false),
-        Err(error) => Err(LinkError::PeerGone(error)),
+        .and_then(|()| socket::send_bytes(socket.as_fd(), &probe));
+    let mut answered = answered.and_then(|_| await_answer(socket));
+    loop {
+        let arrived = socket::all_acknowledged(socket.as_fd());
+        match answered {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => {
+                return Err(LinkError::PeerGone(error));
+            }
+            Err(_) if !arrived => return Ok(false),
+            Err(source) if Instant::now() > until => {
+                let to = to.name();
+                return Err(LinkError::NoAnswer { to, source });
+            }
+            Err(_) => answered = await_answer(socket),
+        }
     }
 }
 
@@ -154,13 +166,16 @@ fn largest_that_passes(
         Target::Tcp { to, .. } if to.is_ipv6() => 60,
         _ => 40,
     };
-    for mtu in COMMON_MTUS.into_iter().filter(|mtu| *mtu < wanted) {
+    let most = options
+        .mss_bytes
+        .map_or(wanted, |mss| wanted.min(mss + headers));
+    for mtu in COMMON_MTUS.into_iter().filter(|mtu| *mtu < most) {
         let smaller = SocketOptions {
             mss_bytes: Some(mtu - headers),
             ..options.clone()
         };
         let tried = introduce(to, hello, &smaller, limit).and_then(|(socket, probe_bytes)| {
-            let passed = passes(&socket, probe_bytes);
+            let passed = passes(&socket, to, probe_bytes, limit);
             socket::reset(socket);
             passed
         });

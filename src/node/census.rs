@@ -2,7 +2,9 @@
 
 use crate::buffer::board::{self, EndState};
 use crate::buffer::snapshot::{Snapshot, SnapshotError};
-use crate::record::{Asked, Card, ClosedSegment, EndRole, SeenEnd, SeenNode, SeenState, Sighting};
+use crate::record::{
+    Asked, Card, ClosedSegment, ENDED_FROM_OUTSIDE, EndRole, SeenEnd, SeenNode, SeenState, Sighting,
+};
 use crate::sys::{clock, facts, memory, process, why};
 
 /// Looks at everything that is alive on this host, after removing what is not.
@@ -80,7 +82,7 @@ fn ask_to_end(snapshot: &Snapshot) -> Option<String> {
     if process::user_of(pid).is_some_and(|user| user != snapshot.user()) {
         return Some("not permitted".to_owned());
     }
-    match process::ask_to_end(pid, start) {
+    match process::ask_to_end(pid, start, ENDED_FROM_OUTSIDE.0) {
         Ok(()) => None,
         Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => None,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

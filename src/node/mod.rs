@@ -20,7 +20,7 @@ use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
 use crate::plan::Assignment;
-use crate::record::{Trouble, TroubleKind};
+use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
 use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
@@ -197,7 +197,11 @@ impl Node {
             ToNode::Lost { node } => self.with_run(|run| run.lose(node)),
             ToNode::Window { end_ns } => self.with_run(|run| run.move_window(end_ns)),
             ToNode::Series(of) => self.with_run(|run| run.tell_series(&of)),
-            ToNode::Stop => self.with_run(Run::give_up),
+            // What it has to say goes before the answer to whatever is asked next.
+            ToNode::Stop => {
+                self.with_run(Run::give_up);
+                self.pass_on_messages();
+            }
             ToNode::Ping { sent_ns } => {
                 self.channel.send(&FromNode::Pong {
                     sent_ns,
@@ -256,20 +260,29 @@ impl Node {
         }
     }
 
-    fn end_by(&mut self, signal: i32) {
-        let trouble = Trouble {
-            kind: TroubleKind::Ended,
-            node: String::new(),
-            who: "node status process".to_owned(),
-            what: format!("ended by signal {signal}"),
-        };
-        self.channel.send(&FromNode::Trouble(vec![trouble]));
+    fn pass_on_messages(&mut self) {
         if let Some(run) = &mut self.run {
-            run.give_up();
             for message in run.take_messages() {
                 self.channel.send(&message);
             }
         }
+    }
+
+    fn end_by(&mut self, signal: i32) {
+        let what = if signal == ENDED_FROM_OUTSIDE.0 {
+            ENDED_FROM_OUTSIDE.1.to_owned()
+        } else {
+            format!("ended by signal {signal}")
+        };
+        let trouble = Trouble {
+            kind: TroubleKind::Ended,
+            node: String::new(),
+            who: "node status process".to_owned(),
+            what,
+        };
+        self.channel.send(&FromNode::Trouble(vec![trouble]));
+        self.with_run(Run::give_up);
+        self.pass_on_messages();
         self.leaving = Some(u8::try_from(128 + signal).unwrap_or(255));
     }
 
@@ -281,11 +294,9 @@ impl Node {
         let mut silence_ms = SILENCE_MS;
         if let Some(run) = &mut self.run {
             run.do_what_is_due();
-            for message in run.take_messages() {
-                self.channel.send(&message);
-            }
             silence_ms = run.silence_ms();
         }
+        self.pass_on_messages();
         let now = clock::monotonic_ns();
         if now - self.heard_ns > silence_ms * 1_000_000 {
             self.leaving = Some(0); // The launching side is gone without closing the channel.

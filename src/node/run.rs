@@ -217,12 +217,15 @@ impl Run {
 
     /// Goes on without a node: links to and from it end.
     pub fn lose(&mut self, node: usize) {
+        if self.stage == Stage::Over {
+            return;
+        }
         self.plant.board.set_lost(node);
         self.ring_phases();
     }
 
     fn ring_phases(&self) {
-        for phase in &self.phases {
+        for phase in self.phases.iter().filter(|phase| !phase.ended) {
             signals::ring(phase.pid);
         }
     }

@@ -6,7 +6,7 @@ mod trouble;
 
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
-pub use trouble::{Trouble, TroubleKind, rank};
+pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 
 #[cfg(test)]
 pub(crate) use sighting::tests::seen;

@@ -30,10 +30,12 @@ impl Card {
     /// Whether its numbers fit each other, and its words are of a bearable length: it may come from anybody.
     pub fn is_sound(&self) -> bool {
         const LONGEST: usize = 300;
+        const MOST_LINKS: usize = 1 << 20;
         self.node < self.labels.len()
             && self.same_host.len() == self.labels.len()
             && (2..=32).contains(&self.test.phases)
             && (1..=256).contains(&self.test.streams)
+            && self.labels.len().saturating_mul(self.test.streams) <= MOST_LINKS
             && self.token.len() == 32
             && self.token.bytes().all(|byte| byte.is_ascii_hexdigit())
             && self.by.len() <= LONGEST

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The signal by which `pipebench status --end` asks, and what the node status process says of it. A host that shuts down
+/// sends another one.
+pub const ENDED_FROM_OUTSIDE: (i32, &str) = (2, "ended by 'pipebench status --end'");
+
 /// One failure: who, and what was tried and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {

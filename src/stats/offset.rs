@@ -13,7 +13,7 @@ pub struct Sample {
 }
 
 /// Other clock minus own clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offset {
     /// Nanoseconds to add to the own clock to get the other.
     pub offset_ns: i64,

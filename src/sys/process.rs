@@ -284,11 +284,12 @@ pub fn user_of(pid: i32) -> Option<u32> {
 }
 
 /// Asks a process to end, if it still is the one that began at `start`.
-pub fn ask_to_end(pid: i32, start: u64) -> std::io::Result<()> {
+pub fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
+    let signal = Signal::try_from(signal)?;
     if pid <= 1 || start_time(pid) != Some(start) {
         return Err(nix::Error::ESRCH.into());
     }
-    nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGTERM)?;
+    nix::sys::signal::kill(Pid::from_raw(pid), signal)?;
     // One that is stopped hears of it only when it goes on.
     Ok(nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGCONT)?)
 }
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_another_one_by_now_is_not_asked_to_end() {
-        let error = ask_to_end(own_pid(), 1).unwrap_err();
+        let error = ask_to_end(own_pid(), 1, 15).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }

@@ -612,6 +612,18 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     })
 }
 
+/// Whether the peer's kernel has acknowledged everything that was sent on a TCP connection.
+pub fn all_acknowledged(socket: BorrowedFd<'_>) -> bool {
+    // Offsets of tcpi_unacked (segments) and tcpi_notsent_bytes in struct tcp_info in linux/tcp.h. A packet that is
+    // dropped on this host counts as not sent.
+    const UNACKED: usize = 24;
+    const NOT_SENT: usize = 144;
+    let mut raw = [0_u8; 256];
+    let read = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw);
+    let zero = |at: usize| raw[at..at + 4] == [0; 4];
+    read.is_ok_and(|length| length >= NOT_SENT + 4) && zero(UNACKED) && zero(NOT_SENT)
+}
+
 /// The address this host would use towards `peer`. Nothing is sent: connecting a datagram socket only looks
 /// up the route.
 pub fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {

@@ -26,7 +26,7 @@
 //!                                      <---  magic word, Hello
 //!  Look, again and again               --->  reads status segments
 //!                                      <---  Seen
-//!  EndRun (token)                      --->  SIGTERM to its node status processes
+//!  EndRun (token)                      --->  SIGINT to its node status processes
 //!                                      <---  Asked
 //! ```
 

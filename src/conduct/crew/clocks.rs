@@ -8,7 +8,7 @@ use crate::sys::clock;
 use crate::wire::message::ToNode;
 
 use super::{Crew, Halt, Member};
-use crate::conduct::estimate;
+use crate::stats::offset::estimate;
 
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
@@ -60,6 +60,9 @@ impl Crew {
             self.clocks.measured += 1;
             if timed {
                 for (node, offset) in self.offsets().into_iter().enumerate() {
+                    if self.is_lost(node) {
+                        continue;
+                    }
                     let end_ns = offset.to_node(self.window_end_ns);
                     self.send(node, &ToNode::Window { end_ns });
                 }
@@ -83,11 +86,12 @@ impl Crew {
         Ok(self.offsets())
     }
 
-    /// The offsets by the answers there are.
-    pub fn offsets(&self) -> Vec<Offset> {
-        self.members
-            .iter()
-            .map(|member| estimate(&member.samples))
-            .collect()
+    /// The offsets by the answers there are; of a node that did not answer this time, the last one.
+    pub fn offsets(&mut self) -> Vec<Offset> {
+        for member in &mut self.members {
+            member.offset = estimate(&member.samples).or(member.offset);
+        }
+        let offset = |member: &Member| member.offset.unwrap_or_default();
+        self.members.iter().map(offset).collect()
     }
 }

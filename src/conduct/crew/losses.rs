@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::record::{self, Missing, Trouble};
+use crate::record::{self, ENDED_FROM_OUTSIDE, Missing, Trouble};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
@@ -26,6 +26,9 @@ impl Crew {
         let mut troubles = self.troubles.clone();
         record::rank(&mut troubles);
         let of_nodes = troubles.iter().all(|trouble| !trouble.node.is_empty());
+        // Who ends a run from outside means all of it.
+        let outside = |trouble: &Trouble| trouble.what == ENDED_FROM_OUTSIDE.1;
+        let of_nodes = of_nodes && !troubles.iter().any(outside);
         if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
             return None;
         }
@@ -56,6 +59,12 @@ impl Crew {
             return false;
         };
         for (node, trouble) in failed {
+            if self.members[node].is_complete() {
+                // It has told everything: what ends behind that costs nothing.
+                let text = format!("{}: {} (behind its report)", trouble.node, trouble.text());
+                self.notices.push(text);
+                continue;
+            }
             let heard = self.members[node].heard;
             let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
             let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);

@@ -1,0 +1,204 @@
+//! What comes in from the nodes: the launcher's events, and the messages in their bytes.
+
+use std::time::Instant;
+
+use launcher::{Event, Stage};
+
+use crate::record::{Trouble, TroubleKind};
+use crate::stats::offset::Sample;
+use crate::sys::clock;
+use crate::wire::message::{FromNode, Hello, WIRE_VERSION};
+
+use super::Crew;
+
+impl Crew {
+    pub(super) fn handle(&mut self, place: usize, event: Event) {
+        let Some(node) = self.places.get(place).copied().flatten() else {
+            return;
+        };
+        match event {
+            Event::Stage(_) => {}
+            Event::Notice(text) => {
+                let text = format!("{}: {text}", self.members[node].label);
+                self.fresh_notices.push(text.clone());
+                self.notices.push(text);
+            }
+            Event::Up {
+                transport,
+                address,
+                noise: _,
+            } => {
+                let member = &mut self.members[node];
+                member.transport = transport;
+                member.address = address;
+                member.up_since = Some(Instant::now());
+                member.heard = Some(Instant::now());
+            }
+            Event::Bytes(bytes) => self.hear(node, &bytes),
+            Event::Complaint(line) => {
+                const KEPT: usize = 20;
+                let complaints = &mut self.members[node].complaints;
+                if complaints.len() < KEPT {
+                    // What a host says must not steer the terminal.
+                    complaints.push(line.replace(char::is_control, " "));
+                }
+            }
+            Event::Failed(error) => {
+                let kind = if error.stage == Stage::Hello {
+                    TroubleKind::Version
+                } else {
+                    TroubleKind::Start
+                };
+                if !self.members[node].gone {
+                    self.lose(node, kind, error.to_string());
+                }
+            }
+            Event::Ended { status, signal } => self.ended(node, status, signal),
+        }
+    }
+
+    fn ended(&mut self, node: usize, status: Option<i32>, signal: Option<String>) {
+        let member = &self.members[node];
+        if member.gone {
+            return;
+        }
+        // It has said itself that it was asked to end; how its process went is no news.
+        let is_told =
+            |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == member.label;
+        if self.troubles.iter().any(is_told) && signal.is_none() {
+            self.members[node].gone = true;
+            return;
+        }
+        let said = member
+            .complaints
+            .last()
+            .map(|line| format!(" ({line})"))
+            .unwrap_or_default();
+        let kind = if member.hello.is_none() {
+            TroubleKind::Start
+        } else {
+            TroubleKind::Lost
+        };
+        // Then what has ended here is a client such as `ssh`, which says 255 of its own failures.
+        let by_client = matches!(member.transport.as_str(), "rsh" | "openssh");
+        let (kind, what) = match (status, signal) {
+            (_, Some(signal)) if by_client => (
+                TroubleKind::Killed,
+                format!("lost: the session's client was killed by SIG{signal}"),
+            ),
+            (Some(255), None) if by_client => (kind, "lost: the session ended".to_owned()),
+            (_, Some(signal)) => (
+                TroubleKind::Killed,
+                format!("node status process killed by SIG{signal}"),
+            ),
+            // A shell between us and the node tells a signal as 128 and its number.
+            (Some(code @ 129..=192), None) => (
+                TroubleKind::Killed,
+                format!("node status process killed by signal {}", code - 128),
+            ),
+            (Some(code), None) => (
+                kind,
+                format!("lost: node status process left with code {code}"),
+            ),
+            (None, None) => (kind, "lost: the session ended".to_owned()),
+        };
+        self.lose(node, kind, format!("{what}{said}"));
+    }
+
+    fn hear(&mut self, node: usize, bytes: &[u8]) {
+        let member = &mut self.members[node];
+        member.heard = Some(Instant::now());
+        member.decoder.push(bytes);
+        loop {
+            let member = &mut self.members[node];
+            let message = match member.decoder.next_message() {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(error) => {
+                    return self.lose(node, self.kind_of_nonsense(node), error.to_string());
+                }
+            };
+            match serde_json::from_slice(&message) {
+                Ok(message) => self.take(node, message),
+                Err(error) => {
+                    let what = format!("a message is not understood: {error}");
+                    return self.lose(node, self.kind_of_nonsense(node), what);
+                }
+            }
+        }
+    }
+
+    /// Nonsense instead of a hello is another program; behind a hello, something has broken into the line.
+    fn kind_of_nonsense(&self, node: usize) -> TroubleKind {
+        match self.members[node].hello {
+            None => TroubleKind::Version,
+            Some(_) => TroubleKind::Lost,
+        }
+    }
+
+    fn take(&mut self, node: usize, message: FromNode) {
+        let member = &mut self.members[node];
+        match message {
+            FromNode::Hello(hello) => self.greet(node, *hello),
+            FromNode::Prepared {
+                listeners,
+                source_bytes,
+            } => {
+                member.listeners = Some(listeners);
+                member.source_bytes = source_bytes.unwrap_or(0);
+            }
+            FromNode::Ready => member.ready = true,
+            FromNode::Pong { sent_ns, node_ns } => {
+                let received_ns = clock::monotonic_ns();
+                member.samples.push(Sample {
+                    sent_ns,
+                    node_ns,
+                    received_ns,
+                });
+            }
+            FromNode::Progress(progress) => {
+                const KEPT: usize = 64;
+                if member.progress.len() < KEPT {
+                    member.progress.push_back(progress);
+                }
+            }
+            FromNode::Alive => {}
+            FromNode::Trouble(_) | FromNode::Finished(_) if member.lost.is_some() => {}
+            FromNode::Trouble(troubles) => {
+                let label = member.label.clone();
+                // What a host says must not steer the terminal.
+                let clean = |text: &str| text.replace(char::is_control, " ");
+                let of_node = |trouble: Trouble| Trouble {
+                    kind: trouble.kind,
+                    node: label.clone(),
+                    who: clean(&trouble.who),
+                    what: clean(&trouble.what),
+                };
+                self.troubles.extend(troubles.into_iter().map(of_node));
+            }
+            FromNode::Seen(mut sighting) => {
+                sighting.clean();
+                member.sighting = Some(*sighting);
+            }
+            FromNode::Asked(asked) => member.asked = Some(asked),
+            FromNode::Finished(report) => member.report = Some(*report),
+            FromNode::Series { stretch_s, bytes } => member.series = Some((stretch_s, bytes)),
+        }
+    }
+
+    fn greet(&mut self, node: usize, hello: Hello) {
+        let (ours, theirs) = (&self.digest, &hello.digest);
+        if hello.wire_version != WIRE_VERSION || ours != theirs {
+            let what = format!(
+                "another build answers: pipebench {} ({}), this is {} ({}) (remove {} there)",
+                hello.version,
+                theirs.chars().take(12).collect::<String>(),
+                env!("CARGO_PKG_VERSION"),
+                ours.chars().take(12).collect::<String>(),
+                hello.executable,
+            );
+            return self.lose(node, TroubleKind::Version, what);
+        }
+        self.members[node].hello = Some(hello);
+    }
+}
