@@ -66,6 +66,16 @@ fn run_at(stage: Stage, words: &[&str]) -> Run {
 /// The process of that name on the first node. Slot 1 there belongs to the links from and to the other node,
 /// which are busy to the end; links within a node drain at once.
 fn pick(run: &Run, name: &str) -> Process {
+    // A node has told that its phases are there; their children are born a moment later.
+    let mut found = None;
+    wait_until(&format!("{name} is born"), SOON, || {
+        found = find(run, name);
+        found.is_some()
+    });
+    found.expect("it was born")
+}
+
+fn find(run: &Run, name: &str) -> Option<Process> {
     let first = run.segments().into_iter().find_map(|segment| {
         let is_first = segment.to_string_lossy().ends_with("-0");
         is_first.then(|| word_of(&segment, OWNER_WORD))?
@@ -74,10 +84,7 @@ fn pick(run: &Run, name: &str) -> Process {
         Some(pid) if name != "pb-node" => below(pid),
         _ => run.tree(),
     };
-    let found = tree.iter().find(|process| process.name == name);
-    found
-        .unwrap_or_else(|| panic!("no {name} in {tree:?}"))
-        .clone()
+    tree.into_iter().find(|process| process.name == name)
 }
 
 /// The kinds of processes of a node, and what the first line says of each.
@@ -94,8 +101,9 @@ fn kill_at(stage: Stage) {
     for (victim, words) in VICTIMS.iter().take(if alone { 1 } else { 4 }) {
         let what = format!("{victim} killed at {stage:?}");
         let run = run_at(stage, &[]);
+        let victim = pick(&run, victim);
         let (tree, segments) = (run.tree(), run.segments());
-        send(pick(&run, victim).pid, Signal::SIGKILL);
+        send(victim.pid, Signal::SIGKILL);
         let ended = run.end(&what, SOON);
         ended.expect(&what, 20, &[words, "killed by "]);
         let record = ended.record.expect("a record");
