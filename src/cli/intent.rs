@@ -1,24 +1,27 @@
 //! From words to a run plan. All checks of options against each other are here, one sentence each.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use launcher::hosts::{self, Host, HostListError};
+use launcher::hosts::{Host, HostListError};
 use thiserror::Error;
 
 use crate::conduct::Hold;
 use crate::plan::{
-    BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, NodeSpec, PHASES, PLAN_VERSION,
-    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
+    BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, PHASES, PLAN_VERSION, Pattern,
+    RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
 
 use super::arguments::{Arguments, Launch};
+
+mod nodes;
+
+pub use nodes::{hosts_of, nodes_of};
 
 /// What is to be done, fully understood.
 #[derive(Debug, Clone)]
@@ -56,9 +59,6 @@ pub enum UsageError {
     Value(String),
 }
 
-/// Attributes of a host file that are understood besides user, port, nodes and slots.
-const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"];
-
 /// Turns arguments into an intent.
 pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
     let hosts = hosts_of(
@@ -68,7 +68,7 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         arguments.launch.rsh.is_some(),
     )?;
     let nodes = nodes_of(&hosts)?;
-    let test = test_of(arguments, rails_of(arguments, &nodes)?)?;
+    let test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     check(arguments, &test, &hosts)?;
     let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
@@ -99,151 +99,6 @@ fn hold_of(text: &str) -> Result<Hold, UsageError> {
             names.join(", ")
         ))
     })
-}
-
-/// Hosts by their list or file, without those that are to be left out.
-pub fn hosts_of(
-    list: Option<&str>,
-    file: Option<&Path>,
-    exclude: Option<&str>,
-    by_rsh: bool,
-) -> Result<Vec<Host>, UsageError> {
-    let named = match (list, file) {
-        (Some("auto"), _) => {
-            let variable = |name: &str| std::env::var(name).ok();
-            let read = |path: &str| std::fs::read_to_string(path);
-            hosts::from_environment(&variable, &read)
-                .map_err(|error| UsageError::Hosts("--hosts auto", error))?
-        }
-        (Some(list), _) => {
-            hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error))?
-        }
-        (None, Some(path)) => {
-            let text = read(path)?;
-            hosts::hostfile(&text, &ATTRIBUTES)
-                .map_err(|error| UsageError::Hosts("--hostfile", error))?
-        }
-        (None, None) => return Err(UsageError::NoHosts),
-    };
-    let left = match exclude {
-        Some(pattern) => {
-            hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
-        }
-        None => named,
-    };
-    if left.is_empty() {
-        return Err(if exclude.is_some() {
-            UsageError::AllExcluded
-        } else {
-            UsageError::NoHosts
-        });
-    }
-    let own = own_names();
-    Ok(left
-        .into_iter()
-        .map(|host| {
-            // The launching host may be in the list; it needs no SSH to itself.
-            let here =
-                !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
-            Host {
-                local: host.local || here,
-                ..host
-            }
-        })
-        .collect())
-}
-
-fn own_names() -> Vec<String> {
-    let Ok(names) = nix::sys::utsname::uname() else {
-        return Vec::new();
-    };
-    let full = names.nodename().to_string_lossy().into_owned();
-    let short = full.split('.').next().unwrap_or_default().to_owned();
-    if short.is_empty() {
-        Vec::new()
-    } else {
-        vec![full, short]
-    }
-}
-
-fn read(path: &Path) -> Result<String, UsageError> {
-    std::fs::read_to_string(path).map_err(|error| UsageError::File(path.to_owned(), error))
-}
-
-/// Labels are the names; a name that stands twice gets a number.
-pub fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
-    let mut totals: HashMap<&str, usize> = HashMap::new();
-    for host in hosts {
-        *totals.entry(&host.name).or_default() += 1;
-    }
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    hosts
-        .iter()
-        .map(|host| {
-            let number = seen.entry(&host.name).or_default();
-            *number += 1;
-            let label = match (totals[host.name.as_str()], host.name.as_str()) {
-                (1, name) => name.to_owned(),
-                (_, "local") => format!("local{number}"),
-                (_, name) => format!("{name}#{number}"),
-            };
-            node_of(host, label)
-        })
-        .collect()
-}
-
-fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
-    let attribute = |name: &str| host.attributes.get(name).cloned();
-    let data = attribute("data").unwrap_or_default();
-    let addresses = data.split(',').filter(|text| !text.is_empty());
-    let data: Result<Vec<IpAddr>, UsageError> = addresses
-        .map(|text| {
-            text.parse().map_err(|_| {
-                UsageError::Value(format!(
-                    "--hostfile: host {}: data={text} is no address (write data=10.1.0.7)",
-                    host.name
-                ))
-            })
-        })
-        .collect();
-    let speed = attribute("speed")
-        .map(|text| units::parse_rate_bits(&text))
-        .transpose()
-        .map_err(|error| {
-            UsageError::Value(format!("--hostfile: host {}: speed=: {error}", host.name))
-        })?;
-    Ok(NodeSpec {
-        label,
-        host: host.name.clone(),
-        local: host.local,
-        data: data?,
-        speed_bits_per_s: speed,
-        switch: attribute("switch"),
-        switch_port: attribute("switchport"),
-        group: attribute("group"),
-    })
-}
-
-/// How many data ports each host has for the run: all must have the same number.
-fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
-    let words = arguments.data_network.len().max(arguments.interface.len());
-    let most = nodes.iter().map(|node| node.data.len()).max().unwrap_or(0);
-    let rails = words.max(most).max(1);
-    let short = nodes.iter().find(|node| match node.data.len() {
-        0 => words != rails && rails > 1,
-        given => given != rails,
-    });
-    match short {
-        None => Ok(rails),
-        Some(node) => Err(UsageError::Value(format!(
-            "host {}: {} of {rails} rails have an address (give each host {rails} in data=, or name {rails} networks in \
-             --data-network)",
-            node.label,
-            node.data
-                .len()
-                .max(if node.data.is_empty() { words } else { 0 })
-        ))),
-    }
 }
 
 fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {

@@ -1,0 +1,161 @@
+//! Who takes part: host lists and files become hosts for the launcher and nodes of the plan.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use launcher::hosts::{self, Host};
+
+use crate::plan::NodeSpec;
+use crate::units;
+
+use super::UsageError;
+use crate::cli::arguments::Arguments;
+
+/// Attributes of a host file that are understood besides user, port, nodes and slots.
+const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"];
+
+/// Hosts by their list or file, without those that are to be left out.
+pub fn hosts_of(
+    list: Option<&str>,
+    file: Option<&Path>,
+    exclude: Option<&str>,
+    by_rsh: bool,
+) -> Result<Vec<Host>, UsageError> {
+    let named = match (list, file) {
+        (Some("auto"), _) => {
+            let variable = |name: &str| std::env::var(name).ok();
+            let read = |path: &str| std::fs::read_to_string(path);
+            hosts::from_environment(&variable, &read)
+                .map_err(|error| UsageError::Hosts("--hosts auto", error))?
+        }
+        (Some(list), _) => {
+            hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error))?
+        }
+        (None, Some(path)) => {
+            let text = read(path)?;
+            hosts::hostfile(&text, &ATTRIBUTES)
+                .map_err(|error| UsageError::Hosts("--hostfile", error))?
+        }
+        (None, None) => return Err(UsageError::NoHosts),
+    };
+    let left = match exclude {
+        Some(pattern) => {
+            hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
+        }
+        None => named,
+    };
+    if left.is_empty() {
+        return Err(if exclude.is_some() {
+            UsageError::AllExcluded
+        } else {
+            UsageError::NoHosts
+        });
+    }
+    let own = own_names();
+    Ok(left
+        .into_iter()
+        .map(|host| {
+            // The launching host may be in the list; it needs no SSH to itself.
+            let here =
+                !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
+            Host {
+                local: host.local || here,
+                ..host
+            }
+        })
+        .collect())
+}
+
+fn own_names() -> Vec<String> {
+    let Ok(names) = nix::sys::utsname::uname() else {
+        return Vec::new();
+    };
+    let full = names.nodename().to_string_lossy().into_owned();
+    let short = full.split('.').next().unwrap_or_default().to_owned();
+    if short.is_empty() {
+        Vec::new()
+    } else {
+        vec![full, short]
+    }
+}
+
+fn read(path: &Path) -> Result<String, UsageError> {
+    std::fs::read_to_string(path).map_err(|error| UsageError::File(path.to_owned(), error))
+}
+
+/// Labels are the names; a name that stands twice gets a number.
+pub fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
+    let mut totals: HashMap<&str, usize> = HashMap::new();
+    for host in hosts {
+        *totals.entry(&host.name).or_default() += 1;
+    }
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    hosts
+        .iter()
+        .map(|host| {
+            let number = seen.entry(&host.name).or_default();
+            *number += 1;
+            let label = match (totals[host.name.as_str()], host.name.as_str()) {
+                (1, name) => name.to_owned(),
+                (_, "local") => format!("local{number}"),
+                (_, name) => format!("{name}#{number}"),
+            };
+            node_of(host, label)
+        })
+        .collect()
+}
+
+fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
+    let attribute = |name: &str| host.attributes.get(name).cloned();
+    let data = attribute("data").unwrap_or_default();
+    let addresses = data.split(',').filter(|text| !text.is_empty());
+    let data: Result<Vec<IpAddr>, UsageError> = addresses
+        .map(|text| {
+            text.parse().map_err(|_| {
+                UsageError::Value(format!(
+                    "--hostfile: host {}: data={text} is no address (write data=10.1.0.7)",
+                    host.name
+                ))
+            })
+        })
+        .collect();
+    let speed = attribute("speed")
+        .map(|text| units::parse_rate_bits(&text))
+        .transpose()
+        .map_err(|error| {
+            UsageError::Value(format!("--hostfile: host {}: speed=: {error}", host.name))
+        })?;
+    Ok(NodeSpec {
+        label,
+        host: host.name.clone(),
+        local: host.local,
+        data: data?,
+        speed_bits_per_s: speed,
+        switch: attribute("switch"),
+        switch_port: attribute("switchport"),
+        group: attribute("group"),
+    })
+}
+
+/// How many data ports each host has for the run: all must have the same number.
+pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
+    let words = arguments.data_network.len().max(arguments.interface.len());
+    let most = nodes.iter().map(|node| node.data.len()).max().unwrap_or(0);
+    let rails = words.max(most).max(1);
+    let short = nodes.iter().find(|node| match node.data.len() {
+        0 => words != rails && rails > 1,
+        given => given != rails,
+    });
+    match short {
+        None => Ok(rails),
+        Some(node) => Err(UsageError::Value(format!(
+            "host {}: {} of {rails} rails have an address (give each host {rails} in data=, or name {rails} networks in \
+             --data-network)",
+            node.label,
+            node.data
+                .len()
+                .max(if node.data.is_empty() { words } else { 0 })
+        ))),
+    }
+}
