@@ -1,4 +1,5 @@
-//! Double buffers: two buffers of slots in one memory file, with their handshake before them.
+//! Double buffers: two buffers of slots in one memory file, with their handshake before them. Where one process both
+//! fills and empties a slot, in turn, the second buffer is left out.
 
 use crate::plan::Coupling;
 use crate::plan::size::{SLOT_HEAD_BYTES, slot_bytes};
@@ -11,23 +12,28 @@ use super::handshake::{Handshake, WORDS_PER_SLOT};
 pub struct DoubleBuffer {
     region: Region,
     slots: usize,
+    /// One or two.
+    blocks_per_slot: usize,
     block_bytes: usize,
     coupling: Coupling,
 }
 
 impl DoubleBuffer {
-    /// Makes buffers of `slots` slots of `block_bytes` bytes.
+    /// Makes buffers of `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes.
     pub fn new(
         phase: usize,
         slots: usize,
+        blocks_per_slot: usize,
         block_bytes: usize,
         coupling: Coupling,
     ) -> std::io::Result<Self> {
-        let bytes = handshake_bytes(slots) + 2 * slots * slot_bytes(block_bytes);
+        let blocks = blocks_per_slot * slots;
+        let bytes = handshake_bytes(slots) + blocks * slot_bytes(block_bytes);
         let region = Region::new(&format!("pipebench-phase-{phase}"), bytes)?;
         let buffer = Self {
             region,
             slots,
+            blocks_per_slot,
             block_bytes,
             coupling,
         };
@@ -48,6 +54,11 @@ impl DoubleBuffer {
         self.slots
     }
 
+    /// Blocks that each slot has.
+    pub fn blocks_per_slot(&self) -> usize {
+        self.blocks_per_slot
+    }
+
     /// Largest payload of a slot in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
@@ -59,10 +70,10 @@ impl DoubleBuffer {
         self.region.span(start, HEADER_BYTES + self.block_bytes)
     }
 
-    /// Faults in both buffers of one slot for the calling process.
+    /// Faults in the blocks of one slot for the calling process.
     pub fn populate(&self, slot: usize) {
         self.region.populate(0, handshake_bytes(self.slots));
-        for t in 0..2 {
+        for t in 0..self.blocks_per_slot as u64 {
             self.region
                 .populate(self.slot_start(slot, t), slot_bytes(self.block_bytes));
         }
@@ -70,7 +81,7 @@ impl DoubleBuffer {
 
     fn slot_start(&self, slot: usize, t: u64) -> usize {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
-        let buffer = usize::from(t & 1 == 1);
+        let buffer = usize::from(t & 1 == 1 && self.blocks_per_slot > 1);
         handshake_bytes(self.slots) + (buffer * self.slots + slot) * slot_bytes(self.block_bytes)
     }
 }
@@ -85,7 +96,7 @@ mod tests {
 
     #[test]
     fn slots_do_not_touch_and_payloads_start_on_a_page() {
-        let buffer = DoubleBuffer::new(1, 3, 5000, Coupling::Block).unwrap();
+        let buffer = DoubleBuffer::new(1, 3, 2, 5000, Coupling::Block).unwrap();
         let marked: Vec<(usize, u64)> = (0..3).flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
         for (index, (slot, t)) in marked.iter().enumerate() {
             let value = u8::try_from(index + 1).unwrap();

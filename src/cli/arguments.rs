@@ -148,6 +148,18 @@ pub struct Arguments {
     )]
     pub transport: String,
 
+    /// Processors that senders and receivers are kept on: auto, none, or which (0-3,8)
+    ///
+    /// auto keeps what handles the same blocks on one processor where nodes share a host and their processes outnumber its
+    /// processors; elsewhere the scheduler decides. Default auto. Example: --pin 0-15
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value = "auto",
+        help_heading = "Shape"
+    )]
+    pub pin: String,
+
     /// How long to measure, after the warm-up (10s, 2m)
     ///
     /// All nodes count the same window. 10 s is a screening; sign on 30 s and more. Default 10s.

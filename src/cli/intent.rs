@@ -10,10 +10,12 @@ use launcher::hosts::{Host, HostListError};
 use thiserror::Error;
 
 use crate::conduct::Hold;
+use crate::plan::placement::Pin;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, PHASES, PLAN_VERSION, Pattern,
     RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
 };
+use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
 
@@ -151,7 +153,19 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
         },
+        pin: match arguments.pin.as_str() {
+            "auto" => Pin::Auto,
+            "none" => Pin::None,
+            list => Pin::List(processors(list)?),
+        },
     })
+}
+
+fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
+    match affinity::parse_list(text) {
+        Some(list) if !list.is_empty() => Ok(list),
+        _ => Err(choice("--pin", text, "auto, none or processors: 0-3,8")),
+    }
 }
 
 fn choice(flag: &str, given: &str, known: &str) -> UsageError {
@@ -397,6 +411,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.push(("source", arguments.source.clone()));
     all.push(("sink", arguments.sink.clone()));
     all.push(("verify", arguments.verify.clone()));
+    all.push(("pin", arguments.pin.clone()));
     all.push((
         "congestion",
         test.sockets
@@ -554,6 +569,7 @@ mod tests {
                 "--hosts n1 --verify maybe",
                 "--verify \"maybe\" is not known",
             ),
+            ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not known"),
             (
                 "--hosts n1 --source f --time 5s",
                 "--source f: the run is as long as the longest file",

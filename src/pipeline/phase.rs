@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::buffer::handshake::Doorbell;
+use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Coupling, LinkKind};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::process::{self, Ending};
 use crate::sys::signals::{self, Woken};
@@ -190,9 +190,9 @@ impl Phase<'_> {
     fn do_part(&mut self) {
         let plant = self.plant;
         let test = &plant.assignment.test;
-        let done = if self.number == 0 && test.coupling == Coupling::Buffer {
+        let done = if self.number == 0 && !test.senders_are_sources() {
             source::fill_in_lockstep(plant, self)
-        } else if self.is_last() && sink::is_drained_by_phase(test) {
+        } else if self.is_last() && !test.receivers_are_sinks() {
             self.emptied = false;
             let done = sink::drain(plant, self);
             self.emptied = done.is_ok();

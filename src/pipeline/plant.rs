@@ -8,10 +8,11 @@ use crate::buffer::board::{self, Board, Shape, segment_name};
 use crate::buffer::double::DoubleBuffer;
 use crate::link;
 use crate::plan::lanes::{self, Lane};
+use crate::plan::placement::{self, Pin};
 use crate::plan::{Assignment, LinkKind};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
-use crate::sys::why;
+use crate::sys::{affinity, why};
 use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
@@ -32,6 +33,8 @@ pub struct Plant {
     pub pairs: Vec<Vec<(OwnedFd, OwnedFd)>>,
     /// Where every process below reports a failure.
     pub trouble_pipe: OwnedFd,
+    /// Processors for senders and receivers, best ones first.
+    processors: Vec<usize>,
 }
 
 /// Makes the plant and the reading end of its trouble pipe.
@@ -40,6 +43,7 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let nodes = assignment.nodes();
     let slots = nodes * test.streams;
     let boundaries = test.phases - 1;
+    let processors = processors(&assignment)?;
     board::sweep();
     let board_name = segment_name(&assignment.token, assignment.node);
     let board = Board::create(&board_name, shape(&assignment), &card(&assignment));
@@ -50,7 +54,10 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
         ))
     })?;
     let buffers: Result<Vec<_>, _> = (0..test.phases)
-        .map(|phase| DoubleBuffer::new(phase, slots, test.block_bytes, test.coupling))
+        .map(|phase| {
+            let blocks = test.blocks_per_slot(phase);
+            DoubleBuffer::new(phase, slots, blocks, test.block_bytes, test.coupling)
+        })
         .collect();
     let buffers = buffers.map_err(|error| {
         let bytes = crate::plan::size::buffer_bytes_per_node(&test, nodes) as u64;
@@ -78,8 +85,25 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
         addresses,
         pairs,
         trouble_pipe: write,
+        processors,
     };
     Ok((plant, read))
+}
+
+/// Those that were named, if this process may use them; else all, those near the data interface first.
+fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
+    let Pin::List(named) = &assignment.test.pin else {
+        let interface = assignment.rails[0].interface.as_deref();
+        return Ok(affinity::processors(interface));
+    };
+    let allowed = affinity::allowed();
+    match named.iter().find(|number| !allowed.contains(number)) {
+        None => Ok(named.clone()),
+        Some(number) => Err(lacking(format!(
+            "--pin: processor {number} is not among those of this host: {}",
+            affinity::show_list(&allowed)
+        ))),
+    }
 }
 
 /// What an outside process reads in the status segment.
@@ -236,6 +260,14 @@ impl Plant {
         match kind {
             LinkKind::Tcp => self.assignment.test.sockets.clone(),
             LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test.sockets),
+        }
+    }
+
+    /// Keeps the calling process, which fills or empties `slot` over the link of `lane`, where its blocks are.
+    pub fn take_place(&self, lane: &Lane, slot: usize) {
+        let processor = placement::processor_of(&self.assignment, lane, slot, &self.processors);
+        if let Some(processor) = processor {
+            affinity::stay_on(processor);
         }
     }
 

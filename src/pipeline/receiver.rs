@@ -20,7 +20,6 @@ use crate::wire::hello::{LinkHello, token_bytes};
 use super::phase::ChildBell;
 use super::plant::Plant;
 use super::sender::note_epoch;
-use super::sink;
 
 /// Life of a receiver born for `lane`, though it may become that of another lane of the boundary; returns its
 /// exit code. Runs in a process of its own.
@@ -41,6 +40,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         }
     };
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
+    plant.take_place(&lane, lane.to_slot);
     let end = end_of(plant, &lane);
     let mut receiver = Receiver {
         plant,
@@ -187,7 +187,7 @@ impl Receiver<'_> {
         let phase = self.lane.boundary + 1;
         let test = &self.plant.assignment.test;
         // A receiver of the last phase may be its own sink: then it waits for nobody.
-        let shared = phase + 1 < test.phases || sink::is_drained_by_phase(test);
+        let shared = phase + 1 < test.phases || !test.receivers_are_sinks();
         let buffer = &self.plant.buffers[phase];
         let shake = buffer.handshake();
         let slot = self.lane.to_slot;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Doorbell, Side};
 use crate::link::{self, Link, LinkError, Target};
+use crate::plan::LinkKind;
 use crate::plan::{self, lanes::Lane};
-use crate::plan::{Coupling, LinkKind};
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{clock, process, signals, why};
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
@@ -22,6 +22,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
+    plant.take_place(&lane, lane.from_slot);
     let end = plant
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
@@ -79,8 +80,7 @@ impl Sender<'_> {
         }
         let link = self.make_link()?;
         self.end.set_state(EndState::Ready);
-        let sources =
-            self.lane.boundary == 0 && self.plant.assignment.test.coupling == Coupling::Block;
+        let sources = self.lane.boundary == 0 && self.plant.assignment.test.senders_are_sources();
         if sources {
             self.await_start()?;
         }
@@ -259,7 +259,7 @@ impl Pace {
                 .unwrap_or(0),
             _ => 0,
         };
-        let sources = lane.boundary == 0 && test.coupling == Coupling::Block;
+        let sources = lane.boundary == 0 && test.senders_are_sources();
         let follows_mean = sources && lane.is_own() && plant.assignment.nodes() > 1;
         Self {
             follows_mean,

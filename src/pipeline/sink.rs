@@ -8,18 +8,13 @@
 use std::path::Path;
 
 use crate::buffer::handshake::{Doorbell, Side};
-use crate::plan::{self, Coupling, Sink, Test};
+use crate::plan::{self, Sink};
 use crate::record::TroubleKind;
 use crate::sys::file::FileSink;
 use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::plant::Plant;
-
-/// Whether the last phase itself empties the slots.
-pub fn is_drained_by_phase(test: &Test) -> bool {
-    test.coupling == Coupling::Buffer || matches!(test.sink, Sink::File(_))
-}
 
 /// The last phase: empties slot after slot and signals the receivers.
 pub fn drain(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), (TroubleKind, String)> {

@@ -25,7 +25,7 @@ pub struct Source<'plant> {
     buffer: &'plant DoubleBuffer,
     file: Option<FileSource>,
     blocks: u64,
-    /// Checksums of the payloads that never change, by slot and buffer.
+    /// Checksums of the payloads that never change, by slot and block.
     sums: Vec<[Option<u32>; 2]>,
 }
 
@@ -95,7 +95,8 @@ impl<'plant> Source<'plant> {
         if self.file.is_some() || payload == 0 {
             return Some(span.checksum());
         }
-        let kept = &mut self.sums[slot][usize::from(t & 1 == 1)];
+        let block = usize::from(t & 1 == 1 && self.buffer.blocks_per_slot() > 1);
+        let kept = &mut self.sums[slot][block];
         Some(*kept.get_or_insert_with(|| span.checksum()))
     }
 }
@@ -107,10 +108,10 @@ fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
     )
 }
 
-/// Fills the payload of both blocks of a slot from the seed.
+/// Fills the payload of the blocks of a slot from the seed.
 pub fn make_payload(buffer: &DoubleBuffer, slot: usize, seed: u64, node: usize) {
     let mut state = seed ^ ((node as u64) << 32) ^ slot as u64;
-    for t in 0..2 {
+    for t in 0..buffer.blocks_per_slot() as u64 {
         let block = buffer.block(slot, t);
         let mut at = HEADER_BYTES;
         while at < block.bytes() {
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn payload_follows_from_the_seed_the_node_and_the_slot() {
         let bytes_of = |seed, node, slot| {
-            let buffer = DoubleBuffer::new(0, 2, 100, Coupling::Block).unwrap();
+            let buffer = DoubleBuffer::new(0, 2, 1, 100, Coupling::Block).unwrap();
             make_payload(&buffer, slot, seed, node);
             let mut bytes = vec![0; HEADER_BYTES + 100];
             buffer.block(slot, 0).read(&mut bytes);

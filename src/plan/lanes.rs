@@ -119,6 +119,7 @@ pub(crate) mod tests {
             source: Source::Memory,
             sink: Sink::Memory,
             verify: Verify::None,
+            pin: crate::plan::placement::Pin::Auto,
         }
     }
 

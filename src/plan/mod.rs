@@ -5,6 +5,7 @@
 //! how many processes and how much memory that takes.
 
 pub mod lanes;
+pub mod placement;
 pub mod size;
 
 use std::net::IpAddr;
@@ -108,6 +109,9 @@ pub struct Test {
     /// Which blocks receivers check against their checksum.
     #[serde(default)]
     pub verify: Verify,
+    /// Which processors senders and receivers are kept on.
+    #[serde(default)]
+    pub pin: placement::Pin,
 }
 
 fn one() -> usize {
@@ -115,6 +119,28 @@ fn one() -> usize {
 }
 
 impl Test {
+    /// Whether each sender of phase 0 makes its blocks itself and waits for nobody.
+    pub fn senders_are_sources(&self) -> bool {
+        self.coupling == Coupling::Block
+    }
+
+    /// Whether each receiver of the last phase is done with a block when it has read it; else the phase itself empties
+    /// the slots.
+    pub fn receivers_are_sinks(&self) -> bool {
+        self.coupling == Coupling::Block && !matches!(self.sink, Sink::File(_))
+    }
+
+    /// Blocks that each slot of a phase has: two where one process fills and another one empties it at the same time, one
+    /// where a single process does both in turn. What is not used twice stays in the cache longer.
+    pub fn blocks_per_slot(&self, phase: usize) -> usize {
+        let alone = match phase {
+            0 => self.senders_are_sources(),
+            last if last + 1 == self.phases => self.receivers_are_sinks(),
+            _ => false,
+        };
+        if alone { 1 } else { 2 }
+    }
+
     /// The rail that bears link `stream` of a pair.
     pub fn rail_of(&self, stream: usize) -> usize {
         stream % self.rails.max(1)
@@ -507,11 +533,11 @@ pub enum LinkKind {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::lanes::tests::test_of;
     use super::*;
 
-    fn assignment() -> Assignment {
+    pub(crate) fn assignment() -> Assignment {
         Assignment {
             token: "t".to_owned(),
             node: 1,

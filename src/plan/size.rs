@@ -13,8 +13,13 @@ pub const SLOT_HEAD_BYTES: usize = 4096;
 /// Processes of one node: the NSP, its phases, and one sender and one receiver for each link:
 /// 1 + P + 2·N·K·(P-1).
 pub fn processes_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
-    let ends = product(&[2, nodes, streams, phases.saturating_sub(1)]);
+    let ends = link_ends_per_node(nodes, phases, streams);
     ends.saturating_add(phases).saturating_add(1)
+}
+
+/// Ends of links at one node: 2·N·K·(P-1).
+pub fn link_ends_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
+    product(&[2, nodes, streams, phases.saturating_sub(1)])
 }
 
 /// Bytes of one slot: head and payload, in whole pages.
@@ -23,10 +28,13 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
     payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
-/// Bytes of the double buffers of one node: two buffers for every phase, a slot for each link.
+/// Bytes of the buffers of one node: for every phase a slot for each link, of one or two blocks.
 pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    let slot = slot_bytes(test.block_bytes);
-    product(&[test.phases, 2, nodes, test.streams, slot])
+    let ends = (test.phases >= 1).then(|| test.blocks_per_slot(0));
+    let last = (test.phases >= 2).then(|| test.blocks_per_slot(test.phases - 1));
+    let between = product(&[test.phases.saturating_sub(2), 2]);
+    let blocks = between.saturating_add(ends.unwrap_or(0) + last.unwrap_or(0));
+    product(&[blocks, nodes, test.streams, slot_bytes(test.block_bytes)])
 }
 
 /// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
@@ -146,7 +154,10 @@ mod tests {
         let size = of(&test_of(3, 2), 3);
         assert_eq!(size.links, 36);
         assert_eq!(size.links_per_port, 8);
-        assert_eq!(size.buffer_bytes_per_node, 3 * 2 * 6 * (4096 + 262_144));
+        assert_eq!(
+            size.buffer_bytes_per_node,
+            (1 + 2 + 1) * 6 * (4096 + 262_144)
+        );
         assert_eq!(size.volume_bytes, Some(24 * 4 * 262_144));
         assert_eq!(slot_bytes(1), 8192);
     }

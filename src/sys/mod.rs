@@ -8,6 +8,7 @@
     reason = "this module is the gate to the operating system; every block is argued"
 )]
 
+pub mod affinity;
 pub mod clock;
 pub mod facts;
 pub mod file;

@@ -1,0 +1,163 @@
+//! Which processor each sender and receiver is kept on.
+//!
+//! A block that is sent, received and sent again on one core stays in that core's cache: both ends of a link and the
+//! next sender of its blocks belong together, that is all links of a chain whose nodes share a host. Where there are
+//! too few chains for that, the two ends of a link do. docs/performance.md has the measurements.
+
+use serde::{Deserialize, Serialize};
+
+use super::Assignment;
+use super::lanes::{self, Lane};
+
+/// What is said of placement.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pin {
+    /// Where it pays: see [`processor_of`].
+    #[default]
+    Auto,
+    /// The scheduler decides.
+    None,
+    /// Among these processors.
+    List(Vec<usize>),
+}
+
+/// What is kept on one processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Together {
+    /// All links of a chain, from its source to its sink.
+    Chain,
+    /// The two ends of a link.
+    Link,
+    /// What fills a slot and what empties it, where the rest of the chain is on other hosts.
+    Slot,
+}
+
+/// The processor for the end of `lane` that fills or empties `slot` of a node, of `processors` the best ones first; none
+/// if the scheduler decides.
+///
+/// By itself, ends are kept in place where all nodes share a host and every processor then has work at any time: with two
+/// chains for each processor, or with links for each alike. Elsewhere processors would stand idle, or the kernel's own
+/// place for a network card's interrupts would be missed.
+pub fn processor_of(
+    assignment: &Assignment,
+    lane: &Lane,
+    slot: usize,
+    processors: &[usize],
+) -> Option<usize> {
+    let together = match assignment.test.pin {
+        Pin::None => return None,
+        Pin::Auto => what_pays(assignment, processors.len())?,
+        Pin::List(_) if !shares(assignment) => Together::Slot,
+        Pin::List(_) => what_pays(assignment, processors.len()).unwrap_or(Together::Link),
+    };
+    let place = number_of(together, assignment, lane, slot);
+    processors
+        .get(place.checked_rem(processors.len())?)
+        .copied()
+}
+
+/// Whether all nodes live on this host.
+fn shares(assignment: &Assignment) -> bool {
+    assignment.same_host.iter().all(|same| *same)
+}
+
+fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
+    let test = &assignment.test;
+    let chains = assignment.nodes() * assignment.nodes() * test.streams;
+    let links = chains * (test.phases - 1);
+    if !shares(assignment) || processors < 2 {
+        None
+    } else if chains >= 2 * processors {
+        Some(Together::Chain)
+    } else if links >= processors && links.is_multiple_of(processors) {
+        Some(Together::Link)
+    } else {
+        None
+    }
+}
+
+fn number_of(together: Together, assignment: &Assignment, lane: &Lane, slot: usize) -> usize {
+    let test = &assignment.test;
+    let (node, first_slot) = lanes::origin(test, assignment.nodes(), lane);
+    let chain = node * assignment.nodes() * test.streams + first_slot;
+    match together {
+        Together::Chain => chain,
+        Together::Link => chain * (test.phases - 1) + lane.boundary,
+        Together::Slot => slot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::assignment;
+
+    /// Processors of all ends of one host, by lane: the sender's and the receiver's.
+    fn placed(
+        nodes: usize,
+        phases: usize,
+        pin: Pin,
+        processors: &[usize],
+    ) -> Vec<(Lane, [Option<usize>; 2])> {
+        let mut all = assignment();
+        (all.labels, all.same_host) = (vec![String::new(); nodes], vec![true; nodes]);
+        (all.test.phases, all.test.pin) = (phases, pin);
+        lanes::all(&all.test, nodes)
+            .into_iter()
+            .map(|lane| {
+                let of = |slot| processor_of(&all, &lane, slot, processors);
+                (lane, [of(lane.from_slot), of(lane.to_slot)])
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_chain_stays_on_one_processor_and_every_processor_has_its_share() {
+        for nodes in [2, 3, 4, 8] {
+            let all = placed(nodes, 3, Pin::Auto, &[4, 7]);
+            let mut counts = [0, 0];
+            for (lane, [sender, receiver]) in &all {
+                assert_eq!(sender, receiver, "{lane:?}");
+                counts[usize::from(*sender == Some(7))] += 1;
+                let mut rest = all.iter().map(|(other, at)| (other, at[0]));
+                let next = rest.find(|(other, _)| {
+                    (other.boundary, other.from, other.from_slot)
+                        == (lane.boundary + 1, lane.to, lane.to_slot)
+                });
+                assert!(next.is_none_or(|(_, at)| at == *sender), "{lane:?}");
+            }
+            assert!(
+                counts[0].abs_diff(counts[1]) <= 2,
+                "{nodes} nodes: {counts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_chain_is_divided_link_by_link() {
+        let all = placed(1, 3, Pin::Auto, &[0, 1]);
+        let at: Vec<_> = all.iter().map(|(_, at)| *at).collect();
+        assert_eq!(at, [[Some(0); 2], [Some(1); 2]]);
+        // Three links on two processors: one would stand idle for half of the time.
+        let four = placed(1, 4, Pin::Auto, &[0, 1]);
+        assert!(four.iter().all(|(_, at)| *at == [None; 2]));
+    }
+
+    #[test]
+    fn the_scheduler_decides_where_others_do_and_where_it_is_asked_to() {
+        let none = placed(3, 3, Pin::None, &[0, 1]);
+        assert!(none.iter().all(|(_, at)| *at == [None; 2]));
+        assert!(
+            placed(3, 3, Pin::Auto, &[])
+                .iter()
+                .all(|(_, at)| *at == [None; 2])
+        );
+        let mut apart = assignment();
+        apart.same_host = vec![false, true];
+        let lane = lanes::all(&apart.test, 2)[1];
+        assert_eq!(processor_of(&apart, &lane, 1, &[0, 1]), None);
+        apart.test.pin = Pin::List(vec![5, 6]);
+        assert_eq!(processor_of(&apart, &lane, 1, &[5, 6]), Some(6));
+    }
+}

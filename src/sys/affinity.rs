@@ -1,0 +1,168 @@
+//! Which processors there are for this process, how far they are from an interface, and how to stay on one.
+
+use std::fs;
+use std::path::Path;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// A processor as far as its place matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Processor {
+    number: usize,
+    /// NUMA node; zero where the kernel tells none.
+    numa: usize,
+    /// 0 for the first thread of a core, 1 for the second.
+    thread: usize,
+}
+
+/// Processors this process may use, best ones first: those of the NUMA node of `interface`, then the others; of each
+/// the first threads of all cores before the second ones.
+pub fn processors(interface: Option<&str>) -> Vec<usize> {
+    let allowed = allowed();
+    let numa = numa_nodes();
+    let place = |number: usize| Processor {
+        number,
+        numa: numa
+            .iter()
+            .position(|list| list.contains(&number))
+            .unwrap_or(0),
+        thread: siblings(number)
+            .iter()
+            .position(|sibling| *sibling == number)
+            .unwrap_or(0),
+    };
+    let all = allowed.into_iter().map(place).collect();
+    ordered(all, interface.and_then(numa_of))
+}
+
+/// Processors this process may use, by number.
+pub fn allowed() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    let numbers = 0..CpuSet::count();
+    numbers
+        .filter(|number| set.is_set(*number).unwrap_or(false))
+        .collect()
+}
+
+/// Keeps this process on one processor. A refusal leaves it where the scheduler puts it.
+pub fn stay_on(processor: usize) {
+    let mut set = CpuSet::new();
+    if set.set(processor).is_ok() {
+        match sched_setaffinity(Pid::from_raw(0), &set) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+fn ordered(mut all: Vec<Processor>, near: Option<usize>) -> Vec<usize> {
+    all.sort_by_key(|one| (Some(one.numa) != near, one.numa, one.thread, one.number));
+    all.into_iter().map(|one| one.number).collect()
+}
+
+/// Processors of each NUMA node.
+fn numa_nodes() -> Vec<Vec<usize>> {
+    const MOST: usize = 1024;
+    (0..MOST)
+        .map_while(|node| {
+            read_list(Path::new(&format!(
+                "/sys/devices/system/node/node{node}/cpulist"
+            )))
+        })
+        .collect()
+}
+
+fn siblings(number: usize) -> Vec<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list");
+    read_list(Path::new(&path)).unwrap_or_default()
+}
+
+/// NUMA node of an interface; none for virtual ones and machines with one node.
+fn numa_of(interface: &str) -> Option<usize> {
+    if interface.contains('/') {
+        return None;
+    }
+    let path = format!("/sys/class/net/{interface}/device/numa_node");
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn read_list(path: &Path) -> Option<Vec<usize>> {
+    parse_list(fs::read_to_string(path).ok()?.trim())
+}
+
+/// Reads a list of processors as the kernel writes it: `0-3,8`. None if it is none.
+pub fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |word: &str| word.trim().parse().ok().filter(|n| *n < CpuSet::count());
+        let (first, last): (usize, usize) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// The reverse of [`parse_list`], for numbers in ascending order.
+pub fn show_list(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let show = |run: &[usize]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    };
+    runs.map(show).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_list("7"), Some(vec![7]));
+        assert_eq!(show_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(show_list(&[]), "");
+        for wrong in ["3-1", "a", "1-", "-1", "99999999"] {
+            assert_eq!(parse_list(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn near_processors_and_first_threads_come_first() {
+        let one = |number, numa, thread| Processor {
+            number,
+            numa,
+            thread,
+        };
+        let all = vec![
+            one(0, 0, 0),
+            one(1, 1, 0),
+            one(2, 0, 1),
+            one(3, 1, 1),
+            one(4, 1, 0),
+        ];
+        assert_eq!(ordered(all.clone(), Some(1)), [1, 4, 3, 0, 2]);
+        assert_eq!(ordered(all, None), [0, 2, 1, 4, 3]);
+    }
+
+    #[test]
+    fn a_process_stays_where_it_is_put() {
+        let all = processors(Some("lo"));
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, allowed());
+        let last = *all.last().unwrap();
+        std::thread::spawn(move || {
+            stay_on(last);
+            assert_eq!(allowed(), [last]);
+        })
+        .join()
+        .unwrap();
+    }
+}
