@@ -78,7 +78,7 @@ pub fn follow_assignment(assignment: &Assignment) -> String {
             assignment.kind_of(last);
         }
     }
-    let processes = size::processes_per_node(nodes, test.phases, test.streams);
+    let processes = size::processes_per_node(&test, nodes);
     assert_eq!(processes, 1 + test.phases + ends);
     format!("assignment of {} processes", magnitude(processes))
 }

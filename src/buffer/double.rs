@@ -12,7 +12,7 @@ use super::handshake::{Handshake, WORDS_PER_SLOT};
 pub struct DoubleBuffer {
     region: Region,
     slots: usize,
-    /// One or two.
+    /// None, one or two.
     blocks_per_slot: usize,
     block_bytes: usize,
     coupling: Coupling,
@@ -68,6 +68,11 @@ impl DoubleBuffer {
     pub fn block(&self, slot: usize, t: u64) -> Span<'_> {
         let start = self.slot_start(slot, t) + SLOT_HEAD_BYTES - HEADER_BYTES;
         self.region.span(start, HEADER_BYTES + self.block_bytes)
+    }
+
+    /// The memory as a file, and where the payload of slot `slot` for block `t` begins in it.
+    pub fn pages(&self, slot: usize, t: u64) -> (&Region, usize) {
+        (&self.region, self.slot_start(slot, t) + SLOT_HEAD_BYTES)
     }
 
     /// Faults in the blocks of one slot for the calling process.

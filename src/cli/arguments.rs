@@ -148,6 +148,19 @@ pub struct Arguments {
     )]
     pub transport: String,
 
+    /// How payload moves: copy or zerocopy
+    ///
+    /// copy reads and writes every block at both ends of each link. zerocopy sends pages from memory, and phases between
+    /// source and sink pass pages from link to link without a look at payload (with --verify they look, through memory);
+    /// it needs a third to two thirds of the CPU time. Default copy. Example: --datapath zerocopy
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "copy",
+        help_heading = "Shape"
+    )]
+    pub datapath: String,
+
     /// Processors that senders and receivers are kept on: auto, none, or which (0-3,8)
     ///
     /// auto keeps what handles the same blocks on one processor where nodes share a host and their processes outnumber its

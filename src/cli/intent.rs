@@ -12,8 +12,8 @@ use thiserror::Error;
 use crate::conduct::Hold;
 use crate::plan::placement::Pin;
 use crate::plan::{
-    BLOCK_BYTES, Bound, Coupling, DataNetwork, Deadlines, Family, PHASES, PLAN_VERSION, Pattern,
-    RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
+    BLOCK_BYTES, Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PHASES, PLAN_VERSION,
+    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
@@ -152,6 +152,11 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "sample" => Verify::Sample,
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
+        },
+        datapath: match arguments.datapath.as_str() {
+            "copy" => Datapath::Copy,
+            "zerocopy" => Datapath::Zerocopy,
+            other => return Err(choice("--datapath", other, "copy or zerocopy")),
         },
         pin: match arguments.pin.as_str() {
             "auto" => Pin::Auto,
@@ -411,6 +416,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.push(("source", arguments.source.clone()));
     all.push(("sink", arguments.sink.clone()));
     all.push(("verify", arguments.verify.clone()));
+    all.push(("datapath", arguments.datapath.clone()));
     all.push(("pin", arguments.pin.clone()));
     all.push((
         "congestion",
@@ -568,6 +574,10 @@ mod tests {
             (
                 "--hosts n1 --verify maybe",
                 "--verify \"maybe\" is not known",
+            ),
+            (
+                "--hosts n1 --datapath telepathy",
+                "--datapath \"telepathy\" is not known",
             ),
             ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not known"),
             (

@@ -11,14 +11,16 @@ pub use accept::{Ground, accept};
 pub use connect::{Target, connect, unix_name};
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use nix::poll::PollFlags;
 use thiserror::Error;
 
 use crate::record::TroubleKind;
-use crate::sys::memory::Span;
-use crate::sys::socket::{self, Drain, TcpInfo};
+use crate::sys::memory::{Region, Span};
+use crate::sys::pages::{self, Drain, Pipe};
+use crate::sys::socket::{self, TcpInfo};
 use crate::sys::{clock, why};
 
 /// A connected link.
@@ -27,6 +29,8 @@ pub struct Link {
     tcp: bool,
     /// No byte moved for this long is a failure.
     silence_ns: u64,
+    /// Calls wait by themselves, for a bounded time.
+    blocking: bool,
 }
 
 /// What went wrong with a link, by stage.
@@ -127,6 +131,7 @@ impl Link {
             socket,
             tcp,
             silence_ns,
+            blocking: true,
         })
     }
 
@@ -149,91 +154,95 @@ impl Link {
         }
     }
 
-    /// Sends a whole span. Calls `look_up` after each call, which blocks for its limit at most; false gives up.
-    pub fn send_all(
-        &self,
-        mut span: Span<'_>,
-        mut look_up: impl FnMut() -> bool,
-    ) -> Result<(), LinkError> {
-        let mut silent_since = None;
-        while span.bytes() > 0 {
-            match socket::send(self.socket.as_fd(), span) {
-                Ok(sent) => {
-                    span = span.part(sent, span.bytes() - sent);
-                    silent_since = None;
-                    go_on(look_up())?;
-                }
-                Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
-            }
-        }
-        Ok(())
+    /// No call on this link waits from now on.
+    pub fn set_nonblocking(&mut self) -> Result<(), LinkError> {
+        self.blocking = false;
+        socket::set_nonblocking(&self.socket, true).map_err(LinkError::Setup)
     }
 
-    /// Fills a whole span and tells `arrived` of every piece. Calls `look_up` as [`Link::send_all`] does.
-    pub fn receive_all(
-        &self,
-        mut span: Span<'_>,
-        mut arrived: impl FnMut(usize),
-        mut look_up: impl FnMut() -> bool,
-    ) -> Result<(), LinkError> {
-        let mut silent_since = None;
-        while span.bytes() > 0 {
-            match socket::receive(self.socket.as_fd(), span) {
-                Ok(0) => return Err(LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into())),
-                Ok(got) => {
-                    arrived(got);
-                    span = span.part(got, span.bytes() - got);
-                    silent_since = None;
-                    go_on(look_up())?;
-                }
-                Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
-            }
-        }
-        Ok(())
+    /// The socket, for whoever waits for several links.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
-    /// Takes `bytes` off the link without copying them, and tells `arrived` of every piece.
-    pub fn discard_all(
-        &self,
-        mut bytes: usize,
-        drain: &mut Drain,
-        mut arrived: impl FnMut(usize),
-        mut look_up: impl FnMut() -> bool,
-    ) -> Result<(), LinkError> {
-        let mut silent_since = None;
-        while bytes > 0 {
-            match drain.discard(self.socket.as_fd(), bytes) {
-                Ok(0) => return Err(LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into())),
-                Ok(got) => {
-                    arrived(got);
-                    bytes -= got;
-                    silent_since = None;
-                    go_on(look_up())?;
-                }
-                Err(error) => self.blocked(error, &mut silent_since, &mut look_up)?,
-            }
+    /// Waits until the link can be read, or written, for no longer than a call may block; not at all where the call has
+    /// waited already.
+    pub fn wait(&self, until: Ready) -> Result<(), LinkError> {
+        if self.blocking {
+            return Ok(());
         }
-        Ok(())
+        let what = match until {
+            Ready::Read => PollFlags::POLLIN,
+            Ready::Write => PollFlags::POLLOUT,
+        };
+        let waited = socket::wait_for(self.socket.as_fd(), what, CALL_LIMIT);
+        waited.map(|_| ()).map_err(LinkError::Setup)
     }
 
-    fn blocked(
-        &self,
-        error: io::Error,
-        silent_since: &mut Option<u64>,
-        look_up: &mut impl FnMut() -> bool,
-    ) -> Result<(), LinkError> {
-        match error.kind() {
-            io::ErrorKind::Interrupted => return Ok(()),
-            io::ErrorKind::WouldBlock => {}
-            _ => return Err(LinkError::of(error, self.silence_ns)),
-        }
-        go_on(look_up())?;
-        let now = clock::monotonic_ns();
-        let since = *silent_since.get_or_insert(now);
-        if now - since >= self.silence_ns {
-            Err(LinkError::Silent(now - since))
+    /// Sends from a span; how much went. None of these calls moves all: whoever calls goes on where it stopped.
+    pub fn send(&self, span: Span<'_>) -> Moved {
+        self.moved(socket::send(self.socket.as_fd(), span))
+    }
+
+    /// Sends a few bytes; `more` will follow at once.
+    pub fn send_bytes(&self, bytes: &[u8], more: bool) -> Moved {
+        let socket = self.socket.as_fd();
+        self.moved(if more {
+            socket::send_ahead(socket, bytes)
         } else {
-            Ok(())
+            socket::send_bytes(socket, bytes)
+        })
+    }
+
+    /// Sends pages of a region, which nobody may write before the reader has read them.
+    pub fn send_pages(&self, region: &Region, offset: usize, bytes: usize) -> Moved {
+        self.moved(pages::send_region(
+            self.socket.as_fd(),
+            region,
+            offset,
+            bytes,
+        ))
+    }
+
+    /// Receives into a span; how much came.
+    pub fn receive(&self, span: Span<'_>) -> Moved {
+        self.came(socket::receive(self.socket.as_fd(), span))
+    }
+
+    /// Receives a few bytes.
+    pub fn receive_bytes(&self, bytes: &mut [u8]) -> Moved {
+        self.came(socket::receive_bytes(self.socket.as_fd(), bytes))
+    }
+
+    /// Takes at most `bytes` off the link without copying them.
+    pub fn discard(&self, drain: &mut Drain, bytes: usize) -> Moved {
+        self.came(drain.discard(self.socket.as_fd(), bytes))
+    }
+
+    /// Takes pages of at most `bytes` bytes off the link into an empty pipe.
+    pub fn take_pages(&self, pipe: &mut Pipe, bytes: usize) -> Moved {
+        self.came(pipe.take(self.socket.as_fd(), bytes))
+    }
+
+    /// Sends the pages that are in a pipe; `more` will follow at once.
+    pub fn give_pages(&self, pipe: &mut Pipe, more: bool) -> Moved {
+        self.moved(pipe.give(self.socket.as_fd(), more))
+    }
+
+    fn moved(&self, result: io::Result<usize>) -> Moved {
+        match result {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(None),
+                _ => Err(LinkError::of(error, self.silence_ns)),
+            },
+        }
+    }
+
+    fn came(&self, result: io::Result<usize>) -> Moved {
+        match self.moved(result)? {
+            Some(0) => Err(LinkError::PeerGone(io::ErrorKind::UnexpectedEof.into())),
+            moved => Ok(moved),
         }
     }
 
@@ -251,36 +260,58 @@ impl Link {
         Ok(())
     }
 
-    /// Says that nothing follows and waits until the receiver has closed, which it does after the last block.
-    pub fn finish(
-        self,
-        limit: Duration,
-        mut look_up: impl FnMut() -> bool,
-    ) -> Result<(), LinkError> {
+    /// Says that nothing follows.
+    pub fn finish_sending(&self) {
         socket::finish_sending(self.socket.as_fd());
-        let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
-        loop {
-            match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
-                Ok(0) => return Ok(()),
-                Ok(_) => return Err(LinkError::Io(io::ErrorKind::InvalidData.into())),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(LinkError::of(error, self.silence_ns)),
-            }
-            go_on(look_up())?;
-            if clock::monotonic_ns() > until {
-                let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-                return Err(LinkError::NotTaken(limit));
-            }
+    }
+
+    /// Whether the receiver has closed behind the last block; nothing else may come from it.
+    pub fn is_closed(&self) -> Result<bool, LinkError> {
+        match self.moved(socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]))? {
+            Some(0) => Ok(true),
+            Some(_) => Err(LinkError::Io(io::ErrorKind::InvalidData.into())),
+            None => Ok(false),
         }
+    }
+
+    /// How long nothing may move on this link, in nanoseconds.
+    pub fn silence_ns(&self) -> u64 {
+        self.silence_ns
     }
 }
 
-fn go_on(wanted: bool) -> Result<(), LinkError> {
-    if wanted {
-        Ok(())
-    } else {
-        Err(LinkError::GivenUp)
+/// What a link is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ready {
+    /// Something to read.
+    Read,
+    /// Room to write.
+    Write,
+}
+
+/// Bytes that a call moved; none if it would have to wait, or has waited for as long as it may.
+pub type Moved = Result<Option<usize>, LinkError>;
+
+/// How long nothing has moved.
+#[derive(Debug, Default)]
+pub struct Silence {
+    since_ns: Option<u64>,
+}
+
+impl Silence {
+    /// Something moved.
+    pub fn broken(&mut self) {
+        self.since_ns = None;
+    }
+
+    /// Nothing has moved. An error if that lasts longer than `limit_ns` now.
+    pub fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
+        let now = clock::monotonic_ns();
+        let since = *self.since_ns.get_or_insert(now);
+        match now - since {
+            silent if silent >= limit_ns => Err(LinkError::Silent(silent)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -304,57 +335,56 @@ mod tests {
         let (a, b) = links(5000);
         let region = Region::new("test", 8192).unwrap();
         region.span(0, 3000).write(&[7; 3000]);
-        a.send_all(region.span(0, 3000), || true).unwrap();
-        let mut pieces = 0;
-        b.receive_all(region.span(4096, 3000), |got| pieces += got, || true)
-            .unwrap();
-        assert_eq!(pieces, 3000);
+        assert_eq!(a.send(region.span(0, 3000)).unwrap(), Some(3000));
+        let mut at = 0;
+        while at < 3000 {
+            at += b
+                .receive(region.span(4096 + at, 3000 - at))
+                .unwrap()
+                .unwrap();
+        }
+        a.finish_sending();
+        let ended = b.receive(region.span(0, 1)).unwrap_err();
+        assert_eq!(ended.kind(), TroubleKind::Peer);
+        assert!(!a.is_closed().unwrap());
         drop(b);
-        a.finish(Duration::from_secs(5), || true).unwrap();
+        assert!(a.is_closed().unwrap());
     }
 
     #[test]
-    fn a_receiver_that_closes_early_or_never_is_told_from_one_that_is_silent() {
+    fn a_receiver_that_closes_early_is_told_from_one_that_says_something() {
         let (a, b) = links(5000);
         assert!(a.expect_open().is_ok());
         socket::finish_sending(b.socket.as_fd());
         let early = a.expect_open().unwrap_err();
         assert_eq!(early.kind(), TroubleKind::Peer, "{early}");
-        let (a, _b) = links(5000);
-        let never = a.finish(Duration::from_millis(1), || true).unwrap_err();
-        assert_eq!(
-            never.to_string(),
-            "the receiver has not taken everything within 1 ms"
-        );
+        let (a, b) = links(5000);
+        b.send_bytes(b"what?", false).unwrap();
+        assert_eq!(a.is_closed().unwrap_err().kind(), TroubleKind::Invalid);
     }
 
     #[test]
     fn silence_and_a_peer_that_is_gone_are_told_apart() {
-        let (a, b) = links(600);
+        let (a, mut b) = links(600);
         let region = Region::new("test", 8192).unwrap();
-        let mut looked = 0;
-        let silent = b
-            .receive_all(
-                region.span(0, 1),
-                |_| (),
-                || {
-                    looked += 1;
-                    true
-                },
-            )
-            .unwrap_err();
+        // A call comes back when it has waited for as long as it may.
+        let mut silence = Silence::default();
+        let silent = loop {
+            assert_eq!(b.receive(region.span(0, 1)).unwrap(), None);
+            if let Err(error) = silence.goes_on(b.silence_ns()) {
+                break error;
+            }
+        };
         assert!(matches!(silent, LinkError::Silent(_)), "{silent}");
-        assert!(looked >= 2);
-        let told = b.receive_all(region.span(0, 1), |_| (), || false);
-        assert!(matches!(told, Err(LinkError::GivenUp)));
+        silence.broken();
+        silence.goes_on(b.silence_ns()).unwrap();
+        b.set_nonblocking().unwrap();
+        assert_eq!(b.receive(region.span(0, 1)).unwrap(), None);
         drop(a);
-        let gone = b
-            .receive_all(region.span(0, 1), |_| (), || true)
-            .unwrap_err();
+        b.wait(Ready::Read).unwrap();
+        let gone = b.receive(region.span(0, 1)).unwrap_err();
         assert_eq!(gone.kind(), TroubleKind::Peer);
-        assert_eq!(
-            b.send_all(region.span(0, 1), || true).unwrap_err().kind(),
-            TroubleKind::Peer
-        );
+        let gone = b.send(region.span(0, 1)).unwrap_err();
+        assert_eq!(gone.kind(), TroubleKind::Peer);
     }
 }

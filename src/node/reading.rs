@@ -1,5 +1,7 @@
 //! Readings of all counters of a node: the edges of a window, and the sums of the live picture.
 
+use std::collections::BTreeSet;
+
 use crate::pipeline::plant::Plant;
 use crate::record::{Edge, EndRole, NodeReport};
 use crate::sys::usage::InterfaceCounters;
@@ -16,7 +18,13 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         .map(|(_, _, _, end)| (end.count(), end.pid()))
         .collect();
     let after_ns = clock::monotonic_ns();
+    let mut known = BTreeSet::new();
     for (count, pid) in &mut ends {
+        // A process that serves several ends counts for the first of them.
+        if !known.insert(*pid) {
+            count.cpu_ns = 0;
+            continue;
+        }
         // A process that has ended and was reaped is gone from /proc; it noted its time before that.
         count.cpu_ns = count
             .cpu_ns

@@ -37,7 +37,7 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
         amount: amount as u64,
     };
     // The NSPs are there already when limits are read.
-    let born = size::processes_per_node(nodes, test.phases, test.streams) - 1;
+    let born = size::processes_per_node(test, nodes) - 1;
     let listens =
         test.transport == Transport::Tcp || (nodes > 1 && test.transport != Transport::Unix);
     // Rails have addresses of their own, so the same ports serve each of them.

@@ -15,7 +15,7 @@ use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, memory};
 
 use super::plant::Plant;
-use super::{receiver, sender, sink, source};
+use super::{receiver, relay, sender, sink, source};
 
 /// One phase process while it runs.
 pub struct Phase<'plant> {
@@ -47,6 +47,40 @@ struct Watch {
 struct Child {
     pid: i32,
     name: String,
+}
+
+/// What a child of a phase does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Sender,
+    Receiver,
+    /// Receiver and sender of a slot in one, which passes pages on.
+    Relay,
+}
+
+impl Role {
+    /// Descriptors that the child for `lane` keeps; a relay is born for the lane that comes in.
+    fn descriptors(self, plant: &Plant, lane: &Lane) -> Vec<RawFd> {
+        let mut keep = plant.common_descriptors();
+        let own = plant.assignment.kind_of(lane) == LinkKind::Pair;
+        let pair = |boundary: usize| &plant.pairs[boundary][lane.stream];
+        if self == Self::Sender {
+            if own {
+                keep.push(pair(lane.boundary).0.as_raw_fd());
+            }
+            keep.extend(plant.pages_of(lane.boundary));
+            return keep;
+        }
+        if own {
+            keep.push(pair(lane.boundary).1.as_raw_fd());
+        } else {
+            keep.extend(plant.listener(lane).map(AsRawFd::as_raw_fd));
+        }
+        if self == Self::Relay && own {
+            keep.push(pair(lane.boundary + 1).0.as_raw_fd());
+        }
+        keep
+    }
 }
 
 /// How often a phase looks up although nobody rang.
@@ -94,6 +128,7 @@ pub fn descriptors(plant: &Plant, number: usize) -> Vec<RawFd> {
     }
     if let Some(pairs) = plant.pairs.get(number) {
         keep.extend(pairs.iter().map(|(sender, _)| sender.as_raw_fd()));
+        keep.extend(plant.pages_of(number));
     }
     keep
 }
@@ -114,11 +149,19 @@ impl Phase<'_> {
             true => Vec::new(),
             false => lanes::outgoing(&assignment.test, nodes, self.number, node),
         };
-        let receivers = incoming.into_iter().map(|lane| (EndRole::Receiver, lane));
-        let senders = outgoing.into_iter().map(|lane| (EndRole::Sender, lane));
-        let made = receivers
-            .chain(senders)
-            .all(|(role, lane)| self.make_child(role, lane));
+        let passes =
+            !incoming.is_empty() && !outgoing.is_empty() && assignment.test.relays_pass_pages();
+        let made = if passes {
+            incoming
+                .into_iter()
+                .all(|lane| self.make_child(Role::Relay, lane))
+        } else {
+            let receivers = incoming.into_iter().map(|lane| (Role::Receiver, lane));
+            let senders = outgoing.into_iter().map(|lane| (Role::Sender, lane));
+            receivers
+                .chain(senders)
+                .all(|(role, lane)| self.make_child(role, lane))
+        };
         self.close_what_children_hold();
         made
     }
@@ -142,33 +185,22 @@ impl Phase<'_> {
         }
     }
 
-    fn make_child(&mut self, role: EndRole, lane: Lane) -> bool {
+    fn make_child(&mut self, role: Role, lane: Lane) -> bool {
         let plant = self.plant;
-        let own = plant.assignment.kind_of(&lane) == LinkKind::Pair;
-        let mut keep = plant.common_descriptors();
-        match role {
-            EndRole::Sender if own => {
-                keep.push(plant.pairs[lane.boundary][lane.stream].0.as_raw_fd())
-            }
-            EndRole::Sender => {}
-            EndRole::Receiver if own => {
-                keep.push(plant.pairs[lane.boundary][lane.stream].1.as_raw_fd())
-            }
-            EndRole::Receiver => {
-                keep.extend(plant.listener(&lane).map(AsRawFd::as_raw_fd));
-            }
-        }
+        let keep = role.descriptors(plant, &lane);
         let phase = process::own_pid();
         let born = process::give_birth(&keep, Signal::SIGKILL, || match role {
-            EndRole::Sender => sender::live(plant, lane, phase),
-            EndRole::Receiver => receiver::live(plant, lane, phase),
+            Role::Sender => sender::live(plant, lane, phase),
+            Role::Receiver => receiver::live(plant, lane, phase),
+            Role::Relay => relay::live(plant, lane, phase),
         });
         match born {
             Ok(pid) => {
                 // Which link a receiver serves is told by the link it accepts.
                 let name = match role {
-                    EndRole::Sender => plant.end_name(role, &lane),
-                    EndRole::Receiver => format!("phase {} receiver", self.number),
+                    Role::Sender => plant.end_name(EndRole::Sender, &lane),
+                    Role::Receiver => format!("phase {} receiver", self.number),
+                    Role::Relay => format!("phase {} relay", self.number),
                 };
                 self.children.push(Child { pid, name });
                 true

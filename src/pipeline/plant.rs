@@ -9,7 +9,7 @@ use crate::buffer::double::DoubleBuffer;
 use crate::link;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::placement::{self, Pin};
-use crate::plan::{Assignment, LinkKind};
+use crate::plan::{Assignment, Datapath, LinkKind, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::{affinity, why};
@@ -163,7 +163,7 @@ fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Lis
         Listener::Tcp(addresses)
     } else if kinds.contains(&LinkKind::Unix) {
         let name = link::unix_name(&assignment.token, assignment.node, boundary);
-        let made = socket::listen_unix(&name, &unix_options(&test.sockets));
+        let made = socket::listen_unix(&name, &unix_options(test));
         listeners.push(
             made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,
         );
@@ -201,10 +201,15 @@ fn cannot_listen(assignment: &Assignment, address: IpAddr, error: &io::Error) ->
 }
 
 /// Unix sockets have no autotuning and a small default: 208 KiB carries half of what 1 MiB does, and 256 KiB
-/// is best where both ends share a core, which is the rule when links outnumber cores.
-fn unix_options(options: &SocketOptions) -> SocketOptions {
-    let mut options = options.clone();
-    options.send_buffer_bytes = options.send_buffer_bytes.or(Some(256 << 10));
+/// is best where both ends share a core, which is the rule when links outnumber cores. Pages that are sent count whole,
+/// however little of them is used.
+fn unix_options(test: &Test) -> SocketOptions {
+    let mut options = test.sockets.clone();
+    let usual = match test.datapath {
+        Datapath::Copy => 256 << 10,
+        Datapath::Zerocopy => 4 << 20,
+    };
+    options.send_buffer_bytes = options.send_buffer_bytes.or(Some(usual));
     options
 }
 
@@ -217,7 +222,7 @@ fn make_pairs(
     let own = lanes
         .iter()
         .filter(|lane| assignment.kind_of(lane) == LinkKind::Pair);
-    own.map(|_| socket::pair(&unix_options(&assignment.test.sockets)))
+    own.map(|_| socket::pair(&unix_options(&assignment.test)))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))
 }
@@ -259,7 +264,7 @@ impl Plant {
     pub fn options(&self, kind: LinkKind) -> SocketOptions {
         match kind {
             LinkKind::Tcp => self.assignment.test.sockets.clone(),
-            LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test.sockets),
+            LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test),
         }
     }
 
@@ -274,6 +279,12 @@ impl Plant {
     /// Descriptors a process needs whatever its role.
     pub fn common_descriptors(&self) -> Vec<RawFd> {
         vec![self.trouble_pipe.as_raw_fd()]
+    }
+
+    /// The buffer at a boundary as a file, for senders that send pages of it.
+    pub fn pages_of(&self, boundary: usize) -> Option<RawFd> {
+        let pages = self.assignment.test.datapath == Datapath::Zerocopy;
+        pages.then(|| self.buffers[boundary].pages(0, 0).0.file().as_raw_fd())
     }
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
@@ -299,6 +310,19 @@ impl Plant {
             EndRole::Sender => format!("phase {} sender {name}", lane.boundary),
             EndRole::Receiver => format!("phase {} receiver {name}", lane.boundary + 1),
         }
+    }
+
+    /// Name of a relay of pages in messages.
+    pub fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
+        let (name, to) = (self.lane_name(lane), &self.assignment.labels[onward.to]);
+        format!("phase {} relay {name}->{to}", lane.boundary + 1)
+    }
+
+    /// Source node and slot of the blocks that a lane carries, as headers say it.
+    pub fn origin_of(&self, lane: &Lane) -> (u32, u32) {
+        let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.nodes(), lane);
+        let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        (narrow(node), narrow(slot))
     }
 
     /// Name of the sender or receiver at a place of the board.

@@ -120,6 +120,7 @@ pub(crate) mod tests {
             sink: Sink::Memory,
             verify: Verify::None,
             pin: crate::plan::placement::Pin::Auto,
+            datapath: crate::plan::Datapath::Copy,
         }
     }
 

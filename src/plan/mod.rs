@@ -112,6 +112,9 @@ pub struct Test {
     /// Which processors senders and receivers are kept on.
     #[serde(default)]
     pub pin: placement::Pin,
+    /// How payload gets from memory to link and from link to memory.
+    #[serde(default)]
+    pub datapath: Datapath,
 }
 
 fn one() -> usize {
@@ -133,12 +136,36 @@ impl Test {
     /// Blocks that each slot of a phase has: two where one process fills and another one empties it at the same time, one
     /// where a single process does both in turn. What is not used twice stays in the cache longer.
     pub fn blocks_per_slot(&self, phase: usize) -> usize {
-        let alone = match phase {
-            0 => self.senders_are_sources(),
-            last if last + 1 == self.phases => self.receivers_are_sinks(),
-            _ => false,
-        };
-        if alone { 1 } else { 2 }
+        match phase {
+            // A file's block that is under way is not to be written over by the next one.
+            0 if self.expects_answers(0) => 2,
+            0 if self.senders_are_sources() => 1,
+            last if last + 1 == self.phases && self.receivers_are_sinks() => 1,
+            0 => 2,
+            last if last + 1 == self.phases => 2,
+            _ if self.relays_pass_pages() => 0,
+            _ => 2,
+        }
+    }
+
+    /// Whether phases between source and sink pass pages from link to link, and neither keep nor look at payload. Who
+    /// verifies has to look at it, and in lockstep there must be a whole buffer.
+    pub fn relays_pass_pages(&self) -> bool {
+        self.datapath == Datapath::Zerocopy
+            && self.coupling == Coupling::Block
+            && self.verify == Verify::None
+    }
+
+    /// Whether the receivers of a boundary answer each block. Pages that were sent belong to their reader until it has
+    /// read them, whatever was acknowledged: without its answer nearly every block that is written anew would arrive
+    /// wrong. Blocks of a memory source are never written anew, pages that are passed on belong to no slot, and
+    /// what was copied was copied: none of these needs an answer.
+    pub fn expects_answers(&self, boundary: usize) -> bool {
+        self.datapath == Datapath::Zerocopy
+            && match boundary {
+                0 => matches!(self.source, Source::File(_)),
+                _ => !self.relays_pass_pages(),
+            }
     }
 
     /// The rail that bears link `stream` of a pair.
@@ -201,6 +228,17 @@ impl Verify {
             Self::Full => true,
         }
     }
+}
+
+/// How payload gets from memory to link and from link to memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datapath {
+    /// Copied by the kernel at both ends of every link.
+    #[default]
+    Copy,
+    /// Sent as pages; copied by receivers that keep it, and by relays only if somebody looks at it.
+    Zerocopy,
 }
 
 /// Which nodes send to which at a boundary.
@@ -489,7 +527,7 @@ impl Assignment {
                 limits: RAILS,
             });
         }
-        let processes = size::processes_per_node(nodes, test.phases, test.streams);
+        let processes = size::processes_per_node(test, nodes);
         if processes > MOST_PROCESSES {
             return Err(AssignmentError::Processes(processes));
         }

@@ -10,16 +10,19 @@ use super::{Bound, Test};
 /// payload are sent in one piece and the payload starts on a page.
 pub const SLOT_HEAD_BYTES: usize = 4096;
 
-/// Processes of one node: the NSP, its phases, and one sender and one receiver for each link:
-/// 1 + P + 2·N·K·(P-1).
-pub fn processes_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
-    let ends = link_ends_per_node(nodes, phases, streams);
-    ends.saturating_add(phases).saturating_add(1)
+/// Processes of one node: the NSP, its phases, and one for every link end: 1 + P + 2·N·K·(P-1). Where relays pass pages
+/// on, receiver and sender of a slot are one: 1 + P + N·K·P.
+pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
+    let ends = match test.relays_pass_pages() {
+        true => product(&[nodes, test.streams, test.phases]),
+        false => link_ends_per_node(test, nodes),
+    };
+    ends.saturating_add(test.phases).saturating_add(1)
 }
 
 /// Ends of links at one node: 2·N·K·(P-1).
-pub fn link_ends_per_node(nodes: usize, phases: usize, streams: usize) -> usize {
-    product(&[2, nodes, streams, phases.saturating_sub(1)])
+pub fn link_ends_per_node(test: &Test, nodes: usize) -> usize {
+    product(&[2, nodes, test.streams, test.phases.saturating_sub(1)])
 }
 
 /// Bytes of one slot: head and payload, in whole pages.
@@ -32,7 +35,12 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
 pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
     let ends = (test.phases >= 1).then(|| test.blocks_per_slot(0));
     let last = (test.phases >= 2).then(|| test.blocks_per_slot(test.phases - 1));
-    let between = product(&[test.phases.saturating_sub(2), 2]);
+    let relay = if test.phases > 2 {
+        test.blocks_per_slot(1)
+    } else {
+        0
+    };
+    let between = product(&[test.phases.saturating_sub(2), relay]);
     let blocks = between.saturating_add(ends.unwrap_or(0) + last.unwrap_or(0));
     product(&[blocks, nodes, test.streams, slot_bytes(test.block_bytes)])
 }
@@ -42,21 +50,19 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
 pub const PROCESS_BYTES: usize = 512 << 10;
 
 /// Descriptors the NSP holds at most at once, before its first fork: those of its loop, a listener for every
-/// boundary and rail and both ends of every link to itself. Its children inherit them, close all but their own, and never
+/// boundary and rail, both ends of every link to itself, and the memory of its phases. Its children inherit them, close all but their own, and never
 /// hold as many.
 pub fn descriptors_at_once(test: &Test) -> usize {
     const OF_THE_LOOP: usize = 16;
-    OF_THE_LOOP + (test.phases - 1) * (test.rails + 2 * test.streams)
+    OF_THE_LOOP + test.phases + (test.phases - 1) * (test.rails + 2 * test.streams)
 }
 
 /// Open files of one node: those of the NSP, for every process its /dev/null, for every link end its socket and
-/// what a discarding sink takes.
+/// what a discarding sink or a relay's pipe takes.
 pub fn files_per_node(test: &Test, nodes: usize) -> usize {
     const OF_AN_END: usize = 4;
     let ends = 2 * nodes * test.streams * (test.phases - 1);
-    descriptors_at_once(test)
-        + processes_per_node(nodes, test.phases, test.streams)
-        + ends * OF_AN_END
+    descriptors_at_once(test) + processes_per_node(test, nodes) + ends * OF_AN_END
 }
 
 /// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
@@ -103,8 +109,8 @@ pub fn of(test: &Test, nodes: usize) -> Size {
         }
     };
     Size {
-        processes_per_node: processes_per_node(nodes, test.phases, test.streams),
-        processes: nodes.saturating_mul(processes_per_node(nodes, test.phases, test.streams)),
+        processes_per_node: processes_per_node(test, nodes),
+        processes: nodes.saturating_mul(processes_per_node(test, nodes)),
         links: product(&[nodes, nodes, test.streams, boundaries]),
         links_per_port,
         buffer_bytes_per_node: buffer_bytes_per_node(test, nodes),
@@ -120,8 +126,13 @@ mod tests {
 
     #[test]
     fn three_nodes_and_three_phases_are_48_processes() {
-        assert_eq!(3 * processes_per_node(3, 3, 1), 48);
-        assert_eq!(processes_per_node(1, 2, 1), 5);
+        assert_eq!(3 * processes_per_node(&test_of(3, 1), 3), 48);
+        assert_eq!(processes_per_node(&test_of(2, 1), 1), 5);
+        let mut pages = test_of(3, 2);
+        pages.datapath = crate::plan::Datapath::Zerocopy;
+        assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 4 * 2 * 3);
+        pages.verify = crate::plan::Verify::Sample;
+        assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 2 * 4 * 2 * 2);
         assert_eq!(of(&test_of(3, 1), 3).processes, 48);
     }
 
@@ -165,7 +176,7 @@ mod tests {
     #[test]
     fn descriptors_follow_from_the_plan() {
         let test = test_of(3, 2);
-        assert_eq!(descriptors_at_once(&test), 16 + 2 * 5);
-        assert_eq!(files_per_node(&test, 3), 26 + 28 + 4 * 24);
+        assert_eq!(descriptors_at_once(&test), 16 + 3 + 2 * 5);
+        assert_eq!(files_per_node(&test, 3), 29 + 28 + 4 * 24);
     }
 }

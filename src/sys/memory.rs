@@ -14,6 +14,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 /// A memory file of fixed size, mapped and inherited over forks.
 pub struct Region {
     map: MmapRaw,
+    file: File,
 }
 
 /// A part of a region that one process owns at a time; who does is told by the handshake.
@@ -33,8 +34,12 @@ impl Region {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         let map = MmapRaw::map_raw(&file)?;
-        // The mapping keeps the memory; nobody needs the descriptor.
-        Ok(Self { map })
+        Ok(Self { map, file })
+    }
+
+    /// The memory as a file, for those who send pages of it. Others close their copy: the mapping keeps the memory.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Size in bytes.

@@ -14,6 +14,7 @@ pub mod facts;
 pub mod file;
 pub mod limits;
 pub mod memory;
+pub mod pages;
 pub mod process;
 pub mod signals;
 pub mod socket;

@@ -438,56 +438,15 @@ pub fn receive(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     length_of(got)
 }
 
-/// A way to take bytes off a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix
-/// sockets ignore that, and need a pipe to `/dev/null`.
-pub struct Drain {
-    way: Option<(OwnedFd, OwnedFd, std::fs::File)>,
-}
-
-impl Drain {
-    /// For a TCP socket, or for a Unix one.
-    pub fn new(tcp: bool) -> io::Result<Self> {
-        if tcp {
-            return Ok(Self { way: None });
-        }
-        const PIPE_BYTES: i32 = 1 << 20;
-        let (read, write) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-        // A pipe that may not be that large works in smaller pieces.
-        match nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)) {
-            Ok(_) | Err(_) => {}
-        }
-        let null = std::fs::File::options().write(true).open("/dev/null")?;
-        Ok(Self {
-            way: Some((read, write, null)),
-        })
-    }
-
-    /// Takes at most `bytes` off the socket; zero means that the peer has closed its side.
-    pub fn discard(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
-        let Some((read, write, null)) = &self.way else {
-            // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be absent.
-            let got = unsafe {
-                libc::recv(
-                    socket.as_raw_fd(),
-                    std::ptr::null_mut(),
-                    bytes,
-                    libc::MSG_TRUNC,
-                )
-            };
-            return length_of(got);
-        };
-        let flags = nix::fcntl::SpliceFFlags::SPLICE_F_MOVE;
-        let got = nix::fcntl::splice(socket, None, write, None, bytes, flags)?;
-        let mut left = got;
-        while left > 0 {
-            left -= nix::fcntl::splice(read, None, null, None, left, flags)?;
-        }
-        Ok(got)
-    }
-}
-
-fn length_of(result: isize) -> io::Result<usize> {
+pub(super) fn length_of(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends bytes of this process that more will follow at once: on TCP they wait for it and share its packet.
+pub fn send_ahead(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    use nix::sys::socket::MsgFlags;
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::from_bits_retain(libc::MSG_MORE);
+    Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Sends bytes of this process.
@@ -753,29 +712,6 @@ mod tests {
         let (_, heard) = ask_unix(&name, Duration::from_secs(5), 10).unwrap();
         assert_eq!(heard.unwrap(), b"here");
         answer.join().unwrap();
-    }
-
-    #[test]
-    fn discarded_bytes_are_counted_on_tcp_and_on_unix_sockets() {
-        let timeout = Duration::from_secs(5);
-        let (listener, address) = listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
-        let client = connect_tcp(LOOPBACK, address, &SocketOptions::default(), timeout).unwrap();
-        assert_eq!(send_bytes(client.as_fd(), &[7; 10]).unwrap(), 10);
-        let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
-        assert_eq!(receive_bytes(server.as_fd(), &mut [0; 10]).unwrap(), 10);
-        let (a, b) = pair(&SocketOptions::default()).unwrap();
-        for (from, to, tcp) in [(client, server, true), (a, b, false)] {
-            let mut drain = Drain::new(tcp).unwrap();
-            assert_eq!(send_bytes(from.as_fd(), &[7; 5000]).unwrap(), 5000);
-            let mut left = 4000;
-            while left > 0 {
-                left -= drain.discard(to.as_fd(), left).unwrap();
-            }
-            let mut rest = [0; 1000];
-            assert_eq!(receive_bytes(to.as_fd(), &mut rest).unwrap(), 1000);
-            finish_sending(from.as_fd());
-            assert_eq!(drain.discard(to.as_fd(), 10).unwrap(), 0);
-        }
     }
 
     #[test]

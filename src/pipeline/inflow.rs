@@ -1,0 +1,225 @@
+//! The receiving end of a link: fills one slot, block after block, from the link.
+
+use crate::buffer::handshake::Side;
+use crate::link::{Link, Ready, Silence};
+use crate::plan::Sink;
+use crate::plan::lanes::Lane;
+use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::pages::Drain;
+use crate::sys::why;
+use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
+
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure};
+use super::phase::ChildBell;
+use super::plant::Plant;
+
+/// One link's receiving end.
+pub struct Inflow<'plant> {
+    plant: &'plant Plant,
+    lane: Lane,
+    link: Link,
+    meter: Meter<'plant>,
+    silence: Silence,
+    /// Source node and slot of every block of this link.
+    origin: (u32, u32),
+    /// Another process empties the slot.
+    shared: bool,
+    /// The sender wants to know when a block was read.
+    answers: bool,
+    /// Where payload goes that is counted and never copied.
+    drain: Option<Drain>,
+    stage: Stage,
+    /// The block it is at.
+    t: u64,
+    header: Option<BlockHeader>,
+    /// Bytes of the current part that are there, and that are to come.
+    at: usize,
+    total: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before a block.
+    Next,
+    Header,
+    Payload,
+    /// The sender waits for a word.
+    Answer,
+    Over,
+}
+
+impl<'plant> Inflow<'plant> {
+    /// The receiving end of `lane` over `link`.
+    pub fn new(plant: &'plant Plant, lane: Lane, link: Link) -> Result<Self, Failure> {
+        let test = &plant.assignment.test;
+        let phase = lane.boundary + 1;
+        let last = phase + 1 == test.phases;
+        let drain = if last && test.sink == Sink::Discard {
+            let made = Drain::new(link.is_tcp());
+            Some(made.map_err(|error| (TroubleKind::Resource, why(&error)))?)
+        } else {
+            None
+        };
+        let end = plant
+            .board
+            .end(EndRole::Receiver, lane.boundary, lane.to_slot);
+        Ok(Self {
+            plant,
+            lane,
+            meter: Meter::new(end),
+            silence: Silence::default(),
+            origin: plant.origin_of(&lane),
+            shared: !last || !test.receivers_are_sinks(),
+            answers: test.expects_answers(lane.boundary),
+            drain,
+            stage: Stage::Next,
+            t: 0,
+            header: None,
+            at: 0,
+            total: 0,
+            link,
+        })
+    }
+
+    fn begin(&mut self) -> Result<Advance, Failure> {
+        let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
+        if self.shared && !shake.is_ready(Side::Filler, self.lane.to_slot, self.t) {
+            return Ok(Advance::Slot);
+        }
+        self.meter.turn(Activity::Moving);
+        (self.at, self.total) = (0, HEADER_BYTES);
+        self.stage = Stage::Header;
+        Ok(Advance::Moved)
+    }
+
+    /// Reads what is to come of the current part. True if it is there.
+    fn pull(&mut self, from: usize) -> Result<Option<bool>, Failure> {
+        let block = self.plant.buffers[self.lane.boundary + 1].block(self.lane.to_slot, self.t);
+        let left = self.total - self.at;
+        let moved = match &mut self.drain {
+            Some(drain) if self.stage == Stage::Payload => self.link.discard(drain, left),
+            _ => self.link.receive(block.part(from + self.at, left)),
+        };
+        self.meter.note_epoch(self.plant, &self.link);
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            return Ok(None);
+        };
+        self.silence.broken();
+        self.at += moved;
+        if self.stage == Stage::Payload {
+            self.meter.end().add_bytes(moved as u64);
+        }
+        Ok(Some(self.at == self.total))
+    }
+
+    fn read_header(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        match self.pull(0)? {
+            None => return Ok(Advance::Link(Ready::Read)),
+            Some(false) => return Ok(Advance::Moved),
+            Some(true) => {}
+        }
+        let buffer = &self.plant.buffers[self.lane.boundary + 1];
+        let mut head = [0; HEADER_BYTES];
+        buffer.block(self.lane.to_slot, self.t).read(&mut head);
+        let header = BlockHeader::decode(&head, buffer.block_bytes() as u64)
+            .and_then(|header| header.expect(self.t))
+            .and_then(|header| header.expect_origin(self.origin))
+            .map_err(|error| self.invalid(&error))?;
+        self.header = Some(header);
+        self.at = 0;
+        self.total = usize::try_from(header.payload_bytes).unwrap_or(0);
+        self.stage = Stage::Payload;
+        if self.total == 0 {
+            return self.block_came(bell);
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn read_payload(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        match self.pull(HEADER_BYTES)? {
+            None => Ok(Advance::Link(Ready::Read)),
+            Some(false) => Ok(Advance::Moved),
+            Some(true) => self.block_came(bell),
+        }
+    }
+
+    fn invalid(&self, error: &BlockError) -> Failure {
+        (TroubleKind::Invalid, format!("block {}: {error}", self.t))
+    }
+
+    fn block_came(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        let buffer = &self.plant.buffers[self.lane.boundary + 1];
+        let (slot, t) = (self.lane.to_slot, self.t);
+        let last = self.header.is_some_and(|header| header.last);
+        if let Some(header) = self.header
+            && self.plant.assignment.test.verify.checks(t)
+        {
+            let body = buffer.block(slot, t).part(HEADER_BYTES, self.total);
+            header
+                .expect_checksum(body.checksum())
+                .map_err(|error| self.invalid(&error))?;
+        }
+        self.meter.end().set_blocks(t + u64::from(!last));
+        if self.shared {
+            let shake = buffer.handshake();
+            if last {
+                shake.end(slot, t + 1);
+            }
+            shake.post(Side::Filler, slot, t, bell);
+        }
+        self.stage = Stage::Answer;
+        if self.answers {
+            return Ok(Advance::Moved);
+        }
+        Ok(self.go_on())
+    }
+
+    fn answer(&mut self) -> Result<Advance, Failure> {
+        match self.link.send_bytes(&[1], false) {
+            Ok(Some(_)) => Ok(self.go_on()),
+            Ok(None) => Ok(Advance::Link(Ready::Write)),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
+    fn go_on(&mut self) -> Advance {
+        if self.header.is_some_and(|header| header.last) {
+            self.meter.rest(self.t, None);
+            self.stage = Stage::Over;
+            return Advance::Done;
+        }
+        self.t += 1;
+        self.stage = Stage::Next;
+        Advance::Moved
+    }
+}
+
+impl<'plant> Flow<'plant> for Inflow<'plant> {
+    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        match self.stage {
+            Stage::Next => self.begin(),
+            Stage::Header => self.read_header(bell),
+            Stage::Payload => self.read_payload(bell),
+            Stage::Answer => self.answer(),
+            Stage::Over => Ok(Advance::Done),
+        }
+    }
+
+    fn place(&self) -> Option<Place<'plant>> {
+        let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
+        Some((shake, Side::Filler, self.lane.to_slot, self.t))
+    }
+
+    fn link(&self) -> &Link {
+        &self.link
+    }
+
+    fn still_waits(&mut self) -> Result<(), Failure> {
+        let silence = self.silence.goes_on(self.link.silence_ns());
+        silence.map_err(|error| failure(&error))
+    }
+
+    fn turn(&mut self, activity: Activity) {
+        self.meter.turn(activity);
+    }
+}

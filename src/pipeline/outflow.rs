@@ -1,0 +1,258 @@
+//! The sending end of a link: empties one slot, block after block, into the link.
+
+use crate::buffer::board::EndState;
+use crate::buffer::handshake::Side;
+use crate::link::{Link, LinkError, Ready, Silence};
+use crate::plan::Datapath;
+use crate::plan::lanes::Lane;
+use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::clock;
+use crate::wire::block::{BlockHeader, HEADER_BYTES};
+
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, patience};
+use super::pace::Pace;
+use super::phase::ChildBell;
+use super::plant::Plant;
+use super::source::Source;
+
+/// One link's sending end.
+pub struct Outflow<'plant> {
+    plant: &'plant Plant,
+    lane: Lane,
+    link: Link,
+    meter: Meter<'plant>,
+    pace: Pace,
+    silence: Silence,
+    /// Makes the blocks, at phase 0; elsewhere a receiver fills the slot.
+    source: Option<Source<'plant>>,
+    /// Pages are sent, and not bytes copied.
+    pages: bool,
+    /// The receiver answers each block when it has read it, and only then is the block given back.
+    answered: Option<u64>,
+    stage: Stage,
+    /// The block it is at.
+    t: u64,
+    last: bool,
+    head: [u8; HEADER_BYTES],
+    /// Bytes of header and payload that went, and that are to go.
+    at: usize,
+    total: usize,
+    finishing_since_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before a block.
+    Next,
+    /// In it.
+    Moving,
+    /// Too many blocks are without an answer.
+    Answers,
+    /// Behind the last one.
+    Closing,
+}
+
+impl<'plant> Outflow<'plant> {
+    /// The sending end of `lane` over `link`; blocks come from `source` if there is one.
+    pub fn new(
+        plant: &'plant Plant,
+        lane: Lane,
+        link: Link,
+        source: Option<Source<'plant>>,
+    ) -> Self {
+        let test = &plant.assignment.test;
+        let end = plant
+            .board
+            .end(EndRole::Sender, lane.boundary, lane.from_slot);
+        Self {
+            plant,
+            lane,
+            meter: Meter::new(end),
+            pace: Pace::new(plant, &lane, link.is_tcp()),
+            silence: Silence::default(),
+            source,
+            pages: test.datapath == Datapath::Zerocopy,
+            answered: test.expects_answers(lane.boundary).then_some(0),
+            stage: Stage::Next,
+            t: 0,
+            last: false,
+            head: [0; HEADER_BYTES],
+            at: 0,
+            total: 0,
+            finishing_since_ns: 0,
+            link,
+        }
+    }
+
+    /// Takes the next block in hand, if it is there, may go, and leaves another one free.
+    fn begin(&mut self) -> Result<Advance, Failure> {
+        let buffer = &self.plant.buffers[self.lane.boundary];
+        let most = buffer.blocks_per_slot() as u64;
+        if self
+            .answered
+            .is_some_and(|answered| self.t >= answered + most)
+        {
+            self.stage = Stage::Answers;
+            return Ok(Advance::Moved);
+        }
+        let slot = self.lane.from_slot;
+        if self.source.is_none() && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
+            return Ok(Advance::Slot);
+        }
+        if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.lane) {
+            return Ok(Advance::Held(until_ns));
+        }
+        let header = match &mut self.source {
+            Some(source) => {
+                let last = source.ends_at(self.t);
+                let header = source.make(slot, self.t, last);
+                self.head = header.encode();
+                header
+            }
+            None => {
+                buffer.block(slot, self.t).read(&mut self.head);
+                BlockHeader::decode(&self.head, buffer.block_bytes() as u64)
+                    .and_then(|header| header.expect(self.t))
+                    .map_err(|error| (TroubleKind::Bug, format!("slot {slot}: {error}")))?
+            }
+        };
+        if header.last && self.answered.is_none() {
+            // The receiver closes behind this block, and nobody may close before.
+            self.link.expect_open().map_err(|error| failure(&error))?;
+        }
+        self.meter.turn(Activity::Moving);
+        self.last = header.last;
+        self.at = 0;
+        self.total = HEADER_BYTES + usize::try_from(header.payload_bytes).unwrap_or(0);
+        self.stage = Stage::Moving;
+        Ok(Advance::Moved)
+    }
+
+    fn push(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        let buffer = &self.plant.buffers[self.lane.boundary];
+        let (slot, left) = (self.lane.from_slot, self.total - self.at);
+        let moved = if !self.pages {
+            let block = buffer.block(slot, self.t);
+            self.link.send(block.part(self.at, left))
+        } else if self.at < HEADER_BYTES {
+            // A copy, since the next block's header is written where this one's lies.
+            let more = self.total > HEADER_BYTES;
+            self.link.send_bytes(&self.head[self.at..], more)
+        } else {
+            let (region, offset) = buffer.pages(slot, self.t);
+            let offset = offset + self.at - HEADER_BYTES;
+            self.link.send_pages(region, offset, left)
+        };
+        self.meter.note_epoch(self.plant, &self.link);
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            return Ok(Advance::Link(Ready::Write));
+        };
+        self.silence.broken();
+        self.at += moved;
+        if self.at == self.total {
+            self.block_went(bell);
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn block_went(&mut self, bell: &mut ChildBell<'plant>) {
+        let end = self.meter.end();
+        end.add_bytes((self.total - HEADER_BYTES) as u64);
+        end.set_blocks(self.t + u64::from(!self.last));
+        if self.answered.is_none() {
+            self.give_back(self.t, bell);
+        }
+        self.t += 1;
+        match (self.last, self.answered) {
+            (false, _) => self.stage = Stage::Next,
+            (true, None) => self.close(),
+            (true, Some(_)) => self.stage = Stage::Answers,
+        }
+    }
+
+    /// Whoever fills the slot may write over block `t`.
+    fn give_back(&self, t: u64, bell: &mut ChildBell<'plant>) {
+        if self.source.is_none() {
+            let shake = self.plant.buffers[self.lane.boundary].handshake();
+            shake.post(Side::Drainer, self.lane.from_slot, t, bell);
+        }
+    }
+
+    /// One byte for each block that was read.
+    fn hear_answers(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        let heard = self.link.receive_bytes(&mut [0; 16]);
+        let Some(heard) = heard.map_err(|error| failure(&error))? else {
+            self.meter.note_epoch(self.plant, &self.link);
+            return Ok(Advance::Link(Ready::Read));
+        };
+        self.silence.broken();
+        let first = self.answered.unwrap_or(0);
+        let answered = first + heard as u64;
+        if answered > self.t {
+            return Err(failure(&LinkError::Io(
+                std::io::ErrorKind::InvalidData.into(),
+            )));
+        }
+        (first..answered).for_each(|t| self.give_back(t, bell));
+        self.answered = Some(answered);
+        match self.last {
+            false => self.stage = Stage::Next,
+            true if answered == self.t => self.close(),
+            true => {}
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn close(&mut self) {
+        self.meter.rest(self.t - 1, Some(&self.link));
+        self.meter.end().set_state(EndState::Sent);
+        self.link.finish_sending();
+        self.finishing_since_ns = clock::monotonic_ns();
+        self.stage = Stage::Closing;
+    }
+
+    fn await_close(&mut self) -> Result<Advance, Failure> {
+        if !self.link.is_closed().map_err(|error| failure(&error))? {
+            return Ok(Advance::Link(Ready::Read));
+        }
+        self.meter.end().set_state(EndState::Finished);
+        Ok(Advance::Done)
+    }
+}
+
+impl<'plant> Flow<'plant> for Outflow<'plant> {
+    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        match self.stage {
+            Stage::Next => self.begin(),
+            Stage::Moving => self.push(bell),
+            Stage::Answers => self.hear_answers(bell),
+            Stage::Closing => self.await_close(),
+        }
+    }
+
+    fn place(&self) -> Option<Place<'plant>> {
+        let shake = self.plant.buffers[self.lane.boundary].handshake();
+        Some((shake, Side::Drainer, self.lane.from_slot, self.t))
+    }
+
+    fn link(&self) -> &Link {
+        &self.link
+    }
+
+    fn still_waits(&mut self) -> Result<(), Failure> {
+        if self.stage != Stage::Closing {
+            let silence = self.silence.goes_on(self.link.silence_ns());
+            return silence.map_err(|error| failure(&error));
+        }
+        let limit = patience(self.plant);
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
+            return Err(failure(&LinkError::NotTaken(limit_ns)));
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, activity: Activity) {
+        self.meter.turn(activity);
+    }
+}

@@ -1,0 +1,270 @@
+//! A relay that passes pages on: from one link into the next, through a pipe, without a look at payload.
+//!
+//! Header by header it knows where blocks begin and end, and checks their order and origin. It keeps no block, so its
+//! slot has none, and nobody has to answer: a page that it sends on came with a packet and is written by nobody.
+
+use crate::buffer::board::EndState;
+use crate::link::{Link, LinkError, Ready, Silence};
+use crate::plan::lanes::Lane;
+use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::clock;
+use crate::sys::pages::Pipe;
+use crate::sys::why;
+use crate::wire::block::{BlockHeader, HEADER_BYTES};
+
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, patience};
+use super::pace::Pace;
+use super::phase::ChildBell;
+use super::plant::Plant;
+
+/// One relay: the receiving end of a link and the sending end of the next one.
+pub struct Passage<'plant> {
+    plant: &'plant Plant,
+    onward: Lane,
+    /// Closed behind the last block, while the next link still ends.
+    from: Option<Link>,
+    to: Link,
+    came: Meter<'plant>,
+    went: Meter<'plant>,
+    pace: Pace,
+    silence: Silence,
+    origin: (u32, u32),
+    pipe: Pipe,
+    stage: Stage,
+    t: u64,
+    last: bool,
+    head: [u8; HEADER_BYTES],
+    /// Bytes of the header that are there, or went.
+    at: usize,
+    /// Payload of the block, and what of it is to come.
+    payload: usize,
+    left: usize,
+    finishing_since_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A header comes.
+    Header,
+    /// It is there, and goes when it may.
+    Onward,
+    /// Payload comes.
+    Take,
+    /// What came goes.
+    Give,
+    /// Behind the last block.
+    Closing,
+}
+
+impl<'plant> Passage<'plant> {
+    /// From the link of `lane` to that of `onward`. Neither waits in its calls, since one waits for both.
+    pub fn new(
+        plant: &'plant Plant,
+        (lane, mut from): (Lane, Link),
+        (onward, mut to): (Lane, Link),
+    ) -> Result<Self, Failure> {
+        from.set_nonblocking().map_err(|error| failure(&error))?;
+        to.set_nonblocking().map_err(|error| failure(&error))?;
+        let board = &plant.board;
+        let pipe = Pipe::new().map_err(|error| (TroubleKind::Resource, why(&error)))?;
+        Ok(Self {
+            plant,
+            came: Meter::new(board.end(EndRole::Receiver, lane.boundary, lane.to_slot)),
+            went: Meter::new(board.end(EndRole::Sender, onward.boundary, onward.from_slot)),
+            pace: Pace::new(plant, &onward, to.is_tcp()),
+            silence: Silence::default(),
+            origin: plant.origin_of(&lane),
+            onward,
+            from: Some(from),
+            to,
+            pipe,
+            stage: Stage::Header,
+            t: 0,
+            last: false,
+            head: [0; HEADER_BYTES],
+            at: 0,
+            payload: 0,
+            left: 0,
+            finishing_since_ns: 0,
+        })
+    }
+
+    fn note_epoch(&mut self) {
+        if let Some(from) = &self.from {
+            self.came.note_epoch(self.plant, from);
+        }
+        self.went.note_epoch(self.plant, &self.to);
+    }
+
+    /// Nothing comes: the sender is the one to wait for.
+    fn starved(&mut self) -> Advance {
+        self.came.turn(Activity::Moving);
+        self.went.turn(Activity::Waiting);
+        Advance::Link(Ready::Read)
+    }
+
+    /// Nothing goes: whoever reads the next link holds this one back.
+    fn held_back(&mut self) -> Advance {
+        self.came.turn(Activity::Waiting);
+        self.went.turn(Activity::Moving);
+        Advance::Link(Ready::Write)
+    }
+
+    fn moves(&mut self) {
+        self.silence.broken();
+        self.came.turn(Activity::Moving);
+        self.went.turn(Activity::Moving);
+    }
+
+    fn read_header(&mut self) -> Result<Advance, Failure> {
+        let Some(from) = &self.from else {
+            return Ok(Advance::Done);
+        };
+        let moved = from.receive_bytes(&mut self.head[self.at..]);
+        self.note_epoch();
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            return Ok(self.starved());
+        };
+        self.moves();
+        self.at += moved;
+        if self.at < HEADER_BYTES {
+            return Ok(Advance::Moved);
+        }
+        let limit = self.plant.assignment.test.block_bytes as u64;
+        let header = BlockHeader::decode(&self.head, limit)
+            .and_then(|header| header.expect(self.t))
+            .and_then(|header| header.expect_origin(self.origin))
+            .map_err(|error| (TroubleKind::Invalid, format!("block {}: {error}", self.t)))?;
+        self.last = header.last;
+        self.payload = usize::try_from(header.payload_bytes).unwrap_or(0);
+        self.left = self.payload;
+        self.at = 0;
+        self.stage = Stage::Onward;
+        Ok(Advance::Moved)
+    }
+
+    fn send_header(&mut self) -> Result<Advance, Failure> {
+        if self.at == 0 {
+            if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.onward) {
+                return Ok(Advance::Held(until_ns));
+            }
+            if self.last {
+                self.to.expect_open().map_err(|error| failure(&error))?;
+            }
+        }
+        let more = self.payload > 0;
+        let moved = self.to.send_bytes(&self.head[self.at..], more);
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            return Ok(self.held_back());
+        };
+        self.moves();
+        self.at += moved;
+        if self.at == HEADER_BYTES {
+            self.at = 0;
+            match self.left {
+                0 => self.block_passed(),
+                _ => self.stage = Stage::Take,
+            }
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn take(&mut self) -> Result<Advance, Failure> {
+        let Some(from) = &self.from else {
+            return Ok(Advance::Done);
+        };
+        let moved = from.take_pages(&mut self.pipe, self.left);
+        self.note_epoch();
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            return Ok(self.starved());
+        };
+        self.moves();
+        self.came.end().add_bytes(moved as u64);
+        self.left -= moved;
+        self.stage = Stage::Give;
+        Ok(Advance::Moved)
+    }
+
+    fn give(&mut self) -> Result<Advance, Failure> {
+        let moved = self.to.give_pages(&mut self.pipe, self.left > 0);
+        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+            self.note_epoch();
+            return Ok(self.held_back());
+        };
+        self.moves();
+        self.went.end().add_bytes(moved as u64);
+        match (self.pipe.inside(), self.left) {
+            (0, 0) => self.block_passed(),
+            (0, _) => self.stage = Stage::Take,
+            _ => {}
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn block_passed(&mut self) {
+        let blocks = self.t + u64::from(!self.last);
+        self.came.end().set_blocks(blocks);
+        self.went.end().set_blocks(blocks);
+        self.stage = Stage::Header;
+        if !self.last {
+            self.t += 1;
+            return;
+        }
+        self.came.rest(self.t, self.from.as_ref());
+        self.from = None;
+        self.came.end().set_state(EndState::Finished);
+        self.went.rest(self.t, Some(&self.to));
+        self.went.end().set_state(EndState::Sent);
+        self.to.finish_sending();
+        self.finishing_since_ns = clock::monotonic_ns();
+        self.stage = Stage::Closing;
+    }
+
+    fn await_close(&mut self) -> Result<Advance, Failure> {
+        if !self.to.is_closed().map_err(|error| failure(&error))? {
+            return Ok(Advance::Link(Ready::Read));
+        }
+        self.went.end().set_state(EndState::Finished);
+        Ok(Advance::Done)
+    }
+}
+
+impl<'plant> Flow<'plant> for Passage<'plant> {
+    fn advance(&mut self, _bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        match self.stage {
+            Stage::Header => self.read_header(),
+            Stage::Onward => self.send_header(),
+            Stage::Take => self.take(),
+            Stage::Give => self.give(),
+            Stage::Closing => self.await_close(),
+        }
+    }
+
+    fn place(&self) -> Option<Place<'plant>> {
+        None
+    }
+
+    fn link(&self) -> &Link {
+        match (self.stage, &self.from) {
+            (Stage::Header | Stage::Take, Some(from)) => from,
+            _ => &self.to,
+        }
+    }
+
+    fn still_waits(&mut self) -> Result<(), Failure> {
+        if self.stage != Stage::Closing {
+            let silence = self.silence.goes_on(self.link().silence_ns());
+            return silence.map_err(|error| failure(&error));
+        }
+        let limit = patience(self.plant);
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
+            return Err(failure(&LinkError::NotTaken(limit_ns)));
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, activity: Activity) {
+        self.went.turn(activity);
+    }
+}

@@ -1,0 +1,87 @@
+//! A relay of pages: receiver and sender of one slot in one process ([`super::passage`]).
+
+use crate::buffer::board::EndState;
+use crate::link::Link;
+use crate::plan::lanes::{self, Lane};
+use crate::record::{Activity, EndRole};
+use crate::sys::{process, signals};
+
+use super::flow::{Failure, drive};
+use super::passage::Passage;
+use super::phase::ChildBell;
+use super::plant::Plant;
+use super::{receiver, sender};
+
+/// Life of a relay born for the slot that `lane` fills, though it may become that of another slot; returns its exit
+/// code. Runs in a process of its own.
+pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
+    let name = |lane: &Lane| {
+        process::set_name(&format!("pb-pass-{}.{}", lane.boundary + 1, lane.to_slot));
+    };
+    name(&lane);
+    signals::unblock_all_but_doorbell();
+    process::schedule_as_batch();
+    let (link, lane) = match receiver::make_link(plant, lane) {
+        Ok(made) => made,
+        Err((kind, what)) => {
+            // Nobody came whose link this would be.
+            plant.report(kind, &format!("phase {} relay", lane.boundary + 1), &what);
+            return 1;
+        }
+    };
+    name(&lane);
+    plant.take_place(&lane, lane.to_slot);
+    let onward = onward_of(plant, &lane);
+    // With all-to-all, blocks go back to where they come from.
+    let mut bell = ChildBell::new(plant, parent, onward.to);
+    let ends = [
+        plant
+            .board
+            .end(EndRole::Receiver, lane.boundary, lane.to_slot),
+        plant
+            .board
+            .end(EndRole::Sender, onward.boundary, onward.from_slot),
+    ];
+    match run(plant, (lane, link), onward, &mut bell) {
+        Ok(()) => {
+            signals::ring(parent);
+            0
+        }
+        Err((kind, _)) if bell.was_peer_lost(kind) => {
+            for end in ends.iter().filter(|end| end.state() < EndState::Finished) {
+                end.turn_to(Activity::Idle);
+                end.set_state(EndState::Lost);
+            }
+            signals::ring(parent);
+            0
+        }
+        Err((kind, what)) => {
+            plant.report(kind, &plant.relay_name(&lane, &onward), &what);
+            1
+        }
+    }
+}
+
+fn run<'plant>(
+    plant: &'plant Plant,
+    (lane, link): (Lane, Link),
+    onward: Lane,
+    bell: &mut ChildBell<'plant>,
+) -> Result<(), Failure> {
+    receiver::close_listener(plant, &lane);
+    let end = plant
+        .board
+        .end(EndRole::Receiver, lane.boundary, lane.to_slot);
+    end.set_state(EndState::Ready);
+    let to = sender::prepare(plant, onward, bell)?;
+    receiver::await_data(plant, &link, bell)?;
+    drive(&mut Passage::new(plant, (lane, link), (onward, to))?, bell)
+}
+
+/// The lane that empties the slot which `lane` fills.
+pub fn onward_of(plant: &Plant, lane: &Lane) -> Lane {
+    let assignment = &plant.assignment;
+    let (test, nodes) = (&assignment.test, assignment.nodes());
+    let onward = lanes::outgoing(test, nodes, lane.boundary + 1, lane.to);
+    onward[lane.to_slot]
+}

@@ -1,0 +1,184 @@
+//! Moving pages and not bytes: from a memory file into a socket, from socket to socket, and from a socket to nowhere.
+//!
+//! What is handed over are references to pages. A page of a memory file that was sent belongs to its reader until the
+//! reader has read it, and not until it was acknowledged: whoever writes it anew has to be told by the reader.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
+use nix::libc;
+
+use super::memory::Region;
+use super::socket::length_of;
+
+/// Sends `bytes` bytes of a region from `offset` on without copying them; as many as the kernel took.
+pub fn send_region(
+    socket: BorrowedFd<'_>,
+    region: &Region,
+    offset: usize,
+    bytes: usize,
+) -> io::Result<usize> {
+    let mut from = i64::try_from(offset).map_err(io::Error::other)?;
+    let file = region.file().as_fd();
+    Ok(nix::sys::sendfile::sendfile(
+        socket,
+        file,
+        Some(&mut from),
+        bytes,
+    )?)
+}
+
+/// A pipe through which pages pass.
+pub struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    /// Bytes that have come in and not gone out.
+    inside: usize,
+}
+
+impl Pipe {
+    /// An empty pipe, as large as pipes may be.
+    pub fn new() -> io::Result<Self> {
+        const PIPE_BYTES: i32 = 1 << 20;
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        // A pipe that may not be that large works in smaller pieces.
+        match fcntl(&write, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)) {
+            Ok(_) | Err(_) => {}
+        }
+        Ok(Self {
+            read,
+            write,
+            inside: 0,
+        })
+    }
+
+    /// Bytes that are in it.
+    pub fn inside(&self) -> usize {
+        self.inside
+    }
+
+    /// Takes at most `bytes` from a socket into the empty pipe; zero means that the peer has closed its side.
+    pub fn take(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+        debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
+        let flags = SpliceFFlags::SPLICE_F_MOVE;
+        self.inside = splice(socket, None, &self.write, None, bytes, flags)?;
+        Ok(self.inside)
+    }
+
+    /// Gives what is in it to a socket or file; how much went out. With `more` what follows may share its packet.
+    pub fn give(&mut self, to: BorrowedFd<'_>, more: bool) -> io::Result<usize> {
+        let mut flags = SpliceFFlags::SPLICE_F_MOVE;
+        flags.set(SpliceFFlags::SPLICE_F_MORE, more);
+        let given = splice(&self.read, None, to, None, self.inside, flags)?;
+        self.inside -= given;
+        Ok(given)
+    }
+}
+
+/// A way to take bytes off a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix
+/// sockets ignore that, and need a pipe to `/dev/null`.
+pub struct Drain {
+    way: Option<(Pipe, std::fs::File)>,
+}
+
+impl Drain {
+    /// For a TCP socket, or for a Unix one.
+    pub fn new(tcp: bool) -> io::Result<Self> {
+        if tcp {
+            return Ok(Self { way: None });
+        }
+        let null = std::fs::File::options().write(true).open("/dev/null")?;
+        Ok(Self {
+            way: Some((Pipe::new()?, null)),
+        })
+    }
+
+    /// Takes at most `bytes` off the socket; zero means that the peer has closed its side.
+    pub fn discard(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+        let Some((pipe, null)) = &mut self.way else {
+            // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be absent.
+            let got = unsafe {
+                libc::recv(
+                    socket.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    bytes,
+                    libc::MSG_TRUNC,
+                )
+            };
+            return length_of(got);
+        };
+        let got = pipe.take(socket, bytes)?;
+        while pipe.inside() > 0 {
+            pipe.give(null.as_fd(), false)?;
+        }
+        Ok(got)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::socket::{
+        SocketOptions, accept, connect_tcp, finish_sending, listen_tcp, pair, receive_bytes,
+        send_bytes,
+    };
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
+
+    /// Two connected sockets of each kind.
+    fn sockets() -> [(OwnedFd, OwnedFd, bool); 2] {
+        let timeout = Duration::from_secs(5);
+        let options = SocketOptions::default();
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (listener, address) = listen_tcp(loopback, None, &options).unwrap();
+        let client = connect_tcp(loopback, address, &options, timeout).unwrap();
+        let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
+        let (a, b) = pair(&options).unwrap();
+        [(client, server, true), (a, b, false)]
+    }
+
+    #[test]
+    fn discarded_bytes_are_counted_on_tcp_and_on_unix_sockets() {
+        for (from, to, tcp) in sockets() {
+            let mut drain = Drain::new(tcp).unwrap();
+            assert_eq!(send_bytes(from.as_fd(), &[7; 5000]).unwrap(), 5000);
+            let mut left = 4000;
+            while left > 0 {
+                left -= drain.discard(to.as_fd(), left).unwrap();
+            }
+            let mut rest = [0; 1000];
+            assert_eq!(receive_bytes(to.as_fd(), &mut rest).unwrap(), 1000);
+            finish_sending(from.as_fd());
+            assert_eq!(drain.discard(to.as_fd(), 10).unwrap(), 0);
+        }
+    }
+
+    #[test]
+    fn pages_pass_from_a_region_over_two_sockets_and_arrive_as_they_were() {
+        let region = Region::new("test", 16384).unwrap();
+        let bytes: Vec<u8> = (0..=250).cycle().take(10_000).collect();
+        region.span(4000, bytes.len()).write(&bytes);
+        for (from, between, _) in sockets() {
+            for (onward, to, _) in sockets() {
+                let sent = send_region(from.as_fd(), &region, 4000, bytes.len()).unwrap();
+                assert_eq!(sent, bytes.len());
+                let mut pipe = Pipe::new().unwrap();
+                let mut left = bytes.len();
+                while left > 0 {
+                    left -= pipe.take(between.as_fd(), left).unwrap();
+                    while pipe.inside() > 0 {
+                        assert!(pipe.give(onward.as_fd(), left > 0).unwrap() > 0);
+                    }
+                }
+                let mut got = Vec::new();
+                let mut piece = [0; 4096];
+                while got.len() < bytes.len() {
+                    let count = receive_bytes(to.as_fd(), &mut piece).unwrap();
+                    got.extend_from_slice(&piece[..count]);
+                }
+                assert_eq!(got, bytes);
+            }
+        }
+    }
+}
