@@ -1,5 +1,5 @@
-//! Double buffers: two buffers of slots in one memory file, with their handshake before them. Where one process both
-//! fills and empties a slot, in turn, the second buffer is left out.
+//! Double buffers: two buffers of slots in one memory file, with their handshake before them. Where a slot has one process
+//! only, which both fills and empties it, the blocks are that process's own.
 
 use crate::plan::Coupling;
 use crate::plan::size::{SLOT_HEAD_BYTES, slot_bytes};
@@ -12,7 +12,7 @@ use super::handshake::{Handshake, WORDS_PER_SLOT};
 pub struct DoubleBuffer {
     region: Region,
     slots: usize,
-    /// None, one or two.
+    /// Two, or none.
     blocks_per_slot: usize,
     block_bytes: usize,
     coupling: Coupling,
@@ -54,11 +54,6 @@ impl DoubleBuffer {
         self.slots
     }
 
-    /// Blocks that each slot has.
-    pub fn blocks_per_slot(&self) -> usize {
-        self.blocks_per_slot
-    }
-
     /// Largest payload of a slot in bytes.
     pub fn block_bytes(&self) -> usize {
         self.block_bytes
@@ -68,11 +63,6 @@ impl DoubleBuffer {
     pub fn block(&self, slot: usize, t: u64) -> Span<'_> {
         let start = self.slot_start(slot, t) + SLOT_HEAD_BYTES - HEADER_BYTES;
         self.region.span(start, HEADER_BYTES + self.block_bytes)
-    }
-
-    /// The memory as a file, and where the payload of slot `slot` for block `t` begins in it.
-    pub fn pages(&self, slot: usize, t: u64) -> (&Region, usize) {
-        (&self.region, self.slot_start(slot, t) + SLOT_HEAD_BYTES)
     }
 
     /// Faults in the blocks of one slot for the calling process.
@@ -86,8 +76,45 @@ impl DoubleBuffer {
 
     fn slot_start(&self, slot: usize, t: u64) -> usize {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
-        let buffer = usize::from(t & 1 == 1 && self.blocks_per_slot > 1);
+        let buffer = usize::from(t & 1 == 1);
         handshake_bytes(self.slots) + (buffer * self.slots + slot) * slot_bytes(self.block_bytes)
+    }
+}
+
+/// Blocks of a slot that one process both fills and empties, in memory of its own.
+pub struct OwnBlocks {
+    region: Region,
+    count: usize,
+    block_bytes: usize,
+}
+
+impl OwnBlocks {
+    /// Makes `count` blocks of `block_bytes` bytes, and faults them in.
+    pub fn new(count: usize, block_bytes: usize) -> std::io::Result<Self> {
+        let region = Region::private(count * slot_bytes(block_bytes))?;
+        region.populate(0, region.bytes());
+        Ok(Self {
+            region,
+            count,
+            block_bytes,
+        })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Largest payload of a block in bytes.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Header and payload for block `t`, in one piece; payload begins on a page.
+    pub fn block(&self, t: u64) -> Span<'_> {
+        let place = usize::try_from(t % self.count.max(1) as u64).unwrap_or(0);
+        let start = place * slot_bytes(self.block_bytes) + SLOT_HEAD_BYTES - HEADER_BYTES;
+        self.region.span(start, HEADER_BYTES + self.block_bytes)
     }
 }
 

@@ -18,8 +18,8 @@ use nix::poll::PollFlags;
 use thiserror::Error;
 
 use crate::record::TroubleKind;
-use crate::sys::memory::{Region, Span};
-use crate::sys::pages::{self, Drain, Pipe};
+use crate::sys::memory::Span;
+use crate::sys::pages::{Drain, Pipe};
 use crate::sys::socket::{self, TcpInfo};
 use crate::sys::{clock, why};
 
@@ -192,16 +192,6 @@ impl Link {
         } else {
             socket::send_bytes(socket, bytes)
         })
-    }
-
-    /// Sends pages of a region, which nobody may write before the reader has read them.
-    pub fn send_pages(&self, region: &Region, offset: usize, bytes: usize) -> Moved {
-        self.moved(pages::send_region(
-            self.socket.as_fd(),
-            region,
-            offset,
-            bytes,
-        ))
     }
 
     /// Receives into a span; how much came.

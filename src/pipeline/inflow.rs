@@ -1,10 +1,12 @@
 //! The receiving end of a link: fills one slot, block after block, from the link.
 
+use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Side;
 use crate::link::{Link, Ready, Silence};
 use crate::plan::Sink;
 use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
+use crate::sys::memory::Span;
 use crate::sys::pages::Drain;
 use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
@@ -22,8 +24,8 @@ pub struct Inflow<'plant> {
     silence: Silence,
     /// Source node and slot of every block of this link.
     origin: (u32, u32),
-    /// Another process empties the slot.
-    shared: bool,
+    /// Blocks of its own; without them another process empties the slot.
+    own: Option<OwnBlocks>,
     /// The sender wants to know when a block was read.
     answers: bool,
     /// Where payload goes that is counted and never copied.
@@ -69,7 +71,7 @@ impl<'plant> Inflow<'plant> {
             meter: Meter::new(end),
             silence: Silence::default(),
             origin: plant.origin_of(&lane),
-            shared: !last || !test.receivers_are_sinks(),
+            own: plant.own_blocks(phase)?,
             answers: test.expects_answers(lane.boundary),
             drain,
             stage: Stage::Next,
@@ -83,7 +85,7 @@ impl<'plant> Inflow<'plant> {
 
     fn begin(&mut self) -> Result<Advance, Failure> {
         let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
-        if self.shared && !shake.is_ready(Side::Filler, self.lane.to_slot, self.t) {
+        if self.own.is_none() && !shake.is_ready(Side::Filler, self.lane.to_slot, self.t) {
             return Ok(Advance::Slot);
         }
         self.meter.turn(Activity::Moving);
@@ -92,13 +94,19 @@ impl<'plant> Inflow<'plant> {
         Ok(Advance::Moved)
     }
 
+    fn block(&self) -> Span<'_> {
+        match &self.own {
+            Some(own) => own.block(self.t),
+            None => self.plant.buffers[self.lane.boundary + 1].block(self.lane.to_slot, self.t),
+        }
+    }
+
     /// Reads what is to come of the current part. True if it is there.
     fn pull(&mut self, from: usize) -> Result<Option<bool>, Failure> {
-        let block = self.plant.buffers[self.lane.boundary + 1].block(self.lane.to_slot, self.t);
         let left = self.total - self.at;
         let moved = match &mut self.drain {
             Some(drain) if self.stage == Stage::Payload => self.link.discard(drain, left),
-            _ => self.link.receive(block.part(from + self.at, left)),
+            _ => self.link.receive(self.block().part(from + self.at, left)),
         };
         self.meter.note_epoch(self.plant, &self.link);
         let Some(moved) = moved.map_err(|error| failure(&error))? else {
@@ -118,10 +126,10 @@ impl<'plant> Inflow<'plant> {
             Some(false) => return Ok(Advance::Moved),
             Some(true) => {}
         }
-        let buffer = &self.plant.buffers[self.lane.boundary + 1];
         let mut head = [0; HEADER_BYTES];
-        buffer.block(self.lane.to_slot, self.t).read(&mut head);
-        let header = BlockHeader::decode(&head, buffer.block_bytes() as u64)
+        self.block().read(&mut head);
+        let limit = self.plant.assignment.test.block_bytes as u64;
+        let header = BlockHeader::decode(&head, limit)
             .and_then(|header| header.expect(self.t))
             .and_then(|header| header.expect_origin(self.origin))
             .map_err(|error| self.invalid(&error))?;
@@ -154,13 +162,13 @@ impl<'plant> Inflow<'plant> {
         if let Some(header) = self.header
             && self.plant.assignment.test.verify.checks(t)
         {
-            let body = buffer.block(slot, t).part(HEADER_BYTES, self.total);
+            let body = self.block().part(HEADER_BYTES, self.total);
             header
                 .expect_checksum(body.checksum())
                 .map_err(|error| self.invalid(&error))?;
         }
         self.meter.end().set_blocks(t + u64::from(!last));
-        if self.shared {
+        if self.own.is_none() {
             let shake = buffer.handshake();
             if last {
                 shake.end(slot, t + 1);

@@ -1,12 +1,14 @@
 //! The sending end of a link: empties one slot, block after block, into the link.
 
 use crate::buffer::board::EndState;
+use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Side;
 use crate::link::{Link, LinkError, Ready, Silence};
 use crate::plan::Datapath;
 use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
-use crate::sys::clock;
+use crate::sys::pages::Pipe;
+use crate::sys::{clock, why};
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, patience};
@@ -23,10 +25,9 @@ pub struct Outflow<'plant> {
     meter: Meter<'plant>,
     pace: Pace,
     silence: Silence,
-    /// Makes the blocks, at phase 0; elsewhere a receiver fills the slot.
-    source: Option<Source<'plant>>,
-    /// Pages are sent, and not bytes copied.
-    pages: bool,
+    feed: Feed<'plant>,
+    /// Pages are sent, through this pipe, and not bytes copied.
+    pipe: Option<Pipe>,
     /// The receiver answers each block when it has read it, and only then is the block given back.
     answered: Option<u64>,
     stage: Stage,
@@ -38,6 +39,14 @@ pub struct Outflow<'plant> {
     at: usize,
     total: usize,
     finishing_since_ns: u64,
+}
+
+/// Where blocks come from.
+pub enum Feed<'plant> {
+    /// Whoever sends makes them, in memory of its own.
+    Own(Source<'plant>, OwnBlocks),
+    /// Another process fills the slot.
+    Slot,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,25 +62,31 @@ enum Stage {
 }
 
 impl<'plant> Outflow<'plant> {
-    /// The sending end of `lane` over `link`; blocks come from `source` if there is one.
+    /// The sending end of `lane` over `link`.
     pub fn new(
         plant: &'plant Plant,
         lane: Lane,
         link: Link,
-        source: Option<Source<'plant>>,
-    ) -> Self {
+        feed: Feed<'plant>,
+    ) -> Result<Self, Failure> {
         let test = &plant.assignment.test;
         let end = plant
             .board
             .end(EndRole::Sender, lane.boundary, lane.from_slot);
-        Self {
+        let pipe = match test.datapath {
+            Datapath::Copy => None,
+            Datapath::Zerocopy => {
+                Some(Pipe::new().map_err(|error| (TroubleKind::Resource, why(&error)))?)
+            }
+        };
+        Ok(Self {
             plant,
             lane,
             meter: Meter::new(end),
             pace: Pace::new(plant, &lane, link.is_tcp()),
             silence: Silence::default(),
-            source,
-            pages: test.datapath == Datapath::Zerocopy,
+            feed,
+            pipe,
             answered: test.expects_answers(lane.boundary).then_some(0),
             stage: Stage::Next,
             t: 0,
@@ -81,35 +96,40 @@ impl<'plant> Outflow<'plant> {
             total: 0,
             finishing_since_ns: 0,
             link,
-        }
+        })
     }
 
     /// Takes the next block in hand, if it is there, may go, and leaves another one free.
     fn begin(&mut self) -> Result<Advance, Failure> {
+        let slot = self.lane.from_slot;
         let buffer = &self.plant.buffers[self.lane.boundary];
-        let most = buffer.blocks_per_slot() as u64;
+        let blocks = match &self.feed {
+            Feed::Own(_, blocks) => blocks.count() as u64,
+            Feed::Slot => 2,
+        };
         if self
             .answered
-            .is_some_and(|answered| self.t >= answered + most)
+            .is_some_and(|answered| self.t >= answered + blocks)
         {
             self.stage = Stage::Answers;
             return Ok(Advance::Moved);
         }
-        let slot = self.lane.from_slot;
-        if self.source.is_none() && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
+        let mine = matches!(self.feed, Feed::Own(..));
+        if !mine && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
             return Ok(Advance::Slot);
         }
         if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.lane) {
             return Ok(Advance::Held(until_ns));
         }
-        let header = match &mut self.source {
-            Some(source) => {
+        let header = match &mut self.feed {
+            Feed::Own(source, blocks) => {
                 let last = source.ends_at(self.t);
-                let header = source.make(slot, self.t, last);
+                let place = usize::try_from(self.t % blocks.count() as u64).unwrap_or(0);
+                let header = source.make(blocks.block(self.t), place, slot, self.t, last);
                 self.head = header.encode();
                 header
             }
-            None => {
+            Feed::Slot => {
                 buffer.block(slot, self.t).read(&mut self.head);
                 BlockHeader::decode(&self.head, buffer.block_bytes() as u64)
                     .and_then(|header| header.expect(self.t))
@@ -129,19 +149,27 @@ impl<'plant> Outflow<'plant> {
     }
 
     fn push(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
-        let buffer = &self.plant.buffers[self.lane.boundary];
-        let (slot, left) = (self.lane.from_slot, self.total - self.at);
-        let moved = if !self.pages {
-            let block = buffer.block(slot, self.t);
-            self.link.send(block.part(self.at, left))
-        } else if self.at < HEADER_BYTES {
+        let left = self.total - self.at;
+        let block = match &self.feed {
+            Feed::Own(_, blocks) => blocks.block(self.t),
+            Feed::Slot => self.plant.buffers[self.lane.boundary].block(self.lane.from_slot, self.t),
+        };
+        let rest = block.part(self.at, left);
+        let moved = match &mut self.pipe {
+            None => self.link.send(rest),
             // A copy, since the next block's header is written where this one's lies.
-            let more = self.total > HEADER_BYTES;
-            self.link.send_bytes(&self.head[self.at..], more)
-        } else {
-            let (region, offset) = buffer.pages(slot, self.t);
-            let offset = offset + self.at - HEADER_BYTES;
-            self.link.send_pages(region, offset, left)
+            Some(_) if self.at < HEADER_BYTES => {
+                let more = self.total > HEADER_BYTES;
+                self.link.send_bytes(&self.head[self.at..], more)
+            }
+            Some(pipe) => {
+                if pipe.inside() == 0 {
+                    let loaded = pipe.load(rest);
+                    loaded.map_err(|error| (TroubleKind::Resource, why(&error)))?;
+                }
+                let more = pipe.inside() < left;
+                self.link.give_pages(pipe, more)
+            }
         };
         self.meter.note_epoch(self.plant, &self.link);
         let Some(moved) = moved.map_err(|error| failure(&error))? else {
@@ -172,7 +200,7 @@ impl<'plant> Outflow<'plant> {
 
     /// Whoever fills the slot may write over block `t`.
     fn give_back(&self, t: u64, bell: &mut ChildBell<'plant>) {
-        if self.source.is_none() {
+        if matches!(self.feed, Feed::Slot) {
             let shake = self.plant.buffers[self.lane.boundary].handshake();
             shake.post(Side::Drainer, self.lane.from_slot, t, bell);
         }

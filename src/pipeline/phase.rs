@@ -68,7 +68,6 @@ impl Role {
             if own {
                 keep.push(pair(lane.boundary).0.as_raw_fd());
             }
-            keep.extend(plant.pages_of(lane.boundary));
             return keep;
         }
         if own {
@@ -128,7 +127,6 @@ pub fn descriptors(plant: &Plant, number: usize) -> Vec<RawFd> {
     }
     if let Some(pairs) = plant.pairs.get(number) {
         keep.extend(pairs.iter().map(|(sender, _)| sender.as_raw_fd()));
-        keep.extend(plant.pages_of(number));
     }
     keep
 }

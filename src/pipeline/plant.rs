@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::buffer::board::{self, Board, Shape, segment_name};
-use crate::buffer::double::DoubleBuffer;
+use crate::buffer::double::{DoubleBuffer, OwnBlocks};
 use crate::link;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::placement::{self, Pin};
-use crate::plan::{Assignment, Datapath, LinkKind, Test};
+use crate::plan::{Assignment, Datapath, LinkKind, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::{affinity, why};
@@ -55,7 +55,7 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     })?;
     let buffers: Result<Vec<_>, _> = (0..test.phases)
         .map(|phase| {
-            let blocks = test.blocks_per_slot(phase);
+            let blocks = test.shared_blocks(phase);
             DoubleBuffer::new(phase, slots, blocks, test.block_bytes, test.coupling)
         })
         .collect();
@@ -281,10 +281,19 @@ impl Plant {
         vec![self.trouble_pipe.as_raw_fd()]
     }
 
-    /// The buffer at a boundary as a file, for senders that send pages of it.
-    pub fn pages_of(&self, boundary: usize) -> Option<RawFd> {
-        let pages = self.assignment.test.datapath == Datapath::Zerocopy;
-        pages.then(|| self.buffers[boundary].pages(0, 0).0.file().as_raw_fd())
+    /// Blocks for a process that both fills and empties a slot of a phase; none where slots are shared.
+    pub fn own_blocks(&self, phase: usize) -> Result<Option<OwnBlocks>, (TroubleKind, String)> {
+        let test = &self.assignment.test;
+        let count = test.own_blocks(phase);
+        let discards = phase + 1 == test.phases && test.sink == Sink::Discard;
+        // Of what is discarded only the header is kept.
+        let block_bytes = if discards { 0 } else { test.block_bytes };
+        let blocks = (count > 0).then(|| OwnBlocks::new(count, block_bytes));
+        blocks.transpose().map_err(|error| {
+            let bytes = crate::units::show_bytes((count * block_bytes) as u64);
+            let what = format!("cannot have {bytes} of memory: {}", why(&error));
+            (TroubleKind::Resource, what)
+        })
     }
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.

@@ -13,7 +13,7 @@ use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, token_bytes};
 
-use super::flow::{Failure, drive, failure};
+use super::flow::{Failure, Flow, drive, failure};
 use super::inflow::Inflow;
 use super::phase::ChildBell;
 use super::plant::Plant;
@@ -67,9 +67,9 @@ fn run<'plant>(
     let end = end_of(plant, &lane);
     plant.buffers[lane.boundary + 1].populate(lane.to_slot);
     close_listener(plant, &lane);
-    end.set_state(EndState::Ready);
-    await_data(plant, &link, bell)?;
     let mut inflow = Inflow::new(plant, lane, link)?;
+    end.set_state(EndState::Ready);
+    await_data(plant, inflow.link(), bell)?;
     drive(&mut inflow, bell)?;
     // The sender has an eye on the link: closed now, it says that everything was taken.
     drop(inflow);

@@ -73,7 +73,7 @@ fn run<'plant>(
         .board
         .end(EndRole::Receiver, lane.boundary, lane.to_slot);
     end.set_state(EndState::Ready);
-    let to = sender::prepare(plant, onward, bell)?;
+    let (to, _) = sender::prepare(plant, onward, bell)?;
     receiver::await_data(plant, &link, bell)?;
     drive(&mut Passage::new(plant, (lane, link), (onward, to))?, bell)
 }

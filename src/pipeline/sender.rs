@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::buffer::board::EndState;
+use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Doorbell;
 use crate::link::{self, Link, Target};
 use crate::plan::lanes::Lane;
@@ -13,7 +14,7 @@ use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, token_bytes};
 
 use super::flow::{Failure, drive, failure};
-use super::outflow::Outflow;
+use super::outflow::{Feed, Outflow};
 use super::phase::ChildBell;
 use super::plant::Plant;
 use super::source::{self, Source};
@@ -48,37 +49,43 @@ fn run<'plant>(
     lane: Lane,
     bell: &mut ChildBell<'plant>,
 ) -> Result<(), Failure> {
-    let link = prepare(plant, lane, bell)?;
-    let test = &plant.assignment.test;
-    let source = if lane.boundary == 0 && test.senders_are_sources() {
-        await_start(plant, bell)?;
-        Some(Source::open(plant)?)
-    } else {
-        None
+    let (link, blocks) = prepare(plant, lane, bell)?;
+    let feed = match blocks {
+        None => Feed::Slot,
+        Some(blocks) => {
+            await_start(plant, bell)?;
+            Feed::Own(Source::open(plant)?, blocks)
+        }
     };
-    drive(&mut Outflow::new(plant, lane, link, source), bell)
+    drive(&mut Outflow::new(plant, lane, link, feed)?, bell)
 }
 
-/// Everything before the start: the end is taken, its blocks are in memory, its link stands.
+/// Everything before the start: the end is taken, its blocks are in memory, its link stands. A sender that is its own
+/// source has blocks of its own.
 pub fn prepare<'plant>(
     plant: &'plant Plant,
     lane: Lane,
     bell: &mut ChildBell<'plant>,
-) -> Result<Link, Failure> {
+) -> Result<(Link, Option<OwnBlocks>), Failure> {
     let assignment = &plant.assignment;
     let end = plant
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
     end.claim();
     end.set_state(EndState::Born);
-    let buffer = &plant.buffers[lane.boundary];
-    buffer.populate(lane.from_slot);
-    if lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
-        source::make_payload(buffer, lane.from_slot, assignment.seed, assignment.node);
+    plant.buffers[lane.boundary].populate(lane.from_slot);
+    let blocks = plant.own_blocks(lane.boundary)?;
+    if let (Some(blocks), plan::Source::Memory) = (&blocks, &assignment.test.source) {
+        let all = (0..blocks.count() as u64).map(|t| blocks.block(t));
+        source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
+    } else if lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
+        let buffer = &plant.buffers[0];
+        let all = (0..2).map(|t| buffer.block(lane.from_slot, t));
+        source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
     }
     let link = make_link(plant, lane, bell)?;
     end.set_state(EndState::Ready);
-    Ok(link)
+    Ok((link, blocks))
 }
 
 fn make_link<'plant>(

@@ -6,14 +6,15 @@
 //! phase 0 is its own source and waits for nobody; by buffer, phase 0 fills all slots of a buffer and rings its
 //! senders, as in the original.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use crate::buffer::double::DoubleBuffer;
 use crate::buffer::handshake::{Doorbell, Side};
 use crate::plan::{self, Source as SourceKind, Verify};
 use crate::record::TroubleKind;
 use crate::sys::file::FileSource;
+use crate::sys::memory::Span;
 use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
@@ -22,11 +23,10 @@ use super::plant::Plant;
 /// Makes the blocks of this node's phase 0.
 pub struct Source<'plant> {
     plant: &'plant Plant,
-    buffer: &'plant DoubleBuffer,
     file: Option<FileSource>,
     blocks: u64,
-    /// Checksums of the payloads that never change, by slot and block.
-    sums: Vec<[Option<u32>; 2]>,
+    /// Checksums of the payloads that never change, by the place in memory.
+    sums: BTreeMap<usize, u32>,
 }
 
 impl<'plant> Source<'plant> {
@@ -43,14 +43,11 @@ impl<'plant> Source<'plant> {
                 )
             }
         };
-        let buffer = &plant.buffers[0];
-        let sums = vec![[None; 2]; buffer.slots()];
         Ok(Self {
             plant,
-            buffer,
             file,
             blocks: plant.board.blocks(),
-            sums,
+            sums: BTreeMap::new(),
         })
     }
 
@@ -59,16 +56,22 @@ impl<'plant> Source<'plant> {
         t >= self.blocks || self.plant.board.is_stopping()
     }
 
-    /// Makes block `t` of a slot: payload if it comes from a file, and header. The one after the last is empty
-    /// and ends the link.
-    pub fn make(&mut self, slot: usize, t: u64, last: bool) -> BlockHeader {
-        let block = self.buffer.block(slot, t);
-        let room = self.buffer.block_bytes();
+    /// Makes block `t` of a slot: payload if it comes from a file, and header. The one after the last is empty and ends
+    /// the link. `place` is the number of `block` among all blocks that this source writes to.
+    pub fn make(
+        &mut self,
+        block: Span<'_>,
+        place: usize,
+        slot: usize,
+        t: u64,
+        last: bool,
+    ) -> BlockHeader {
+        let room = self.plant.assignment.test.block_bytes;
         let payload = match &self.file {
             _ if last => 0,
             None => room,
             Some(file) => {
-                let number = t * self.buffer.slots() as u64 + slot as u64;
+                let number = t * self.plant.slots() as u64 + slot as u64;
                 file.copy(
                     number.saturating_mul(room as u64),
                     block.part(HEADER_BYTES, room),
@@ -80,24 +83,22 @@ impl<'plant> Source<'plant> {
             sequence: t,
             source_node: u32::try_from(self.plant.assignment.node).unwrap_or(u32::MAX),
             source_slot: u32::try_from(slot).unwrap_or(u32::MAX),
-            checksum: self.checksum(slot, t, payload),
+            checksum: self.checksum(block.part(HEADER_BYTES, payload), place),
             last,
         };
         block.write(&header.encode());
         header
     }
 
-    fn checksum(&mut self, slot: usize, t: u64, payload: usize) -> Option<u32> {
+    fn checksum(&mut self, payload: Span<'_>, place: usize) -> Option<u32> {
         if self.plant.assignment.test.verify == Verify::None {
             return None;
         }
-        let span = self.buffer.block(slot, t).part(HEADER_BYTES, payload);
-        if self.file.is_some() || payload == 0 {
-            return Some(span.checksum());
+        if self.file.is_some() || payload.bytes() == 0 {
+            return Some(payload.checksum());
         }
-        let block = usize::from(t & 1 == 1 && self.buffer.blocks_per_slot() > 1);
-        let kept = &mut self.sums[slot][block];
-        Some(*kept.get_or_insert_with(|| span.checksum()))
+        let kept = self.sums.entry(place);
+        Some(*kept.or_insert_with(|| payload.checksum()))
     }
 }
 
@@ -109,10 +110,14 @@ fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
 }
 
 /// Fills the payload of the blocks of a slot from the seed.
-pub fn make_payload(buffer: &DoubleBuffer, slot: usize, seed: u64, node: usize) {
+pub fn make_payload<'a>(
+    blocks: impl Iterator<Item = Span<'a>>,
+    slot: usize,
+    seed: u64,
+    node: usize,
+) {
     let mut state = seed ^ ((node as u64) << 32) ^ slot as u64;
-    for t in 0..buffer.blocks_per_slot() as u64 {
-        let block = buffer.block(slot, t);
+    for block in blocks {
         let mut at = HEADER_BYTES;
         while at < block.bytes() {
             let word = splitmix(&mut state).to_le_bytes();
@@ -152,7 +157,8 @@ pub fn fill_in_lockstep(
         // Asked once per buffer, so that all of its slots end together.
         let last = source.ends_at(t);
         for slot in 0..buffer.slots() {
-            source.make(slot, t, last);
+            let place = slot * 2 + usize::from(t & 1 == 1);
+            source.make(buffer.block(slot, t), place, slot, t, last);
             if last {
                 shake.end(slot, t + 1);
             }
@@ -168,15 +174,15 @@ pub fn fill_in_lockstep(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Coupling;
+    use crate::buffer::double::OwnBlocks;
 
     #[test]
     fn payload_follows_from_the_seed_the_node_and_the_slot() {
         let bytes_of = |seed, node, slot| {
-            let buffer = DoubleBuffer::new(0, 2, 1, 100, Coupling::Block).unwrap();
-            make_payload(&buffer, slot, seed, node);
+            let blocks = OwnBlocks::new(1, 100).unwrap();
+            make_payload([blocks.block(0)].into_iter(), slot, seed, node);
             let mut bytes = vec![0; HEADER_BYTES + 100];
-            buffer.block(slot, 0).read(&mut bytes);
+            blocks.block(0).read(&mut bytes);
             bytes
         };
         assert_eq!(bytes_of(1, 2, 1), bytes_of(1, 2, 1));

@@ -133,18 +133,24 @@ impl Test {
         self.coupling == Coupling::Block && !matches!(self.sink, Sink::File(_))
     }
 
-    /// Blocks that each slot of a phase has: two where one process fills and another one empties it at the same time, one
-    /// where a single process does both in turn. What is not used twice stays in the cache longer.
-    pub fn blocks_per_slot(&self, phase: usize) -> usize {
+    /// Blocks that each slot of a phase has in shared memory: two where one process fills and another one empties it at
+    /// the same time.
+    pub fn shared_blocks(&self, phase: usize) -> usize {
+        let alone = match phase {
+            0 => self.senders_are_sources(),
+            last if last + 1 == self.phases => self.receivers_are_sinks(),
+            _ => self.relays_pass_pages(),
+        };
+        if alone { 0 } else { 2 }
+    }
+
+    /// Blocks that each slot of a phase has in the memory of a process that both fills and empties it, in turn. One will do,
+    /// and stays in the cache; but a file's block that is under way as pages is not to be written over by the next.
+    pub fn own_blocks(&self, phase: usize) -> usize {
         match phase {
-            // A file's block that is under way is not to be written over by the next one.
-            0 if self.expects_answers(0) => 2,
-            0 if self.senders_are_sources() => 1,
+            0 if self.senders_are_sources() => 1 + usize::from(self.expects_answers(0)),
             last if last + 1 == self.phases && self.receivers_are_sinks() => 1,
-            0 => 2,
-            last if last + 1 == self.phases => 2,
-            _ if self.relays_pass_pages() => 0,
-            _ => 2,
+            _ => 0,
         }
     }
 

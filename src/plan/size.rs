@@ -31,17 +31,21 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
     payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
-/// Bytes of the buffers of one node: for every phase a slot for each link, of one or two blocks.
+/// Bytes of the buffers of one node: for every phase a slot for each link, of two shared blocks or one of a process's own.
 pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    let ends = (test.phases >= 1).then(|| test.blocks_per_slot(0));
-    let last = (test.phases >= 2).then(|| test.blocks_per_slot(test.phases - 1));
-    let relay = if test.phases > 2 {
-        test.blocks_per_slot(1)
+    let blocks = |phase| test.shared_blocks(phase) + test.own_blocks(phase);
+    let ends = match test.phases {
+        0 => 0,
+        1 => blocks(0),
+        _ => blocks(0) + blocks(test.phases - 1),
+    };
+    let relays = test.phases.saturating_sub(2);
+    let between = if relays > 0 {
+        product(&[relays, blocks(1)])
     } else {
         0
     };
-    let between = product(&[test.phases.saturating_sub(2), relay]);
-    let blocks = between.saturating_add(ends.unwrap_or(0) + last.unwrap_or(0));
+    let blocks = between.saturating_add(ends);
     product(&[blocks, nodes, test.streams, slot_bytes(test.block_bytes)])
 }
 
@@ -50,11 +54,11 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
 pub const PROCESS_BYTES: usize = 512 << 10;
 
 /// Descriptors the NSP holds at most at once, before its first fork: those of its loop, a listener for every
-/// boundary and rail, both ends of every link to itself, and the memory of its phases. Its children inherit them, close all but their own, and never
+/// boundary and rail and both ends of every link to itself. Its children inherit them, close all but their own, and never
 /// hold as many.
 pub fn descriptors_at_once(test: &Test) -> usize {
     const OF_THE_LOOP: usize = 16;
-    OF_THE_LOOP + test.phases + (test.phases - 1) * (test.rails + 2 * test.streams)
+    OF_THE_LOOP + (test.phases - 1) * (test.rails + 2 * test.streams)
 }
 
 /// Open files of one node: those of the NSP, for every process its /dev/null, for every link end its socket and
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn descriptors_follow_from_the_plan() {
         let test = test_of(3, 2);
-        assert_eq!(descriptors_at_once(&test), 16 + 3 + 2 * 5);
-        assert_eq!(files_per_node(&test, 3), 29 + 28 + 4 * 24);
+        assert_eq!(descriptors_at_once(&test), 16 + 2 * 5);
+        assert_eq!(files_per_node(&test, 3), 26 + 28 + 4 * 24);
     }
 }

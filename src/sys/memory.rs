@@ -1,20 +1,22 @@
 //! Memory shared between the processes of a node, as safe types.
 //!
 //! Two kinds: [`Region`], a sealed memory file that has no name and so cannot be left behind, for blocks and
-//! handshakes; and [`NamedRegion`], the status segment that an outside process may look at. Both are seen as
+//! handshakes, or memory of a process's own; and [`NamedRegion`], the status segment that an outside process may look at. Both are seen as
 //! 64-bit atomic words and as [`Span`]s of bytes; layouts are given names in `buffer/`.
 
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-use memmap2::MmapRaw;
+use memmap2::{MmapMut, MmapRaw};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// A memory file of fixed size, mapped and inherited over forks.
+/// Mapped memory of fixed size: a memory file that is inherited over forks, or private.
 pub struct Region {
     map: MmapRaw,
-    file: File,
+    /// Bytes before the first one that is used.
+    skipped: usize,
+    bytes: usize,
 }
 
 /// A part of a region that one process owns at a time; who does is told by the handshake.
@@ -34,17 +36,41 @@ impl Region {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         let map = MmapRaw::map_raw(&file)?;
-        Ok(Self { map, file })
+        // The mapping keeps the memory; nobody needs the descriptor.
+        Ok(Self {
+            map,
+            skipped: 0,
+            bytes,
+        })
     }
 
-    /// The memory as a file, for those who send pages of it. Others close their copy: the mapping keeps the memory.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// Makes a region of `bytes`, zeroed, that this process has for itself: a forked child has a copy. Of large pages where
+    /// the system gives them, which makes pages that are sent few and long.
+    pub fn private(bytes: usize) -> std::io::Result<Self> {
+        const LARGE: usize = 2 << 20;
+        let map = MmapMut::map_anon(bytes.next_multiple_of(LARGE) + LARGE)?;
+        match map.advise(memmap2::Advice::HugePage) {
+            Ok(()) | Err(_) => {} // Without them it is as any other memory.
+        }
+        let map = MmapRaw::from(map);
+        let skipped = map.as_ptr().align_offset(LARGE);
+        Ok(Self {
+            map,
+            skipped,
+            bytes,
+        })
     }
 
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
-        self.map.len()
+        self.bytes
+    }
+
+    /// The address of byte `offset`, which must be inside the region.
+    fn address(&self, offset: usize) -> *mut u8 {
+        assert!(offset <= self.bytes, "address outside of its region");
+        // SAFETY: in range by the assertion, and the mapping is longer than what is skipped and used.
+        unsafe { self.map.as_mut_ptr().add(self.skipped + offset) }
     }
 
     /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the region.
@@ -56,18 +82,14 @@ impl Region {
         // SAFETY: in range by the assertion; the mapping is page aligned, so the words are aligned; any bit
         // pattern is a valid AtomicU64; the mapping lives as long as `self`; these bytes are never handed out
         // as a span by the layouts in buffer/, which keep words and blocks apart.
-        unsafe {
-            std::slice::from_raw_parts(self.map.as_mut_ptr().add(offset).cast::<AtomicU64>(), count)
-        }
+        unsafe { std::slice::from_raw_parts(self.address(offset).cast::<AtomicU64>(), count) }
     }
 
     /// `bytes` bytes from `offset` on.
     pub fn span(&self, offset: usize, bytes: usize) -> Span<'_> {
         assert!(offset + bytes <= self.bytes(), "span outside of its region");
-        // SAFETY: in range by the assertion.
-        let start = unsafe { self.map.as_mut_ptr().add(offset) };
         Span {
-            start,
+            start: self.address(offset),
             bytes,
             _region: std::marker::PhantomData,
         }
@@ -82,9 +104,9 @@ impl Region {
         if end <= first {
             return;
         }
-        // SAFETY: in range and page aligned; populating changes neither contents nor protection.
-        let start = unsafe { self.map.as_mut_ptr().add(first) };
-        // SAFETY: as above. A failure leaves the pages to be faulted in on first touch.
+        let start = self.address(first);
+        // SAFETY: in range and page aligned; populating changes neither contents nor protection. A failure leaves the
+        // pages to be faulted in on first touch.
         unsafe { nix::libc::madvise(start.cast(), end - first, nix::libc::MADV_POPULATE_WRITE) };
     }
 }

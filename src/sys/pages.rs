@@ -1,6 +1,6 @@
-//! Moving pages and not bytes: from a memory file into a socket, from socket to socket, and from a socket to nowhere.
+//! Moving pages and not bytes: from memory into a socket, from socket to socket, and from a socket to nowhere.
 //!
-//! What is handed over are references to pages. A page of a memory file that was sent belongs to its reader until the
+//! What is handed over are references to pages. A page of a buffer that was sent belongs to its reader until the
 //! reader has read it, and not until it was acknowledged: whoever writes it anew has to be told by the reader.
 
 use std::io;
@@ -9,25 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
 use nix::libc;
 
-use super::memory::Region;
+use super::memory::Span;
 use super::socket::length_of;
-
-/// Sends `bytes` bytes of a region from `offset` on without copying them; as many as the kernel took.
-pub fn send_region(
-    socket: BorrowedFd<'_>,
-    region: &Region,
-    offset: usize,
-    bytes: usize,
-) -> io::Result<usize> {
-    let mut from = i64::try_from(offset).map_err(io::Error::other)?;
-    let file = region.file().as_fd();
-    Ok(nix::sys::sendfile::sendfile(
-        socket,
-        file,
-        Some(&mut from),
-        bytes,
-    )?)
-}
 
 /// A pipe through which pages pass.
 pub struct Pipe {
@@ -56,6 +39,21 @@ impl Pipe {
     /// Bytes that are in it.
     pub fn inside(&self) -> usize {
         self.inside
+    }
+
+    /// Takes the pages of a span into the empty pipe, as many as it holds; how many bytes. Their content is that of the
+    /// moment at which the reader at the far end looks.
+    pub fn load(&mut self, span: Span<'_>) -> io::Result<usize> {
+        debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
+        let part = libc::iovec {
+            iov_base: span.pointer().cast(),
+            iov_len: span.bytes(),
+        };
+        // SAFETY: one part, and the span is mapped for its whole length as long as its region lives; the kernel holds
+        // the pages by itself.
+        let taken = unsafe { libc::vmsplice(self.write.as_raw_fd(), &raw const part, 1, 0) };
+        self.inside = length_of(taken)?;
+        Ok(self.inside)
     }
 
     /// Takes at most `bytes` from a socket into the empty pipe; zero means that the peer has closed its side.
@@ -119,6 +117,7 @@ impl Drain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::memory::Region;
     use crate::sys::socket::{
         SocketOptions, accept, connect_tcp, finish_sending, listen_tcp, pair, receive_bytes,
         send_bytes,
@@ -161,9 +160,14 @@ mod tests {
         region.span(4000, bytes.len()).write(&bytes);
         for (from, between, _) in sockets() {
             for (onward, to, _) in sockets() {
-                let sent = send_region(from.as_fd(), &region, 4000, bytes.len()).unwrap();
-                assert_eq!(sent, bytes.len());
                 let mut pipe = Pipe::new().unwrap();
+                assert_eq!(
+                    pipe.load(region.span(4000, bytes.len())).unwrap(),
+                    bytes.len()
+                );
+                while pipe.inside() > 0 {
+                    assert!(pipe.give(from.as_fd(), false).unwrap() > 0);
+                }
                 let mut left = bytes.len();
                 while left > 0 {
                     left -= pipe.take(between.as_fd(), left).unwrap();
