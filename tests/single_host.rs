@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use held::{Held, PIPEBENCH, below, pause, run, segments, wait_until_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pipebench::plan::size::processes_per_node;
 use pipebench::record::Record;
 use pipebench::report::json;
 
@@ -41,22 +40,32 @@ fn record_of(words: &[&str]) -> Record {
     })
 }
 
+/// Processes of a node as docs/architecture.md has them; --dry-run must say the same.
+fn processes_per_node(nodes: usize, phases: usize, streams: usize, path: &str) -> usize {
+    let ends = match path {
+        "zerocopy" => nodes * streams * phases,
+        _ => 2 * nodes * streams * (phases - 1),
+    };
+    1 + phases + ends
+}
+
 #[test]
 fn the_process_table_of_a_held_run_is_the_formula() {
-    for (nodes, phases) in [(1, 2), (1, 3), (3, 3), (4, 4)] {
-        let held = Held::start(&[
-            "--hosts",
-            &format!("local:{nodes}"),
-            "--phases",
-            &phases.to_string(),
-            "--time",
-            "1s",
-        ]);
+    let shapes = [(1, 2), (1, 3), (3, 3), (4, 4)];
+    let paths = ["copy", "zerocopy"];
+    for ((nodes, phases), path) in paths.iter().flat_map(|path| shapes.map(|s| (s, path))) {
+        let (hosts, number) = (format!("local:{nodes}"), phases.to_string());
+        let words = ["--hosts", &hosts, "--phases", &number, "--datapath", path];
+        let plan = run(&[&words[..], &["--dry-run"]].concat());
+        let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+        let all = nodes * processes_per_node(nodes, phases, 1, path);
+        assert!(plan.contains(&format!("{all} in all")), "{all}: {plan}");
+        let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
         let tree = held.tree();
         assert_eq!(
             tree.len(),
-            nodes * processes_per_node(nodes, phases, 1),
-            "{nodes} {phases}: {tree:#?}"
+            nodes * processes_per_node(nodes, phases, 1, path),
+            "{nodes} {phases} {path}: {tree:#?}"
         );
         let count = |start: &str| {
             tree.iter()
@@ -65,8 +74,15 @@ fn the_process_table_of_a_held_run_is_the_formula() {
         };
         assert_eq!(count("pb-node"), nodes);
         assert_eq!(count("pb-phase-"), nodes * phases);
-        assert_eq!(count("pb-send-"), nodes * nodes * (phases - 1));
-        assert_eq!(count("pb-recv-"), nodes * nodes * (phases - 1));
+        let links = nodes * nodes * (phases - 1);
+        let passing = if *path == "copy" {
+            0
+        } else {
+            nodes * nodes * (phases - 2)
+        };
+        assert_eq!(count("pb-pass-"), passing);
+        assert_eq!(count("pb-send-"), links - passing);
+        assert_eq!(count("pb-recv-"), links - passing);
         drop(held);
         wait_until_gone(&tree, "after the launching side was killed");
     }
@@ -74,22 +90,21 @@ fn the_process_table_of_a_held_run_is_the_formula() {
 
 #[test]
 fn the_formula_holds_with_several_streams() {
-    let held = Held::start(&[
-        "--hosts",
-        "local:2",
-        "--phases",
-        "3",
-        "--streams",
-        "3",
-        "--time",
-        "1s",
-    ]);
-    assert_eq!(held.tree().len(), 2 * processes_per_node(2, 3, 3));
+    let words = ["--hosts", "local:2", "--phases", "3", "--streams", "3"];
+    let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
+    assert_eq!(held.tree().len(), 2 * processes_per_node(2, 3, 3, "copy"));
 }
 
 #[test]
 fn every_process_has_its_own_descriptors_and_no_other() {
-    let mut held = Held::start(&["--hosts", "local:3", "--phases", "3", "--time", "300ms"]);
+    for path in ["copy", "zerocopy"] {
+        expect_own_descriptors(path);
+    }
+}
+
+fn expect_own_descriptors(path: &str) {
+    let words = ["--hosts", "local:3", "--phases", "3", "--datapath", path];
+    let mut held = Held::start(&[&words[..], &["--time", "300ms"]].concat());
     let tree = held.tree();
     for process in &tree {
         let open = descriptors(process.pid);
@@ -104,6 +119,10 @@ fn every_process_has_its_own_descriptors_and_no_other() {
             assert_eq!(is("socket:"), 1, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
             assert_eq!(open.len(), 5, "{process:?} {open:?}");
+        } else if process.name.starts_with("pb-pass-") {
+            assert_eq!(is("socket:"), 2, "{process:?} {open:?}");
+            assert_eq!(is("pipe:"), 3, "{process:?} {open:?}");
+            assert_eq!(open.len(), 8, "{process:?} {open:?}");
         } else if process.name.starts_with("pb-phase-") {
             assert_eq!(is("/dev/null"), 3, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");

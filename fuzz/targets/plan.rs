@@ -78,7 +78,12 @@ pub fn follow_assignment(assignment: &Assignment) -> String {
             assignment.kind_of(last);
         }
     }
-    let processes = size::processes_per_node(&test, nodes);
-    assert_eq!(processes, 1 + test.phases + ends);
+    let processes = size::processes_per_node(test, nodes);
+    // A relay that passes pages on is two ends.
+    let relays = match test.relays_pass_pages() {
+        true => nodes * test.streams * (test.phases - 2),
+        false => 0,
+    };
+    assert_eq!(processes, 1 + test.phases + ends - relays);
     format!("assignment of {} processes", magnitude(processes))
 }

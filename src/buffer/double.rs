@@ -89,9 +89,14 @@ pub struct OwnBlocks {
 }
 
 impl OwnBlocks {
-    /// Makes `count` blocks of `block_bytes` bytes, and faults them in.
-    pub fn new(count: usize, block_bytes: usize) -> std::io::Result<Self> {
-        let region = Region::private(count * slot_bytes(block_bytes))?;
+    /// Makes `count` blocks of `block_bytes` bytes, in `large` pages or ordinary ones, and faults them in.
+    pub fn new(count: usize, block_bytes: usize, large: bool) -> std::io::Result<Self> {
+        let bytes = count * slot_bytes(block_bytes);
+        let region = if large {
+            Region::private_large(bytes)?
+        } else {
+            Region::private(bytes)?
+        };
         region.populate(0, region.bytes());
         Ok(Self {
             region,

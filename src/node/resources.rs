@@ -168,7 +168,7 @@ mod tests {
         rooms.memory = room("free memory", 20 << 20);
         assert_eq!(
             told(&assignment, &rooms).what,
-            "24.1 MiB of memory are needed on this host for 2 nodes, free memory leaves 20 MiB (smaller \
+            "21.1 MiB of memory are needed on this host for 2 nodes, free memory leaves 20 MiB (smaller \
              --block-size, or fewer --streams)"
         );
         rooms.files = room("fs.file-max (9)", 5);

@@ -288,7 +288,8 @@ impl Plant {
         let discards = phase + 1 == test.phases && test.sink == Sink::Discard;
         // Of what is discarded only the header is kept.
         let block_bytes = if discards { 0 } else { test.block_bytes };
-        let blocks = (count > 0).then(|| OwnBlocks::new(count, block_bytes));
+        let large = test.sends_pages_of(phase);
+        let blocks = (count > 0).then(|| OwnBlocks::new(count, block_bytes, large));
         blocks.transpose().map_err(|error| {
             let bytes = crate::units::show_bytes((count * block_bytes) as u64);
             let what = format!("cannot have {bytes} of memory: {}", why(&error));

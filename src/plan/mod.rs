@@ -154,12 +154,19 @@ impl Test {
         }
     }
 
+    /// Whether the own blocks of a phase are sent as pages, which pays most if the pages are large.
+    pub fn sends_pages_of(&self, phase: usize) -> bool {
+        phase == 0 && self.datapath == Datapath::Zerocopy
+    }
+
     /// Whether phases between source and sink pass pages from link to link, and neither keep nor look at payload. Who
-    /// verifies has to look at it, and in lockstep there must be a whole buffer.
+    /// verifies has to look at it; in lockstep there must be a whole buffer; and the pages of a file's block are written
+    /// anew as soon as the next reader has them, which passing on would not make safe.
     pub fn relays_pass_pages(&self) -> bool {
         self.datapath == Datapath::Zerocopy
             && self.coupling == Coupling::Block
             && self.verify == Verify::None
+            && self.source == Source::Memory
     }
 
     /// Whether the receivers of a boundary answer each block. Pages that were sent belong to their reader until it has

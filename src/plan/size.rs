@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Bound, Test};
+use crate::sys::memory::LARGE_PAGE_BYTES;
 
 /// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
 /// payload are sent in one piece and the payload starts on a page.
@@ -31,22 +32,32 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
     payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
-/// Bytes of the buffers of one node: for every phase a slot for each link, of two shared blocks or one of a process's own.
+/// Bytes of the buffers of one node: for every phase a slot for each link, of two shared blocks or of a process's own.
 pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    let blocks = |phase| test.shared_blocks(phase) + test.own_blocks(phase);
+    let slots = product(&[nodes, test.streams]);
+    let of_slot = |phase| {
+        let slot = slot_bytes(test.block_bytes);
+        let own = product(&[test.own_blocks(phase), slot]);
+        let own = match test.sends_pages_of(phase) {
+            true => own
+                .div_ceil(LARGE_PAGE_BYTES)
+                .saturating_mul(LARGE_PAGE_BYTES),
+            false => own,
+        };
+        own.saturating_add(product(&[test.shared_blocks(phase), slot]))
+    };
     let ends = match test.phases {
         0 => 0,
-        1 => blocks(0),
-        _ => blocks(0) + blocks(test.phases - 1),
+        1 => of_slot(0),
+        _ => of_slot(0).saturating_add(of_slot(test.phases - 1)),
     };
     let relays = test.phases.saturating_sub(2);
     let between = if relays > 0 {
-        product(&[relays, blocks(1)])
+        product(&[relays, of_slot(1)])
     } else {
         0
     };
-    let blocks = between.saturating_add(ends);
-    product(&[blocks, nodes, test.streams, slot_bytes(test.block_bytes)])
+    product(&[slots, between.saturating_add(ends)])
 }
 
 /// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test

@@ -6,7 +6,7 @@ use crate::units::sum;
 
 use super::figures::{Direction, Figures, rate};
 
-const COLUMNS: [&str; 31] = [
+const COLUMNS: [&str; 32] = [
     "row",
     "test",
     "node",
@@ -38,6 +38,7 @@ const COLUMNS: [&str; 31] = [
     "cpu_s",
     "rail",
     "interface",
+    "datapath",
 ];
 
 /// The table of a record.
@@ -52,7 +53,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                 (Direction::Receive, port.receive_gbit_per_s),
             ];
             for (direction, gbit_per_s) in sums {
-                let mut row = blank("port", test);
+                let mut row = blank(record, "port", test);
                 row[2].clone_from(&port.label);
                 row[3] = direction.to_string();
                 row[12] = decimal(gbit_per_s);
@@ -98,7 +99,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                     (Direction::Receive, counters.received_bytes),
                 ];
                 for (direction, bytes) in both {
-                    let mut row = blank("interface", test);
+                    let mut row = blank(record, "interface", test);
                     row[2].clone_from(&record.plan.nodes[node].label);
                     row[3] = direction.to_string();
                     row[10] = bytes.to_string();
@@ -107,7 +108,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                 }
             }
         }
-        let mut row = blank("total", test);
+        let mut row = blank(record, "total", test);
         row[9] = figures.crosses_switch.to_string();
         row[12] = decimal(figures.total_gbit_per_s);
         writer.write_record(&row)?;
@@ -118,15 +119,16 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn blank(kind: &str, test: &TestRecord) -> Vec<String> {
+fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
     let mut row = vec![String::new(); COLUMNS.len()];
+    row[31] = erased::Word::word(&record.plan.tests[test.test].datapath);
     row[0] = kind.to_owned();
     row[1] = test.test.to_string();
     row
 }
 
 fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String> {
-    let mut row = blank("link", test);
+    let mut row = blank(record, "link", test);
     let lane = &link.lane;
     let word = |value: &dyn erased::Word| value.word();
     row[4] = lane.boundary.to_string();

@@ -118,12 +118,24 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     say(format!(
         "test       all-to-all, {phases} phases, streams per pair: {streams}"
     ));
+    let formula = if test.relays_pass_pages() {
+        "1 + P + NKP"
+    } else {
+        "1 + P + 2NK(P-1)"
+    };
     say(format!(
-        "processes  {} per node (1 + P + 2NK(P-1)), {} in all",
+        "processes  {} per node ({formula}), {} in all",
         size.processes_per_node, size.processes
     ));
+    let blocks = |phase| test.shared_blocks(phase) + test.own_blocks(phase);
+    let relay = match phases {
+        2 => String::new(),
+        _ => format!(", relay {}", blocks(1)),
+    };
     say(format!(
-        "memory     {memory} of buffers per node ({phases} phases x 2 buffers x {slots} slots x {slot})"
+        "memory     {memory} of buffers per node ({slots} slots a phase; blocks of {slot} in each: source {}{relay}, sink {})",
+        blocks(0),
+        blocks(phases - 1)
     ));
     let hosts = hosts_by_name(plan);
     let load: Vec<usize> = hosts

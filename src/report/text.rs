@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::plan::{Bound, Coupling, LinkKind, Sink, Source, Test, Verify};
+use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify};
 use crate::record::{
     ClockRecord, HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
 };
@@ -176,8 +176,15 @@ fn conditions(test: &Test) -> String {
         Verify::Sample => ", one block in 16 verified",
         Verify::Full => ", every block verified",
     };
+    let datapath = match test.datapath {
+        Datapath::Copy => "datapath copy",
+        Datapath::Zerocopy if test.phases > 2 && test.relays_pass_pages() => {
+            "datapath zerocopy (relays did not look at payload)"
+        }
+        Datapath::Zerocopy => "datapath zerocopy",
+    };
     format!(
-        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}{ends}{verify}{coupling}",
+        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}, {datapath}{ends}{verify}{coupling}",
         test.phases
     )
 }

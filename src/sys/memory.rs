@@ -27,6 +27,9 @@ pub struct Span<'region> {
     _region: std::marker::PhantomData<&'region Region>,
 }
 
+/// Bytes of a large page, as all machines have them that have any.
+pub const LARGE_PAGE_BYTES: usize = 2 << 20;
+
 impl Region {
     /// Makes a region of `bytes`, zeroed, that can neither shrink nor grow.
     pub fn new(name: &str, bytes: usize) -> std::io::Result<Self> {
@@ -44,16 +47,26 @@ impl Region {
         })
     }
 
-    /// Makes a region of `bytes`, zeroed, that this process has for itself: a forked child has a copy. Of large pages where
-    /// the system gives them, which makes pages that are sent few and long.
+    /// Makes a region of `bytes`, zeroed, that this process has for itself: a forked child has a copy.
     pub fn private(bytes: usize) -> std::io::Result<Self> {
-        const LARGE: usize = 2 << 20;
-        let map = MmapMut::map_anon(bytes.next_multiple_of(LARGE) + LARGE)?;
+        let map = MmapRaw::from(MmapMut::map_anon(bytes)?);
+        Ok(Self {
+            map,
+            skipped: 0,
+            bytes,
+        })
+    }
+
+    /// A private region of large pages, where the system gives them: what is sent of it are few and long pieces. `bytes` are
+    /// rounded up to whole large pages.
+    pub fn private_large(bytes: usize) -> std::io::Result<Self> {
+        let bytes = bytes.next_multiple_of(LARGE_PAGE_BYTES);
+        let map = MmapMut::map_anon(bytes + LARGE_PAGE_BYTES)?;
         match map.advise(memmap2::Advice::HugePage) {
             Ok(()) | Err(_) => {} // Without them it is as any other memory.
         }
         let map = MmapRaw::from(map);
-        let skipped = map.as_ptr().align_offset(LARGE);
+        let skipped = map.as_ptr().align_offset(LARGE_PAGE_BYTES);
         Ok(Self {
             map,
             skipped,
@@ -296,6 +309,20 @@ mod tests {
         let mut back = [0; 5];
         region.span(4106, 5).read(&mut back);
         assert_eq!(&back, b"hello");
+    }
+
+    #[test]
+    fn private_memory_is_a_region_too_and_its_large_pages_are_aligned() {
+        let region = Region::private_large(5000).unwrap();
+        assert_eq!(region.bytes(), LARGE_PAGE_BYTES);
+        assert!(region.address(0).addr().is_multiple_of(LARGE_PAGE_BYTES));
+        region.populate(0, region.bytes());
+        for region in [region, Region::private(8192).unwrap()] {
+            region.span(8187, 5).write(b"hello");
+            let mut back = [0; 5];
+            region.span(8187, 5).read(&mut back);
+            assert_eq!(&back, b"hello");
+        }
     }
 
     #[test]
