@@ -41,7 +41,7 @@ pub fn describe(options: &Options) -> Result<String, String> {
         first_line("date", &["-u", "+%F"])?,
     );
     Ok(format!(
-        "{date}: {own}; {iperf3} (iperf3); {iperf2}; {release}, {}, {} cores; {CONGESTION} for everybody; {} rounds, \
+        "{date}: {own}; {iperf3} (iperf3); {iperf2}; {release}, {}, {} cores; {CONGESTION} for everybody; rounds: {}, \
          windows of {} s.",
         processor(),
         cores(),

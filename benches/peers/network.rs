@@ -67,7 +67,11 @@ impl Network {
             "--time", &time, "--warmup", "500ms", "--json", "-", "--quiet",
         ]);
         argv.extend(words);
-        let finished = self.lab.run(0, &argv, DEADLINE + window);
+        let mut running = self.lab.spawn(0, &argv);
+        if !within(DEADLINE + window, || !running.is_running()) {
+            return Err(format!("does not end: {}", said_by(&[running])));
+        }
+        let finished = running.finish(DEADLINE);
         let record = json::read(&finished.stdout).map_err(|why| {
             let said = finished.stderr.lines().next().unwrap_or("nothing said");
             format!("{why}: {said}")
@@ -85,8 +89,12 @@ impl Network {
             let left = |host: &Host| self.lab.survivors(host.number, "iperf");
             self.hosts.iter().all(|host| left(host).is_empty())
         });
-        assert!(gone, "iperf does not end when it is killed");
-        sample?.within_cores(machine::cores())
+        let sample = sample?.within_cores(machine::cores())?;
+        if gone {
+            Ok(sample)
+        } else {
+            Err("iperf does not end when it is killed".to_owned())
+        }
     }
 
     fn measure(&self, variant: &Iperf, pairs: &[Pair], window: Duration) -> Result<Sample, String> {

@@ -18,7 +18,8 @@ pub fn write(header: &str, tables: &[Table]) -> Result<(), String> {
     fs::write(PAGE, text).map_err(|why| format!("docs/performance.md: cannot write: {why}"))
 }
 
-fn replaced(text: &str, content: &str) -> Result<String, String> {
+/// That text with another content between the marks.
+pub fn replaced(text: &str, content: &str) -> Result<String, String> {
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
         Some((before, after))

@@ -65,8 +65,7 @@ impl Row {
         self.spread(|sample| sample.gb_per_s)
     }
 
-    /// Whether the ratio of that row to this one counts: copying is held against copying; who copies less is held
-    /// against all.
+    /// Whether that row is held against this one: who copies against those who copy, who copies less against all.
     fn is_rival_of(&self, own: &Row) -> bool {
         self.side == Side::Peer && (own.zero_copy || !self.zero_copy)
     }
@@ -187,7 +186,7 @@ pub fn summary(tables: &[Table]) -> String {
             for (own, best, ratio, pairs, mark) in table.ratios() {
                 let (title, own, best) = (&table.title, &own.name, &best.name);
                 lines.push(format!(
-                    "| {title} | {own} | {best} | {ratio:.2} | {mark} | {pairs} |"
+                    "| {title} | {own} | {best} | {ratio:.2} | {mark:.2} | {pairs} |"
                 ));
             }
         }
