@@ -64,6 +64,7 @@ fn main() -> ExitCode {
 
 fn compare(options: &Options) -> Result<(), String> {
     machine::prepare()?;
+    machine::go_first();
     let header = machine::describe(options)?;
     println!("{header}\n");
     let mut tables = Vec::new();
