@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nix::unistd::Pid;
+
 use super::lab::Lab;
 use super::table::Sample;
 
@@ -66,8 +68,8 @@ fn port_and_state(line: &str) -> Option<(u16, &str)> {
 /// The files that hold the counters. They are looked up before the window, so that its edges are short.
 pub struct Meter {
     interfaces: Vec<PathBuf>,
-    /// Of every thread of every iperf process.
-    threads: Vec<PathBuf>,
+    /// Of every iperf process, those of its threads.
+    processes: Vec<Vec<PathBuf>>,
 }
 
 /// Counters at one moment.
@@ -75,7 +77,8 @@ pub struct Reading {
     at: Instant,
     /// Sent by all interfaces of the hosts that carry streams: over the cable, and to themselves.
     bytes: u64,
-    cpu_ns: u64,
+    /// Of each process.
+    cpu_ns: Vec<u64>,
 }
 
 impl Meter {
@@ -83,45 +86,55 @@ impl Meter {
     pub fn find(lab: &Lab, hosts: &[Host]) -> Meter {
         let processes = hosts.iter().flat_map(|host| lab.processes(host.number));
         let iperf = processes.filter(|process| process.name.starts_with("iperf"));
-        let threads = iperf.flat_map(|process| {
-            let listed = fs::read_dir(format!("/proc/{}/task", process.pid));
-            listed.into_iter().flatten().flatten()
-        });
+        let threads = |pid: Pid| {
+            let listed = fs::read_dir(format!("/proc/{pid}/task"));
+            let found = listed.into_iter().flatten().flatten();
+            found
+                .map(|thread| thread.path().join("schedstat"))
+                .collect()
+        };
         Meter {
             interfaces: hosts.iter().map(|host| host.folder.join("dev")).collect(),
-            threads: threads
-                .map(|thread| thread.path().join("schedstat"))
-                .collect(),
+            processes: iperf.map(|process| threads(process.pid)).collect(),
         }
     }
 
     /// Reads all counters.
     pub fn read(&self) -> Result<Reading, String> {
-        let at = Instant::now();
         let mut reading = Reading {
-            at,
+            at: Instant::now(),
             bytes: 0,
-            cpu_ns: 0,
+            cpu_ns: Vec::new(),
         };
         for file in &self.interfaces {
             reading.bytes += sent_bytes(&read(file)?);
         }
-        for file in &self.threads {
-            reading.cpu_ns += cpu_ns(&read(file)?);
+        for threads in &self.processes {
+            let mut sum = 0;
+            for file in threads {
+                sum += cpu_ns(&read(file)?);
+            }
+            reading.cpu_ns.push(sum);
         }
         Ok(reading)
     }
 }
 
 impl Reading {
-    /// What happened between two readings.
-    pub fn since(&self, before: &Reading) -> Sample {
+    /// What happened between two readings. A process that did nothing carried no stream, whatever its sockets say: the
+    /// others would have had its share.
+    pub fn since(&self, before: &Reading) -> Result<Sample, String> {
         let bytes = (self.bytes - before.bytes) as f64;
-        let cpu_ns = (self.cpu_ns - before.cpu_ns) as f64;
-        Sample {
-            gb_per_s: bytes / 1e9 / (self.at - before.at).as_secs_f64(),
-            cpu_s_per_gb: cpu_ns / bytes.max(1.0),
+        let spent = self.cpu_ns.iter().zip(&before.cpu_ns);
+        let spent: Vec<u64> = spent.map(|(after, before)| after - before).collect();
+        let idle = spent.iter().filter(|ns| **ns == 0).count();
+        if idle > 0 {
+            return Err(format!("{idle} processes of iperf stood still"));
         }
+        Ok(Sample {
+            gb_per_s: bytes / 1e9 / (self.at - before.at).as_secs_f64(),
+            cpu_s_per_gb: spent.iter().sum::<u64>() as f64 / bytes.max(1.0),
+        })
     }
 }
 
