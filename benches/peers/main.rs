@@ -1,0 +1,112 @@
+//! pipebench against iperf3 and iperf: which moves more bytes, and what a byte costs.
+//!
+//! ```sh
+//! cargo bench --bench peers                           # every case, 7 rounds, about half an hour
+//! cargo bench --bench peers -- 3 2n2p 1n3p            # 3 rounds of two cases
+//! cargo bench --bench peers -- --window 4 --write     # windows of 4 s; the tables go into docs/performance.md
+//! ```
+//!
+//! Wants root: it builds networks of its own (tests/lab), so that nothing of it is seen from outside and the
+//! congestion control is the same for everybody, by sysctl. Installs iperf3 and iperf with apt-get where they are
+//! missing. Nothing stays behind, however it ends.
+//!
+//! There are two comparisons, never mixed: (a) as people run it, each with its defaults, and (b) like for like, where
+//! iperf gets what pipebench has by itself (small buffers, both ends on one core, no copy at the sender), and pipebench
+//! must use TCP on every link. In each round every variant runs once, in an order that moves on from round to round, so
+//! that a neighbour who takes cores for a while hits all alike. Compared are medians, and pairs of the same round.
+//!
+//! What it does not do: pass or fail (the marks are shown for the reader), compare with stored figures, use the
+//! machine's own network, or measure anything that a real switch adds.
+//!
+//! Where to read next: `cases.rs` (what is compared), `peers.rs` (iperf's command lines), `network.rs` (one run),
+//! `meter.rs` (bytes and CPU time), `table.rs` (medians and ratios), `page.rs` (the page of docs/).
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its figures, and how far it is"
+)]
+
+#[path = "../../tests/lab/mod.rs"]
+mod lab;
+
+mod cases;
+mod machine;
+mod meter;
+mod network;
+mod options;
+mod page;
+mod peers;
+mod table;
+
+use std::process::ExitCode;
+
+use cases::{CASES, COMPARISONS, Case, Comparison, Runner};
+use network::Network;
+use options::Options;
+use table::{Row, Table};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    // `cargo test --benches` starts this too, without that word: half an hour is not what it asks for.
+    if !words.iter().any(|word| word == "--bench") {
+        eprintln!("peers: nothing is measured by tests: run `cargo bench --bench peers`");
+        return ExitCode::SUCCESS;
+    }
+    match Options::parse(&words).and_then(|options| compare(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("peers: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(options: &Options) -> Result<(), String> {
+    machine::prepare()?;
+    machine::go_first();
+    let header = machine::describe(options)?;
+    println!("{header}\n");
+    let mut tables = Vec::new();
+    for case in CASES.iter().filter(|case| options.selects(case.name)) {
+        let network = Network::raise(case);
+        for comparison in &COMPARISONS {
+            let table = run_table(&network, case, comparison, options);
+            println!("{table}");
+            tables.push(table);
+        }
+    }
+    println!("{}", table::summary(&tables));
+    if options.write {
+        page::write(&header, &tables)?;
+    }
+    Ok(())
+}
+
+/// All rounds of one case in one comparison.
+fn run_table(network: &Network, case: &Case, comparison: &Comparison, options: &Options) -> Table {
+    let entrants = comparison.entrants(case);
+    let mut rows: Vec<Row> = entrants.iter().map(|entrant| entrant.row.clone()).collect();
+    for round in 0..options.rounds {
+        for turn in 0..entrants.len() {
+            let index = (turn + round) % entrants.len();
+            let outcome = match &entrants[index].runner {
+                Runner::Pipebench(words) => network.run_pipebench(words, options.window),
+                Runner::Iperf(variant) => network.run_iperf(variant, options.window),
+            };
+            let name = &rows[index].name;
+            let place = format!(
+                "{} ({}) round {}: {name}",
+                case.name,
+                comparison.letter,
+                round + 1
+            );
+            match &outcome {
+                Ok(sample) => eprintln!("{place}: {sample}"),
+                Err(why) => println!("rejected: {place}: {why}"),
+            }
+            rows[index].samples.push(outcome.ok());
+        }
+    }
+    Table::new(case, comparison, rows)
+}

@@ -1,0 +1,30 @@
+//! The tables in docs/performance.md: between two marks, everything else stays.
+
+use std::fs;
+
+use super::table::{Table, summary};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/performance.md");
+const BEGIN: &str = "<!-- peers:begin -->";
+const END: &str = "<!-- peers:end -->";
+
+/// Replaces what stands between the marks.
+pub fn write(header: &str, tables: &[Table]) -> Result<(), String> {
+    let text = fs::read_to_string(PAGE)
+        .map_err(|why| format!("docs/performance.md: cannot read: {why}"))?;
+    let each: Vec<String> = tables.iter().map(Table::to_string).collect();
+    let content = format!("{header}\n\n{}\n{}", summary(tables), each.join("\n"));
+    let text = replaced(&text, &content)?;
+    fs::write(PAGE, text).map_err(|why| format!("docs/performance.md: cannot write: {why}"))
+}
+
+/// That text with another content between the marks.
+pub fn replaced(text: &str, content: &str) -> Result<String, String> {
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    let (before, after) =
+        parts.ok_or_else(|| format!("docs/performance.md: no {BEGIN} before an {END}"))?;
+    Ok(format!("{before}{BEGIN}\n{content}{END}{after}"))
+}
