@@ -1,4 +1,4 @@
-//! One list of checks over every combination of data path and transport: what comes out must not depend on how it moved.
+//! One list of checks over every combination of data path, kind of workers and transport: what comes out must not depend on how it moved.
 
 mod alone;
 
@@ -12,19 +12,24 @@ use pipebench::report::json;
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DATAPATHS: [&str; 2] = ["copy", "zerocopy"];
 const TRANSPORTS: [&str; 3] = ["auto", "tcp", "unix"];
+const WORKERS: [&str; 2] = ["peer", "shared"];
 
 /// One way to move data.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     datapath: &'static str,
     transport: &'static str,
+    workers: &'static str,
 }
 
 fn ways() -> impl Iterator<Item = Way> {
     DATAPATHS.into_iter().flat_map(|datapath| {
-        TRANSPORTS.map(|transport| Way {
-            datapath,
-            transport,
+        TRANSPORTS.into_iter().flat_map(move |transport| {
+            WORKERS.map(|workers| Way {
+                datapath,
+                transport,
+                workers,
+            })
         })
     })
 }
@@ -33,7 +38,7 @@ fn run(way: Way, words: &[&str]) -> (Option<i32>, Record, String) {
     alone::wait();
     let output = Command::new(PIPEBENCH)
         .args(["--datapath", way.datapath, "--transport", way.transport])
-        .args(["--quiet", "--json", "-"])
+        .args(["--workers", way.workers, "--quiet", "--json", "-"])
         .args(words)
         .stdin(Stdio::null())
         .output()

@@ -159,7 +159,7 @@ const DATAPATHS: [Datapath; 2] = [
 ];
 
 /// Which of them run.
-const SELECTED: &[&str] = &["copy"];
+const SELECTED: &[&str] = &["copy", "zerocopy"];
 
 /// Who runs: the row of the table that it fills, and how.
 pub struct Entrant {

@@ -1,6 +1,8 @@
 //! Double buffers: two buffers of slots in one memory file, with their handshake before them. Where a slot has one process
 //! only, which both fills and empties it, the blocks are that process's own.
 
+use std::rc::Rc;
+
 use crate::plan::Coupling;
 use crate::plan::size::{SLOT_HEAD_BYTES, slot_bytes};
 use crate::sys::memory::{Region, Span};
@@ -83,26 +85,36 @@ impl DoubleBuffer {
 
 /// Blocks of a slot that one process both fills and empties, in memory of its own.
 pub struct OwnBlocks {
-    region: Region,
+    region: Rc<Region>,
+    /// Number of its first block in the region.
+    first: usize,
     count: usize,
     block_bytes: usize,
 }
 
 impl OwnBlocks {
-    /// Makes `count` blocks of `block_bytes` bytes, in `large` pages or ordinary ones, and faults them in.
-    pub fn new(count: usize, block_bytes: usize, large: bool) -> std::io::Result<Self> {
-        let bytes = count * slot_bytes(block_bytes);
-        let region = if large {
+    /// Makes `count` blocks of `block_bytes` bytes for each of `slots` slots, in `large` pages or ordinary ones, and faults
+    /// them in.
+    pub fn several(
+        slots: usize,
+        count: usize,
+        block_bytes: usize,
+        large: bool,
+    ) -> std::io::Result<Vec<Self>> {
+        let bytes = slots * count * slot_bytes(block_bytes);
+        let region = Rc::new(if large {
             Region::private_large(bytes)?
         } else {
             Region::private(bytes)?
-        };
-        region.populate(0, region.bytes());
-        Ok(Self {
-            region,
+        });
+        region.populate(0, bytes);
+        let of_slot = |slot: usize| Self {
+            region: Rc::clone(&region),
+            first: slot * count,
             count,
             block_bytes,
-        })
+        };
+        Ok((0..slots).map(of_slot).collect())
     }
 
     /// How many there are.
@@ -118,7 +130,8 @@ impl OwnBlocks {
     /// Header and payload for block `t`, in one piece; payload begins on a page.
     pub fn block(&self, t: u64) -> Span<'_> {
         let place = usize::try_from(t % self.count.max(1) as u64).unwrap_or(0);
-        let start = place * slot_bytes(self.block_bytes) + SLOT_HEAD_BYTES - HEADER_BYTES;
+        let start =
+            (self.first + place) * slot_bytes(self.block_bytes) + SLOT_HEAD_BYTES - HEADER_BYTES;
         self.region.span(start, HEADER_BYTES + self.block_bytes)
     }
 }
@@ -148,5 +161,22 @@ mod tests {
         }
         assert_eq!((buffer.slot_start(2, 1) + SLOT_HEAD_BYTES) % 4096, 0);
         buffer.populate(2);
+    }
+
+    #[test]
+    fn own_blocks_of_several_slots_do_not_touch() {
+        for large in [false, true] {
+            let all = OwnBlocks::several(3, 2, 5000, large).unwrap();
+            let places = || (0_u8..6).map(|n| (&all[usize::from(n / 2)], u64::from(n % 2), n));
+            for (blocks, t, value) in places() {
+                blocks.block(t).write(&[value; HEADER_BYTES + 5000]);
+            }
+            for (blocks, t, value) in places() {
+                let mut bytes = [0; HEADER_BYTES + 5000];
+                blocks.block(t + 2).read(&mut bytes);
+                assert!(bytes.iter().all(|byte| *byte == value));
+            }
+            assert_eq!(all[0].count(), 2);
+        }
     }
 }

@@ -152,6 +152,17 @@ impl<'words> Handshake<'words> {
         self.ready(side, slot, t)
     }
 
+    /// Announces the process `number` as the sleeper for a slot. Whoever waits for several slots does so for each of them,
+    /// looks at each again, and only then sleeps: the steps of [`Handshake::wait`], side by side.
+    pub fn announce(&self, side: Side, slot: usize, number: u64) {
+        self.asleep(side, slot).store(number, SeqCst);
+    }
+
+    /// Takes the announcement back.
+    pub fn withdraw(&self, side: Side, slot: usize) {
+        self.asleep(side, slot).store(0, SeqCst);
+    }
+
     /// Says that block `t` was filled (or drained), and wakes whoever sleeps for it.
     pub fn post(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) {
         let mut post = Post::new(side, slot, t);

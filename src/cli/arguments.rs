@@ -161,6 +161,19 @@ pub struct Arguments {
     )]
     pub datapath: String,
 
+    /// Who serves links: auto, peer or shared
+    ///
+    /// peer is a process for each end of a link. shared is one process for all links into a phase and one for all out of
+    /// it, for hundreds of hosts or many nodes on one machine. auto takes shared above 256 link ends on a host. Default
+    /// auto. Example: --workers shared
+    #[arg(
+        long,
+        value_name = "WHO",
+        default_value = "auto",
+        help_heading = "Shape"
+    )]
+    pub workers: String,
+
     /// Processors that senders and receivers are kept on: auto, none, or which (0-3,8)
     ///
     /// auto keeps what handles the same blocks on one processor where nodes share a host and their processes outnumber its

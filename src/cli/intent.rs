@@ -13,7 +13,7 @@ use crate::conduct::Hold;
 use crate::plan::placement::Pin;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PHASES, PLAN_VERSION,
-    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify,
+    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify, Workers, size,
 };
 use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
@@ -70,7 +70,10 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         arguments.launch.rsh.is_some(),
     )?;
     let nodes = nodes_of(&hosts)?;
-    let test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
+    let mut test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
+    if arguments.workers == "auto" {
+        test.workers = size::workers_that_pay(&test, nodes.len(), nodes::most_on_a_host(&nodes));
+    }
     check(arguments, &test, &hosts)?;
     let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
@@ -152,6 +155,12 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "sample" => Verify::Sample,
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
+        },
+        workers: match arguments.workers.as_str() {
+            "peer" => Workers::Peer,
+            "shared" => Workers::Shared,
+            "auto" => Workers::Peer, // Settled when the nodes are known.
+            other => return Err(choice("--workers", other, "auto, peer or shared")),
         },
         datapath: match arguments.datapath.as_str() {
             "copy" => Datapath::Copy,
@@ -417,6 +426,11 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.push(("sink", arguments.sink.clone()));
     all.push(("verify", arguments.verify.clone()));
     all.push(("datapath", arguments.datapath.clone()));
+    let workers = match test.workers {
+        Workers::Peer => "peer",
+        Workers::Shared => "shared",
+    };
+    all.push(("workers", workers.to_owned()));
     all.push(("pin", arguments.pin.clone()));
     all.push((
         "congestion",
@@ -575,6 +589,7 @@ mod tests {
                 "--hosts n1 --verify maybe",
                 "--verify \"maybe\" is not known",
             ),
+            ("--hosts n1 --workers few", "--workers \"few\" is not known"),
             (
                 "--hosts n1 --datapath telepathy",
                 "--datapath \"telepathy\" is not known",

@@ -26,31 +26,45 @@ pub struct Ground<'a> {
     pub silence: Duration,
 }
 
-/// Accepts until a link is found that `admit` takes and whose full segment arrives. Strangers are closed and told to
-/// `stranger`; a link whose sender gives up before that is given back with `release`.
-pub fn accept<Slot>(
-    ground: &Ground<'_>,
-    mut admit: impl FnMut(&LinkHello) -> Option<Slot>,
-    mut release: impl FnMut(Slot),
-    mut stranger: impl FnMut(),
-) -> Result<(Link, Slot), LinkError> {
-    let until = clock::monotonic_ns() + ground.limit_ms * 1_000_000;
-    let mut hall = Hall::new(ground);
-    while clock::monotonic_ns() < until {
-        let heard = hall.next(&mut stranger).map_err(LinkError::Setup)?;
-        let Some((socket, hello)) = heard else {
-            continue;
-        };
-        let Some(slot) = admit(&hello) else {
-            stranger();
-            continue;
-        };
-        if answer(&socket, &hello) {
-            return Ok((Link::new(socket, ground.tcp, ground.silence)?, slot));
+/// Accepts one link after the other at one listener: whoever was let in meanwhile waits for the next turn.
+pub struct Reception<'a> {
+    hall: Hall<'a>,
+}
+
+impl<'a> Reception<'a> {
+    /// An empty one.
+    pub fn new(ground: &'a Ground<'a>) -> Self {
+        Self {
+            hall: Hall::new(ground),
         }
-        release(slot);
     }
-    Err(LinkError::NobodyCame(ground.limit_ms))
+
+    /// Accepts until a link is found that `admit` takes and whose full segment arrives. Strangers are closed and told to
+    /// `stranger`; a link whose sender gives up before that is given back with `release`.
+    pub fn next<Slot>(
+        &mut self,
+        mut admit: impl FnMut(&LinkHello) -> Option<Slot>,
+        mut release: impl FnMut(Slot),
+        mut stranger: impl FnMut(),
+    ) -> Result<(Link, Slot), LinkError> {
+        let ground = self.hall.ground;
+        let until = clock::monotonic_ns() + ground.limit_ms * 1_000_000;
+        while clock::monotonic_ns() < until {
+            let heard = self.hall.next(&mut stranger).map_err(LinkError::Setup)?;
+            let Some((socket, hello)) = heard else {
+                continue;
+            };
+            let Some(slot) = admit(&hello) else {
+                stranger();
+                continue;
+            };
+            if answer(&socket, &hello) {
+                return Ok((Link::new(socket, ground.tcp, ground.silence)?, slot));
+            }
+            release(slot);
+        }
+        Err(LinkError::NobodyCame(ground.limit_ms))
+    }
 }
 
 /// Those that were let in and have not said who they are. Whoever says nothing must not keep the receiver from
@@ -261,7 +275,9 @@ mod tests {
         };
         let mut strangers = 0;
         let admit = |hello: &LinkHello| (hello.token == [7; 32]).then_some(hello.stream);
-        let (link, stream) = accept(&ground, admit, |_| (), || strangers += 1).unwrap();
+        let (link, stream) = Reception::new(&ground)
+            .next(admit, |_| (), || strangers += 1)
+            .unwrap();
         let (wrong, right) = senders.join().unwrap();
         assert!(matches!(wrong, Err(LinkError::NoAnswer { .. })));
         assert!(right.is_ok() && link.is_tcp());
@@ -300,7 +316,7 @@ mod tests {
             silence: second,
         };
         let mut strangers = 0;
-        let accepted = accept(&ground, |_| Some(()), |()| (), || strangers += 1);
+        let accepted = Reception::new(&ground).next(|_| Some(()), |()| (), || strangers += 1);
         assert!(accepted.is_ok() && senders.join().unwrap().is_ok());
         // The oldest had to go for those behind them.
         assert!(strangers >= MOST_GUESTS, "{strangers}");
@@ -341,7 +357,9 @@ mod tests {
             taken += 1;
             Some(taken)
         };
-        let (_, slot) = accept(&ground, admit, |slot| released = slot, || ()).unwrap();
+        let (_, slot) = Reception::new(&ground)
+            .next(admit, |slot| released = slot, || ())
+            .unwrap();
         assert!(senders.join().unwrap().is_ok());
         assert_eq!((slot, released), (2, 1));
     }
@@ -357,7 +375,10 @@ mod tests {
             limit_ms: 50,
             silence: second,
         };
-        let error = accept(&ground, |_| Some(()), |()| (), || ()).err().unwrap();
+        let error = Reception::new(&ground)
+            .next(|_| Some(()), |()| (), || ())
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "no sender connected within 50 ms");
     }
 }

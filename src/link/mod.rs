@@ -7,7 +7,7 @@
 mod accept;
 mod connect;
 
-pub use accept::{Ground, accept};
+pub use accept::{Ground, Reception};
 pub use connect::{Target, connect, unix_name};
 
 use std::io;

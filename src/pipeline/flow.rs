@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::buffer::board::LinkEnd;
+use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Handshake, Side};
 use crate::link::{Link, LinkError, Ready};
 use crate::record::{Activity, TroubleKind};
@@ -55,8 +55,20 @@ pub trait Flow<'plant> {
     /// The link can still not be read or written. An error if that has lasted too long.
     fn still_waits(&mut self) -> Result<(), Failure>;
 
-    /// It goes on after a wait, or ends: what time is spent with has to be told anew.
+    /// Says what time is spent with until it moves again.
     fn turn(&mut self, activity: Activity);
+
+    /// All its links, for whoever waits for many.
+    fn links(&mut self) -> Vec<&mut Link>;
+
+    /// Looks whether the window's edge has passed, however long nothing has moved.
+    fn look_up(&mut self);
+
+    /// Behind its last block: closes what is open.
+    fn end(self);
+
+    /// The run goes on without its peer.
+    fn lose(&mut self);
 }
 
 /// Drives one flow to its end.
@@ -140,6 +152,14 @@ impl<'plant> Meter<'plant> {
         self.end.set_blocks(blocks);
         self.turn(Activity::Idle);
         self.end.note(2, link.and_then(Link::tcp_info));
+    }
+}
+
+/// A link end whose peer was lost.
+pub fn lose(meter: &mut Meter<'_>) {
+    if meter.end().state() < EndState::Finished {
+        meter.turn(Activity::Idle);
+        meter.end().set_state(EndState::Lost);
     }
 }
 

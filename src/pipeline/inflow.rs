@@ -1,5 +1,6 @@
 //! The receiving end of a link: fills one slot, block after block, from the link.
 
+use crate::buffer::board::EndState;
 use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Side;
 use crate::link::{Link, Ready, Silence};
@@ -11,7 +12,7 @@ use crate::sys::pages::Drain;
 use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure};
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose};
 use super::phase::ChildBell;
 use super::plant::Plant;
 
@@ -51,8 +52,13 @@ enum Stage {
 }
 
 impl<'plant> Inflow<'plant> {
-    /// The receiving end of `lane` over `link`.
-    pub fn new(plant: &'plant Plant, lane: Lane, link: Link) -> Result<Self, Failure> {
+    /// The receiving end of `lane` over `link`, with blocks of its own if nobody else empties its slot.
+    pub fn new(
+        plant: &'plant Plant,
+        lane: Lane,
+        link: Link,
+        own: Option<OwnBlocks>,
+    ) -> Result<Self, Failure> {
         let test = &plant.assignment.test;
         let phase = lane.boundary + 1;
         let last = phase + 1 == test.phases;
@@ -71,7 +77,7 @@ impl<'plant> Inflow<'plant> {
             meter: Meter::new(end),
             silence: Silence::default(),
             origin: plant.origin_of(&lane),
-            own: plant.own_blocks(phase)?,
+            own,
             answers: test.expects_answers(lane.boundary),
             drain,
             stage: Stage::Next,
@@ -229,5 +235,25 @@ impl<'plant> Flow<'plant> for Inflow<'plant> {
 
     fn turn(&mut self, activity: Activity) {
         self.meter.turn(activity);
+    }
+
+    fn links(&mut self) -> Vec<&mut Link> {
+        vec![&mut self.link]
+    }
+
+    fn look_up(&mut self) {
+        if self.stage != Stage::Over {
+            self.meter.note_epoch(self.plant, &self.link);
+        }
+    }
+
+    fn end(self) {
+        // The sender has an eye on the link: closed now, it says that everything was taken.
+        drop(self.link);
+        self.meter.end().set_state(EndState::Finished);
+    }
+
+    fn lose(&mut self) {
+        lose(&mut self.meter);
     }
 }

@@ -4,8 +4,10 @@
 //! its receivers ([`receiver`]) and senders ([`sender`]). Phase 0 is the [`source`], the last one the [`sink`];
 //! a phase between them makes its children and steps back. A block goes link -> receiver -> slot -> sender ->
 //! link and touches no other process. What they do with a link is a [`flow`]: [`inflow`], [`outflow`], or, where pages are
-//! passed on, the [`passage`] of a [`relay`] that is both.
+//! passed on, the [`passage`] of a [`relay`] that is both. Each has a process of its own, or all of a boundary are driven by
+//! the [`engine`] of a [`shared`] one.
 
+mod engine;
 mod flow;
 mod inflow;
 mod outflow;
@@ -16,5 +18,6 @@ pub mod plant;
 mod receiver;
 mod relay;
 mod sender;
+mod shared;
 mod sink;
 mod source;

@@ -11,7 +11,7 @@ use crate::sys::pages::Pipe;
 use crate::sys::{clock, why};
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure, patience};
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
 use super::phase::ChildBell;
 use super::plant::Plant;
@@ -282,5 +282,21 @@ impl<'plant> Flow<'plant> for Outflow<'plant> {
 
     fn turn(&mut self, activity: Activity) {
         self.meter.turn(activity);
+    }
+
+    fn links(&mut self) -> Vec<&mut Link> {
+        vec![&mut self.link]
+    }
+
+    fn look_up(&mut self) {
+        if self.stage != Stage::Closing {
+            self.meter.note_epoch(self.plant, &self.link);
+        }
+    }
+
+    fn end(self) {}
+
+    fn lose(&mut self) {
+        lose(&mut self.meter);
     }
 }

@@ -12,7 +12,7 @@ use crate::sys::pages::Pipe;
 use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure, patience};
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
 use super::phase::ChildBell;
 use super::plant::Plant;
@@ -266,5 +266,22 @@ impl<'plant> Flow<'plant> for Passage<'plant> {
 
     fn turn(&mut self, activity: Activity) {
         self.went.turn(activity);
+    }
+
+    fn links(&mut self) -> Vec<&mut Link> {
+        self.from.iter_mut().chain([&mut self.to]).collect()
+    }
+
+    fn look_up(&mut self) {
+        if self.stage != Stage::Closing {
+            self.note_epoch();
+        }
+    }
+
+    fn end(self) {}
+
+    fn lose(&mut self) {
+        lose(&mut self.came);
+        lose(&mut self.went);
     }
 }

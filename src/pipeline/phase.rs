@@ -7,15 +7,15 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::buffer::handshake::Doorbell;
-use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
+use crate::plan::{LinkKind, Workers};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::process::{self, Ending};
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, memory};
 
 use super::plant::Plant;
-use super::{receiver, relay, sender, sink, source};
+use super::{receiver, relay, sender, shared, sink, source};
 
 /// One phase process while it runs.
 pub struct Phase<'plant> {
@@ -149,17 +149,21 @@ impl Phase<'_> {
         };
         let passes =
             !incoming.is_empty() && !outgoing.is_empty() && assignment.test.relays_pass_pages();
-        let made = if passes {
-            incoming
-                .into_iter()
-                .all(|lane| self.make_child(Role::Relay, lane))
+        let roles = if passes {
+            vec![(Role::Relay, incoming)]
         } else {
-            let receivers = incoming.into_iter().map(|lane| (Role::Receiver, lane));
-            let senders = outgoing.into_iter().map(|lane| (Role::Sender, lane));
-            receivers
-                .chain(senders)
-                .all(|(role, lane)| self.make_child(role, lane))
+            vec![(Role::Receiver, incoming), (Role::Sender, outgoing)]
         };
+        let made = roles.into_iter().all(|(role, lanes)| {
+            // Each lane has a child of its own, or all share one.
+            let share = match assignment.test.workers {
+                Workers::Peer => 1,
+                Workers::Shared => lanes.len().max(1),
+            };
+            lanes
+                .chunks(share)
+                .all(|lanes| self.make_child(role, lanes))
+        });
         self.close_what_children_hold();
         made
     }
@@ -183,19 +187,30 @@ impl Phase<'_> {
         }
     }
 
-    fn make_child(&mut self, role: Role, lane: Lane) -> bool {
+    fn make_child(&mut self, role: Role, lanes: &[Lane]) -> bool {
         let plant = self.plant;
-        let keep = role.descriptors(plant, &lane);
+        let lane = lanes[0];
+        let shared = plant.assignment.test.workers == Workers::Shared;
+        let keep: Vec<RawFd> = lanes
+            .iter()
+            .flat_map(|lane| role.descriptors(plant, lane))
+            .collect();
         let phase = process::own_pid();
-        let born = process::give_birth(&keep, Signal::SIGKILL, || match role {
-            Role::Sender => sender::live(plant, lane, phase),
-            Role::Receiver => receiver::live(plant, lane, phase),
-            Role::Relay => relay::live(plant, lane, phase),
+        let born = process::give_birth(&keep, Signal::SIGKILL, || match (role, shared) {
+            (Role::Sender, false) => sender::live(plant, lane, phase),
+            (Role::Receiver, false) => receiver::live(plant, lane, phase),
+            (Role::Relay, false) => relay::live(plant, lane, phase),
+            (Role::Sender, true) => shared::live_senders(plant, lane.boundary, phase),
+            (Role::Receiver, true) => shared::live_receivers(plant, lane.boundary, phase),
+            (Role::Relay, true) => shared::live_relays(plant, lane.boundary, phase),
         });
         match born {
             Ok(pid) => {
                 // Which link a receiver serves is told by the link it accepts.
                 let name = match role {
+                    Role::Sender if shared => format!("phase {} senders", self.number),
+                    Role::Receiver if shared => format!("phase {} receivers", self.number),
+                    Role::Relay if shared => format!("phase {} relays", self.number),
                     Role::Sender => plant.end_name(EndRole::Sender, &lane),
                     Role::Receiver => format!("phase {} receiver", self.number),
                     Role::Relay => format!("phase {} relay", self.number),
@@ -368,6 +383,9 @@ impl Phase<'_> {
 
     /// Name of the link end that a child has taken.
     fn link_of(&self, pid: i32) -> Option<String> {
+        if self.plant.assignment.test.workers == Workers::Shared {
+            return None;
+        }
         let pid = u64::from(pid.unsigned_abs());
         let mut ends = self.plant.board.ends();
         let (role, boundary, slot, _) = ends.find(|(_, _, _, end)| end.pid() == pid)?;
@@ -417,12 +435,9 @@ impl<'plant> ChildBell<'plant> {
     /// Whether what failed is what follows from the loss of the peer. Who notices first is this end; the launching
     /// side is given the time that it takes to notice silence.
     pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
-        let assignment = &self.plant.assignment;
-        let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
-        if !assignment.keep_going || !may_follow || self.peer == assignment.node {
+        let Some(until) = self.plant.doubt_until(kind, self.peer) else {
             return false;
-        }
-        let until = clock::monotonic_ns() + assignment.deadlines.silence_ms * 2 * 1_000_000;
+        };
         while !self.peer_is_lost() {
             if clock::monotonic_ns() > until || !self.parent_lives() {
                 return false;

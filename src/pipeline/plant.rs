@@ -12,7 +12,7 @@ use crate::plan::placement::{self, Pin};
 use crate::plan::{Assignment, Datapath, LinkKind, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
-use crate::sys::{affinity, why};
+use crate::sys::{affinity, clock, why};
 use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
@@ -281,20 +281,29 @@ impl Plant {
         vec![self.trouble_pipe.as_raw_fd()]
     }
 
-    /// Blocks for a process that both fills and empties a slot of a phase; none where slots are shared.
-    pub fn own_blocks(&self, phase: usize) -> Result<Option<OwnBlocks>, (TroubleKind, String)> {
+    /// Blocks for a process that both fills and empties `slots` slots of a phase: for each of them its own, or none where
+    /// slots are shared.
+    pub fn own_blocks(
+        &self,
+        phase: usize,
+        slots: usize,
+    ) -> Result<Vec<Option<OwnBlocks>>, (TroubleKind, String)> {
         let test = &self.assignment.test;
         let count = test.own_blocks(phase);
+        if count == 0 {
+            return Ok((0..slots).map(|_| None).collect());
+        }
         let discards = phase + 1 == test.phases && test.sink == Sink::Discard;
         // Of what is discarded only the header is kept.
         let block_bytes = if discards { 0 } else { test.block_bytes };
         let large = test.sends_pages_of(phase);
-        let blocks = (count > 0).then(|| OwnBlocks::new(count, block_bytes, large));
-        blocks.transpose().map_err(|error| {
-            let bytes = crate::units::show_bytes((count * block_bytes) as u64);
+        let blocks = OwnBlocks::several(slots, count, block_bytes, large);
+        let blocks = blocks.map_err(|error| {
+            let bytes = crate::units::show_bytes((slots * count * block_bytes) as u64);
             let what = format!("cannot have {bytes} of memory: {}", why(&error));
             (TroubleKind::Resource, what)
-        })
+        })?;
+        Ok(blocks.into_iter().map(Some).collect())
     }
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
@@ -320,6 +329,15 @@ impl Plant {
             EndRole::Sender => format!("phase {} sender {name}", lane.boundary),
             EndRole::Receiver => format!("phase {} receiver {name}", lane.boundary + 1),
         }
+    }
+
+    /// Until when the launching side may say that `peer` is lost, of which a failure of this kind may be the consequence; none
+    /// if it cannot be.
+    pub fn doubt_until(&self, kind: TroubleKind, peer: usize) -> Option<u64> {
+        let assignment = &self.assignment;
+        let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
+        let doubtful = assignment.keep_going && may_follow && peer != assignment.node;
+        doubtful.then(|| clock::monotonic_ns() + assignment.deadlines.silence_ms * 2 * 1_000_000)
     }
 
     /// Name of a relay of pages in messages.

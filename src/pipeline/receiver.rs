@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::buffer::board::{EndState, LinkEnd};
-use crate::link::{self, Ground, Link};
+use crate::link::{Ground, Link, Reception};
 use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
 use crate::record::{Activity, EndRole, TroubleKind};
@@ -64,16 +64,14 @@ fn run<'plant>(
     link: Link,
     bell: &mut ChildBell<'plant>,
 ) -> Result<(), Failure> {
-    let end = end_of(plant, &lane);
     plant.buffers[lane.boundary + 1].populate(lane.to_slot);
     close_listener(plant, &lane);
-    let mut inflow = Inflow::new(plant, lane, link)?;
-    end.set_state(EndState::Ready);
+    let own = plant.own_blocks(lane.boundary + 1, 1)?.pop().flatten();
+    let mut inflow = Inflow::new(plant, lane, link, own)?;
+    stands(plant, &lane);
     await_data(plant, inflow.link(), bell)?;
     drive(&mut inflow, bell)?;
-    // The sender has an eye on the link: closed now, it says that everything was taken.
-    drop(inflow);
-    end.set_state(EndState::Finished);
+    inflow.end();
     Ok(())
 }
 
@@ -94,34 +92,98 @@ pub fn await_data(plant: &Plant, link: &Link, bell: &ChildBell<'_>) -> Result<()
     Ok(())
 }
 
+/// The link of a lane stands, and its memory is there.
+pub fn stands(plant: &Plant, lane: &Lane) {
+    end_of(plant, lane).set_state(EndState::Ready);
+}
+
 /// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
 pub fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
+    if plant.assignment.kind_of(&lane) == LinkKind::Pair {
+        return take_pair(plant, lane);
+    }
+    let ground = ground(plant, &lane)?;
+    receive(plant, &mut Reception::new(&ground), &lane)
+}
+
+/// All links into a boundary: those made before the fork, and then rail by rail all that come.
+pub fn make_all_links(
+    plant: &Plant,
+    boundary: usize,
+) -> Result<Vec<(Link, Lane)>, (Option<Lane>, Failure)> {
+    let assignment = &plant.assignment;
+    let test = &assignment.test;
+    let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
+    let (pairs, others): (Vec<Lane>, Vec<Lane>) = lanes
+        .into_iter()
+        .partition(|lane| assignment.kind_of(lane) == LinkKind::Pair);
+    let mut made = Vec::new();
+    for lane in pairs {
+        made.push(take_pair(plant, lane).map_err(|failure| (Some(lane), failure))?);
+    }
+    for rail in 0..test.rails {
+        let on_rail: Vec<&Lane> = others
+            .iter()
+            .filter(|lane| test.rail_of(lane.stream) == rail)
+            .collect();
+        let Some(first) = on_rail.first() else {
+            continue;
+        };
+        let ground = ground(plant, first).map_err(|failure| (None, failure))?;
+        let mut reception = Reception::new(&ground);
+        for _ in &on_rail {
+            let link = receive(plant, &mut reception, first);
+            made.push(link.map_err(|failure| (None, failure))?);
+        }
+    }
+    if let Some(listeners) = plant.listeners.get(boundary) {
+        listeners
+            .iter()
+            .for_each(|listener| process::close_own_copy(listener.as_fd()));
+    }
+    Ok(made)
+}
+
+fn take_pair(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
+    let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
+        .map_err(|error| (TroubleKind::Resource, why(&error)))?;
+    end_of(plant, &lane).claim();
+    let link = Link::new(socket, false, silence(plant)).map_err(|error| failure(&error))?;
+    Ok((link, lane))
+}
+
+fn silence(plant: &Plant) -> Duration {
+    Duration::from_millis(plant.assignment.deadlines.silence_ms * 3)
+}
+
+/// Where links like that of `lane` arrive, and the times that are kept there.
+fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, Failure> {
     let assignment = &plant.assignment;
     let deadlines = &assignment.deadlines;
-    let silence = Duration::from_millis(deadlines.silence_ms * 3);
-    if assignment.kind_of(&lane) == LinkKind::Pair {
-        let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
-            .map_err(|error| (TroubleKind::Resource, why(&error)))?;
-        end_of(plant, &lane).claim();
-        return Link::new(socket, false, silence)
-            .map(|link| (link, lane))
-            .map_err(|e| failure(&e));
-    }
-    let Some(listener) = plant.listener(&lane) else {
+    let Some(listener) = plant.listener(lane) else {
         return Err((TroubleKind::Bug, "no listener was made".to_owned()));
     };
-    let ground = Ground {
+    Ok(Ground {
         listener,
-        tcp: assignment.kind_of(&lane) == LinkKind::Tcp,
+        tcp: assignment.kind_of(lane) == LinkKind::Tcp,
         hello_limit: Duration::from_millis(deadlines.link_hello_ms),
         limit_ms: deadlines.prepare_ms * 2 + deadlines.connect_ms,
-        silence,
-    };
-    let rail = assignment.test.rail_of(lane.stream);
+        silence: silence(plant),
+    })
+}
+
+/// The next link that arrives where that of `lane` would, and its lane.
+fn receive(
+    plant: &Plant,
+    reception: &mut Reception<'_>,
+    lane: &Lane,
+) -> Result<(Link, Lane), Failure> {
+    let rail = plant.assignment.test.rail_of(lane.stream);
     let admit = |hello: &LinkHello| admit(plant, lane.boundary, rail, hello);
     let release = |lane: Lane| end_of(plant, &lane).release();
-    link::accept(&ground, admit, release, || plant.board.count_stranger())
-        .map_err(|error| failure(&error))
+    let stranger = || plant.board.count_stranger();
+    let next = reception.next(admit, release, stranger);
+    next.map_err(|error| failure(&error))
 }
 
 fn end_of<'plant>(plant: &'plant Plant, lane: &Lane) -> LinkEnd<'plant> {

@@ -69,11 +69,8 @@ fn run<'plant>(
     bell: &mut ChildBell<'plant>,
 ) -> Result<(), Failure> {
     receiver::close_listener(plant, &lane);
-    let end = plant
-        .board
-        .end(EndRole::Receiver, lane.boundary, lane.to_slot);
-    end.set_state(EndState::Ready);
-    let (to, _) = sender::prepare(plant, onward, bell)?;
+    receiver::stands(plant, &lane);
+    let to = sender::prepare(plant, onward, None, bell)?;
     receiver::await_data(plant, &link, bell)?;
     drive(&mut Passage::new(plant, (lane, link), (onward, to))?, bell)
 }

@@ -49,7 +49,19 @@ fn run<'plant>(
     lane: Lane,
     bell: &mut ChildBell<'plant>,
 ) -> Result<(), Failure> {
-    let (link, blocks) = prepare(plant, lane, bell)?;
+    let blocks = plant.own_blocks(lane.boundary, 1)?.pop().flatten();
+    let link = prepare(plant, lane, blocks.as_ref(), bell)?;
+    drive(&mut start(plant, lane, link, blocks, bell)?, bell)
+}
+
+/// The flow of a sender whose link stands; one that is its own source awaits the start.
+pub fn start<'plant>(
+    plant: &'plant Plant,
+    lane: Lane,
+    link: Link,
+    blocks: Option<OwnBlocks>,
+    bell: &mut ChildBell<'plant>,
+) -> Result<Outflow<'plant>, Failure> {
     let feed = match blocks {
         None => Feed::Slot,
         Some(blocks) => {
@@ -57,7 +69,7 @@ fn run<'plant>(
             Feed::Own(Source::open(plant)?, blocks)
         }
     };
-    drive(&mut Outflow::new(plant, lane, link, feed)?, bell)
+    Outflow::new(plant, lane, link, feed)
 }
 
 /// Everything before the start: the end is taken, its blocks are in memory, its link stands. A sender that is its own
@@ -65,8 +77,9 @@ fn run<'plant>(
 pub fn prepare<'plant>(
     plant: &'plant Plant,
     lane: Lane,
+    blocks: Option<&OwnBlocks>,
     bell: &mut ChildBell<'plant>,
-) -> Result<(Link, Option<OwnBlocks>), Failure> {
+) -> Result<Link, Failure> {
     let assignment = &plant.assignment;
     let end = plant
         .board
@@ -74,8 +87,7 @@ pub fn prepare<'plant>(
     end.claim();
     end.set_state(EndState::Born);
     plant.buffers[lane.boundary].populate(lane.from_slot);
-    let blocks = plant.own_blocks(lane.boundary)?;
-    if let (Some(blocks), plan::Source::Memory) = (&blocks, &assignment.test.source) {
+    if let (Some(blocks), plan::Source::Memory) = (blocks, &assignment.test.source) {
         let all = (0..blocks.count() as u64).map(|t| blocks.block(t));
         source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
     } else if lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
@@ -85,7 +97,7 @@ pub fn prepare<'plant>(
     }
     let link = make_link(plant, lane, bell)?;
     end.set_state(EndState::Ready);
-    Ok((link, blocks))
+    Ok(link)
 }
 
 fn make_link<'plant>(

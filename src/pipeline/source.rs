@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn payload_follows_from_the_seed_the_node_and_the_slot() {
         let bytes_of = |seed, node, slot| {
-            let blocks = OwnBlocks::new(1, 100, true).unwrap();
+            let all = OwnBlocks::several(1, 1, 100, true).unwrap();
+            let blocks = &all[0];
             make_payload([blocks.block(0)].into_iter(), slot, seed, node);
             let mut bytes = vec![0; HEADER_BYTES + 100];
             blocks.block(0).read(&mut bytes);

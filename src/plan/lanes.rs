@@ -121,6 +121,7 @@ pub(crate) mod tests {
             verify: Verify::None,
             pin: crate::plan::placement::Pin::Auto,
             datapath: crate::plan::Datapath::Copy,
+            workers: crate::plan::Workers::Peer,
         }
     }
 

@@ -115,6 +115,9 @@ pub struct Test {
     /// How payload gets from memory to link and from link to memory.
     #[serde(default)]
     pub datapath: Datapath,
+    /// Who serves the links.
+    #[serde(default)]
+    pub workers: Workers,
 }
 
 fn one() -> usize {
@@ -241,6 +244,17 @@ impl Verify {
             Self::Full => true,
         }
     }
+}
+
+/// Who serves the links of a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workers {
+    /// A process for each link end.
+    #[default]
+    Peer,
+    /// A process for all links into a phase, and one for all out of it.
+    Shared,
 }
 
 /// How payload gets from memory to link and from link to memory.

@@ -4,21 +4,45 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Test};
+use super::{Bound, Test, Workers};
 use crate::sys::memory::LARGE_PAGE_BYTES;
 
 /// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
 /// payload are sent in one piece and the payload starts on a page.
 pub const SLOT_HEAD_BYTES: usize = 4096;
 
-/// Processes of one node: the NSP, its phases, and one for every link end: 1 + P + 2·N·K·(P-1). Where relays pass pages
-/// on, receiver and sender of a slot are one: 1 + P + N·K·P.
+/// Processes of one node: the NSP, its phases, and those that serve links ([`worker_formula`]).
 pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
-    let ends = match test.relays_pass_pages() {
-        true => product(&[nodes, test.streams, test.phases]),
-        false => link_ends_per_node(test, nodes),
+    let workers = match (test.workers, test.relays_pass_pages()) {
+        (Workers::Peer, false) => link_ends_per_node(test, nodes),
+        (Workers::Peer, true) => product(&[nodes, test.streams, test.phases]),
+        (Workers::Shared, false) => product(&[2, test.phases.saturating_sub(1)]),
+        (Workers::Shared, true) => test.phases,
     };
-    ends.saturating_add(test.phases).saturating_add(1)
+    workers.saturating_add(test.phases).saturating_add(1)
+}
+
+/// Who had better serve the links of a run in which `on_host` nodes share a host: a process for each end while those of a
+/// host are not too many. docs/performance.md has the measurements.
+pub fn workers_that_pay(test: &Test, nodes: usize, on_host: usize) -> Workers {
+    const MOST_ENDS: usize = 256;
+    let ends = product(&[on_host, link_ends_per_node(test, nodes)]);
+    if ends > MOST_ENDS {
+        Workers::Shared
+    } else {
+        Workers::Peer
+    }
+}
+
+/// How many processes serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each
+/// end, or where relays pass pages on one for both ends of a slot; or one for all ends of a phase in a direction.
+pub fn worker_formula(test: &Test) -> &'static str {
+    match (test.workers, test.relays_pass_pages()) {
+        (Workers::Peer, false) => "2NK(P-1)",
+        (Workers::Peer, true) => "NKP",
+        (Workers::Shared, false) => "2(P-1)",
+        (Workers::Shared, true) => "P",
+    }
 }
 
 /// Ends of links at one node: 2·N·K·(P-1).

@@ -118,14 +118,11 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     say(format!(
         "test       all-to-all, {phases} phases, streams per pair: {streams}"
     ));
-    let formula = if test.relays_pass_pages() {
-        "1 + P + NKP"
-    } else {
-        "1 + P + 2NK(P-1)"
-    };
     say(format!(
-        "processes  {} per node ({formula}), {} in all",
-        size.processes_per_node, size.processes
+        "processes  {} per node (1 + P + {}), {} in all",
+        size.processes_per_node,
+        size::worker_formula(test),
+        size.processes
     ));
     let blocks = |phase| test.shared_blocks(phase) + test.own_blocks(phase);
     let relay = match phases {

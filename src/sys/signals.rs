@@ -128,10 +128,18 @@ fn wait_for(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
 /// A descriptor that becomes readable when the doorbell rings, a child ends or the process is asked to end.
 /// Made after the last fork of its owner or closed in every child, since it is inherited.
 pub fn signal_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
+    descriptor_of(&parent_signals())
+}
+
+/// A descriptor that becomes readable when the doorbell rings.
+pub fn doorbell_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
+    descriptor_of(&set_of(&[doorbell()]))
+}
+
+fn descriptor_of(set: &libc::sigset_t) -> nix::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
-    let set = parent_signals();
     // SAFETY: `set` is initialised; -1 asks for a new descriptor.
-    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    let fd = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     let fd = nix::errno::Errno::result(fd)?;
     // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
     Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })

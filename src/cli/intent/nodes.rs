@@ -159,3 +159,12 @@ pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usiz
         ))),
     }
 }
+
+/// How many nodes there are at most under one name of a host.
+pub(super) fn most_on_a_host(nodes: &[NodeSpec]) -> usize {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for node in nodes {
+        *counts.entry(&node.host).or_default() += 1;
+    }
+    counts.into_values().max().unwrap_or(1)
+}

@@ -1,0 +1,316 @@
+//! One process that drives many flows: each goes on until it has to wait, and then the next one does.
+//!
+//! Sockets are waited for with mio, slots by looking at their counters, and a process in which nothing goes on announces
+//! itself as the sleeper of every slot it waits for, looks again, and sleeps until a socket or the doorbell wakes it.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::buffer::handshake::Doorbell;
+use crate::link::Ready;
+use crate::record::{Activity, TroubleKind};
+use crate::sys::{clock, process, signals, why};
+
+use super::flow::{Advance, Failure, Flow, failure};
+use super::phase::ChildBell;
+use super::plant::Plant;
+
+/// Steps that a flow may take before the next one's turn: some more than a block has.
+const STEPS: usize = 16;
+/// How often a process gives way before it sleeps for slots.
+const LOOKS: usize = 20;
+const LOOK_UP_NS: u64 = 50_000_000;
+/// How often links that do not move are asked how long they have not.
+const SILENCE_NS: u64 = 500_000_000;
+const BELL: Token = Token(usize::MAX);
+
+/// Many flows and what they wait for.
+pub struct Engine<'plant, F> {
+    plant: &'plant Plant,
+    bell: ChildBell<'plant>,
+    parent: i32,
+    members: Vec<Member<F>>,
+    /// Flows that are not at their end.
+    open: usize,
+    /// Flows that can go on.
+    queue: VecDeque<usize>,
+    poll: Poll,
+    events: Events,
+    doorbell: OwnedFd,
+    looked_ns: u64,
+    silence_ns: u64,
+}
+
+/// A flow in an engine.
+struct Member<F> {
+    /// None once it is at its end.
+    flow: Option<F>,
+    /// Node at the other end.
+    peer: usize,
+    waits: Waits,
+}
+
+enum Waits {
+    /// In the queue.
+    Not,
+    Slot,
+    Link(Ready),
+    Held(u64),
+    /// It has failed, which may follow from the loss of its peer; that is known by then.
+    Doubt(u64, Failure),
+}
+
+/// Which flow failed, by its place, and why.
+pub type MemberFailure = (Option<usize>, Failure);
+
+impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
+    /// An engine for flows, each with the node at its other end.
+    pub fn new(
+        plant: &'plant Plant,
+        parent: i32,
+        flows: Vec<(F, usize)>,
+    ) -> Result<Self, MemberFailure> {
+        let lacking = |error: std::io::Error| (None, (TroubleKind::Resource, why(&error)));
+        let poll = Poll::new().map_err(lacking)?;
+        let doorbell =
+            signals::doorbell_descriptor().map_err(|error| lacking(std::io::Error::from(error)))?;
+        let registry = poll.registry();
+        registry
+            .register(
+                &mut SourceFd(&doorbell.as_raw_fd()),
+                BELL,
+                Interest::READABLE,
+            )
+            .map_err(lacking)?;
+        let mut members = Vec::new();
+        for (place, (mut flow, peer)) in flows.into_iter().enumerate() {
+            for link in flow.links() {
+                link.set_nonblocking()
+                    .map_err(|error| (Some(place), failure(&error)))?;
+                registry
+                    .register(
+                        &mut SourceFd(&link.socket().as_raw_fd()),
+                        Token(place),
+                        Interest::READABLE | Interest::WRITABLE,
+                    )
+                    .map_err(lacking)?;
+            }
+            members.push(Member {
+                flow: Some(flow),
+                peer,
+                waits: Waits::Not,
+            });
+        }
+        let now = clock::monotonic_ns();
+        Ok(Self {
+            plant,
+            bell: ChildBell::new(plant, parent, plant.assignment.node),
+            parent,
+            open: members.len(),
+            queue: (0..members.len()).collect(),
+            events: Events::with_capacity(members.len().clamp(16, 1024)),
+            members,
+            poll,
+            doorbell,
+            looked_ns: now,
+            silence_ns: now,
+        })
+    }
+
+    /// Drives all flows to their ends.
+    pub fn run(mut self) -> Result<(), MemberFailure> {
+        while self.open > 0 {
+            // A round: everybody who can go on has a turn, and then it is asked who else can.
+            for _ in 0..self.queue.len() {
+                let Some(place) = self.queue.pop_front() else {
+                    break;
+                };
+                self.turn_of(place)
+                    .map_err(|failure| (Some(place), failure))?;
+            }
+            self.queue_filled_slots();
+            if self.queue.is_empty() {
+                self.wait();
+            } else {
+                self.hear(Duration::ZERO);
+            }
+            if clock::monotonic_ns() >= self.looked_ns + LOOK_UP_NS {
+                self.look_up()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_of(&mut self, place: usize) -> Result<(), Failure> {
+        let member = &mut self.members[place];
+        let Some(flow) = &mut member.flow else {
+            return Ok(());
+        };
+        for _ in 0..STEPS {
+            member.waits = match flow.advance(&mut self.bell) {
+                Ok(Advance::Moved) => continue,
+                Ok(Advance::Slot) => {
+                    flow.turn(Activity::Waiting);
+                    Waits::Slot
+                }
+                Ok(Advance::Link(until)) => Waits::Link(until),
+                Ok(Advance::Held(until_ns)) => {
+                    flow.turn(Activity::Pacing);
+                    Waits::Held(until_ns)
+                }
+                Ok(Advance::Done) => {
+                    if let Some(flow) = member.flow.take() {
+                        flow.end();
+                        self.open -= 1;
+                        signals::ring(self.parent);
+                    }
+                    Waits::Not
+                }
+                Err(failure) => match self.plant.doubt_until(failure.0, member.peer) {
+                    Some(until) => Waits::Doubt(until, failure),
+                    None => return Err(failure),
+                },
+            };
+            return Ok(());
+        }
+        self.queue.push_back(place);
+        Ok(())
+    }
+
+    /// Flows whose slot has their block, or which have been held back for long enough, go on.
+    fn queue_filled_slots(&mut self) {
+        let mut now = None;
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let goes = match &member.waits {
+                Waits::Slot => {
+                    let at = member.flow.as_ref().and_then(Flow::place);
+                    at.is_none_or(|(shake, side, slot, t)| shake.is_ready(side, slot, t))
+                }
+                Waits::Held(until_ns) => *now.get_or_insert_with(clock::monotonic_ns) >= *until_ns,
+                _ => false,
+            };
+            if goes {
+                member.waits = Waits::Not;
+                self.queue.push_back(place);
+            }
+        }
+    }
+
+    /// Nobody can go on: gives way for a while, and then sleeps.
+    fn wait(&mut self) {
+        self.hear(Duration::ZERO);
+        for _ in 0..LOOKS {
+            if !self.queue.is_empty() {
+                return;
+            }
+            process::yield_now();
+            self.queue_filled_slots();
+        }
+        self.for_each_slot(true);
+        self.queue_filled_slots();
+        if self.queue.is_empty() {
+            self.hear(Duration::from_nanos(self.longest_sleep_ns()));
+        }
+        self.for_each_slot(false);
+        self.queue_filled_slots();
+    }
+
+    /// Announces this process as the sleeper of every slot that is waited for, or takes that back.
+    fn for_each_slot(&self, announce: bool) {
+        let own = self.bell.own_number();
+        let waiting = self
+            .members
+            .iter()
+            .filter(|member| matches!(member.waits, Waits::Slot));
+        let places = waiting.filter_map(|member| member.flow.as_ref().and_then(Flow::place));
+        for (shake, side, slot, _) in places {
+            if announce {
+                shake.announce(side, slot, own);
+            } else {
+                shake.withdraw(side, slot);
+            }
+        }
+    }
+
+    fn longest_sleep_ns(&self) -> u64 {
+        let held = self.members.iter().filter_map(|member| match member.waits {
+            Waits::Held(until_ns) => Some(until_ns),
+            _ => None,
+        });
+        held.min().map_or(LOOK_UP_NS, |until_ns| {
+            until_ns
+                .saturating_sub(clock::monotonic_ns())
+                .min(LOOK_UP_NS)
+        })
+    }
+
+    /// Hears of links, and of the doorbell, which says no more than that slots are to be looked at.
+    fn hear(&mut self, limit: Duration) {
+        match self.poll.poll(&mut self.events, Some(limit)) {
+            Ok(()) => {}
+            Err(_) => return, // Interrupted: one asks again.
+        }
+        for event in &self.events {
+            if event.token() == BELL {
+                while signals::take_signal(&self.doorbell).is_some() {}
+                continue;
+            }
+            let place = event.token().0;
+            let closed = event.is_error() || event.is_read_closed() || event.is_write_closed();
+            let member = &mut self.members[place];
+            let goes = match member.waits {
+                Waits::Link(Ready::Read) => event.is_readable() || closed,
+                Waits::Link(Ready::Write) => event.is_writable() || closed,
+                _ => false,
+            };
+            if goes {
+                member.waits = Waits::Not;
+                self.queue.push_back(place);
+            }
+        }
+    }
+
+    /// What has to be looked at from time to time: the phase, the window's edges, lost peers, links on which nothing moves.
+    fn look_up(&mut self) -> Result<(), MemberFailure> {
+        let now = clock::monotonic_ns();
+        self.looked_ns = now;
+        if !self.bell.parent_lives() {
+            return Err((None, (TroubleKind::Peer, "the phase is gone".to_owned())));
+        }
+        let silence = self.plant.board.has_started() && now >= self.silence_ns + SILENCE_NS;
+        if silence {
+            self.silence_ns = now;
+        }
+        for (place, member) in self.members.iter_mut().enumerate() {
+            let Some(flow) = &mut member.flow else {
+                continue;
+            };
+            flow.look_up();
+            if self.plant.board.is_lost(member.peer) {
+                flow.lose();
+                member.flow = None;
+                self.open -= 1;
+                signals::ring(self.parent);
+                continue;
+            }
+            let failed = match &member.waits {
+                Waits::Doubt(until, failure) if now > *until => {
+                    return Err((Some(place), failure.clone()));
+                }
+                Waits::Link(_) if silence => flow.still_waits(),
+                _ => Ok(()),
+            };
+            if let Err(failure) = failed {
+                match self.plant.doubt_until(failure.0, member.peer) {
+                    Some(until) => member.waits = Waits::Doubt(until, failure),
+                    None => return Err((Some(place), failure)),
+                }
+            }
+        }
+        Ok(())
+    }
+}

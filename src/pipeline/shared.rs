@@ -1,0 +1,169 @@
+//! Shared workers: one process for all links out of a phase, one for all into it, or one for both where pages pass.
+//!
+//! Links are made rail by rail, by everybody in the same order, so that nobody waits for one who waits for him. Then an
+//! [`Engine`] drives them all.
+
+use crate::link::Link;
+use crate::plan::lanes::{self, Lane};
+use crate::record::{EndRole, TroubleKind};
+use crate::sys::{process, signals};
+
+use super::engine::{Engine, MemberFailure};
+use super::flow::{Failure, Flow};
+use super::inflow::Inflow;
+use super::outflow::Outflow;
+use super::passage::Passage;
+use super::phase::ChildBell;
+use super::plant::Plant;
+use super::{receiver, relay, sender};
+
+/// Life of the process that sends on all links of `boundary`; returns its exit code.
+pub fn live_senders(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+    begin(&format!("pb-send-{boundary}"));
+    let lanes = outgoing(plant, boundary);
+    let name = |lane: &Lane| plant.end_name(EndRole::Sender, lane);
+    let made = make_outflows(plant, &lanes, parent);
+    tell(plant, &format!("phase {boundary} senders"), &name, made)
+}
+
+/// Life of the process that receives on all links of `boundary`.
+pub fn live_receivers(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+    let phase = boundary + 1;
+    begin(&format!("pb-recv-{phase}"));
+    let name = |lane: &Lane| plant.end_name(EndRole::Receiver, lane);
+    let made = make_inflows(plant, boundary, parent);
+    tell(plant, &format!("phase {phase} receivers"), &name, made)
+}
+
+/// Life of the process that passes pages on from all links of `boundary`.
+pub fn live_relays(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+    let phase = boundary + 1;
+    begin(&format!("pb-pass-{phase}"));
+    let name = |lane: &Lane| plant.relay_name(lane, &relay::onward_of(plant, lane));
+    let made = make_passages(plant, boundary, parent);
+    tell(plant, &format!("phase {phase} relays"), &name, made)
+}
+
+fn begin(name: &str) {
+    process::set_name(name);
+    signals::unblock_all_but_doorbell();
+    process::schedule_as_batch();
+}
+
+/// A run of an engine: how it ended, and the lanes of its members for the name of the one that failed.
+type Ran = (Vec<Lane>, Result<(), MemberFailure>);
+
+fn tell(
+    plant: &Plant,
+    all: &str,
+    name: &dyn Fn(&Lane) -> String,
+    ran: Result<Ran, (Option<Lane>, Failure)>,
+) -> u8 {
+    let (lane, (kind, what)) = match ran {
+        Ok((_, Ok(()))) => return 0,
+        Ok((lanes, Err((place, failure)))) => {
+            (place.and_then(|place| lanes.get(place).copied()), failure)
+        }
+        Err(failed) => failed,
+    };
+    let who = lane.map_or_else(|| all.to_owned(), |lane| name(&lane));
+    plant.report(kind, &who, &what);
+    1
+}
+
+/// Lanes out of a phase, rail by rail.
+fn outgoing(plant: &Plant, boundary: usize) -> Vec<Lane> {
+    let assignment = &plant.assignment;
+    let test = &assignment.test;
+    let mut lanes = lanes::outgoing(test, assignment.nodes(), boundary, assignment.node);
+    // Everybody begins with its next neighbour, so that not all knock at one door.
+    let nodes = assignment.nodes();
+    lanes.sort_by_key(|lane| {
+        let distance = (lane.to + nodes - assignment.node) % nodes;
+        (test.rail_of(lane.stream), distance, lane.stream)
+    });
+    lanes
+}
+
+fn make_outflows(
+    plant: &Plant,
+    lanes: &[Lane],
+    parent: i32,
+) -> Result<Ran, (Option<Lane>, Failure)> {
+    let boundary = lanes.first().map_or(0, |lane| lane.boundary);
+    let blocks = plant
+        .own_blocks(boundary, lanes.len())
+        .map_err(|failure| (None, failure))?;
+    let mut ready = Vec::new();
+    for (lane, blocks) in lanes.iter().zip(blocks) {
+        let mut bell = ChildBell::new(plant, parent, lane.to);
+        let link = sender::prepare(plant, *lane, blocks.as_ref(), &mut bell)
+            .map_err(|failure| (Some(*lane), failure))?;
+        ready.push((*lane, link, blocks));
+    }
+    let mut flows: Vec<(Outflow<'_>, usize)> = Vec::new();
+    for (lane, link, blocks) in ready {
+        let mut bell = ChildBell::new(plant, parent, plant.assignment.node);
+        let flow = sender::start(plant, lane, link, blocks, &mut bell)
+            .map_err(|failure| (Some(lane), failure))?;
+        flows.push((flow, lane.to));
+    }
+    Ok(drive_all(plant, parent, lanes.to_vec(), flows))
+}
+
+fn make_inflows(
+    plant: &Plant,
+    boundary: usize,
+    parent: i32,
+) -> Result<Ran, (Option<Lane>, Failure)> {
+    let made = receiver::make_all_links(plant, boundary)?;
+    let phase = boundary + 1;
+    let blocks = plant
+        .own_blocks(phase, made.len())
+        .map_err(|failure| (None, failure))?;
+    let (mut lanes, mut flows) = (Vec::new(), Vec::new());
+    for ((link, lane), own) in made.into_iter().zip(blocks) {
+        plant.buffers[phase].populate(lane.to_slot);
+        let flow = Inflow::new(plant, lane, link, own).map_err(|failure| (Some(lane), failure))?;
+        receiver::stands(plant, &lane);
+        lanes.push(lane);
+        flows.push((flow, lane.from));
+    }
+    Ok(drive_all(plant, parent, lanes, flows))
+}
+
+fn make_passages(
+    plant: &Plant,
+    boundary: usize,
+    parent: i32,
+) -> Result<Ran, (Option<Lane>, Failure)> {
+    let made = receiver::make_all_links(plant, boundary)?;
+    let mut incoming: Vec<Option<(Link, Lane)>> = (0..plant.slots()).map(|_| None).collect();
+    for (link, lane) in made {
+        receiver::stands(plant, &lane);
+        incoming[lane.to_slot] = Some((link, lane));
+    }
+    let (mut lanes, mut flows) = (Vec::new(), Vec::new());
+    for onward in outgoing(plant, boundary + 1) {
+        let Some((link, lane)) = incoming[onward.from_slot].take() else {
+            let what = format!("nothing fills slot {}", onward.from_slot);
+            return Err((Some(onward), (TroubleKind::Bug, what)));
+        };
+        let mut bell = ChildBell::new(plant, parent, onward.to);
+        let to = sender::prepare(plant, onward, None, &mut bell);
+        let flow = to.and_then(|to| Passage::new(plant, (lane, link), (onward, to)));
+        flows.push((flow.map_err(|failure| (Some(lane), failure))?, onward.to));
+        lanes.push(lane);
+    }
+    Ok(drive_all(plant, parent, lanes, flows))
+}
+
+fn drive_all<'plant, F: Flow<'plant>>(
+    plant: &'plant Plant,
+    parent: i32,
+    lanes: Vec<Lane>,
+    flows: Vec<(F, usize)>,
+) -> Ran {
+    let ended = Engine::new(plant, parent, flows).and_then(Engine::run);
+    (lanes, ended)
+}
