@@ -98,7 +98,7 @@ pub fn stands(plant: &Plant, lane: &Lane) {
 }
 
 /// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
-pub fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
+pub fn make_link(plant: &Plant, lane: Lane) -> Result<Stands, Failure> {
     if plant.assignment.kind_of(&lane) == LinkKind::Pair {
         return take_pair(plant, lane);
     }
@@ -106,11 +106,14 @@ pub fn make_link(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
     receive(plant, &mut Reception::new(&ground), &lane)
 }
 
+/// A link that stands, and its lane.
+pub type Stands = (Link, Lane);
+
+/// A failure, and the lane whose it is; none if nobody knows yet.
+pub type LaneFailure = (Option<Lane>, Failure);
+
 /// All links into a boundary: those made before the fork, and then rail by rail all that come.
-pub fn make_all_links(
-    plant: &Plant,
-    boundary: usize,
-) -> Result<Vec<(Link, Lane)>, (Option<Lane>, Failure)> {
+pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, LaneFailure> {
     let assignment = &plant.assignment;
     let test = &assignment.test;
     let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
@@ -144,7 +147,7 @@ pub fn make_all_links(
     Ok(made)
 }
 
-fn take_pair(plant: &Plant, lane: Lane) -> Result<(Link, Lane), Failure> {
+fn take_pair(plant: &Plant, lane: Lane) -> Result<Stands, Failure> {
     let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
         .map_err(|error| (TroubleKind::Resource, why(&error)))?;
     end_of(plant, &lane).claim();
@@ -173,11 +176,7 @@ fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, F
 }
 
 /// The next link that arrives where that of `lane` would, and its lane.
-fn receive(
-    plant: &Plant,
-    reception: &mut Reception<'_>,
-    lane: &Lane,
-) -> Result<(Link, Lane), Failure> {
+fn receive(plant: &Plant, reception: &mut Reception<'_>, lane: &Lane) -> Result<Stands, Failure> {
     let rail = plant.assignment.test.rail_of(lane.stream);
     let admit = |hello: &LinkHello| admit(plant, lane.boundary, rail, hello);
     let release = |lane: Lane| end_of(plant, &lane).release();

@@ -9,7 +9,7 @@ use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals};
 
 use super::engine::{Engine, MemberFailure};
-use super::flow::{Failure, Flow};
+use super::flow::Flow;
 use super::inflow::Inflow;
 use super::outflow::Outflow;
 use super::passage::Passage;
@@ -57,7 +57,7 @@ fn tell(
     plant: &Plant,
     all: &str,
     name: &dyn Fn(&Lane) -> String,
-    ran: Result<Ran, (Option<Lane>, Failure)>,
+    ran: Result<Ran, receiver::LaneFailure>,
 ) -> u8 {
     let (lane, (kind, what)) = match ran {
         Ok((_, Ok(()))) => return 0,
@@ -85,11 +85,7 @@ fn outgoing(plant: &Plant, boundary: usize) -> Vec<Lane> {
     lanes
 }
 
-fn make_outflows(
-    plant: &Plant,
-    lanes: &[Lane],
-    parent: i32,
-) -> Result<Ran, (Option<Lane>, Failure)> {
+fn make_outflows(plant: &Plant, lanes: &[Lane], parent: i32) -> Result<Ran, receiver::LaneFailure> {
     let boundary = lanes.first().map_or(0, |lane| lane.boundary);
     let blocks = plant
         .own_blocks(boundary, lanes.len())
@@ -111,11 +107,7 @@ fn make_outflows(
     Ok(drive_all(plant, parent, lanes.to_vec(), flows))
 }
 
-fn make_inflows(
-    plant: &Plant,
-    boundary: usize,
-    parent: i32,
-) -> Result<Ran, (Option<Lane>, Failure)> {
+fn make_inflows(plant: &Plant, boundary: usize, parent: i32) -> Result<Ran, receiver::LaneFailure> {
     let made = receiver::make_all_links(plant, boundary)?;
     let phase = boundary + 1;
     let blocks = plant
@@ -136,7 +128,7 @@ fn make_passages(
     plant: &Plant,
     boundary: usize,
     parent: i32,
-) -> Result<Ran, (Option<Lane>, Failure)> {
+) -> Result<Ran, receiver::LaneFailure> {
     let made = receiver::make_all_links(plant, boundary)?;
     let mut incoming: Vec<Option<(Link, Lane)>> = (0..plant.slots()).map(|_| None).collect();
     for (link, lane) in made {
