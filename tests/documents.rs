@@ -210,8 +210,9 @@ fn flags(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_that_is_named_exists() {
-    // Options of other programs: cargo's, git's, srun's and iperf3's.
-    const OTHERS: [&str; 9] = [
+    // Options of other programs: cargo's, git's, srun's, iperf3's and those of the benchmarks.
+    const OTHERS: [&str; 10] = [
+        "--write",
         "--release",
         "--test",
         "--lib",

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use held::{Held, PIPEBENCH, below, pause, run, segments, wait_until_gone};
+use held::{Held, PIPEBENCH, Process, below, pause, run, segments, wait_until_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pipebench::record::Record;
@@ -41,58 +41,72 @@ fn record_of(words: &[&str]) -> Record {
 }
 
 /// Processes of a node as docs/architecture.md has them; --dry-run must say the same.
-fn processes_per_node(nodes: usize, phases: usize, streams: usize, path: &str) -> usize {
-    let ends = match path {
-        "zerocopy" => nodes * streams * phases,
-        _ => 2 * nodes * streams * (phases - 1),
+fn processes_per_node(
+    (nodes, phases, streams): (usize, usize, usize),
+    path: &str,
+    workers: &str,
+) -> usize {
+    let serving = match (path, workers) {
+        ("copy", "peer") => 2 * nodes * streams * (phases - 1),
+        ("zerocopy", "peer") => nodes * streams * phases,
+        ("copy", _) => 2 * (phases - 1),
+        _ => phases,
     };
-    1 + phases + ends
+    1 + phases + serving
 }
 
 #[test]
 fn the_process_table_of_a_held_run_is_the_formula() {
-    let shapes = [(1, 2), (1, 3), (3, 3), (4, 4)];
-    let paths = ["copy", "zerocopy"];
-    for ((nodes, phases), path) in paths.iter().flat_map(|path| shapes.map(|s| (s, path))) {
-        let (hosts, number) = (format!("local:{nodes}"), phases.to_string());
-        let words = ["--hosts", &hosts, "--phases", &number, "--datapath", path];
-        let plan = run(&[&words[..], &["--dry-run"]].concat());
-        let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
-        let all = nodes * processes_per_node(nodes, phases, 1, path);
-        assert!(plan.contains(&format!("{all} in all")), "{all}: {plan}");
-        let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
-        let tree = held.tree();
-        assert_eq!(
-            tree.len(),
-            nodes * processes_per_node(nodes, phases, 1, path),
-            "{nodes} {phases} {path}: {tree:#?}"
-        );
-        let count = |start: &str| {
-            tree.iter()
-                .filter(|process| process.name.starts_with(start))
-                .count()
-        };
-        assert_eq!(count("pb-node"), nodes);
-        assert_eq!(count("pb-phase-"), nodes * phases);
-        let links = nodes * nodes * (phases - 1);
-        let passing = if *path == "copy" {
-            0
-        } else {
-            nodes * nodes * (phases - 2)
-        };
-        assert_eq!(count("pb-pass-"), passing);
-        assert_eq!(count("pb-send-"), links - passing);
-        assert_eq!(count("pb-recv-"), links - passing);
-        drop(held);
-        wait_until_gone(&tree, "after the launching side was killed");
+    for (nodes, phases) in [(1, 2), (1, 3), (3, 3), (4, 4)] {
+        for path in ["copy", "zerocopy"] {
+            expect_table(nodes, phases, path, "peer");
+        }
     }
+    for path in ["copy", "zerocopy"] {
+        expect_table(2, 4, path, "shared");
+    }
+}
+
+fn expect_table(nodes: usize, phases: usize, path: &str, workers: &str) {
+    let (hosts, number) = (format!("local:{nodes}"), phases.to_string());
+    let mut words = vec!["--hosts", &hosts, "--phases", &number];
+    words.extend(["--datapath", path, "--workers", workers]);
+    let all = nodes * processes_per_node((nodes, phases, 1), path, workers);
+    let plan = run(&[&words[..], &["--dry-run"]].concat());
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(plan.contains(&format!("{all} in all")), "{all}: {plan}");
+    let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
+    let tree = held.tree();
+    assert_eq!(
+        tree.len(),
+        all,
+        "{nodes} {phases} {path} {workers}: {tree:#?}"
+    );
+    let count = |start: &str| {
+        let named = |process: &&Process| process.name.starts_with(start);
+        tree.iter().filter(named).count()
+    };
+    assert_eq!(count("pb-node"), nodes);
+    assert_eq!(count("pb-phase-"), nodes * phases);
+    let each = if workers == "peer" {
+        nodes * nodes
+    } else {
+        nodes
+    };
+    let passing = if path == "copy" { 0 } else { phases - 2 };
+    assert_eq!(count("pb-pass-"), each * passing);
+    assert_eq!(count("pb-send-"), each * (phases - 1 - passing));
+    assert_eq!(count("pb-recv-"), each * (phases - 1 - passing));
+    drop(held);
+    wait_until_gone(&tree, "after the launching side was killed");
 }
 
 #[test]
 fn the_formula_holds_with_several_streams() {
     let words = ["--hosts", "local:2", "--phases", "3", "--streams", "3"];
     let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
-    assert_eq!(held.tree().len(), 2 * processes_per_node(2, 3, 3, "copy"));
+    let all = 2 * processes_per_node((2, 3, 3), "copy", "peer");
+    assert_eq!(held.tree().len(), all);
 }
 
 #[test]
@@ -121,8 +135,8 @@ fn expect_own_descriptors(path: &str) {
             assert_eq!(open.len(), 5, "{process:?} {open:?}");
         } else if process.name.starts_with("pb-pass-") {
             assert_eq!(is("socket:"), 2, "{process:?} {open:?}");
-            assert_eq!(is("pipe:"), 3, "{process:?} {open:?}");
-            assert_eq!(open.len(), 8, "{process:?} {open:?}");
+            assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
+            assert_eq!(open.len(), 6, "{process:?} {open:?}");
         } else if process.name.starts_with("pb-phase-") {
             assert_eq!(is("/dev/null"), 3, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
@@ -348,6 +362,43 @@ fn every_process_killed_in_turn_is_named_and_nothing_is_left() {
         pause();
     }
     assert_eq!(segments(), Vec::<String>::new());
+}
+
+#[test]
+fn killed_relays_and_shared_workers_are_named_for_what_they_do() {
+    let ways = [
+        ("zerocopy", "peer", "pb-pass-1", "phase 1 relay local"),
+        ("copy", "shared", "pb-send-0", "phase 0 senders"),
+        ("copy", "shared", "pb-recv-2", "phase 2 receivers"),
+        ("zerocopy", "shared", "pb-pass-1", "phase 1 relays"),
+    ];
+    for (path, workers, name, told) in ways {
+        let mut words = vec!["--hosts", "local:2", "--phases", "3", "--time", "30s"];
+        words.extend([
+            "--rate",
+            "50M",
+            "--quiet",
+            "--datapath",
+            path,
+            "--workers",
+            workers,
+        ]);
+        let mut held = Held::start(&words);
+        let tree = held.tree();
+        held.release();
+        let victim = tree.iter().find(|process| process.name.starts_with(name));
+        let victim = victim
+            .unwrap_or_else(|| panic!("{name}: {tree:#?}"))
+            .clone();
+        kill(Pid::from_raw(victim.pid), Signal::SIGKILL).expect("killed");
+        let (code, errors) = held.finish();
+        assert_eq!(code, Some(20), "{victim:?}: {errors}");
+        let first = errors.lines().find(|line| line.starts_with("pipebench:"));
+        let first = first.unwrap_or_default();
+        assert!(first.contains("killed by"), "{victim:?}: {errors}");
+        assert!(first.contains(told), "{victim:?}: {errors}");
+        wait_until_gone(&tree, &format!("after {victim:?} was killed"));
+    }
 }
 
 /// Asked to end, not killed: the phase is named, not the peers that lost it.

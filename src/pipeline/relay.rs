@@ -82,3 +82,12 @@ pub fn onward_of(plant: &Plant, lane: &Lane) -> Lane {
     let onward = lanes::outgoing(test, nodes, lane.boundary + 1, lane.to);
     onward[lane.to_slot]
 }
+
+/// Name of the relay that fills and empties a slot.
+pub fn name_at(plant: &Plant, boundary: usize, slot: usize) -> Option<String> {
+    let assignment = &plant.assignment;
+    let (test, nodes) = (&assignment.test, assignment.nodes());
+    let incoming = lanes::incoming(test, nodes, boundary, assignment.node);
+    let lane = incoming.get(slot)?;
+    Some(plant.relay_name(lane, &onward_of(plant, lane)))
+}
