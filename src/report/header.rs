@@ -132,7 +132,7 @@ fn dry_test(text: &mut String, plan: &RunPlan, test: &Test) {
     say(format!(
         "memory     {memory} of buffers per node ({slots} slots a phase; blocks of {slot} in each: source {}{relay}, sink {})",
         blocks(0),
-        blocks(phases - 1)
+        blocks(phases.saturating_sub(1))
     ));
     let hosts = hosts_by_name(plan);
     let load: Vec<usize> = hosts
