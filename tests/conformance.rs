@@ -132,6 +132,23 @@ fn every_block_arrives_as_it_was_sent_whoever_looks() {
 }
 
 #[test]
+fn buffers_of_reserved_pages_carry_the_same_or_are_told_as_missing() {
+    for workers in WORKERS {
+        let way = Way {
+            datapath: "copy",
+            transport: "auto",
+            workers,
+        };
+        let words = ["--hosts", "local:2", "--phases", "3", "--huge"];
+        expect_volume(way, &words, 100);
+        let (_, record, errors) = run(way, &[&words[..], &["--buffers", "10"]].concat());
+        let there = record.hosts[0].facts.reserved_pages_bytes;
+        let told = errors.contains("--huge needs 2 MiB of reserved large pages per node");
+        assert_eq!(told, there < 4 << 20, "{there}: {errors}");
+    }
+}
+
+#[test]
 fn what_is_discarded_is_counted() {
     for way in ways() {
         let words = ["--hosts", "local:2", "--phases", "3", "--sink", "discard"];

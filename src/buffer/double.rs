@@ -21,17 +21,23 @@ pub struct DoubleBuffer {
 }
 
 impl DoubleBuffer {
-    /// Makes buffers of `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes.
+    /// Makes buffers, of large pages that were `reserved` on this host or of ordinary ones: `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes.
     pub fn new(
         phase: usize,
         slots: usize,
         blocks_per_slot: usize,
         block_bytes: usize,
         coupling: Coupling,
+        reserved: bool,
     ) -> std::io::Result<Self> {
         let blocks = blocks_per_slot * slots;
         let bytes = handshake_bytes(slots) + blocks * slot_bytes(block_bytes);
-        let region = Region::new(&format!("pipebench-phase-{phase}"), bytes)?;
+        let name = format!("pipebench-phase-{phase}");
+        let region = if reserved && blocks > 0 {
+            Region::reserved(&name, bytes)?
+        } else {
+            Region::new(&name, bytes)?
+        };
         let buffer = Self {
             region,
             slots,
@@ -146,7 +152,7 @@ mod tests {
 
     #[test]
     fn slots_do_not_touch_and_payloads_start_on_a_page() {
-        let buffer = DoubleBuffer::new(1, 3, 2, 5000, Coupling::Block).unwrap();
+        let buffer = DoubleBuffer::new(1, 3, 2, 5000, Coupling::Block, false).unwrap();
         let marked: Vec<(usize, u64)> = (0..3).flat_map(|slot| [(slot, 0), (slot, 1)]).collect();
         for (index, (slot, t)) in marked.iter().enumerate() {
             let value = u8::try_from(index + 1).unwrap();

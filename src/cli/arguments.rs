@@ -174,6 +174,13 @@ pub struct Arguments {
     )]
     pub workers: String,
 
+    /// Buffers of large pages that are reserved on the hosts
+    ///
+    /// Use it where `sysctl vm.nr_hugepages` reserved some; a host without enough of them uses ordinary pages, and a note
+    /// says so. Example: --huge
+    #[arg(long, help_heading = "Shape")]
+    pub huge: bool,
+
     /// Processors that senders and receivers are kept on: auto, none, or which (0-3,8)
     ///
     /// auto keeps what handles the same blocks on one processor where nodes share a host and their processes outnumber its

@@ -156,6 +156,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
         },
+        huge: arguments.huge,
         workers: match arguments.workers.as_str() {
             "peer" => Workers::Peer,
             "shared" => Workers::Shared,
@@ -449,6 +450,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("mss", arguments.mss.map(|mss| mss.to_string())),
         ("dscp", arguments.dscp.map(|dscp| dscp.to_string())),
         ("rate", arguments.rate.clone()),
+        ("huge", arguments.huge.then(|| "yes".to_owned())),
         (
             "rsh",
             arguments.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),

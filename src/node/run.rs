@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
 use crate::pipeline::{phase, plant, plant::Plant};
-use crate::plan::{self, Assignment, DRAINS, Source};
+use crate::plan::{self, Assignment, DRAINS, Source, size};
 use crate::record::{EndRole, Trouble, TroubleKind};
 use crate::stats::series::Series;
 use crate::sys::facts::HostFacts;
@@ -104,7 +104,12 @@ impl Run {
             .map(|rail| rail.interface.as_deref())
             .collect();
         let interfaces = facts.counted_interfaces(&rails);
-        let (plant, troubles_from) = plant::build(assignment)?;
+        let reserved = assignment.test.huge && {
+            let needed = size::reserved_bytes_per_node(&assignment.test, assignment.nodes());
+            let needed = needed.saturating_mul(assignment.nodes_on_host) as u64;
+            needed <= facts.reserved_pages_bytes
+        };
+        let (plant, troubles_from) = plant::build(assignment, reserved)?;
         let mut run = Self {
             plant,
             source_bytes,

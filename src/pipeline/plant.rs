@@ -37,8 +37,8 @@ pub struct Plant {
     processors: Vec<usize>,
 }
 
-/// Makes the plant and the reading end of its trouble pipe.
-pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
+/// Makes the plant and the reading end of its trouble pipe. Buffers are of `reserved` large pages, if so many are there.
+pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.nodes();
     let slots = nodes * test.streams;
@@ -56,7 +56,22 @@ pub fn build(assignment: Assignment) -> Result<(Plant, OwnedFd), Trouble> {
     let buffers: Result<Vec<_>, _> = (0..test.phases)
         .map(|phase| {
             let blocks = test.shared_blocks(phase);
-            DoubleBuffer::new(phase, slots, blocks, test.block_bytes, test.coupling)
+            let make = |reserved| {
+                DoubleBuffer::new(
+                    phase,
+                    slots,
+                    blocks,
+                    test.block_bytes,
+                    test.coupling,
+                    reserved,
+                )
+            };
+            // Another run may have been quicker.
+            if reserved {
+                make(true).or_else(|_| make(false))
+            } else {
+                make(false)
+            }
         })
         .collect();
     let buffers = buffers.map_err(|error| {

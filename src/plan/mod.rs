@@ -118,6 +118,9 @@ pub struct Test {
     /// Who serves the links.
     #[serde(default)]
     pub workers: Workers,
+    /// Buffers are of large pages that were reserved, where a host has enough.
+    #[serde(default)]
+    pub huge: bool,
 }
 
 fn one() -> usize {

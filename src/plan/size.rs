@@ -84,6 +84,23 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
     product(&[slots, between.saturating_add(ends)])
 }
 
+/// Bytes of reserved large pages that the shared buffers of one node take: every phase rounds up for itself.
+pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
+    let slots = product(&[nodes, test.streams]);
+    // Handshakes lie before the blocks; a page for each slot is more than they take.
+    let of_slot = product(&[2, slot_bytes(test.block_bytes)]).saturating_add(4096);
+    let of_phase = product(&[slots, of_slot]).div_ceil(LARGE_PAGE_BYTES);
+    let relays = match test.phases {
+        0..=2 => 0,
+        _ if test.shared_blocks(1) == 0 => 0,
+        phases => phases - 2,
+    };
+    let ends = [0, test.phases.saturating_sub(1)];
+    let ends = ends.iter().filter(|phase| test.shared_blocks(**phase) > 0);
+    let phases = relays.saturating_add(ends.count());
+    product(&[phases, of_phase, LARGE_PAGE_BYTES])
+}
+
 /// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
 /// `a_process_takes_no_more_memory_than_the_allowance`.
 pub const PROCESS_BYTES: usize = 512 << 10;
@@ -210,6 +227,20 @@ mod tests {
         );
         assert_eq!(size.volume_bytes, Some(24 * 4 * 262_144));
         assert_eq!(slot_bytes(1), 8192);
+    }
+
+    #[test]
+    fn reserved_pages_are_for_what_is_shared() {
+        let mut test = test_of(4, 1);
+        // Two relays, each of 3 slots with two blocks of 260 KiB and a page: one large page.
+        assert_eq!(reserved_bytes_per_node(&test, 3), 2 * LARGE_PAGE_BYTES);
+        test.coupling = crate::plan::Coupling::Buffer;
+        assert_eq!(reserved_bytes_per_node(&test, 3), 4 * LARGE_PAGE_BYTES);
+        test.coupling = crate::plan::Coupling::Block;
+        test.datapath = crate::plan::Datapath::Zerocopy;
+        assert_eq!(reserved_bytes_per_node(&test, 3), 0);
+        test.phases = usize::MAX;
+        assert_eq!(reserved_bytes_per_node(&test, 3), 0);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify};
+use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify, size};
 use crate::record::{
-    ClockRecord, HeldBy, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
+    ClockRecord, HeldBy, HostRecord, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
 };
 use crate::units::{show_bytes, show_ns, sum};
 
@@ -408,6 +408,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
             fold(&bbr)
         ));
     }
+    notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {
         notes.push("screening, not acceptance: no floor was given".to_owned());
@@ -419,6 +420,33 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Hosts that have not the large pages that were asked for.
+fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
+    let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
+    let on_host = |first: usize| {
+        let mut all = record.hosts.iter();
+        all.by_ref().filter(|host| host.host_index == first).count()
+    };
+    let lacks = |host: &&HostRecord| {
+        let all = needed.saturating_mul(on_host(host.host_index)) as u64;
+        all > host.facts.reserved_pages_bytes
+    };
+    let short: Vec<String> = record
+        .hosts
+        .iter()
+        .filter(lacks)
+        .map(|host| host.node.clone())
+        .collect();
+    let each = show_bytes(needed as u64);
+    (plan.huge && !short.is_empty()).then(|| {
+        format!(
+            "{}: --huge needs {each} of reserved large pages per node, which are not there: ordinary pages were used \
+             (sysctl vm.nr_hugepages)",
+            fold(&short)
+        )
+    })
 }
 
 /// Every failure, the same failure on many hosts once, the first cause first; follow-up losses are counted.

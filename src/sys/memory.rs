@@ -33,7 +33,17 @@ pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 impl Region {
     /// Makes a region of `bytes`, zeroed, that can neither shrink nor grow.
     pub fn new(name: &str, bytes: usize) -> std::io::Result<Self> {
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        Self::of_pages(name, bytes, MFdFlags::empty())
+    }
+
+    /// The same of large pages that were reserved on this host; an error if there are not enough.
+    pub fn reserved(name: &str, bytes: usize) -> std::io::Result<Self> {
+        let flags = MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
+        Self::of_pages(name, bytes.next_multiple_of(LARGE_PAGE_BYTES), flags)
+    }
+
+    fn of_pages(name: &str, bytes: usize, kind: MFdFlags) -> std::io::Result<Self> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | kind;
         let file = File::from(memfd_create(name, flags)?);
         file.set_len(bytes as u64)?;
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
@@ -309,6 +319,20 @@ mod tests {
         let mut back = [0; 5];
         region.span(4106, 5).read(&mut back);
         assert_eq!(&back, b"hello");
+    }
+
+    #[test]
+    fn reserved_pages_are_there_or_refused_and_never_a_signal() {
+        let enough = crate::sys::usage::free_reserved_bytes() >= LARGE_PAGE_BYTES as u64;
+        match Region::reserved("test", 5000) {
+            Ok(region) => {
+                region.span(4000, 5).write(b"hello");
+                assert_eq!(region.bytes(), LARGE_PAGE_BYTES);
+            }
+            Err(error) => assert!(!enough, "{error}"),
+        }
+        // More than any machine has.
+        assert!(Region::reserved("test", 1 << 46).is_err());
     }
 
     #[test]

@@ -138,11 +138,22 @@ fn parse_interface(line: &str) -> Option<(String, InterfaceCounters)> {
 
 /// Memory that can be had without swapping, in bytes.
 pub fn available_memory() -> Option<u64> {
+    Some(memory_line("MemAvailable:")? * 1024)
+}
+
+/// Bytes of large pages that were reserved on this host and that nobody has.
+pub fn free_reserved_bytes() -> u64 {
+    let pages = memory_line("HugePages_Free:").unwrap_or(0);
+    let taken = memory_line("HugePages_Rsvd:").unwrap_or(0);
+    let page_kib = memory_line("Hugepagesize:").unwrap_or(0);
+    pages.saturating_sub(taken) * page_kib * 1024
+}
+
+/// A line of the kernel's account of memory, in its own unit.
+fn memory_line(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("MemAvailable:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// How many descriptors this process may open, raised to what the system permits without rights.
