@@ -78,15 +78,10 @@ pub struct Arguments {
 
     /// Payload of a block, in bytes (64K, 1MiB)
     ///
-    /// 256 KiB is best with many links, up to 4 MiB with few; 16 KiB halves the rate. Default 256K.
-    /// Example: --block-size 1M
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "256K",
-        help_heading = "Shape"
-    )]
-    pub block_size: String,
+    /// 256 KiB is best with many links, up to 4 MiB with few; 16 KiB halves the rate. Default 256K, or half of it, and so
+    /// on, until the buffers of all nodes of a host fit into 1.5 GiB. Example: --block-size 1M
+    #[arg(long, value_name = "SIZE", help_heading = "Shape")]
+    pub block_size: Option<String>,
 
     /// What a sender waits for: its own block, or the whole buffer
     ///
@@ -164,8 +159,8 @@ pub struct Arguments {
     /// Who serves links: auto, peer or shared
     ///
     /// peer is a process for each end of a link. shared is one process for all links into a phase and one for all out of
-    /// it, for hundreds of hosts or many nodes on one machine. auto takes shared above 256 link ends on a host. Default
-    /// auto. Example: --workers shared
+    /// it, for hundreds of hosts or many nodes on one machine. auto takes shared above 1024 link ends on a host, or 256 if
+    /// several nodes share it. Default auto. Example: --workers shared
     #[arg(
         long,
         value_name = "WHO",

@@ -71,6 +71,10 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
     )?;
     let nodes = nodes_of(&hosts)?;
     let mut test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
+    if arguments.block_size.is_none() {
+        let on_host = nodes::most_on_a_host(&nodes);
+        test.block_bytes = size::block_that_fits(&test, nodes.len(), on_host);
+    }
     if arguments.workers == "auto" {
         test.workers = size::workers_that_pay(&test, nodes.len(), nodes::most_on_a_host(&nodes));
     }
@@ -107,7 +111,10 @@ fn hold_of(text: &str) -> Result<Hold, UsageError> {
 }
 
 fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
-    let block_bytes = size("--block-size", &arguments.block_size)?;
+    let block_bytes = match &arguments.block_size {
+        Some(text) => size("--block-size", text)?,
+        None => size::USUAL_BLOCK_BYTES,
+    };
     Ok(Test {
         pattern: Pattern::AllToAll,
         phases: arguments.phases,
@@ -317,7 +324,7 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     if !BLOCK_BYTES.contains(&test.block_bytes) {
         return refuse(format!(
             "--block-size {}: from 64 bytes to 1 GiB",
-            arguments.block_size
+            arguments.block_size.as_deref().unwrap_or_default()
         ));
     }
     match test.bound {
@@ -542,6 +549,22 @@ mod tests {
         );
         assert_eq!(test.sockets.rate_bits_per_s, Some(2_500_000_000));
         assert_eq!(intent.options[1], ("nodes".to_owned(), "3".to_owned()));
+    }
+
+    #[test]
+    fn many_nodes_on_a_host_have_smaller_blocks_and_fewer_processes() {
+        let shape = |words: &str| {
+            let test = intent(words).unwrap().plan.tests[0].clone();
+            (test.block_bytes >> 10, test.workers)
+        };
+        assert_eq!(shape("--hosts local:3 --phases 3"), (256, Workers::Peer));
+        assert_eq!(shape("--hosts local:8 --phases 3"), (256, Workers::Peer));
+        assert_eq!(shape("--hosts local:9 --phases 3"), (256, Workers::Shared));
+        assert_eq!(shape("--hosts n[1-256] --phases 3"), (256, Workers::Peer));
+        assert_eq!(shape("--hosts n[1-257] --phases 3"), (256, Workers::Shared));
+        assert_eq!(shape("--hosts local:64 --phases 3"), (64, Workers::Shared));
+        let asked = "--hosts local:64 --phases 3 --block-size 1M --workers peer";
+        assert_eq!(shape(asked), (1024, Workers::Peer));
     }
 
     #[test]

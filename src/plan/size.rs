@@ -23,11 +23,12 @@ pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
 }
 
 /// Who had better serve the links of a run in which `on_host` nodes share a host: a process for each end while those of a
-/// host are not too many. docs/performance.md has the measurements.
+/// host are not too many. Both are equally fast with 256 ends on two processors (docs/performance.md); a host that is one
+/// node only has more of them for itself, and a fast port wants more than one to fill it.
 pub fn workers_that_pay(test: &Test, nodes: usize, on_host: usize) -> Workers {
-    const MOST_ENDS: usize = 256;
+    let most_ends = if on_host > 1 { 256 } else { 1024 };
     let ends = product(&[on_host, link_ends_per_node(test, nodes)]);
-    if ends > MOST_ENDS {
+    if ends > most_ends {
         Workers::Shared
     } else {
         Workers::Peer
@@ -99,6 +100,24 @@ pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
     let ends = ends.iter().filter(|phase| test.shared_blocks(**phase) > 0);
     let phases = relays.saturating_add(ends.count());
     product(&[phases, of_phase, LARGE_PAGE_BYTES])
+}
+
+/// Payload of a block where nobody asks for another one: the best with many links (docs/performance.md).
+pub const USUAL_BLOCK_BYTES: usize = 256 << 10;
+
+/// The usual size of a block, or half of it, and so on, until the buffers of all nodes of a host are no more than they need
+/// be to load it; smaller than 16 KiB costs more than memory.
+pub fn block_that_fits(test: &Test, nodes: usize, on_host: usize) -> usize {
+    const MOST_BYTES: usize = 3 << 29;
+    const LEAST_BLOCK_BYTES: usize = 16 << 10;
+    let mut tried = test.clone();
+    tried.block_bytes = USUAL_BLOCK_BYTES;
+    while tried.block_bytes > LEAST_BLOCK_BYTES
+        && product(&[on_host, buffer_bytes_per_node(&tried, nodes)]) > MOST_BYTES
+    {
+        tried.block_bytes /= 2;
+    }
+    tried.block_bytes
 }
 
 /// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
