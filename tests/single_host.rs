@@ -48,7 +48,7 @@ fn processes_per_node(
 ) -> usize {
     let serving = match (path, workers) {
         ("copy", "peer") => 2 * nodes * streams * (phases - 1),
-        ("zerocopy", "peer") => nodes * streams * phases,
+        ("copy", "slot") | ("zerocopy", "peer") => nodes * streams * phases,
         ("copy", _) => 2 * (phases - 1),
         _ => phases,
     };
@@ -61,6 +61,7 @@ fn the_process_table_of_a_held_run_is_the_formula() {
         for path in ["copy", "zerocopy"] {
             expect_table(nodes, phases, path, "peer");
         }
+        expect_table(nodes, phases, "copy", "slot");
     }
     for path in ["copy", "zerocopy"] {
         expect_table(2, 4, path, "shared");
@@ -88,13 +89,15 @@ fn expect_table(nodes: usize, phases: usize, path: &str, workers: &str) {
     };
     assert_eq!(count("pb-node"), nodes);
     assert_eq!(count("pb-phase-"), nodes * phases);
-    let each = if workers == "peer" {
-        nodes * nodes
-    } else {
-        nodes
+    let each = match workers {
+        "shared" => nodes,
+        _ => nodes * nodes,
     };
-    let passing = if path == "copy" { 0 } else { phases - 2 };
-    assert_eq!(count("pb-pass-"), each * passing);
+    let passing = match (path, workers) {
+        ("copy", "peer" | "shared") => 0,
+        _ => phases - 2,
+    };
+    assert_eq!(count("pb-relay-"), each * passing);
     assert_eq!(count("pb-send-"), each * (phases - 1 - passing));
     assert_eq!(count("pb-recv-"), each * (phases - 1 - passing));
     drop(held);
@@ -104,20 +107,21 @@ fn expect_table(nodes: usize, phases: usize, path: &str, workers: &str) {
 #[test]
 fn the_formula_holds_with_several_streams() {
     let words = ["--hosts", "local:2", "--phases", "3", "--streams", "3"];
-    let held = Held::start(&[&words[..], &["--time", "1s"]].concat());
+    let held = Held::start(&[&words[..], &["--time", "1s", "--workers", "peer"]].concat());
     let all = 2 * processes_per_node((2, 3, 3), "copy", "peer");
     assert_eq!(held.tree().len(), all);
 }
 
 #[test]
 fn every_process_has_its_own_descriptors_and_no_other() {
-    for path in ["copy", "zerocopy"] {
-        expect_own_descriptors(path);
+    for (path, workers) in [("copy", "peer"), ("copy", "slot"), ("zerocopy", "peer")] {
+        expect_own_descriptors(path, workers);
     }
 }
 
-fn expect_own_descriptors(path: &str) {
+fn expect_own_descriptors(path: &str, workers: &str) {
     let words = ["--hosts", "local:3", "--phases", "3", "--datapath", path];
+    let words = [&words[..], &["--workers", workers]].concat();
     let mut held = Held::start(&[&words[..], &["--time", "300ms"]].concat());
     let tree = held.tree();
     for process in &tree {
@@ -133,7 +137,7 @@ fn expect_own_descriptors(path: &str) {
             assert_eq!(is("socket:"), 1, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
             assert_eq!(open.len(), 5, "{process:?} {open:?}");
-        } else if process.name.starts_with("pb-pass-") {
+        } else if process.name.starts_with("pb-relay-") {
             assert_eq!(is("socket:"), 2, "{process:?} {open:?}");
             assert_eq!(is("pipe:"), 1, "{process:?} {open:?}");
             assert_eq!(open.len(), 6, "{process:?} {open:?}");
@@ -327,7 +331,17 @@ fn a_same_node_chain_does_not_run_ahead_of_the_others() {
 #[test]
 fn every_process_killed_in_turn_is_named_and_nothing_is_left() {
     let words = [
-        "--hosts", "local:3", "--phases", "3", "--time", "30s", "--rate", "50M", "--quiet",
+        "--hosts",
+        "local:3",
+        "--phases",
+        "3",
+        "--time",
+        "30s",
+        "--rate",
+        "50M",
+        "--quiet",
+        "--workers",
+        "peer",
     ];
     let victims = Held::start(&words).tree().len();
     assert_eq!(victims, 48);
@@ -367,10 +381,11 @@ fn every_process_killed_in_turn_is_named_and_nothing_is_left() {
 #[test]
 fn killed_relays_and_shared_workers_are_named_for_what_they_do() {
     let ways = [
-        ("zerocopy", "peer", "pb-pass-1", "phase 1 relay local"),
+        ("zerocopy", "peer", "pb-relay-1", "phase 1 relay local"),
+        ("copy", "slot", "pb-relay-1", "phase 1 relay local"),
         ("copy", "shared", "pb-send-0", "phase 0 senders"),
         ("copy", "shared", "pb-recv-2", "phase 2 receivers"),
-        ("zerocopy", "shared", "pb-pass-1", "phase 1 relays"),
+        ("zerocopy", "shared", "pb-relay-1", "phase 1 relays"),
     ];
     for (path, workers, name, told) in ways {
         let mut words = vec!["--hosts", "local:2", "--phases", "3", "--time", "30s"];

@@ -89,7 +89,8 @@ impl DoubleBuffer {
     }
 }
 
-/// Blocks of a slot that one process both fills and empties, in memory of its own.
+/// Blocks of a slot that one process both fills and empties, in memory of its own. A clone is the same blocks.
+#[derive(Clone)]
 pub struct OwnBlocks {
     region: Rc<Region>,
     /// Number of its first block in the region.

@@ -78,8 +78,9 @@ pub struct Arguments {
 
     /// Payload of a block, in bytes (64K, 1MiB)
     ///
-    /// 256 KiB is best with many links, up to 4 MiB with few; 16 KiB halves the rate. Default 256K, or half of it, and so
-    /// on, until the buffers of all nodes of a host fit into 1.5 GiB. Example: --block-size 1M
+    /// Copies are cheapest while they stay in the cache, pages are cheaper in large blocks; 16 KiB halves the rate. Default
+    /// 256K, or 1M with --datapath zerocopy; half of it, and so on, until the buffers of all nodes of a host take no more
+    /// than 1.5 GiB, or half of what it has left. Example: --block-size 1M
     #[arg(long, value_name = "SIZE", help_heading = "Shape")]
     pub block_size: Option<String>,
 
@@ -156,11 +157,13 @@ pub struct Arguments {
     )]
     pub datapath: String,
 
-    /// Who serves links: auto, peer or shared
+    /// Who serves links: auto, peer, slot or shared
     ///
-    /// peer is a process for each end of a link. shared is one process for all links into a phase and one for all out of
-    /// it, for hundreds of hosts or many nodes on one machine. auto takes shared above 1024 link ends on a host, or 256 if
-    /// several nodes share it. Default auto. Example: --workers shared
+    /// peer is a process for each end of a link. slot is one for each slot: in the phases between source and sink it copies
+    /// block after block from one link to the next. shared is one process for all links into a phase and one for all out
+    /// of it. auto takes shared above 1024 link ends on a host (256 where several nodes share it and slot does not apply),
+    /// slot where a host has two such relays or more for each of its processors, and peer elsewhere. Default auto. Example:
+    /// --workers shared
     #[arg(
         long,
         value_name = "WHO",
@@ -169,7 +172,7 @@ pub struct Arguments {
     )]
     pub workers: String,
 
-    /// Buffers of large pages that are reserved on the hosts
+    /// Shared buffers of large pages that are reserved on the hosts
     ///
     /// Use it where `sysctl vm.nr_hugepages` reserved some; a host without enough of them uses ordinary pages, and a note
     /// says so. Example: --huge
@@ -267,7 +270,7 @@ pub struct Arguments {
 
     /// Send buffer of every data socket, in bytes
     ///
-    /// Default: the system's, except Unix sockets (256K). Example: --sndbuf 1M
+    /// Default: the system's, except Unix sockets (256K) and hosts with more than 4096 links (64K). Example: --sndbuf 1M
     #[arg(long, value_name = "SIZE", help_heading = "Sockets")]
     pub sndbuf: Option<String>,
 

@@ -10,10 +10,11 @@ use launcher::hosts::{Host, HostListError};
 use thiserror::Error;
 
 use crate::conduct::Hold;
+use crate::plan::fit::{self, Ground, Unasked};
 use crate::plan::placement::Pin;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PHASES, PLAN_VERSION,
-    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify, Workers, size,
+    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify, Workers,
 };
 use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
@@ -34,6 +35,8 @@ pub struct Intent {
     pub hosts: Vec<Host>,
     /// Options in effect, for eyes and record.
     pub options: Vec<(String, String)>,
+    /// What is less than usual, and why.
+    pub note: Option<String>,
     /// Stand still there.
     pub hold: Option<Hold>,
 }
@@ -61,8 +64,8 @@ pub enum UsageError {
     Value(String),
 }
 
-/// Turns arguments into an intent.
-pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
+/// Turns arguments into an intent; `here` is this host, on which nodes may live.
+pub fn parse(arguments: &Arguments, seed: u64, here: &Ground) -> Result<Intent, UsageError> {
     let hosts = hosts_of(
         arguments.hosts.as_deref(),
         arguments.hostfile.as_deref(),
@@ -71,13 +74,7 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
     )?;
     let nodes = nodes_of(&hosts)?;
     let mut test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
-    if arguments.block_size.is_none() {
-        let on_host = nodes::most_on_a_host(&nodes);
-        test.block_bytes = size::block_that_fits(&test, nodes.len(), on_host);
-    }
-    if arguments.workers == "auto" {
-        test.workers = size::workers_that_pay(&test, nodes.len(), nodes::most_on_a_host(&nodes));
-    }
+    let note = fit::settle(&mut test, nodes.len(), &nodes::grounds_of(&nodes, here));
     check(arguments, &test, &hosts)?;
     let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
@@ -95,6 +92,7 @@ pub fn parse(arguments: &Arguments, seed: u64) -> Result<Intent, UsageError> {
         plan,
         hosts,
         options,
+        note,
         hold,
     })
 }
@@ -113,7 +111,7 @@ fn hold_of(text: &str) -> Result<Hold, UsageError> {
 fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
     let block_bytes = match &arguments.block_size {
         Some(text) => size("--block-size", text)?,
-        None => size::USUAL_BLOCK_BYTES,
+        None => 1, // Settled when the nodes are known.
     };
     Ok(Test {
         pattern: Pattern::AllToAll,
@@ -167,8 +165,14 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
         workers: match arguments.workers.as_str() {
             "peer" => Workers::Peer,
             "shared" => Workers::Shared,
+            "slot" => Workers::Slot,
             "auto" => Workers::Peer, // Settled when the nodes are known.
-            other => return Err(choice("--workers", other, "auto, peer or shared")),
+            other => return Err(choice("--workers", other, "auto, peer, slot or shared")),
+        },
+        unasked: Unasked {
+            workers: arguments.workers == "auto",
+            block: arguments.block_size.is_none(),
+            socket_buffers: arguments.sndbuf.is_none() && arguments.rcvbuf.is_none(),
         },
         datapath: match arguments.datapath.as_str() {
             "copy" => Datapath::Copy,
@@ -412,13 +416,10 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("nodes", plan.nodes.len().to_string()),
         ("phases", test.phases.to_string()),
         ("streams", (test.streams / test.rails).to_string()),
-        (
-            "block-size",
-            units::show_bytes(test.block_bytes as u64).replace(' ', ""),
-        ),
-        ("coupling", arguments.coupling.clone()),
-        ("transport", arguments.transport.clone()),
     ];
+    all.extend(fit::options(test));
+    all.push(("coupling", arguments.coupling.clone()));
+    all.push(("transport", arguments.transport.clone()));
     match test.bound {
         Bound::Time {
             warmup_ns,
@@ -434,11 +435,6 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.push(("sink", arguments.sink.clone()));
     all.push(("verify", arguments.verify.clone()));
     all.push(("datapath", arguments.datapath.clone()));
-    let workers = match test.workers {
-        Workers::Peer => "peer",
-        Workers::Shared => "shared",
-    };
-    all.push(("workers", workers.to_owned()));
     all.push(("pin", arguments.pin.clone()));
     all.push((
         "congestion",
@@ -452,8 +448,6 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("interface", joined(&arguments.interface)),
         ("rails", (test.rails > 1).then(|| test.rails.to_string())),
         ("port-range", arguments.port_range.clone()),
-        ("sndbuf", arguments.sndbuf.clone()),
-        ("rcvbuf", arguments.rcvbuf.clone()),
         ("mss", arguments.mss.map(|mss| mss.to_string())),
         ("dscp", arguments.dscp.map(|dscp| dscp.to_string())),
         ("rate", arguments.rate.clone()),
@@ -521,7 +515,16 @@ mod tests {
     fn intent(words: &str) -> Result<Intent, String> {
         let all = std::iter::once("pipebench").chain(words.split_whitespace());
         let arguments = Arguments::try_parse_from(all).map_err(|error| error.to_string())?;
-        parse(&arguments, 1).map_err(|error| error.to_string())
+        parse(&arguments, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
+    }
+
+    fn two_processors(memory_bytes: u64) -> Ground {
+        Ground {
+            name: "here".to_owned(),
+            nodes: 0,
+            processors: Some(2),
+            memory_bytes: Some(memory_bytes),
+        }
     }
 
     #[test]
@@ -555,16 +558,41 @@ mod tests {
     fn many_nodes_on_a_host_have_smaller_blocks_and_fewer_processes() {
         let shape = |words: &str| {
             let test = intent(words).unwrap().plan.tests[0].clone();
-            (test.block_bytes >> 10, test.workers)
+            let buffers = test.sockets.send_buffer_bytes.map(|bytes| bytes >> 10);
+            (test.block_bytes >> 10, test.workers, buffers)
         };
-        assert_eq!(shape("--hosts local:3 --phases 3"), (256, Workers::Peer));
-        assert_eq!(shape("--hosts local:8 --phases 3"), (256, Workers::Peer));
-        assert_eq!(shape("--hosts local:9 --phases 3"), (256, Workers::Shared));
-        assert_eq!(shape("--hosts n[1-256] --phases 3"), (256, Workers::Peer));
-        assert_eq!(shape("--hosts n[1-257] --phases 3"), (256, Workers::Shared));
-        assert_eq!(shape("--hosts local:64 --phases 3"), (64, Workers::Shared));
-        let asked = "--hosts local:64 --phases 3 --block-size 1M --workers peer";
-        assert_eq!(shape(asked), (1024, Workers::Peer));
+        let small = Some(64);
+        assert_eq!(
+            shape("--hosts local:64 --phases 3"),
+            (64, Workers::Shared, small)
+        );
+        let asked = "--hosts local:64 --phases 3 --block-size 1M --workers peer --rcvbuf 4M";
+        assert_eq!(shape(asked), (1024, Workers::Peer, None));
+        let note = intent("--hosts local:64 --phases 3").unwrap().note.unwrap();
+        assert!(
+            note.starts_with("blocks of 64 KiB instead of 256 KiB, "),
+            "{note}"
+        );
+        assert!(
+            note.ends_with("buffers of 64 nodes on here below 1.5 GiB"),
+            "{note}"
+        );
+        assert_eq!(intent("--hosts local:3").unwrap().note, None);
+    }
+
+    #[test]
+    fn what_was_settled_stands_among_the_options() {
+        let options = intent("--hosts local:64 --phases 3").unwrap().options;
+        let value = |name: &str| {
+            let mut all = options.iter().filter(|(known, _)| known == name);
+            let value = all.next().map(|(_, value)| value.as_str());
+            assert_eq!(all.next(), None, "{name} stands there once");
+            value
+        };
+        assert_eq!(value("block-size"), Some("64KiB"));
+        assert_eq!(value("workers"), Some("shared"));
+        assert_eq!(value("sndbuf"), Some("64KiB"));
+        assert_eq!(value("rcvbuf"), Some("64KiB"));
     }
 
     #[test]
@@ -682,7 +710,9 @@ mod tests {
         std::fs::write(&path, "n1 data=here\n").unwrap();
         let arguments =
             Arguments::try_parse_from(["pipebench", "--hostfile", &path.display().to_string()]);
-        let error = parse(&arguments.unwrap(), 1).unwrap_err().to_string();
+        let error = parse(&arguments.unwrap(), 1, &two_processors(1 << 30))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("data=here is no address"), "{error}");
     }
 }

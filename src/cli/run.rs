@@ -8,6 +8,7 @@ use launcher::Program;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::conduct::{self, Conditions};
+use crate::plan::fit::Ground;
 use crate::record::Record;
 use crate::report::{csv, header, json, text};
 use crate::{exit, store, sys};
@@ -20,7 +21,7 @@ use super::witness::{Identity, Witness};
 /// Runs what the arguments ask for; returns the exit code.
 pub fn run(arguments: &Arguments) -> u8 {
     let seed = sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20;
-    let intent = match intent::parse(arguments, seed) {
+    let intent = match intent::parse(arguments, seed, &here()) {
         Ok(intent) => intent,
         Err(error) => {
             complain(&error.to_string());
@@ -34,6 +35,7 @@ pub fn run(arguments: &Arguments) -> u8 {
     );
     if arguments.dry_run {
         let mut text = header::options(&intent.options) + &header::dry_run(&intent.plan);
+        text.extend(intent.note.map(|note| format!("note       {note}\n")));
         if arguments.csv.is_some() || arguments.json.is_some() || arguments.output.is_some() {
             text.push_str("files      none are written: a dry run measures nothing\n");
         }
@@ -58,6 +60,16 @@ pub fn run(arguments: &Arguments) -> u8 {
     match measure(arguments, intent, &identity, &mut witness) {
         Ok(record) => report(arguments, &record, &mut witness),
         Err(code) => code,
+    }
+}
+
+/// This host, as nodes on it will find it.
+fn here() -> Ground {
+    Ground {
+        name: sys::facts::own_name(),
+        nodes: 0,
+        processors: Some(sys::affinity::allowed().len()),
+        memory_bytes: sys::limits::spare_memory(),
     }
 }
 

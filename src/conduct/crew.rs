@@ -539,7 +539,15 @@ impl Crew {
         Err(Halt::Noted)
     }
 
-    /// What should be seen once.
+    /// Something that belongs before the eyes and into the record, once.
+    pub fn notice(&mut self, text: &str) {
+        if !self.notices.iter().any(|known| known == text) {
+            self.fresh_notices.push(text.to_owned());
+            self.notices.push(text.to_owned());
+        }
+    }
+
+    /// What was noticed since this was asked last.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fresh_notices)
     }

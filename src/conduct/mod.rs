@@ -19,6 +19,7 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
+use crate::plan::fit::{self, Ground};
 use crate::plan::{Assignment, Bound, NodeSpec, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
@@ -113,6 +114,7 @@ pub fn conduct(
         started_ms: conditions.started_ms,
         conditions,
         observer,
+        options: conditions.options.clone(),
         hosts: Vec::new(),
         tests: Vec::new(),
         missing: Vec::new(),
@@ -122,6 +124,7 @@ pub fn conduct(
     }
     let Running {
         plan,
+        options,
         hosts: host_records,
         tests,
         mut missing,
@@ -152,7 +155,7 @@ pub fn conduct(
         tool_digest: conditions.program.digest.clone(),
         command: conditions.command.clone(),
         started_ms: conditions.started_ms,
-        options: conditions.options.clone(),
+        options,
         hosts: host_records,
         tests,
         verdict: verdict(&troubles),
@@ -204,6 +207,8 @@ struct Running<'a> {
     started_ms: u64,
     conditions: &'a Conditions,
     observer: &'a mut dyn Observer,
+    /// In effect, as far as everything is settled.
+    options: Vec<(String, String)>,
     hosts: Vec<HostRecord>,
     tests: Vec<TestRecord>,
     missing: Vec<Missing>,
@@ -216,8 +221,8 @@ impl Running<'_> {
         if let Err(halt) = launched {
             self.leave_behind(crew, halt)?;
         }
-        for (number, test) in self.plan.tests.clone().iter().enumerate() {
-            let outcome = self.one_test(crew, number, test);
+        for number in 0..self.plan.tests.len() {
+            let outcome = self.one_test(crew, number);
             if let Err(halt) = outcome {
                 crew.note(halt);
                 if crew.has_begun() {
@@ -253,15 +258,16 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn one_test(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
-        let before = loop {
-            match self.set_up(crew, test) {
-                Ok(offsets) => break offsets,
+    fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
+        let (test, before) = loop {
+            let test = self.settle(crew, number);
+            match self.set_up(crew, &test) {
+                Ok(offsets) => break (test, offsets),
                 Err(halt) => self.leave_behind(crew, halt)?,
             }
         };
-        self.go(crew, test, &before)?;
-        self.watch(crew, test)?;
+        self.go(crew, &test, &before)?;
+        self.watch(crew, &test)?;
         self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
         let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
@@ -273,12 +279,41 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Settles what nobody asked for by what the hosts have.
+    fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
+        let mut grounds: Vec<Ground> = Vec::new();
+        let mut identities: Vec<&str> = Vec::new();
+        for host in &self.hosts {
+            let identity = host.facts.identity.as_str();
+            match identities.iter().position(|known| *known == identity) {
+                Some(place) => grounds[place].nodes += 1,
+                None => {
+                    identities.push(identity);
+                    grounds.push(Ground {
+                        name: host.facts.hostname.clone(),
+                        nodes: 1,
+                        processors: Some(host.facts.cores),
+                        memory_bytes: host.facts.spare_memory_bytes,
+                    });
+                }
+            }
+        }
+        let test = &mut self.plan.tests[number];
+        if let Some(note) = fit::settle(test, self.hosts.len(), &grounds) {
+            crew.notice(&note);
+        }
+        fit::renew_options(&mut self.options, test);
+        for notice in crew.take_notices() {
+            self.observer.notice(&notice);
+        }
+        test.clone()
+    }
+
     /// Everything up to the moment at which data can flow; the clocks' offsets.
     fn set_up(&mut self, crew: &mut Crew, test: &Test) -> Result<Vec<Offset>, Halt> {
         self.hold(crew, Hold::Hello)?;
         self.prepare(crew, test)?;
-        self.observer
-            .hosts(&self.plan, &self.hosts, &self.conditions.options);
+        self.observer.hosts(&self.plan, &self.hosts, &self.options);
         self.hold(crew, Hold::Fork)?;
         self.connect(crew, test)?;
         self.hold(crew, Hold::Go)?;

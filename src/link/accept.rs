@@ -258,6 +258,7 @@ mod tests {
             let to = Target::Tcp {
                 from: LOOPBACK,
                 to: address,
+                here: false,
             };
             let options = SocketOptions::default();
             let wrong = connect(&to, &hello(1), &options, second / 2, second);
@@ -298,6 +299,7 @@ mod tests {
             let to = Target::Tcp {
                 from: LOOPBACK,
                 to: address,
+                here: false,
             };
             connect(
                 &to,
@@ -342,6 +344,7 @@ mod tests {
             let to = Target::Tcp {
                 from: LOOPBACK,
                 to: address,
+                here: false,
             };
             connect(&to, &hello, &SocketOptions::default(), second * 5, second).map(|_| ())
         });

@@ -19,6 +19,8 @@ pub enum Target {
         from: IpAddr,
         /// Where the receiver listens.
         to: SocketAddr,
+        /// It is this host: nothing between the ends can swallow a large packet.
+        here: bool,
     },
     /// To an abstract Unix name of this host.
     Unix(String),
@@ -34,7 +36,7 @@ impl Target {
 
     fn connect(&self, options: &SocketOptions, limit: Duration) -> io::Result<OwnedFd> {
         match self {
-            Self::Tcp { from, to } => socket::connect_tcp(*from, *to, options, limit),
+            Self::Tcp { from, to, .. } => socket::connect_tcp(*from, *to, options, limit),
             Self::Unix(name) => socket::connect_unix(name, options),
         }
     }
@@ -110,7 +112,12 @@ fn introduce_once(
             source,
         })?;
     let segment = socket::tcp_info(socket.as_fd()).map_or(0, |info| info.mss_bytes);
-    let probe_bytes = u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES));
+    let probe_bytes = match to {
+        Target::Tcp { here: false, .. } => {
+            u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES))
+        }
+        Target::Tcp { here: true, .. } | Target::Unix(_) => 0,
+    };
     let hello = LinkHello {
         probe_bytes,
         ..*hello

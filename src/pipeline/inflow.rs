@@ -89,6 +89,11 @@ impl<'plant> Inflow<'plant> {
         })
     }
 
+    /// How many blocks have come.
+    pub fn came(&self) -> u64 {
+        self.t + u64::from(self.stage == Stage::Over)
+    }
+
     fn begin(&mut self) -> Result<Advance, Failure> {
         let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
         if self.own.is_none() && !shake.is_ready(Side::Filler, self.lane.to_slot, self.t) {

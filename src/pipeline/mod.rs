@@ -8,6 +8,7 @@
 //! the [`engine`] of a [`shared`] one.
 
 mod engine;
+mod ferry;
 mod flow;
 mod inflow;
 mod outflow;

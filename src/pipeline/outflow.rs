@@ -45,6 +45,8 @@ pub struct Outflow<'plant> {
 pub enum Feed<'plant> {
     /// Whoever sends makes them, in memory of its own.
     Own(Source<'plant>, OwnBlocks),
+    /// Whoever sends has received them, into memory of its own.
+    Held(OwnBlocks),
     /// Another process fills the slot.
     Slot,
 }
@@ -99,12 +101,17 @@ impl<'plant> Outflow<'plant> {
         })
     }
 
+    /// How many blocks have gone.
+    pub fn went(&self) -> u64 {
+        self.t
+    }
+
     /// Takes the next block in hand, if it is there, may go, and leaves another one free.
     fn begin(&mut self) -> Result<Advance, Failure> {
         let slot = self.lane.from_slot;
         let buffer = &self.plant.buffers[self.lane.boundary];
         let blocks = match &self.feed {
-            Feed::Own(_, blocks) => blocks.count() as u64,
+            Feed::Own(_, blocks) | Feed::Held(blocks) => blocks.count() as u64,
             Feed::Slot => 2,
         };
         if self
@@ -114,8 +121,8 @@ impl<'plant> Outflow<'plant> {
             self.stage = Stage::Answers;
             return Ok(Advance::Moved);
         }
-        let mine = matches!(self.feed, Feed::Own(..));
-        if !mine && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
+        let shared = matches!(self.feed, Feed::Slot);
+        if shared && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
             return Ok(Advance::Slot);
         }
         if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.lane) {
@@ -129,8 +136,12 @@ impl<'plant> Outflow<'plant> {
                 self.head = header.encode();
                 header
             }
-            Feed::Slot => {
-                buffer.block(slot, self.t).read(&mut self.head);
+            Feed::Slot | Feed::Held(_) => {
+                let block = match &self.feed {
+                    Feed::Held(blocks) => blocks.block(self.t),
+                    _ => buffer.block(slot, self.t),
+                };
+                block.read(&mut self.head);
                 BlockHeader::decode(&self.head, buffer.block_bytes() as u64)
                     .and_then(|header| header.expect(self.t))
                     .map_err(|error| (TroubleKind::Bug, format!("slot {slot}: {error}")))?
@@ -151,7 +162,7 @@ impl<'plant> Outflow<'plant> {
     fn push(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
         let left = self.total - self.at;
         let block = match &self.feed {
-            Feed::Own(_, blocks) => blocks.block(self.t),
+            Feed::Own(_, blocks) | Feed::Held(blocks) => blocks.block(self.t),
             Feed::Slot => self.plant.buffers[self.lane.boundary].block(self.lane.from_slot, self.t),
         };
         let rest = block.part(self.at, left);

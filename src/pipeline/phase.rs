@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::buffer::board::EndState;
 use crate::buffer::handshake::Doorbell;
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{LinkKind, Workers};
+use crate::plan::{LinkKind, Relay, Workers};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::process::{self, Ending};
 use crate::sys::signals::{self, Woken};
@@ -54,7 +54,7 @@ struct Child {
 enum Role {
     Sender,
     Receiver,
-    /// Receiver and sender of a slot in one, which passes pages on.
+    /// Receiver and sender of a slot in one.
     Relay,
 }
 
@@ -147,8 +147,9 @@ impl Phase<'_> {
             true => Vec::new(),
             false => lanes::outgoing(&assignment.test, nodes, self.number, node),
         };
-        let passes =
-            !incoming.is_empty() && !outgoing.is_empty() && assignment.test.relays_pass_pages();
+        let passes = !incoming.is_empty()
+            && !outgoing.is_empty()
+            && assignment.test.relay() != Relay::Halves;
         let roles = if passes {
             vec![(Role::Relay, incoming)]
         } else {
@@ -157,7 +158,7 @@ impl Phase<'_> {
         let made = roles.into_iter().all(|(role, lanes)| {
             // Each lane has a child of its own, or all share one.
             let share = match assignment.test.workers {
-                Workers::Peer => 1,
+                Workers::Peer | Workers::Slot => 1,
                 Workers::Shared => lanes.len().max(1),
             };
             lanes
@@ -390,7 +391,7 @@ impl Phase<'_> {
         let mut ends = self.plant.board.ends();
         let (role, boundary, slot, _) = ends.find(|(_, _, _, end)| end.pid() == pid)?;
         let test = &self.plant.assignment.test;
-        let passes = test.relays_pass_pages() && boundary + 2 < test.phases;
+        let passes = test.relay() != Relay::Halves && boundary + 2 < test.phases;
         match role {
             EndRole::Receiver if passes => relay::name_at(self.plant, boundary, slot),
             _ => self.plant.end_name_at(role, boundary, slot),

@@ -1,11 +1,14 @@
-//! A relay of pages: receiver and sender of one slot in one process ([`super::passage`]).
+//! A relay: receiver and sender of one slot in one process, which passes pages on ([`super::passage`]) or copies
+//! ([`super::ferry`]).
 
 use crate::buffer::board::EndState;
 use crate::link::Link;
+use crate::plan::Relay;
 use crate::plan::lanes::{self, Lane};
 use crate::record::{Activity, EndRole};
 use crate::sys::{process, signals};
 
+use super::ferry::Ferry;
 use super::flow::{Failure, drive};
 use super::passage::Passage;
 use super::phase::ChildBell;
@@ -16,7 +19,7 @@ use super::{receiver, sender};
 /// code. Runs in a process of its own.
 pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     let name = |lane: &Lane| {
-        process::set_name(&format!("pb-pass-{}.{}", lane.boundary + 1, lane.to_slot));
+        process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
     };
     name(&lane);
     signals::unblock_all_but_doorbell();
@@ -72,7 +75,11 @@ fn run<'plant>(
     receiver::stands(plant, &lane);
     let to = sender::prepare(plant, onward, None, bell)?;
     receiver::await_data(plant, &link, bell)?;
-    drive(&mut Passage::new(plant, (lane, link), (onward, to))?, bell)
+    let (from, to) = ((lane, link), (onward, to));
+    match plant.assignment.test.relay() {
+        Relay::Pages => drive(&mut Passage::new(plant, from, to)?, bell),
+        Relay::Blocks | Relay::Halves => drive(&mut Ferry::new(plant, from, to)?, bell),
+    }
 }
 
 /// The lane that empties the slot which `lane` fills.

@@ -131,6 +131,7 @@ fn make_link<'plant>(
         Some(address) => Target::Tcp {
             from: assignment.rails[rail].address,
             to: address,
+            here: assignment.same_host[lane.to],
         },
         None => Target::Unix(link::unix_name(&assignment.token, lane.to, lane.boundary)),
     };

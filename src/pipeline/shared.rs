@@ -38,7 +38,7 @@ pub fn live_receivers(plant: &Plant, boundary: usize, parent: i32) -> u8 {
 /// Life of the process that passes pages on from all links of `boundary`.
 pub fn live_relays(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
-    begin(&format!("pb-pass-{phase}"));
+    begin(&format!("pb-relay-{phase}"));
     let name = |lane: &Lane| plant.relay_name(lane, &relay::onward_of(plant, lane));
     let made = make_passages(plant, boundary, parent);
     tell(plant, &format!("phase {phase} relays"), &name, made)

@@ -122,6 +122,7 @@ pub(crate) mod tests {
             pin: crate::plan::placement::Pin::Auto,
             datapath: crate::plan::Datapath::Copy,
             workers: crate::plan::Workers::Peer,
+            unasked: crate::plan::fit::Unasked::default(),
             huge: false,
         }
     }

@@ -4,6 +4,7 @@
 //! nothing is checked again. Read next: [`lanes`] for who sends to whom and through which slot, [`size`] for
 //! how many processes and how much memory that takes.
 
+pub mod fit;
 pub mod lanes;
 pub mod placement;
 pub mod size;
@@ -121,6 +122,9 @@ pub struct Test {
     /// Buffers are of large pages that were reserved, where a host has enough.
     #[serde(default)]
     pub huge: bool,
+    /// What was not asked for, and follows from the hosts.
+    #[serde(default)]
+    pub unasked: fit::Unasked,
 }
 
 fn one() -> usize {
@@ -145,7 +149,7 @@ impl Test {
         let alone = match phase {
             0 => self.senders_are_sources(),
             last if last + 1 == self.phases => self.receivers_are_sinks(),
-            _ => self.relays_pass_pages(),
+            _ => self.relay() != Relay::Halves,
         };
         if alone { 0 } else { 2 }
     }
@@ -155,14 +159,28 @@ impl Test {
     pub fn own_blocks(&self, phase: usize) -> usize {
         match phase {
             0 if self.senders_are_sources() => 1 + usize::from(self.expects_answers(0)),
-            last if last + 1 == self.phases && self.receivers_are_sinks() => 1,
-            _ => 0,
+            last if last + 1 == self.phases => usize::from(self.receivers_are_sinks()),
+            _ => usize::from(self.phases > 2 && phase > 0 && self.relay() == Relay::Blocks),
         }
     }
 
     /// Whether the own blocks of a phase are sent as pages, which pays most if the pages are large.
     pub fn sends_pages_of(&self, phase: usize) -> bool {
         phase == 0 && self.datapath == Datapath::Zerocopy
+    }
+
+    /// How blocks get through a phase between source and sink.
+    pub fn relay(&self) -> Relay {
+        if self.relays_pass_pages() {
+            Relay::Pages
+        } else if self.workers == Workers::Slot
+            && self.datapath == Datapath::Copy
+            && self.coupling == Coupling::Block
+        {
+            Relay::Blocks
+        } else {
+            Relay::Halves
+        }
     }
 
     /// Whether phases between source and sink pass pages from link to link, and neither keep nor look at payload. Who
@@ -256,8 +274,32 @@ pub enum Workers {
     /// A process for each link end.
     #[default]
     Peer,
+    /// A process for each slot: what a relay reads from one link it writes to the next one itself.
+    Slot,
     /// A process for all links into a phase, and one for all out of it.
     Shared,
+}
+
+impl Workers {
+    /// As options have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Peer => "peer",
+            Self::Slot => "slot",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// How blocks get through a phase between source and sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relay {
+    /// A receiver fills two shared blocks in turn, and a sender empties them.
+    Halves,
+    /// One process reads a block, and then writes it.
+    Blocks,
+    /// One process passes pages on, and nobody keeps or looks at payload.
+    Pages,
 }
 
 /// How payload gets from memory to link and from link to memory.

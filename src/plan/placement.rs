@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Assignment;
 use super::lanes::{self, Lane};
+use super::{Assignment, Relay};
 
 /// What is said of placement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ enum Together {
 /// if the scheduler decides.
 ///
 /// By itself, ends are kept in place where all nodes share a host and every processor then has work at any time: with two
-/// chains for each processor, or with links for each alike (a relay that passes pages on belongs to two of them). Elsewhere
+/// chains for each processor, or with links for each alike (a relay in one process belongs to two of them). Elsewhere
 /// processors would stand idle, or the kernel's own place for a network card's interrupts would be missed.
 pub fn processor_of(
     assignment: &Assignment,
@@ -70,7 +70,10 @@ fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
         None
     } else if chains >= 2 * processors {
         Some(Together::Chain)
-    } else if links >= processors && links.is_multiple_of(processors) && !test.relays_pass_pages() {
+    } else if links >= processors
+        && links.is_multiple_of(processors)
+        && test.relay() == Relay::Halves
+    {
         Some(Together::Link)
     } else {
         None

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Test, Workers};
+use super::{Bound, Relay, Test, Workers};
 use crate::sys::memory::LARGE_PAGE_BYTES;
 
 /// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
@@ -13,37 +13,29 @@ pub const SLOT_HEAD_BYTES: usize = 4096;
 
 /// Processes of one node: the NSP, its phases, and those that serve links ([`worker_formula`]).
 pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
-    let workers = match (test.workers, test.relays_pass_pages()) {
-        (Workers::Peer, false) => link_ends_per_node(test, nodes),
-        (Workers::Peer, true) => product(&[nodes, test.streams, test.phases]),
+    let workers = match (test.workers, relays_are_one(test)) {
+        (Workers::Peer | Workers::Slot, false) => link_ends_per_node(test, nodes),
+        (Workers::Peer | Workers::Slot, true) => product(&[nodes, test.streams, test.phases]),
         (Workers::Shared, false) => product(&[2, test.phases.saturating_sub(1)]),
         (Workers::Shared, true) => test.phases,
     };
     workers.saturating_add(test.phases).saturating_add(1)
 }
 
-/// Who had better serve the links of a run in which `on_host` nodes share a host: a process for each end while those of a
-/// host are not too many. Both are equally fast with 256 ends on two processors (docs/performance.md); a host that is one
-/// node only has more of them for itself, and a fast port wants more than one to fill it.
-pub fn workers_that_pay(test: &Test, nodes: usize, on_host: usize) -> Workers {
-    let most_ends = if on_host > 1 { 256 } else { 1024 };
-    let ends = product(&[on_host, link_ends_per_node(test, nodes)]);
-    if ends > most_ends {
-        Workers::Shared
-    } else {
-        Workers::Peer
-    }
-}
-
 /// How many processes serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each
-/// end, or where relays pass pages on one for both ends of a slot; or one for all ends of a phase in a direction.
+/// end, or where relays are one process one for both ends of a slot; or one for all ends of a phase in a direction.
 pub fn worker_formula(test: &Test) -> &'static str {
-    match (test.workers, test.relays_pass_pages()) {
-        (Workers::Peer, false) => "2NK(P-1)",
-        (Workers::Peer, true) => "NKP",
+    match (test.workers, relays_are_one(test)) {
+        (Workers::Peer | Workers::Slot, false) => "2NK(P-1)",
+        (Workers::Peer | Workers::Slot, true) => "NKP",
         (Workers::Shared, false) => "2(P-1)",
         (Workers::Shared, true) => "P",
     }
+}
+
+/// Whether there are relays, and each of them receives and sends.
+fn relays_are_one(test: &Test) -> bool {
+    test.phases > 2 && test.relay() != Relay::Halves
 }
 
 /// Ends of links at one node: 2·N·K·(P-1).
@@ -102,24 +94,6 @@ pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
     product(&[phases, of_phase, LARGE_PAGE_BYTES])
 }
 
-/// Payload of a block where nobody asks for another one: the best with many links (docs/performance.md).
-pub const USUAL_BLOCK_BYTES: usize = 256 << 10;
-
-/// The usual size of a block, or half of it, and so on, until the buffers of all nodes of a host are no more than they need
-/// be to load it; smaller than 16 KiB costs more than memory.
-pub fn block_that_fits(test: &Test, nodes: usize, on_host: usize) -> usize {
-    const MOST_BYTES: usize = 3 << 29;
-    const LEAST_BLOCK_BYTES: usize = 16 << 10;
-    let mut tried = test.clone();
-    tried.block_bytes = USUAL_BLOCK_BYTES;
-    while tried.block_bytes > LEAST_BLOCK_BYTES
-        && product(&[on_host, buffer_bytes_per_node(&tried, nodes)]) > MOST_BYTES
-    {
-        tried.block_bytes /= 2;
-    }
-    tried.block_bytes
-}
-
 /// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
 /// `a_process_takes_no_more_memory_than_the_allowance`.
 pub const PROCESS_BYTES: usize = 512 << 10;
@@ -145,7 +119,7 @@ pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
     product(&[nodes, test.streams, test.block_bytes]) as u64
 }
 
-fn product(factors: &[usize]) -> usize {
+pub(super) fn product(factors: &[usize]) -> usize {
     factors.iter().copied().fold(1, usize::saturating_mul)
 }
 

@@ -422,9 +422,12 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     notes
 }
 
-/// Hosts that have not the large pages that were asked for.
+/// Hosts that have not the large pages that were asked for, if there is something to put into them.
 fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
+    if plan.huge && needed == 0 {
+        return Some("--huge changed nothing: no two processes share a buffer here".to_owned());
+    }
     let on_host = |first: usize| {
         let mut all = record.hosts.iter();
         all.by_ref().filter(|host| host.host_index == first).count()

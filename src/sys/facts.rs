@@ -25,6 +25,9 @@ pub struct HostFacts {
     pub cores: usize,
     /// Memory available at the start, in bytes.
     pub available_memory_bytes: u64,
+    /// What every limit leaves of it: nine tenths of what is available, and what control groups allow. None if unknown.
+    #[serde(default)]
+    pub spare_memory_bytes: Option<u64>,
     /// Large pages that were reserved and free at the start, in bytes.
     #[serde(default)]
     pub reserved_pages_bytes: u64,
@@ -98,6 +101,7 @@ pub fn collect() -> HostFacts {
         cpu: cpu_model(),
         cores: usable_cores(),
         available_memory_bytes: super::usage::available_memory().unwrap_or(0),
+        spare_memory_bytes: super::limits::spare_memory(),
         reserved_pages_bytes: super::usage::free_reserved_bytes(),
         congestion: sysctl("net/ipv4/tcp_congestion_control"),
         congestion_allowed: sysctl("net/ipv4/tcp_allowed_congestion_control"),

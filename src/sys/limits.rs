@@ -50,6 +50,14 @@ impl Rooms {
     }
 }
 
+/// What all limits leave of memory, in bytes.
+pub fn spare_memory() -> Option<u64> {
+    let tree = Tree {
+        root: PathBuf::from("/"),
+    };
+    tree.memory().iter().map(|room| room.left).min()
+}
+
 /// Process ids below this one are not given a second time.
 const RESERVED_PIDS: u64 = 300;
 const CAP_SYS_ADMIN: u64 = 1 << 21;

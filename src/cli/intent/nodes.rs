@@ -7,6 +7,7 @@ use std::path::Path;
 use launcher::hosts::{self, Host};
 
 use crate::plan::NodeSpec;
+use crate::plan::fit::Ground;
 use crate::units;
 
 use super::UsageError;
@@ -160,11 +161,22 @@ pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usiz
     }
 }
 
-/// How many nodes there are at most under one name of a host.
-pub(super) fn most_on_a_host(nodes: &[NodeSpec]) -> usize {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
+/// The hosts of the nodes, as far as they are known before anybody asked them.
+pub(super) fn grounds_of(nodes: &[NodeSpec], here: &Ground) -> Vec<Ground> {
+    let mut grounds: Vec<Ground> = Vec::new();
     for node in nodes {
-        *counts.entry(&node.host).or_default() += 1;
+        let unknown = Ground {
+            name: node.host.clone(),
+            ..Ground::default()
+        };
+        let host = if node.local { here } else { &unknown };
+        match grounds.iter_mut().find(|known| known.name == host.name) {
+            Some(known) => known.nodes += 1,
+            None => grounds.push(Ground {
+                nodes: 1,
+                ..host.clone()
+            }),
+        }
     }
-    counts.into_values().max().unwrap_or(1)
+    grounds
 }

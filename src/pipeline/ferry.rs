@@ -1,0 +1,128 @@
+//! A relay of copies: reads a block from one link into memory of its own and writes it to the next one, in turn.
+//!
+//! What was just read is still in the cache when it is written, and nobody has to be told that it is there. But one
+//! processor does both, so that this pays where there is enough to do for all of them ([`crate::plan::fit`]).
+
+use crate::link::Link;
+use crate::plan::lanes::Lane;
+use crate::record::Activity;
+
+use super::flow::{Advance, Failure, Flow, Place};
+use super::inflow::Inflow;
+use super::outflow::{Feed, Outflow};
+use super::phase::ChildBell;
+use super::plant::Plant;
+
+/// The receiving end of a link and the sending end of the next one, with one block between them.
+pub struct Ferry<'plant> {
+    /// Closed behind the last block, while the next link still ends.
+    inflow: Option<Inflow<'plant>>,
+    outflow: Outflow<'plant>,
+    /// The block is there, and goes.
+    laden: bool,
+}
+
+impl<'plant> Ferry<'plant> {
+    /// From the link of `lane` to that of `onward`.
+    pub fn new(
+        plant: &'plant Plant,
+        (lane, from): (Lane, Link),
+        (onward, to): (Lane, Link),
+    ) -> Result<Self, Failure> {
+        let blocks = plant.own_blocks(onward.boundary, 1)?.pop().flatten();
+        let feed = blocks.clone().map_or(Feed::Slot, Feed::Held);
+        Ok(Self {
+            inflow: Some(Inflow::new(plant, lane, from, blocks)?),
+            outflow: Outflow::new(plant, onward, to, feed)?,
+            laden: false,
+        })
+    }
+
+    fn read(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        let Some(inflow) = &mut self.inflow else {
+            return Ok(Advance::Done);
+        };
+        let advance = inflow.advance(bell)?;
+        if inflow.came() > self.outflow.went() {
+            inflow.turn(Activity::Waiting);
+            self.laden = true;
+        } else if advance != Advance::Moved {
+            self.outflow.turn(Activity::Waiting);
+            self.outflow.look_up();
+        }
+        if advance != Advance::Done {
+            return Ok(advance);
+        }
+        if let Some(inflow) = self.inflow.take() {
+            inflow.end();
+        }
+        Ok(Advance::Moved)
+    }
+
+    fn write(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        let advance = self.outflow.advance(bell)?;
+        if let Some(inflow) = &mut self.inflow {
+            if self.outflow.went() == inflow.came() {
+                self.outflow.turn(Activity::Waiting);
+                self.laden = false;
+            } else if advance != Advance::Moved {
+                inflow.look_up();
+            }
+        }
+        Ok(advance)
+    }
+}
+
+impl<'plant> Flow<'plant> for Ferry<'plant> {
+    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+        if self.laden {
+            self.write(bell)
+        } else {
+            self.read(bell)
+        }
+    }
+
+    fn place(&self) -> Option<Place<'plant>> {
+        None
+    }
+
+    fn link(&self) -> &Link {
+        match &self.inflow {
+            Some(inflow) if !self.laden => inflow.link(),
+            _ => self.outflow.link(),
+        }
+    }
+
+    fn still_waits(&mut self) -> Result<(), Failure> {
+        match &mut self.inflow {
+            Some(inflow) if !self.laden => inflow.still_waits(),
+            _ => self.outflow.still_waits(),
+        }
+    }
+
+    fn turn(&mut self, activity: Activity) {
+        self.outflow.turn(activity);
+    }
+
+    fn links(&mut self) -> Vec<&mut Link> {
+        let mut links = self.outflow.links();
+        links.extend(self.inflow.iter_mut().flat_map(Flow::links));
+        links
+    }
+
+    fn look_up(&mut self) {
+        if let Some(inflow) = &mut self.inflow {
+            inflow.look_up();
+        }
+        self.outflow.look_up();
+    }
+
+    fn end(self) {}
+
+    fn lose(&mut self) {
+        if let Some(inflow) = &mut self.inflow {
+            inflow.lose();
+        }
+        self.outflow.lose();
+    }
+}

@@ -1,0 +1,315 @@
+//! What nobody asked for follows from the hosts: who serves the links, how large blocks are, and how large socket buffers.
+//!
+//! Settled once from what is known before a run starts, for `--dry-run` and the header, and again when the hosts have
+//! said what they have. docs/performance.md has the measurements behind the numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::size::{self, PROCESS_BYTES, product};
+use super::{Coupling, Datapath, Test, Workers};
+use crate::units::show_bytes;
+
+/// What of a test was not asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unasked {
+    /// Who serves the links.
+    pub workers: bool,
+    /// Payload of a block.
+    pub block: bool,
+    /// Buffers of the data sockets.
+    pub socket_buffers: bool,
+}
+
+/// A host, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// Its name, for a note.
+    pub name: String,
+    /// Nodes of the run that live on it.
+    pub nodes: usize,
+    /// Processors for them.
+    pub processors: Option<usize>,
+    /// What its limits leave of memory, in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Settles what of a test among `nodes` nodes was not asked for; a note for everything that is less than usual.
+pub fn settle(test: &mut Test, nodes: usize, hosts: &[Ground]) -> Option<String> {
+    if test.unasked.workers {
+        test.workers = workers_that_pay(test, nodes, hosts);
+    }
+    if test.unasked.socket_buffers {
+        let bytes = small_buffers_pay(test, nodes, hosts).then_some(SMALL_SOCKET_BUFFER_BYTES);
+        test.sockets.send_buffer_bytes = bytes;
+        test.sockets.receive_buffer_bytes = bytes;
+    }
+    if !test.unasked.block {
+        return None;
+    }
+    test.block_bytes = usual_block_bytes(test);
+    let usual = test.block_bytes;
+    let fits = |host: &&Ground| block_that_fits(test, nodes, host);
+    let host = hosts.iter().min_by_key(fits)?;
+    test.block_bytes = block_that_fits(test, nodes, host);
+    (test.block_bytes < usual).then(|| {
+        let [now, usual] = [test.block_bytes, usual].map(|bytes| show_bytes(bytes as u64));
+        let room = show_bytes(room_of(test, nodes, host) as u64);
+        let on_host = match host.nodes {
+            1 => "a node".to_owned(),
+            several => format!("{several} nodes"),
+        };
+        format!(
+            "blocks of {now} instead of {usual}, for buffers of {on_host} on {} below {room}",
+            host.name
+        )
+    })
+}
+
+/// What was settled or asked for, in the words of the options.
+pub fn options(test: &Test) -> Vec<(&'static str, String)> {
+    let bytes = |bytes: usize| show_bytes(bytes as u64).replace(' ', "");
+    let mut options = vec![
+        ("block-size", bytes(test.block_bytes)),
+        ("workers", test.workers.name().to_owned()),
+    ];
+    let sockets = &test.sockets;
+    options.extend(
+        sockets
+            .send_buffer_bytes
+            .map(|size| ("sndbuf", bytes(size))),
+    );
+    options.extend(
+        sockets
+            .receive_buffer_bytes
+            .map(|size| ("rcvbuf", bytes(size))),
+    );
+    options
+}
+
+/// Puts what a test has settled meanwhile into the options in effect, in place of what they said of it.
+pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
+    const SETTLED: [&str; 4] = ["block-size", "workers", "sndbuf", "rcvbuf"];
+    let settled = |(name, _): &(String, String)| SETTLED.contains(&name.as_str());
+    let place = options.iter().position(settled).unwrap_or(options.len());
+    options.retain(|option| !settled(option));
+    let renewed = self::options(test)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    options.splice(place..place, renewed);
+}
+
+/// Who had better serve the links.
+///
+/// A process for each slot where there are relays for every processor twice over: it saves the hand-over from receiver to
+/// sender, and does not let them run at the same time. Else one for each link end. Shared workers where those of a host
+/// would be too many: with two processors they are as fast as a process for each end from 256 ends on, and as one
+/// for each slot above 1024. A host that is one node only has more processors for itself, and a fast port wants more
+/// than one to fill it.
+fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> Workers {
+    let may_take_turns =
+        test.phases > 2 && test.datapath == Datapath::Copy && test.coupling == Coupling::Block;
+    let crowds = |host: &Ground| {
+        let most_ends = match host.nodes {
+            2.. if !may_take_turns => 256,
+            _ => 1024,
+        };
+        product(&[host.nodes, size::link_ends_per_node(test, nodes)]) > most_ends
+    };
+    let fills = |host: &Ground| {
+        let relays = [
+            host.nodes,
+            nodes,
+            test.streams,
+            test.phases.saturating_sub(2),
+        ];
+        let processors = host.processors.filter(|processors| *processors > 0);
+        processors.is_some_and(|processors| product(&relays) >= processors.saturating_mul(2))
+    };
+    if hosts.iter().any(crowds) {
+        Workers::Shared
+    } else if may_take_turns && hosts.iter().any(fills) {
+        Workers::Slot
+    } else {
+        Workers::Peer
+    }
+}
+
+/// What a socket has to send and to receive with thousands of links on one host: buffers that the system lets grow would take
+/// more memory than everything else.
+const SMALL_SOCKET_BUFFER_BYTES: usize = 64 << 10;
+
+/// With fewer links, buffers that the system tunes are faster than small ones.
+fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> bool {
+    const MOST_LINKS: usize = 4096;
+    let boundaries = test.phases.saturating_sub(1);
+    let links = |host: &Ground| product(&[host.nodes, nodes, test.streams, boundaries]);
+    hosts
+        .iter()
+        .any(|host| host.nodes > 1 && links(host) > MOST_LINKS)
+}
+
+/// Payload of a block where nobody asks for another one and memory is no question: pages that are passed on cost
+/// by the call, and copies are cheapest while they stay in the cache.
+fn usual_block_bytes(test: &Test) -> usize {
+    if test.datapath == Datapath::Zerocopy && (test.phases <= 2 || test.relays_pass_pages()) {
+        1 << 20
+    } else {
+        256 << 10
+    }
+}
+
+/// What the buffers of all nodes of a host may take: no more than they need be to load it, and half of what it has left.
+fn room_of(test: &Test, nodes: usize, host: &Ground) -> usize {
+    const MOST_BYTES: usize = 3 << 29;
+    let Some(left) = host.memory_bytes else {
+        return MOST_BYTES;
+    };
+    let processes = product(&[
+        host.nodes,
+        size::processes_per_node(test, nodes),
+        PROCESS_BYTES,
+    ]);
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    (left.saturating_sub(processes) / 2).min(MOST_BYTES)
+}
+
+/// The usual size of a block, or half of it, and so on; smaller than 16 KiB costs more than memory.
+fn block_that_fits(test: &Test, nodes: usize, host: &Ground) -> usize {
+    const LEAST_BLOCK_BYTES: usize = 16 << 10;
+    let room = room_of(test, nodes, host);
+    let mut tried = test.clone();
+    while tried.block_bytes > LEAST_BLOCK_BYTES
+        && product(&[host.nodes, size::buffer_bytes_per_node(&tried, nodes)]) > room
+    {
+        tried.block_bytes /= 2;
+    }
+    tried.block_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+    use crate::plan::{Source, Verify};
+
+    const EVERYTHING: Unasked = Unasked {
+        workers: true,
+        block: true,
+        socket_buffers: true,
+    };
+
+    fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Ground {
+        Ground {
+            name: "n1".to_owned(),
+            nodes,
+            processors,
+            memory_bytes: memory_mib.map(|mib| mib << 20),
+        }
+    }
+
+    /// What follows for `nodes` nodes on hosts, with K = 1.
+    fn settled(phases: usize, nodes: usize, hosts: &[Ground]) -> (Test, Option<String>) {
+        let mut test = test_of(phases, 1);
+        test.unasked = EVERYTHING;
+        let note = settle(&mut test, nodes, hosts);
+        (test, note)
+    }
+
+    #[test]
+    fn who_serves_follows_from_links_and_processors() {
+        let workers = |phases, nodes, hosts: &[Ground]| settled(phases, nodes, hosts).0.workers;
+        let local = |nodes, processors| [host(nodes, Some(processors), None)];
+        assert_eq!(workers(3, 1, &local(1, 2)), Workers::Peer);
+        assert_eq!(workers(3, 2, &local(2, 2)), Workers::Slot);
+        assert_eq!(workers(3, 3, &local(3, 64)), Workers::Peer);
+        assert_eq!(workers(2, 8, &local(8, 2)), Workers::Peer, "without relays");
+        assert_eq!(workers(2, 12, &local(12, 2)), Workers::Shared);
+        assert_eq!(workers(3, 16, &local(16, 2)), Workers::Slot);
+        assert_eq!(workers(3, 17, &local(17, 2)), Workers::Shared);
+        let hosts = |count, processors| vec![host(1, processors, None); count];
+        assert_eq!(workers(3, 8, &hosts(8, None)), Workers::Peer);
+        assert_eq!(workers(3, 8, &hosts(8, Some(32))), Workers::Peer);
+        assert_eq!(workers(3, 64, &hosts(64, Some(32))), Workers::Slot);
+        assert_eq!(workers(3, 256, &hosts(256, Some(256))), Workers::Peer);
+        assert_eq!(workers(3, 257, &hosts(257, Some(256))), Workers::Shared);
+        // One crowded host holds all others back.
+        let mut mixed = hosts(8, Some(32));
+        mixed[3].processors = Some(4);
+        assert_eq!(workers(3, 8, &mixed), Workers::Slot);
+        // Where blocks cannot be passed on by one process, shared workers pay earlier.
+        let mut test = test_of(3, 1);
+        test.unasked = EVERYTHING;
+        (test.datapath, test.verify) = (Datapath::Zerocopy, Verify::Full);
+        settle(&mut test, 8, &local(8, 2));
+        assert_eq!(test.workers, Workers::Peer);
+        settle(&mut test, 9, &local(9, 2));
+        assert_eq!(test.workers, Workers::Shared);
+    }
+
+    #[test]
+    fn blocks_shrink_before_memory_runs_out_and_a_line_says_so() {
+        let block = |memory| {
+            let (test, note) = settled(2, 8, &[host(8, Some(2), memory)]);
+            (test.block_bytes >> 10, note)
+        };
+        assert_eq!(block(None), (256, None));
+        assert_eq!(block(Some(4096)), (256, None));
+        let (kib, note) = block(Some(100));
+        assert_eq!(kib, 64, "half of what the processes leave is for buffers");
+        let note = note.unwrap();
+        let expected = "blocks of 64 KiB instead of 256 KiB, for buffers of 8 nodes on n1 below ";
+        assert!(note.starts_with(expected), "{note}");
+        assert_eq!(block(Some(1)).0, 16, "there is an end to it");
+        // The tightest host decides.
+        let hosts = [
+            host(1, None, Some(8192)),
+            host(1, None, Some(11)),
+            host(1, None, None),
+        ];
+        assert_eq!(settled(3, 3, &hosts).0.block_bytes, 64 << 10);
+        // What was asked for stays.
+        let mut test = test_of(2, 1);
+        assert_eq!(settle(&mut test, 3, &[host(3, Some(2), Some(1))]), None);
+        assert_eq!(test, test_of(2, 1));
+    }
+
+    #[test]
+    fn pages_that_are_passed_on_come_in_large_blocks() {
+        let mut test = test_of(3, 1);
+        (test.unasked, test.datapath) = (EVERYTHING, Datapath::Zerocopy);
+        settle(&mut test, 3, &[]);
+        assert_eq!(usual_block_bytes(&test), 1 << 20);
+        test.source = Source::File("f".to_owned());
+        assert_eq!(usual_block_bytes(&test), 256 << 10);
+        test.phases = 2;
+        assert_eq!(usual_block_bytes(&test), 1 << 20);
+    }
+
+    #[test]
+    fn thousands_of_links_on_one_host_have_small_socket_buffers() {
+        let buffers = |nodes, hosts: &[Ground]| {
+            let sockets = settled(3, nodes, hosts).0.sockets;
+            assert_eq!(sockets.send_buffer_bytes, sockets.receive_buffer_bytes);
+            sockets.send_buffer_bytes
+        };
+        assert_eq!(buffers(64, &[host(64, Some(2), None)]), Some(64 << 10));
+        assert_eq!(buffers(45, &[host(45, Some(2), None)]), None);
+        assert_eq!(buffers(64, &vec![host(1, Some(2), None); 64]), None);
+    }
+
+    #[test]
+    fn options_say_what_was_settled_once() {
+        let words = |text: &str| -> Vec<(String, String)> {
+            let pairs = text.split(' ').filter_map(|word| word.split_once('='));
+            pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+        };
+        let mut options = words("phases=3 block-size=256KiB workers=peer pin=auto");
+        let (test, _) = settled(3, 64, &[host(64, Some(2), None)]);
+        let expected =
+            words("phases=3 block-size=64KiB workers=shared sndbuf=64KiB rcvbuf=64KiB pin=auto");
+        renew_options(&mut options, &test);
+        assert_eq!(options, expected);
+        renew_options(&mut options, &test);
+        assert_eq!(options, expected);
+    }
+}
