@@ -138,8 +138,23 @@ fn a_host_that_cannot_make_its_processes_costs_its_row() {
     assert_eq!(finished.code(), Some(12), "{finished}");
 }
 
+/// Whoever serves the links, and however data moves: a relay in one process loses the one end or the other, and a shared
+/// worker has to go on with all other links.
 #[test]
 fn a_host_without_power_in_the_window_costs_its_row() {
+    let ways: [&[&str]; 5] = [
+        &["--workers", "peer"],
+        &["--workers", "slot"],
+        &["--workers", "shared"],
+        &["--datapath", "zerocopy"],
+        &["--datapath", "zerocopy", "--workers", "shared"],
+    ];
+    for way in ways {
+        lose_power_in_the_window(way);
+    }
+}
+
+fn lose_power_in_the_window(way: &[&str]) {
     let lab = raise(4);
     let words = [
         "--hosts",
@@ -147,11 +162,11 @@ fn a_host_without_power_in_the_window_costs_its_row() {
         "--phases",
         "3",
         "--time",
-        "10s",
+        "8s",
         "--deadline",
         "silence=3s",
     ];
-    let running = start(&lab, &words);
+    let running = start(&lab, &[&words[..], way].concat());
     running.wait_for_line("   3 s", DEADLINE);
     lab.kill_host(3);
     let (finished, record) = end(&lab, running);

@@ -196,6 +196,24 @@ fn a_control_groups_limit_of_memory_is_named_with_its_group() {
     );
 }
 
+/// Blocks that nobody asked for shrink before that, and a line says so.
+#[test]
+fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
+    let Some(group) = Group::make("memory") else {
+        return;
+    };
+    group.set("memory.limit_in_bytes", "100M");
+    let more = ["--streams", "32", "--workers", "shared"];
+    let ended = group.run(&[&TWO_NODES[..], &more].concat());
+    // Two nodes with two phases of 64 blocks: 65 MiB with the usual ones, and 33 with half of them are less than half of
+    // what 10 processes leave of the group's 100.
+    ended.expect(
+        "100 MiB",
+        0,
+        &["blocks of 128 KiB instead of 256 KiB, for buffers of 2 nodes on "],
+    );
+}
+
 /// From 6.14 on a pid namespace has its own limit; before, this would be the whole machine's.
 #[test]
 fn too_few_process_ids_are_refused() {
