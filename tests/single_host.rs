@@ -49,7 +49,6 @@ fn processes_per_node(
     let serving = match (path, workers) {
         ("copy", "peer") => 2 * nodes * streams * (phases - 1),
         ("copy", "slot") | ("zerocopy", "peer") => nodes * streams * phases,
-        ("copy", _) => 2 * (phases - 1),
         _ => phases,
     };
     1 + phases + serving
@@ -94,7 +93,7 @@ fn expect_table(nodes: usize, phases: usize, path: &str, workers: &str) {
         _ => nodes * nodes,
     };
     let passing = match (path, workers) {
-        ("copy", "peer" | "shared") => 0,
+        ("copy", "peer") => 0,
         _ => phases - 2,
     };
     assert_eq!(count("pb-relay-"), each * passing);
@@ -385,6 +384,7 @@ fn killed_relays_and_shared_workers_are_named_for_what_they_do() {
         ("copy", "slot", "pb-relay-1", "phase 1 relay local"),
         ("copy", "shared", "pb-send-0", "phase 0 senders"),
         ("copy", "shared", "pb-recv-2", "phase 2 receivers"),
+        ("copy", "shared", "pb-relay-1", "phase 1 relays"),
         ("zerocopy", "shared", "pb-relay-1", "phase 1 relays"),
     ];
     for (path, workers, name, told) in ways {

@@ -36,6 +36,7 @@ pub(super) fn test(
         .collect();
     let is_lost = |node| crew.is_lost(node);
     let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
+    record.set_up_ns = crew.set_up_ns();
     record.clocks = clocks(crew, before, after);
     crew.pulse.note(&mut record);
     record
@@ -71,6 +72,7 @@ pub fn from_reports(
             .iter()
             .enumerate()
             .all(|(node, report)| is_lost(node) || report.is_some_and(|report| report.complete)),
+        set_up_ns: None,
         window_ns: match test.bound {
             Bound::Time { window_ns, .. } => Some(window_ns),
             Bound::Volume { .. } | Bound::Files => None,

@@ -112,6 +112,8 @@ pub struct Crew {
     up_by: Instant,
     begun: bool,
     start_ns: u64,
+    /// When the first connection to a host was begun, on the own clock.
+    born_ns: u64,
     /// When the window ends, on the own clock.
     window_end_ns: u64,
     samples: bool,
@@ -172,6 +174,7 @@ impl Crew {
             up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
             begun: false,
             start_ns: 0,
+            born_ns: clock::monotonic_ns(),
             window_end_ns: 0,
             samples: plan.samples,
             pulse: Pulse::default(),
@@ -257,6 +260,11 @@ impl Crew {
             0 => 0,
             start => clock::monotonic_ns().saturating_sub(start),
         }
+    }
+
+    /// Time from the first connection to the start of the test in nanoseconds, once that is set.
+    pub fn set_up_ns(&self) -> Option<u64> {
+        (self.start_ns > 0).then(|| self.start_ns.saturating_sub(self.born_ns))
     }
 
     /// How often the clocks were measured in this test.

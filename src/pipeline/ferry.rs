@@ -3,8 +3,8 @@
 //! What was just read is still in the cache when it is written, and nobody has to be told that it is there. But one
 //! processor does both, so that this pays where there is enough to do for all of them ([`crate::plan::fit`]).
 
+use crate::buffer::double::OwnBlocks;
 use crate::link::Link;
-use crate::plan::lanes::Lane;
 use crate::record::Activity;
 
 use super::flow::{Advance, Failure, Flow, Place};
@@ -12,6 +12,7 @@ use super::inflow::Inflow;
 use super::outflow::{Feed, Outflow};
 use super::phase::ChildBell;
 use super::plant::Plant;
+use super::receiver::Stands;
 
 /// The receiving end of a link and the sending end of the next one, with one block between them.
 pub struct Ferry<'plant> {
@@ -23,13 +24,13 @@ pub struct Ferry<'plant> {
 }
 
 impl<'plant> Ferry<'plant> {
-    /// From the link of `lane` to that of `onward`.
+    /// From the link of `lane` to that of `onward`, with a block of its own.
     pub fn new(
         plant: &'plant Plant,
-        (lane, from): (Lane, Link),
-        (onward, to): (Lane, Link),
+        (from, lane): Stands,
+        (to, onward): Stands,
+        blocks: Option<OwnBlocks>,
     ) -> Result<Self, Failure> {
-        let blocks = plant.own_blocks(onward.boundary, 1)?.pop().flatten();
         let feed = blocks.clone().map_or(Feed::Slot, Feed::Held);
         Ok(Self {
             inflow: Some(Inflow::new(plant, lane, from, blocks)?),

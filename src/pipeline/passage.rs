@@ -16,6 +16,7 @@ use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience}
 use super::pace::Pace;
 use super::phase::ChildBell;
 use super::plant::Plant;
+use super::receiver::Stands;
 
 /// One relay: the receiving end of a link and the sending end of the next one.
 pub struct Passage<'plant> {
@@ -60,8 +61,8 @@ impl<'plant> Passage<'plant> {
     /// From the link of `lane` to that of `onward`. Neither waits in its calls, since one waits for both.
     pub fn new(
         plant: &'plant Plant,
-        (lane, mut from): (Lane, Link),
-        (onward, mut to): (Lane, Link),
+        (mut from, lane): Stands,
+        (mut to, onward): Stands,
     ) -> Result<Self, Failure> {
         from.set_nonblocking().map_err(|error| failure(&error))?;
         to.set_nonblocking().map_err(|error| failure(&error))?;

@@ -75,10 +75,13 @@ fn run<'plant>(
     receiver::stands(plant, &lane);
     let to = sender::prepare(plant, onward, None, bell)?;
     receiver::await_data(plant, &link, bell)?;
-    let (from, to) = ((lane, link), (onward, to));
+    let (from, to) = ((link, lane), (to, onward));
     match plant.assignment.test.relay() {
         Relay::Pages => drive(&mut Passage::new(plant, from, to)?, bell),
-        Relay::Blocks | Relay::Halves => drive(&mut Ferry::new(plant, from, to)?, bell),
+        Relay::Blocks | Relay::Halves => {
+            let blocks = plant.own_blocks(onward.boundary, 1)?.pop().flatten();
+            drive(&mut Ferry::new(plant, from, to, blocks)?, bell)
+        }
     }
 }
 

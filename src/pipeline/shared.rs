@@ -1,20 +1,23 @@
-//! Shared workers: one process for all links out of a phase, one for all into it, or one for both where pages pass.
+//! Shared workers: one process for all links out of a phase, one for all into it, or one for both where a relay is one.
 //!
 //! Links are made rail by rail, by everybody in the same order, so that nobody waits for one who waits for him. Then an
 //! [`Engine`] drives them all.
 
-use crate::link::Link;
+use crate::buffer::double::OwnBlocks;
+use crate::plan::Relay;
 use crate::plan::lanes::{self, Lane};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals};
 
 use super::engine::{Engine, MemberFailure};
-use super::flow::Flow;
+use super::ferry::Ferry;
+use super::flow::{Failure, Flow};
 use super::inflow::Inflow;
 use super::outflow::Outflow;
 use super::passage::Passage;
 use super::phase::ChildBell;
 use super::plant::Plant;
+use super::receiver::Stands;
 use super::{receiver, relay, sender};
 
 /// Life of the process that sends on all links of `boundary`; returns its exit code.
@@ -40,7 +43,16 @@ pub fn live_relays(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-relay-{phase}"));
     let name = |lane: &Lane| plant.relay_name(lane, &relay::onward_of(plant, lane));
-    let made = make_passages(plant, boundary, parent);
+    let made = match plant.assignment.test.relay() {
+        Relay::Pages => make_relays(plant, boundary, parent, |from, to, _| {
+            Passage::new(plant, from, to)
+        }),
+        Relay::Blocks | Relay::Halves => {
+            make_relays(plant, boundary, parent, |from, to, blocks| {
+                Ferry::new(plant, from, to, blocks)
+            })
+        }
+    };
     tell(plant, &format!("phase {phase} relays"), &name, made)
 }
 
@@ -124,26 +136,31 @@ fn make_inflows(plant: &Plant, boundary: usize, parent: i32) -> Result<Ran, rece
     Ok(drive_all(plant, parent, lanes, flows))
 }
 
-fn make_passages(
-    plant: &Plant,
+/// Relays from each link of a boundary to the next, as `build` makes them of two links and a block for what lies between.
+fn make_relays<'plant, F: Flow<'plant>>(
+    plant: &'plant Plant,
     boundary: usize,
     parent: i32,
+    build: impl Fn(Stands, Stands, Option<OwnBlocks>) -> Result<F, Failure>,
 ) -> Result<Ran, receiver::LaneFailure> {
     let made = receiver::make_all_links(plant, boundary)?;
-    let mut incoming: Vec<Option<(Link, Lane)>> = (0..plant.slots()).map(|_| None).collect();
+    let mut incoming: Vec<Option<Stands>> = (0..plant.slots()).map(|_| None).collect();
     for (link, lane) in made {
         receiver::stands(plant, &lane);
         incoming[lane.to_slot] = Some((link, lane));
     }
+    let blocks = plant
+        .own_blocks(boundary + 1, plant.slots())
+        .map_err(|failure| (None, failure))?;
     let (mut lanes, mut flows) = (Vec::new(), Vec::new());
-    for onward in outgoing(plant, boundary + 1) {
+    for (onward, own) in outgoing(plant, boundary + 1).into_iter().zip(blocks) {
         let Some((link, lane)) = incoming[onward.from_slot].take() else {
             let what = format!("nothing fills slot {}", onward.from_slot);
             return Err((Some(onward), (TroubleKind::Bug, what)));
         };
         let mut bell = ChildBell::new(plant, parent, onward.to);
         let to = sender::prepare(plant, onward, None, &mut bell);
-        let flow = to.and_then(|to| Passage::new(plant, (lane, link), (onward, to)));
+        let flow = to.and_then(|to| build((link, lane), (to, onward), own));
         flows.push((flow.map_err(|failure| (Some(lane), failure))?, onward.to));
         lanes.push(lane);
     }

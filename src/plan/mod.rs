@@ -173,7 +173,7 @@ impl Test {
     pub fn relay(&self) -> Relay {
         if self.relays_pass_pages() {
             Relay::Pages
-        } else if self.workers == Workers::Slot
+        } else if self.workers != Workers::Peer
             && self.datapath == Datapath::Copy
             && self.coupling == Coupling::Block
         {
@@ -276,7 +276,8 @@ pub enum Workers {
     Peer,
     /// A process for each slot: what a relay reads from one link it writes to the next one itself.
     Slot,
-    /// A process for all links into a phase, and one for all out of it.
+    /// A process for all links out of the source, one for all of each relay, one for all into the sink; and one for each
+    /// direction of a relay that cannot be one.
     Shared,
 }
 

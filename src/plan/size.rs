@@ -23,7 +23,7 @@ pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
 }
 
 /// How many processes serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each
-/// end, or where relays are one process one for both ends of a slot; or one for all ends of a phase in a direction.
+/// end, or where relays are one process one for both ends of a slot; or one for all of these of a phase.
 pub fn worker_formula(test: &Test) -> &'static str {
     match (test.workers, relays_are_one(test)) {
         (Workers::Peer | Workers::Slot, false) => "2NK(P-1)",

@@ -130,6 +130,9 @@ pub struct TestRecord {
     pub test: usize,
     /// Every node came to its end and reported.
     pub complete: bool,
+    /// From the first connection to a host to the moment from which data may flow, in nanoseconds; none if that did not come.
+    #[serde(default)]
+    pub set_up_ns: Option<u64>,
     /// Length of the window that was ordered, for a timed run, in nanoseconds.
     pub window_ns: Option<u64>,
     /// How far the nodes' windows lie apart at most, in nanoseconds, with the uncertainty of the clocks.
