@@ -94,7 +94,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, deed: Deed) {
     }
 }
 
-fn run_with(deed: Deed, verify: &str) -> lab::Finished {
+fn run_with(deed: Deed, verify: &str, phases: &[&str]) -> lab::Finished {
     let lab = Lab::raise(LabOptions {
         congestion: Some("reno"),
         ..LabOptions::default()
@@ -127,8 +127,6 @@ fn run_with(deed: Deed, verify: &str) -> lab::Finished {
         PIPEBENCH,
         "--hosts",
         "n1,n2",
-        "--phases",
-        "2",
         "--buffers",
         "100",
         "--port-range",
@@ -139,14 +137,35 @@ fn run_with(deed: Deed, verify: &str) -> lab::Finished {
         "eth0",
         "--quiet",
     ];
-    let finished = lab.run(0, &words, DEADLINE);
+    let finished = lab.run(0, &[&words[..], phases].concat(), DEADLINE);
     assert!(relay.join().is_ok(), "{finished}");
     finished
 }
 
+const TWO: &[&str] = &["--phases", "2"];
+
+/// Whoever takes the block in the middle looks at it before it is told on: one that passes pages, and one that copies.
+#[test]
+fn a_relay_that_passes_blocks_on_finds_what_was_changed_before_it() {
+    for way in [["--datapath", "zerocopy"], ["--workers", "slot"]] {
+        let words = [&["--phases", "3", "--block-size", "300000"][..], &way].concat();
+        let finished = run_with(Deed::Nothing, "full", &words);
+        assert_eq!(finished.code(), Some(0), "{way:?} {finished}");
+        let finished = run_with(Deed::Flip, "full", &words);
+        assert_eq!(finished.code(), Some(20), "{way:?} {finished}");
+        let first = finished.stderr.lines().next().unwrap_or_default();
+        let expected = "pipebench: n2: phase 1 relay n1->n2->n1: block ";
+        assert!(first.starts_with(expected), "{way:?} {finished}");
+        assert!(
+            first.contains("payload was changed: CRC-32"),
+            "{way:?} {finished}"
+        );
+    }
+}
+
 #[test]
 fn a_relay_that_does_nothing_is_not_noticed() {
-    let finished = run_with(Deed::Nothing, "full");
+    let finished = run_with(Deed::Nothing, "full", TWO);
     assert_eq!(finished.code(), Some(0), "{finished}");
 }
 
@@ -158,7 +177,7 @@ fn flipped_dropped_and_repeated_bytes_are_found_and_named_by_link_and_sequence()
         (Deed::Drop, "block"),
         (Deed::Repeat, "block"),
     ] {
-        let finished = run_with(deed, "full");
+        let finished = run_with(deed, "full", TWO);
         assert_eq!(finished.code(), Some(20), "{deed:?} {finished}");
         let first = finished.stderr.lines().next().unwrap_or_default();
         assert!(
@@ -171,7 +190,7 @@ fn flipped_dropped_and_repeated_bytes_are_found_and_named_by_link_and_sequence()
 
 #[test]
 fn lost_bytes_are_found_without_verification_too() {
-    let finished = run_with(Deed::Drop, "none");
+    let finished = run_with(Deed::Drop, "none", TWO);
     assert_eq!(finished.code(), Some(20), "{finished}");
     assert!(finished.stderr.contains("n1->n2: block"), "{finished}");
 }

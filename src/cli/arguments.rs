@@ -147,7 +147,7 @@ pub struct Arguments {
     /// How payload moves: copy or zerocopy
     ///
     /// copy reads and writes every block at both ends of each link. zerocopy sends pages from memory, and phases between
-    /// source and sink pass pages from link to link without a look at payload (with --verify they look, through memory);
+    /// source and sink pass pages from link to link without a look at payload (with --verify they look, and pass them on);
     /// it needs a third to two thirds of the CPU time. Default copy. Example: --datapath zerocopy
     #[arg(
         long,

@@ -20,7 +20,7 @@ use crate::record::{
     Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
 };
 use crate::stats::offset::{Offset, Sample};
-use crate::sys::clock;
+use crate::sys::clock::{self, Lull};
 use crate::sys::facts::HostFacts;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{Hello, Listener, Progress, ToNode};
@@ -71,6 +71,8 @@ pub struct Member {
     /// It has failed, or its session has ended.
     gone: bool,
     heard: Option<Instant>,
+    /// How long nothing was heard.
+    lull: Lull,
     up_since: Option<Instant>,
     complaints: Vec<String>,
 }
@@ -601,10 +603,9 @@ impl Crew {
 
     fn look_for_silence(&mut self) {
         for node in 0..self.members.len() {
-            let member = &self.members[node];
-            let silent = member
-                .heard
-                .is_some_and(|heard| heard.elapsed() > self.silence);
+            let member = &mut self.members[node];
+            let silent_ns = u128::from(member.lull.goes_on(clock::monotonic_ns()));
+            let silent = member.heard.is_some() && silent_ns > self.silence.as_nanos();
             if silent && member.hello.is_some() && !member.gone {
                 let what = format!("lost: silent for {} s", self.silence.as_secs());
                 self.lose(node, TroubleKind::Lost, what);

@@ -18,6 +18,7 @@ use nix::poll::PollFlags;
 use thiserror::Error;
 
 use crate::record::TroubleKind;
+use crate::sys::clock::Lull;
 use crate::sys::memory::Span;
 use crate::sys::pages::{Drain, Pipe};
 use crate::sys::socket::{self, TcpInfo};
@@ -285,20 +286,18 @@ pub type Moved = Result<Option<usize>, LinkError>;
 /// How long nothing has moved.
 #[derive(Debug, Default)]
 pub struct Silence {
-    since_ns: Option<u64>,
+    lull: Lull,
 }
 
 impl Silence {
     /// Something moved.
     pub fn broken(&mut self) {
-        self.since_ns = None;
+        self.lull.broken();
     }
 
     /// Nothing has moved. An error if that lasts longer than `limit_ns` now.
     pub fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
-        let now = clock::monotonic_ns();
-        let since = *self.since_ns.get_or_insert(now);
-        match now - since {
+        match self.lull.goes_on(clock::monotonic_ns()) {
             silent if silent >= limit_ns => Err(LinkError::Silent(silent)),
             _ => Ok(()),
         }

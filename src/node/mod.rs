@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use crate::plan::Assignment;
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
+use crate::sys::clock::Lull;
 use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
@@ -78,7 +79,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         signals,
         run: None,
         lock: None,
-        heard_ns: clock::monotonic_ns(),
+        lull: Lull::default(),
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
         facts: facts::collect(),
@@ -98,7 +99,8 @@ struct Node {
     run: Option<Run>,
     /// The host, if this node holds it for its run.
     lock: Option<HostLock>,
-    heard_ns: u64,
+    /// How long the launching side has said nothing.
+    lull: Lull,
     spoke_ns: u64,
     leaving: Option<u8>,
     facts: HostFacts,
@@ -157,7 +159,7 @@ impl Node {
         loop {
             match self.channel.receive() {
                 Ok(Some(message)) => {
-                    self.heard_ns = clock::monotonic_ns();
+                    self.lull.broken();
                     self.obey(message);
                 }
                 Ok(None) => return,
@@ -298,7 +300,7 @@ impl Node {
         }
         self.pass_on_messages();
         let now = clock::monotonic_ns();
-        if now - self.heard_ns > silence_ms * 1_000_000 {
+        if self.lull.goes_on(now) > silence_ms * 1_000_000 {
             self.leaving = Some(0); // The launching side is gone without closing the channel.
         }
         if now - self.spoke_ns >= HEARTBEAT_NS {

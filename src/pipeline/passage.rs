@@ -1,16 +1,18 @@
-//! A relay that passes pages on: from one link into the next, through a pipe, without a look at payload.
+//! A relay that passes pages on: from one link into the next, through a pipe. Payload is looked at only in blocks that are
+//! to be verified.
 //!
 //! Header by header it knows where blocks begin and end, and checks their order and origin. It keeps no block, so its
 //! slot has none, and nobody has to answer: a page that it sends on came with a packet and is written by nobody.
 
 use crate::buffer::board::EndState;
 use crate::link::{Link, LinkError, Ready, Silence};
+use crate::plan::Verify;
 use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::clock;
-use crate::sys::pages::Pipe;
+use crate::sys::pages::{Glance, Pipe};
 use crate::sys::why;
-use crate::wire::block::{BlockHeader, HEADER_BYTES};
+use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
@@ -31,7 +33,10 @@ pub struct Passage<'plant> {
     silence: Silence,
     origin: (u32, u32),
     pipe: Pipe,
+    /// For blocks that are verified.
+    glance: Option<Glance>,
     stage: Stage,
+    header: Option<BlockHeader>,
     t: u64,
     last: bool,
     head: [u8; HEADER_BYTES],
@@ -67,7 +72,12 @@ impl<'plant> Passage<'plant> {
         from.set_nonblocking().map_err(|error| failure(&error))?;
         to.set_nonblocking().map_err(|error| failure(&error))?;
         let board = &plant.board;
-        let pipe = Pipe::new().map_err(|error| (TroubleKind::Resource, why(&error)))?;
+        let lacking = |error: std::io::Error| (TroubleKind::Resource, why(&error));
+        let pipe = Pipe::new().map_err(lacking)?;
+        let glance = match plant.assignment.test.verify {
+            Verify::None => None,
+            Verify::Sample | Verify::Full => Some(Glance::new(&pipe).map_err(lacking)?),
+        };
         Ok(Self {
             plant,
             came: Meter::new(board.end(EndRole::Receiver, lane.boundary, lane.to_slot)),
@@ -79,6 +89,8 @@ impl<'plant> Passage<'plant> {
             from: Some(from),
             to,
             pipe,
+            glance,
+            header: None,
             stage: Stage::Header,
             t: 0,
             last: false,
@@ -135,13 +147,38 @@ impl<'plant> Passage<'plant> {
         let header = BlockHeader::decode(&self.head, limit)
             .and_then(|header| header.expect(self.t))
             .and_then(|header| header.expect_origin(self.origin))
-            .map_err(|error| (TroubleKind::Invalid, format!("block {}: {error}", self.t)))?;
+            .map_err(|error| self.invalid(&error))?;
+        self.header = Some(header);
         self.last = header.last;
         self.payload = usize::try_from(header.payload_bytes).unwrap_or(0);
         self.left = self.payload;
         self.at = 0;
         self.stage = Stage::Onward;
         Ok(Advance::Moved)
+    }
+
+    fn invalid(&self, error: &BlockError) -> Failure {
+        (TroubleKind::Invalid, format!("block {}: {error}", self.t))
+    }
+
+    /// Adds what came to the sum of a block that is verified, and checks that behind its last byte.
+    fn verify(&mut self) -> Result<(), Failure> {
+        let Some(glance) = &mut self.glance else {
+            return Ok(());
+        };
+        if !self.plant.assignment.test.verify.checks(self.t) {
+            return Ok(());
+        }
+        let added = glance.add(&self.pipe);
+        added.map_err(|error| (TroubleKind::Resource, why(&error)))?;
+        if self.left > 0 {
+            return Ok(());
+        }
+        let got = glance.take_sum();
+        match self.header.map(|header| header.expect_checksum(got)) {
+            Some(Err(error)) => Err(self.invalid(&error)),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     fn send_header(&mut self) -> Result<Advance, Failure> {
@@ -182,6 +219,7 @@ impl<'plant> Passage<'plant> {
         self.moves();
         self.came.end().add_bytes(moved as u64);
         self.left -= moved;
+        self.verify()?;
         self.stage = Stage::Give;
         Ok(Advance::Moved)
     }

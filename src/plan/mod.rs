@@ -183,13 +183,12 @@ impl Test {
         }
     }
 
-    /// Whether phases between source and sink pass pages from link to link, and neither keep nor look at payload. Who
-    /// verifies has to look at it; in lockstep there must be a whole buffer; and the pages of a file's block are written
+    /// Whether phases between source and sink pass pages from link to link, and keep nothing; they look at payload only where
+    /// it is verified. In lockstep there must be a whole buffer; and the pages of a file's block are written
     /// anew as soon as the next reader has them, which passing on would not make safe.
     pub fn relays_pass_pages(&self) -> bool {
         self.datapath == Datapath::Zerocopy
             && self.coupling == Coupling::Block
-            && self.verify == Verify::None
             && self.source == Source::Memory
     }
 

@@ -180,8 +180,12 @@ mod tests {
         let mut pages = test_of(3, 2);
         pages.datapath = crate::plan::Datapath::Zerocopy;
         assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 4 * 2 * 3);
-        pages.verify = crate::plan::Verify::Sample;
+        pages.coupling = crate::plan::Coupling::Buffer;
         assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 2 * 4 * 2 * 2);
+        pages.workers = Workers::Shared;
+        assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 2 * 2);
+        pages.coupling = crate::plan::Coupling::Block;
+        assert_eq!(processes_per_node(&pages, 4), 1 + 3 + 3);
         assert_eq!(of(&test_of(3, 1), 3).processes, 48);
     }
 

@@ -178,7 +178,9 @@ fn conditions(test: &Test) -> String {
     };
     let datapath = match test.datapath {
         Datapath::Copy => "datapath copy",
-        Datapath::Zerocopy if test.phases > 2 && test.relays_pass_pages() => {
+        Datapath::Zerocopy
+            if test.phases > 2 && test.relays_pass_pages() && test.verify == Verify::None =>
+        {
             "datapath zerocopy (relays did not look at payload)"
         }
         Datapath::Zerocopy => "datapath zerocopy",

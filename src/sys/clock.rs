@@ -30,9 +30,49 @@ pub fn sleep_until(at_ns: u64) {
     }
 }
 
+/// How long nothing has come, as far as somebody looked: a machine that was put aside for a while, or a process that was stopped,
+/// has not looked either, and finds what came meanwhile only when it goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Lull {
+    quiet_ns: u64,
+    looked_ns: Option<u64>,
+}
+
+impl Lull {
+    /// Something came.
+    pub fn broken(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Nothing has come until `now_ns`; for how long, in nanoseconds. Asked more than once a second.
+    pub fn goes_on(&mut self, now_ns: u64) -> u64 {
+        const LONGEST_LOOK_NS: u64 = 1_000_000_000;
+        let looked = self.looked_ns.replace(now_ns).unwrap_or(now_ns);
+        let since = now_ns.saturating_sub(looked);
+        self.quiet_ns += since.min(LONGEST_LOOK_NS);
+        self.quiet_ns
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lull_counts_what_was_looked_at_and_ends_with_news() {
+        const MS: u64 = 1_000_000;
+        let mut lull = Lull::default();
+        assert_eq!(lull.goes_on(5 * MS), 0);
+        assert_eq!(lull.goes_on(505 * MS), 500 * MS);
+        assert_eq!(lull.goes_on(905 * MS), 900 * MS);
+        // An hour during which nobody looked is one look.
+        assert_eq!(lull.goes_on(3_600_905 * MS), 1900 * MS);
+        lull.broken();
+        assert_eq!(lull.goes_on(3_601_000 * MS), 0);
+        assert_eq!(lull.goes_on(3_601_100 * MS), 100 * MS);
+        // A clock that goes back adds nothing.
+        assert_eq!(lull.goes_on(1), 100 * MS);
+    }
 
     #[test]
     fn the_monotonic_clock_does_not_go_back() {

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
+use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice, tee};
 use nix::libc;
 
 use super::memory::Span;
@@ -74,6 +74,58 @@ impl Pipe {
     }
 }
 
+/// A look at what passes through a pipe: read without being taken out, and summed up.
+pub struct Glance {
+    /// As large as the pipe, so that it holds references to the same pages.
+    twin: Pipe,
+    scratch: Vec<u8>,
+    sum: crc32fast::Hasher,
+}
+
+impl Glance {
+    /// For an empty pipe.
+    pub fn new(pipe: &Pipe) -> io::Result<Self> {
+        /// What is read at once stays in the cache until it is summed up.
+        const PIECE_BYTES: usize = 64 << 10;
+        let twin = Pipe::new()?;
+        let size = |pipe: &Pipe| fcntl(&pipe.write, FcntlArg::F_GETPIPE_SZ);
+        let (own, other) = (size(&twin)?, size(pipe)?);
+        if own != other {
+            // A user may have only so many large pipes.
+            let larger = if own > other { &twin } else { pipe };
+            fcntl(&larger.write, FcntlArg::F_SETPIPE_SZ(own.min(other)))?;
+        }
+        Ok(Self {
+            twin,
+            scratch: vec![0; PIECE_BYTES],
+            sum: crc32fast::Hasher::new(),
+        })
+    }
+
+    /// Adds everything that is in the pipe, which stays there.
+    pub fn add(&mut self, pipe: &Pipe) -> io::Result<()> {
+        let flags = SpliceFFlags::empty();
+        let mut left = tee(&pipe.read, &self.twin.write, pipe.inside, flags)?;
+        if left != pipe.inside {
+            return Err(io::Error::other(
+                "the second pipe does not hold what the first one does",
+            ));
+        }
+        while left > 0 {
+            let piece = left.min(self.scratch.len());
+            let got = nix::unistd::read(&self.twin.read, &mut self.scratch[..piece])?;
+            self.sum.update(&self.scratch[..got]);
+            left -= got;
+        }
+        Ok(())
+    }
+
+    /// CRC-32 (IEEE 802.3) of what was added since this was asked last.
+    pub fn take_sum(&mut self) -> u32 {
+        std::mem::take(&mut self.sum).finalize()
+    }
+}
+
 /// A way to take bytes off a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix
 /// sockets ignore that, and need a pipe to `/dev/null`.
 pub struct Drain {
@@ -135,6 +187,45 @@ mod tests {
         let server = accept(listener.as_fd(), timeout).unwrap().unwrap();
         let (a, b) = pair(&options).unwrap();
         [(client, server, true), (a, b, false)]
+    }
+
+    #[test]
+    fn a_glance_sums_up_what_stays_in_the_pipe() {
+        for (a, b, tcp) in sockets() {
+            let region = Region::private(1 << 18).unwrap();
+            let span = region.span(0, 200_001);
+            span.write(
+                &(0..200_001_u32)
+                    .map(|n| (n % 251) as u8)
+                    .collect::<Vec<_>>(),
+            );
+            let due = span.checksum();
+            let sender = std::thread::spawn(move || {
+                let bytes: Vec<u8> = (0..200_001_u32).map(|n| (n % 251) as u8).collect();
+                let mut at = 0;
+                while at < bytes.len() {
+                    at += send_bytes(a.as_fd(), &bytes[at..]).unwrap();
+                }
+                a
+            });
+            let mut pipe = Pipe::new().unwrap();
+            let mut glance = Glance::new(&pipe).unwrap();
+            let null = std::fs::File::options().write(true).open("/dev/null");
+            let null = null.unwrap();
+            let mut left = 200_001;
+            while left > 0 {
+                left -= pipe.take(b.as_fd(), left).unwrap();
+                let inside = pipe.inside();
+                glance.add(&pipe).unwrap();
+                assert_eq!(pipe.inside(), inside, "nothing was taken out");
+                while pipe.inside() > 0 {
+                    pipe.give(null.as_fd(), false).unwrap();
+                }
+            }
+            assert_eq!(glance.take_sum(), due, "tcp: {tcp}");
+            assert_eq!(glance.take_sum(), 0, "the next block begins anew");
+            sender.join().unwrap();
+        }
     }
 
     #[test]

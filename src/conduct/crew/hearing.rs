@@ -33,6 +33,7 @@ impl Crew {
                 member.address = address;
                 member.up_since = Some(Instant::now());
                 member.heard = Some(Instant::now());
+                member.lull.broken();
             }
             Event::Bytes(bytes) => self.hear(node, &bytes),
             Event::Complaint(line) => {
@@ -108,6 +109,7 @@ impl Crew {
     fn hear(&mut self, node: usize, bytes: &[u8]) {
         let member = &mut self.members[node];
         member.heard = Some(Instant::now());
+        member.lull.broken();
         member.decoder.push(bytes);
         loop {
             let member = &mut self.members[node];
