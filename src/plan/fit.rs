@@ -46,7 +46,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Ground]) -> Option<String>
     if !test.unasked.block {
         return None;
     }
-    test.block_bytes = usual_block_bytes(test);
+    test.block_bytes = usual_block_bytes(test, nodes, hosts);
     let usual = test.block_bytes;
     let fits = |host: &&Ground| block_that_fits(test, nodes, host);
     let host = hosts.iter().min_by_key(fits)?;
@@ -148,10 +148,19 @@ fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> bool {
         .any(|host| host.nodes > 1 && links(host) > MOST_LINKS)
 }
 
-/// Payload of a block where nobody asks for another one and memory is no question: pages that are passed on cost
-/// by the call, and copies are cheapest while they stay in the cache.
-fn usual_block_bytes(test: &Test) -> usize {
-    if test.datapath == Datapath::Zerocopy && (test.phases <= 2 || test.relays_pass_pages()) {
+/// Payload of a block where nobody asks for another one and memory is no question. Pages that are passed on cost by the call,
+/// and so do hand-overs between the few processes of a host that no other link keeps busy; else copies are cheapest while
+/// they stay in the cache.
+fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Ground]) -> usize {
+    let passes = test.phases <= 2 || test.relays_pass_pages();
+    let idles = match hosts {
+        [only] => only.processors.is_some_and(|processors| {
+            let ends = product(&[only.nodes, size::link_ends_per_node(test, nodes)]);
+            ends <= processors.saturating_mul(2)
+        }),
+        _ => false,
+    };
+    if idles || (test.datapath == Datapath::Zerocopy && passes) {
         1 << 20
     } else {
         256 << 10
@@ -277,12 +286,23 @@ mod tests {
     fn pages_that_are_passed_on_come_in_large_blocks() {
         let mut test = test_of(3, 1);
         (test.unasked, test.datapath) = (EVERYTHING, Datapath::Zerocopy);
-        settle(&mut test, 3, &[]);
-        assert_eq!(usual_block_bytes(&test), 1 << 20);
+        let usual = |test: &Test| usual_block_bytes(test, 3, &[]);
+        assert_eq!(usual(&test), 1 << 20);
         test.source = Source::File("f".to_owned());
-        assert_eq!(usual_block_bytes(&test), 256 << 10);
+        assert_eq!(usual(&test), 256 << 10);
         test.phases = 2;
-        assert_eq!(usual_block_bytes(&test), 1 << 20);
+        assert_eq!(usual(&test), 1 << 20);
+    }
+
+    #[test]
+    fn a_host_with_a_processor_for_each_link_has_large_blocks() {
+        let block = |phases, nodes, hosts: &[Ground]| settled(phases, nodes, hosts).0.block_bytes;
+        assert_eq!(block(3, 1, &[host(1, Some(2), None)]), 1 << 20);
+        assert_eq!(block(4, 1, &[host(1, Some(2), None)]), 256 << 10);
+        assert_eq!(block(2, 2, &[host(2, Some(2), None)]), 256 << 10);
+        assert_eq!(block(2, 2, &[host(2, None, None)]), 256 << 10);
+        let several = vec![host(1, Some(64), None); 3];
+        assert_eq!(block(3, 3, &several), 256 << 10);
     }
 
     #[test]
