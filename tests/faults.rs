@@ -27,6 +27,8 @@ enum Stage {
 /// A run of two nodes and three phases that stands at this stage, or has reached it.
 fn run_at(stage: Stage, words: &[&str]) -> Run {
     let mut all = vec!["--hosts", "local:2", "--phases", "3", "--quiet"];
+    // Every role is to have a process of its own.
+    all.extend(["--workers", "peer"]);
     all.extend(words);
     let (hold, bound): (&str, &[&str]) = match stage {
         Stage::Hello => ("hello", &["--time", "30s"]),
