@@ -21,7 +21,8 @@ pub struct DoubleBuffer {
 }
 
 impl DoubleBuffer {
-    /// Makes buffers, of large pages that were `reserved` on this host or of ordinary ones: `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes.
+    /// Makes buffers, of large pages that were `reserved` on this host or of ordinary ones: `slots` slots, each with
+    /// `blocks_per_slot` blocks of `block_bytes` bytes.
     pub fn new(
         phase: usize,
         slots: usize,

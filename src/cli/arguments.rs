@@ -160,9 +160,9 @@ pub struct Arguments {
     /// Who serves links: auto, peer, slot or shared
     ///
     /// peer is a process for each end of a link. slot is one for each slot: in the phases between source and sink it copies
-    /// block after block from one link to the next. shared is one process for all links of a phase. auto takes shared above 1024 link ends on a host (256 where several nodes share it and slot does not apply),
-    /// slot where a host has two such relays or more for each of its processors, and peer elsewhere. Default auto. Example:
-    /// --workers shared
+    /// block after block from one link to the next. shared is one process for all links of a phase. auto takes shared above
+    /// 1024 link ends on a host (256 where several nodes share it and slot does not apply), slot where a host has two such
+    /// relays or more for each of its processors, and peer elsewhere. Default auto. Example: --workers shared
     #[arg(
         long,
         value_name = "WHO",

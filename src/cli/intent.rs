@@ -10,7 +10,7 @@ use launcher::hosts::{Host, HostListError};
 use thiserror::Error;
 
 use crate::conduct::Hold;
-use crate::plan::fit::{self, Ground, Unasked};
+use crate::plan::fit::{self, Capacity, Unasked};
 use crate::plan::placement::Pin;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PHASES, PLAN_VERSION,
@@ -37,6 +37,8 @@ pub struct Intent {
     pub options: Vec<(String, String)>,
     /// What is less than usual, and why.
     pub note: Option<String>,
+    /// Hosts may still make it fewer processes and smaller blocks.
+    pub open: bool,
     /// Stand still there.
     pub hold: Option<Hold>,
 }
@@ -65,7 +67,7 @@ pub enum UsageError {
 }
 
 /// Turns arguments into an intent; `here` is this host, on which nodes may live.
-pub fn parse(arguments: &Arguments, seed: u64, here: &Ground) -> Result<Intent, UsageError> {
+pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent, UsageError> {
     let hosts = hosts_of(
         arguments.hosts.as_deref(),
         arguments.hostfile.as_deref(),
@@ -74,7 +76,9 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Ground) -> Result<Intent, 
     )?;
     let nodes = nodes_of(&hosts)?;
     let mut test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
-    let note = fit::settle(&mut test, nodes.len(), &nodes::grounds_of(&nodes, here));
+    let capacities = nodes::capacities_of(&nodes, here);
+    let note = fit::settle(&mut test, nodes.len(), &capacities);
+    let open = fit::is_open(&test, &capacities);
     check(arguments, &test, &hosts)?;
     let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
@@ -93,6 +97,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Ground) -> Result<Intent, 
         hosts,
         options,
         note,
+        open,
         hold,
     })
 }
@@ -518,8 +523,8 @@ mod tests {
         parse(&arguments, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
     }
 
-    fn two_processors(memory_bytes: u64) -> Ground {
-        Ground {
+    fn two_processors(memory_bytes: u64) -> Capacity {
+        Capacity {
             name: "here".to_owned(),
             nodes: 0,
             processors: Some(2),
@@ -578,6 +583,8 @@ mod tests {
             "{note}"
         );
         assert_eq!(intent("--hosts local:3").unwrap().note, None);
+        assert!(!intent("--hosts local:3").unwrap().open);
+        assert!(intent("--hosts local,n2").unwrap().open, "n2 was not asked");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use launcher::Program;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::conduct::{self, Conditions};
-use crate::plan::fit::Ground;
+use crate::plan::fit::Capacity;
 use crate::record::Record;
 use crate::report::{csv, header, json, text};
 use crate::{exit, store, sys};
@@ -36,6 +36,9 @@ pub fn run(arguments: &Arguments) -> u8 {
     if arguments.dry_run {
         let mut text = header::options(&intent.options) + &header::dry_run(&intent.plan);
         text.extend(intent.note.map(|note| format!("note       {note}\n")));
+        if intent.open {
+            text.push_str("at most    hosts that have not been asked yet may need fewer processes and smaller blocks\n");
+        }
         if arguments.csv.is_some() || arguments.json.is_some() || arguments.output.is_some() {
             text.push_str("files      none are written: a dry run measures nothing\n");
         }
@@ -64,8 +67,8 @@ pub fn run(arguments: &Arguments) -> u8 {
 }
 
 /// This host, as nodes on it will find it.
-fn here() -> Ground {
-    Ground {
+fn here() -> Capacity {
+    Capacity {
         name: sys::facts::own_name(),
         nodes: 0,
         processors: Some(sys::affinity::allowed().len()),

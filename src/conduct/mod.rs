@@ -19,7 +19,7 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
-use crate::plan::fit::{self, Ground};
+use crate::plan::fit::{self, Capacity};
 use crate::plan::{Assignment, Bound, NodeSpec, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
@@ -281,25 +281,22 @@ impl Running<'_> {
 
     /// Settles what nobody asked for by what the hosts have.
     fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
-        let mut grounds: Vec<Ground> = Vec::new();
-        let mut identities: Vec<&str> = Vec::new();
-        for host in &self.hosts {
-            let identity = host.facts.identity.as_str();
-            match identities.iter().position(|known| *known == identity) {
-                Some(place) => grounds[place].nodes += 1,
-                None => {
-                    identities.push(identity);
-                    grounds.push(Ground {
-                        name: host.facts.hostname.clone(),
-                        nodes: 1,
-                        processors: Some(host.facts.cores),
-                        memory_bytes: host.facts.spare_memory_bytes,
-                    });
-                }
-            }
-        }
+        let firsts = self.hosts.iter().enumerate();
+        let firsts = firsts.filter(|(node, host)| host.host_index == *node);
+        let on_host = |first| {
+            let same = |host: &&HostRecord| host.host_index == first;
+            self.hosts.iter().filter(same).count()
+        };
+        let capacities: Vec<Capacity> = firsts
+            .map(|(node, host)| Capacity {
+                name: host.facts.hostname.clone(),
+                nodes: on_host(node),
+                processors: Some(host.facts.cores),
+                memory_bytes: host.facts.spare_memory_bytes,
+            })
+            .collect();
         let test = &mut self.plan.tests[number];
-        if let Some(note) = fit::settle(test, self.hosts.len(), &grounds) {
+        if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
             crew.notice(&note);
         }
         fit::renew_options(&mut self.options, test);

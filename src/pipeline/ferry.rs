@@ -45,8 +45,10 @@ impl<'plant> Ferry<'plant> {
         };
         let advance = inflow.advance(bell)?;
         if inflow.came() > self.outflow.went() {
-            inflow.turn(Activity::Waiting);
             self.laden = true;
+            if advance != Advance::Done {
+                inflow.turn(Activity::Waiting);
+            }
         } else if advance != Advance::Moved {
             self.outflow.turn(Activity::Waiting);
             self.outflow.look_up();

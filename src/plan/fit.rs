@@ -22,7 +22,7 @@ pub struct Unasked {
 
 /// A host, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ground {
+pub struct Capacity {
     /// Its name, for a note.
     pub name: String,
     /// Nodes of the run that live on it.
@@ -34,7 +34,7 @@ pub struct Ground {
 }
 
 /// Settles what of a test among `nodes` nodes was not asked for; a note for everything that is less than usual.
-pub fn settle(test: &mut Test, nodes: usize, hosts: &[Ground]) -> Option<String> {
+pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<String> {
     if test.unasked.workers {
         test.workers = workers_that_pay(test, nodes, hosts);
     }
@@ -48,7 +48,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Ground]) -> Option<String>
     }
     test.block_bytes = usual_block_bytes(test, nodes, hosts);
     let usual = test.block_bytes;
-    let fits = |host: &&Ground| block_that_fits(test, nodes, host);
+    let fits = |host: &&Capacity| block_that_fits(test, nodes, host);
     let host = hosts.iter().min_by_key(fits)?;
     test.block_bytes = block_that_fits(test, nodes, host);
     (test.block_bytes < usual).then(|| {
@@ -63,6 +63,13 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Ground]) -> Option<String>
             host.name
         )
     })
+}
+
+/// Whether hosts that have not said what they have may still change what was settled: to fewer processes and smaller
+/// blocks, never to more.
+pub fn is_open(test: &Test, hosts: &[Capacity]) -> bool {
+    let open = test.unasked.workers || test.unasked.block;
+    open && hosts.iter().any(|host| host.processors.is_none())
 }
 
 /// What was settled or asked for, in the words of the options.
@@ -105,17 +112,17 @@ pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
 /// would be too many: with two processors they are as fast as a process for each end from 256 ends on, and as one
 /// for each slot above 1024. A host that is one node only has more processors for itself, and a fast port wants more
 /// than one to fill it.
-fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> Workers {
+fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> Workers {
     let may_take_turns =
         test.phases > 2 && test.datapath == Datapath::Copy && test.coupling == Coupling::Block;
-    let crowds = |host: &Ground| {
+    let crowds = |host: &Capacity| {
         let most_ends = match host.nodes {
             2.. if !may_take_turns => 256,
             _ => 1024,
         };
         product(&[host.nodes, size::link_ends_per_node(test, nodes)]) > most_ends
     };
-    let fills = |host: &Ground| {
+    let fills = |host: &Capacity| {
         let relays = [
             host.nodes,
             nodes,
@@ -139,10 +146,10 @@ fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> Workers {
 const SMALL_SOCKET_BUFFER_BYTES: usize = 64 << 10;
 
 /// With fewer links, buffers that the system tunes are faster than small ones.
-fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> bool {
+fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> bool {
     const MOST_LINKS: usize = 4096;
     let boundaries = test.phases.saturating_sub(1);
-    let links = |host: &Ground| product(&[host.nodes, nodes, test.streams, boundaries]);
+    let links = |host: &Capacity| product(&[host.nodes, nodes, test.streams, boundaries]);
     hosts
         .iter()
         .any(|host| host.nodes > 1 && links(host) > MOST_LINKS)
@@ -151,7 +158,7 @@ fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Ground]) -> bool {
 /// Payload of a block where nobody asks for another one and memory is no question. Pages that are passed on cost by the call,
 /// and so do hand-overs between the few processes of a host that no other link keeps busy; else copies are cheapest while
 /// they stay in the cache.
-fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Ground]) -> usize {
+fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     let passes = test.phases <= 2 || test.relays_pass_pages();
     let idles = match hosts {
         [only] => only.processors.is_some_and(|processors| {
@@ -168,7 +175,7 @@ fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Ground]) -> usize {
 }
 
 /// What the buffers of all nodes of a host may take: no more than they need be to load it, and half of what it has left.
-fn room_of(test: &Test, nodes: usize, host: &Ground) -> usize {
+fn room_of(test: &Test, nodes: usize, host: &Capacity) -> usize {
     const MOST_BYTES: usize = 3 << 29;
     let Some(left) = host.memory_bytes else {
         return MOST_BYTES;
@@ -183,7 +190,7 @@ fn room_of(test: &Test, nodes: usize, host: &Ground) -> usize {
 }
 
 /// The usual size of a block, or half of it, and so on; smaller than 16 KiB costs more than memory.
-fn block_that_fits(test: &Test, nodes: usize, host: &Ground) -> usize {
+fn block_that_fits(test: &Test, nodes: usize, host: &Capacity) -> usize {
     const LEAST_BLOCK_BYTES: usize = 16 << 10;
     let room = room_of(test, nodes, host);
     let mut tried = test.clone();
@@ -207,8 +214,8 @@ mod tests {
         socket_buffers: true,
     };
 
-    fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Ground {
-        Ground {
+    fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Capacity {
+        Capacity {
             name: "n1".to_owned(),
             nodes,
             processors,
@@ -217,7 +224,7 @@ mod tests {
     }
 
     /// What follows for `nodes` nodes on hosts, with K = 1.
-    fn settled(phases: usize, nodes: usize, hosts: &[Ground]) -> (Test, Option<String>) {
+    fn settled(phases: usize, nodes: usize, hosts: &[Capacity]) -> (Test, Option<String>) {
         let mut test = test_of(phases, 1);
         test.unasked = EVERYTHING;
         let note = settle(&mut test, nodes, hosts);
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn who_serves_follows_from_links_and_processors() {
-        let workers = |phases, nodes, hosts: &[Ground]| settled(phases, nodes, hosts).0.workers;
+        let workers = |phases, nodes, hosts: &[Capacity]| settled(phases, nodes, hosts).0.workers;
         let local = |nodes, processors| [host(nodes, Some(processors), None)];
         assert_eq!(workers(3, 1, &local(1, 2)), Workers::Peer);
         assert_eq!(workers(3, 2, &local(2, 2)), Workers::Slot);
@@ -237,6 +244,15 @@ mod tests {
         assert_eq!(workers(3, 17, &local(17, 2)), Workers::Shared);
         let hosts = |count, processors| vec![host(1, processors, None); count];
         assert_eq!(workers(3, 8, &hosts(8, None)), Workers::Peer);
+        assert!(is_open(&settled(3, 8, &hosts(8, None)).0, &hosts(8, None)));
+        assert!(!is_open(
+            &settled(3, 8, &hosts(8, Some(2))).0,
+            &hosts(8, Some(2))
+        ));
+        assert!(
+            !is_open(&test_of(3, 1), &hosts(8, None)),
+            "all was asked for"
+        );
         assert_eq!(workers(3, 8, &hosts(8, Some(32))), Workers::Peer);
         assert_eq!(workers(3, 64, &hosts(64, Some(32))), Workers::Slot);
         assert_eq!(workers(3, 256, &hosts(256, Some(256))), Workers::Peer);
@@ -296,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_host_with_a_processor_for_each_link_has_large_blocks() {
-        let block = |phases, nodes, hosts: &[Ground]| settled(phases, nodes, hosts).0.block_bytes;
+        let block = |phases, nodes, hosts: &[Capacity]| settled(phases, nodes, hosts).0.block_bytes;
         assert_eq!(block(3, 1, &[host(1, Some(2), None)]), 1 << 20);
         assert_eq!(block(4, 1, &[host(1, Some(2), None)]), 256 << 10);
         assert_eq!(block(2, 2, &[host(2, Some(2), None)]), 256 << 10);
@@ -307,7 +323,7 @@ mod tests {
 
     #[test]
     fn thousands_of_links_on_one_host_have_small_socket_buffers() {
-        let buffers = |nodes, hosts: &[Ground]| {
+        let buffers = |nodes, hosts: &[Capacity]| {
             let sockets = settled(3, nodes, hosts).0.sockets;
             assert_eq!(sockets.send_buffer_bytes, sockets.receive_buffer_bytes);
             sockets.send_buffer_bytes

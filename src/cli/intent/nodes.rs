@@ -7,7 +7,7 @@ use std::path::Path;
 use launcher::hosts::{self, Host};
 
 use crate::plan::NodeSpec;
-use crate::plan::fit::Ground;
+use crate::plan::fit::Capacity;
 use crate::units;
 
 use super::UsageError;
@@ -162,21 +162,21 @@ pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usiz
 }
 
 /// The hosts of the nodes, as far as they are known before anybody asked them.
-pub(super) fn grounds_of(nodes: &[NodeSpec], here: &Ground) -> Vec<Ground> {
-    let mut grounds: Vec<Ground> = Vec::new();
+pub(super) fn capacities_of(nodes: &[NodeSpec], here: &Capacity) -> Vec<Capacity> {
+    let mut capacities: Vec<Capacity> = Vec::new();
     for node in nodes {
-        let unknown = Ground {
+        let unknown = Capacity {
             name: node.host.clone(),
-            ..Ground::default()
+            ..Capacity::default()
         };
         let host = if node.local { here } else { &unknown };
-        match grounds.iter_mut().find(|known| known.name == host.name) {
+        match capacities.iter_mut().find(|known| known.name == host.name) {
             Some(known) => known.nodes += 1,
-            None => grounds.push(Ground {
+            None => capacities.push(Capacity {
                 nodes: 1,
                 ..host.clone()
             }),
         }
     }
-    grounds
+    capacities
 }
