@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pipebench::record::{RECORD_VERSION, Record};
-use pipebench::report::{csv, header, json, text};
+use pipebench::report::{csv, dry_run, header, json, text};
 
 const RECORDS: [&str; 3] = ["one-host", "two-hosts", "broken-off"];
 
@@ -50,7 +50,7 @@ fn documents(record: &Record) -> Vec<(&'static str, String)> {
             "header.txt",
             header::options(&record.options) + &header::hosts(&record.hosts),
         ),
-        ("dry-run.txt", header::dry_run(&record.plan)),
+        ("dry-run.txt", dry_run::dry_run(&record.plan)),
         ("summary.txt", text::summary(record)),
         ("troubles.txt", troubles),
         (

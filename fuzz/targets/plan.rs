@@ -1,7 +1,7 @@
 //! Run plans and assignments, and all that is computed from them before anything is made.
 
 use pipebench::plan::{Assignment, RunPlan, lanes, size};
-use pipebench::report::header;
+use pipebench::report::dry_run;
 
 use crate::driver::magnitude;
 
@@ -43,7 +43,7 @@ fn follow_plan(plan: &RunPlan) -> String {
     let text = serde_json::to_vec(plan).expect("a plan is JSON");
     let again: RunPlan = serde_json::from_slice(&text).expect("it was read before");
     assert_eq!(again, *plan);
-    let shown = header::dry_run(plan);
+    let shown = dry_run::dry_run(plan);
     assert!(
         shown.len() <= 16 * text.len() + 4096,
         "{} bytes",

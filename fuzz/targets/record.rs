@@ -1,7 +1,7 @@
 //! Records: what reads has every report, and reads again as the same.
 
 use pipebench::record::Record;
-use pipebench::report::{csv, header, json, text};
+use pipebench::report::{csv, dry_run, header, json, text};
 
 use crate::driver::magnitude;
 
@@ -48,7 +48,7 @@ pub fn follow(record: &Record) -> String {
     let documents = [
         header::options(&record.options),
         header::hosts(&record.hosts),
-        header::dry_run(&record.plan),
+        dry_run::dry_run(&record.plan),
         text::troubles(&record.troubles).join("\n"),
         summary.clone(),
         table.clone(),

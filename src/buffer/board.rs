@@ -18,7 +18,7 @@ use crate::sys::{clock, process, usage};
 use super::snapshot;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 pub(super) const HEADER_WORDS: usize = 64;
 const ADDRESS_WORDS: usize = 4;
 pub(super) const END_WORDS: usize = 64;
@@ -40,11 +40,12 @@ pub(super) const AT_PID_SPACE: usize = 12;
 const AT_ALIVE: usize = 13;
 // For readers from outside, who need not know what else there is: the shape, and where things begin.
 pub(super) const AT_BOUNDARIES: usize = 14;
-pub(super) const AT_SLOTS: usize = 15;
+pub(super) const AT_SENDS: usize = 15;
 pub(super) const AT_ENDS: usize = 16;
 pub(super) const AT_TEXT: usize = 17;
 pub(super) const AT_TEXT_BYTES: usize = 18;
 pub(super) const AT_MADE: usize = 19;
+pub(super) const AT_RECEIVES: usize = 20;
 const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
 const PHASE_CPU_WORDS: usize = 32;
 
@@ -58,8 +59,12 @@ const END_TURN: usize = 4;
 const END_TIMES: usize = 8;
 const TIMES_WORDS: usize = 6;
 const END_CPU: usize = 20;
-const END_TCP: usize = 24;
+const END_TCP: usize = 21;
 const TCP_WORDS: usize = TcpInfo::COUNT + 1;
+const _: () = assert!(
+    END_TCP + 3 * TCP_WORDS <= END_WORDS,
+    "an end has room for what it notes"
+);
 
 /// Shape of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +75,10 @@ pub struct Shape {
     pub nodes: usize,
     /// Data ports of every node.
     pub rails: usize,
-    /// Links into, and out of, this node at each boundary.
-    pub slots: usize,
+    /// Links out of this node at each boundary.
+    pub sends: usize,
+    /// Links into it.
+    pub receives: usize,
 }
 
 impl Shape {
@@ -87,7 +94,7 @@ impl Shape {
 
     /// Word behind the last link end.
     fn ends_end(self) -> usize {
-        self.ends_at() + self.boundaries * 2 * self.slots * END_WORDS
+        self.ends_at() + self.boundaries * (self.sends + self.receives) * END_WORDS
     }
 
     fn words(self, text: &str) -> usize {
@@ -152,7 +159,8 @@ impl Board {
         let shape = self.shape;
         for (at, value) in [
             (AT_BOUNDARIES, shape.boundaries),
-            (AT_SLOTS, shape.slots),
+            (AT_SENDS, shape.sends),
+            (AT_RECEIVES, shape.receives),
             (AT_ENDS, shape.ends_at()),
             (AT_TEXT, text_at),
             (AT_TEXT_BYTES, text.len()),
@@ -319,12 +327,18 @@ impl Board {
 
     /// The words of one link end.
     pub fn end(&self, role: EndRole, boundary: usize, slot: usize) -> LinkEnd<'_> {
+        let Shape {
+            sends, receives, ..
+        } = self.shape;
+        let (first, slots) = match role {
+            EndRole::Sender => (0, sends),
+            EndRole::Receiver => (sends, receives),
+        };
         assert!(
-            boundary < self.shape.boundaries && slot < self.shape.slots,
+            boundary < self.shape.boundaries && slot < slots,
             "no such link end"
         );
-        let role = usize::from(role == EndRole::Receiver);
-        let number = (boundary * 2 + role) * self.shape.slots + slot;
+        let number = boundary * (sends + receives) + first + slot;
         let index = self.shape.ends_at() + number * END_WORDS;
         LinkEnd {
             words: self.region.words(index * 8, END_WORDS),
@@ -334,12 +348,15 @@ impl Board {
     /// All link ends with their places, senders before receivers at each boundary.
     pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
         let Shape {
-            boundaries, slots, ..
+            boundaries,
+            sends,
+            receives,
+            ..
         } = self.shape;
         (0..boundaries).flat_map(move |boundary| {
-            [EndRole::Sender, EndRole::Receiver]
+            [(EndRole::Sender, sends), (EndRole::Receiver, receives)]
                 .into_iter()
-                .flat_map(move |role| {
+                .flat_map(move |(role, slots)| {
                     (0..slots)
                         .map(move |slot| (role, boundary, slot, self.end(role, boundary, slot)))
                 })
@@ -589,7 +606,8 @@ mod tests {
             boundaries: 2,
             nodes: 3,
             rails: 2,
-            slots: 3,
+            sends: 3,
+            receives: 3,
         };
         Board::create(
             &format!("pipebench-unit-{name}-{}", std::process::id()),
@@ -644,7 +662,8 @@ mod tests {
             boundaries: 1,
             nodes: 1,
             rails: 1,
-            slots: 1,
+            sends: 1,
+            receives: 1,
         };
         let board = Board::create(&name, shape, "").unwrap();
         sweep();

@@ -13,8 +13,8 @@ use crate::sys::{memory, process};
 
 use super::board::{
     AT_BOOK, AT_BOUNDARIES, AT_DONE, AT_ENDS, AT_GO, AT_MADE, AT_MAGIC, AT_OWNER, AT_OWNER_START,
-    AT_PID_SPACE, AT_SLOTS, AT_STOP, AT_TEXT, AT_TEXT_BYTES, AT_VERSION, AT_WORDS, END_WORDS,
-    EndState, HEADER_WORDS, LinkEnd, MAGIC, VERSION,
+    AT_PID_SPACE, AT_RECEIVES, AT_SENDS, AT_STOP, AT_TEXT, AT_TEXT_BYTES, AT_VERSION, AT_WORDS,
+    END_WORDS, EndState, HEADER_WORDS, LinkEnd, MAGIC, VERSION,
 };
 
 /// Why a segment cannot be looked at.
@@ -39,7 +39,8 @@ pub struct Snapshot {
     words: Vec<AtomicU64>,
     user: u32,
     boundaries: usize,
-    slots: usize,
+    sends: usize,
+    receives: usize,
     ends_at: usize,
     text: String,
 }
@@ -59,12 +60,13 @@ impl Snapshot {
                 .filter(|number| *number <= LIMIT_BYTES)
                 .ok_or(SnapshotError::Unreadable)
         };
-        let (boundaries, slots) = (number(AT_BOUNDARIES)?, number(AT_SLOTS)?);
+        let boundaries = number(AT_BOUNDARIES)?;
+        let (sends, receives) = (number(AT_SENDS)?, number(AT_RECEIVES)?);
         let (ends_at, text_at) = (number(AT_ENDS)?, number(AT_TEXT)?);
         let text_bytes = number(AT_TEXT_BYTES)?;
         let ends = boundaries
-            .checked_mul(slots)
-            .and_then(|ends| ends.checked_mul(2 * END_WORDS))
+            .checked_mul(sends + receives)
+            .and_then(|ends| ends.checked_mul(END_WORDS))
             .ok_or(SnapshotError::Unreadable)?;
         let is_inside = |from: usize, count: usize| {
             from >= HEADER_WORDS && from.checked_add(count).is_some_and(|to| to <= words.len())
@@ -83,7 +85,8 @@ impl Snapshot {
             words,
             user,
             boundaries,
-            slots,
+            sends,
+            receives,
             ends_at,
             text,
         })
@@ -137,26 +140,28 @@ impl Snapshot {
 
     /// All link ends with their places, senders before receivers at each boundary.
     pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
-        let slots = self.slots;
-        let words = &self.words[self.ends_at..][..self.boundaries * slots * 2 * END_WORDS];
+        let of_boundary = self.sends + self.receives;
+        let words = &self.words[self.ends_at..][..self.boundaries * of_boundary * END_WORDS];
         words
             .chunks(END_WORDS)
             .enumerate()
             .map(move |(number, words)| {
-                let (row, slot) = (number / slots, number % slots);
-                let role = if row % 2 == 0 {
-                    EndRole::Sender
-                } else {
-                    EndRole::Receiver
+                let (boundary, place) = (number / of_boundary, number % of_boundary);
+                let (role, slot) = match place.checked_sub(self.sends) {
+                    None => (EndRole::Sender, place),
+                    Some(slot) => (EndRole::Receiver, slot),
                 };
-                (role, row / 2, slot, LinkEnd::of_words(words))
+                (role, boundary, slot, LinkEnd::of_words(words))
             })
     }
 
     /// How many link ends are in `state` or beyond, and how many there are.
     pub fn count_at_least(&self, state: EndState) -> (usize, usize) {
         let reached = self.ends().filter(|(_, _, _, end)| end.state() >= state);
-        (reached.count(), self.boundaries * self.slots * 2)
+        (
+            reached.count(),
+            self.boundaries * (self.sends + self.receives),
+        )
     }
 }
 
@@ -204,7 +209,8 @@ mod tests {
         boundaries: 2,
         nodes: 3,
         rails: 1,
-        slots: 3,
+        sends: 3,
+        receives: 3,
     };
 
     fn name(of: &str) -> String {

@@ -69,6 +69,22 @@ pub struct Arguments {
     )]
     pub phases: usize,
 
+    /// Which nodes send to which, or a file that says so
+    ///
+    /// `all-to-all` is the pipeline's own, every node to every node and itself; `mesh` leaves itself out. Permutations,
+    /// in which each port carries one pair each way: `ring`, `shift:K`, and `rotate`, all of them one after the
+    /// other. `bisection` loads two halves against each other, `bisection:one-way` from the first half to the second;
+    /// `pairs` goes both ways between neighbours. With two phases only: `incast:K`, K nodes to the first one; `outcast:K`, the
+    /// reverse; `hol`, in which A sends to C and D at half of its rate each and B to D at full rate, and A to C must
+    /// not suffer. A FILE has a line `FROM TO [RATE]` for each pair. Default all-to-all. Example: --pattern rotate
+    #[arg(
+        long,
+        value_name = "PATTERN|FILE",
+        default_value = "all-to-all",
+        help_heading = "Shape"
+    )]
+    pub pattern: String,
+
     /// Links per pair of nodes and rail
     ///
     /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing (a bond, several

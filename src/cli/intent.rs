@@ -23,6 +23,7 @@ use crate::units::{self, UnitError};
 use super::arguments::{Arguments, Launch};
 
 mod nodes;
+mod patterns;
 
 pub use nodes::{hosts_of, nodes_of};
 
@@ -75,16 +76,28 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         arguments.launch.rsh.is_some(),
     )?;
     let nodes = nodes_of(&hosts)?;
-    let mut test = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
+    let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     let capacities = nodes::capacities_of(&nodes, here);
-    let note = fit::settle(&mut test, nodes.len(), &capacities);
-    let open = fit::is_open(&test, &capacities);
-    check(arguments, &test, &hosts)?;
+    let mut notes = Vec::new();
+    let mut tests = Vec::new();
+    check(arguments, &one, &hosts)?;
+    for chosen in patterns::chosen(&arguments.pattern, &nodes)? {
+        let mut test = Test {
+            pattern: chosen.pattern,
+            paces: chosen.paces,
+            ..one.clone()
+        };
+        check_pattern(&test, nodes.len())?;
+        notes.extend(fit::settle(&mut test, nodes.len(), &capacities));
+        tests.push(test);
+    }
+    check_files(&tests)?;
+    let open = tests.iter().any(|test| fit::is_open(test, &capacities));
     let deadlines = deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
         version: PLAN_VERSION,
         nodes,
-        tests: vec![test],
+        tests,
         deadlines,
         seed: arguments.seed.unwrap_or(seed),
         keep_going: arguments.keep_going,
@@ -96,7 +109,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         plan,
         hosts,
         options,
-        note,
+        note: notes.into_iter().next(),
         open,
         hold,
     })
@@ -116,10 +129,10 @@ fn hold_of(text: &str) -> Result<Hold, UsageError> {
 fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
     let block_bytes = match &arguments.block_size {
         Some(text) => size("--block-size", text)?,
-        None => 1, // Settled when the nodes are known.
+        None => 256 << 10, // Settled when the nodes are known.
     };
     Ok(Test {
-        pattern: Pattern::AllToAll,
+        pattern: Pattern::AllToAll, // As words have it: set where the nodes are known.
         phases: arguments.phases,
         streams: arguments.streams.saturating_mul(rails),
         rails,
@@ -166,6 +179,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
         },
+        paces: Vec::new(),
         huge: arguments.huge,
         workers: match arguments.workers.as_str() {
             "peer" => Workers::Peer,
@@ -401,6 +415,40 @@ fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), Usage
     Ok(())
 }
 
+/// Checks of who sends to whom.
+fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    let pattern = &test.pattern;
+    pattern
+        .check(nodes, test.phases)
+        .map_err(|error| UsageError::Value(error.to_string()))?;
+    // Where a node has links that must not slow each other, nothing may make them wait for each other.
+    if !pattern.is_even(nodes) && test.coupling == Coupling::Buffer {
+        return refuse(format!(
+            "--pattern {pattern} and --coupling buffer: a link that stalls would slow its siblings"
+        ));
+    }
+    Ok(())
+}
+
+/// Files are cut and put together in one order of blocks, the same on all nodes.
+fn check_files(tests: &[Test]) -> Result<(), UsageError> {
+    let files =
+        |test: &Test| matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_));
+    let fits = |test: &Test| {
+        let alike = matches!(
+            test.pattern,
+            Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_)
+        );
+        alike && tests.len() == 1
+    };
+    if tests.iter().any(|test| files(test) && !fits(test)) {
+        let text = "--source and --sink with a file need one test in which all nodes send alike (--pattern all-to-all, mesh, ring or shift:K)";
+        return Err(UsageError::Value(text.to_owned()));
+    }
+    Ok(())
+}
+
 /// Checks of what all commands share.
 pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     if launch.fanout == 0 {
@@ -419,6 +467,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     let mut all = vec![
         ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
         ("nodes", plan.nodes.len().to_string()),
+        ("pattern", arguments.pattern.clone()),
         ("phases", test.phases.to_string()),
         ("streams", (test.streams / test.rails).to_string()),
     ];

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::conduct::{self, Conditions};
 use crate::plan::fit::Capacity;
 use crate::record::Record;
-use crate::report::{csv, header, json, text};
+use crate::report::{csv, dry_run, header, json, text};
 use crate::{exit, store, sys};
 
 use super::arguments::Arguments;
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> u8 {
         is_stdout(&arguments.csv) || is_stdout(&arguments.json),
     );
     if arguments.dry_run {
-        let mut text = header::options(&intent.options) + &header::dry_run(&intent.plan);
+        let mut text = header::options(&intent.options) + &dry_run::dry_run(&intent.plan);
         text.extend(intent.note.map(|note| format!("note       {note}\n")));
         if intent.open {
             text.push_str("at most    hosts that have not been asked yet may need fewer processes and smaller blocks\n");

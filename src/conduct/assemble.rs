@@ -218,8 +218,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
         window_limited: passed_us(|info| info.window_limited_us).unwrap_or(0.0),
         busy: passed_us(|info| info.busy_us).filter(|busy| *busy > 0.0),
         of_rate_limit: test
-            .sockets
-            .rate_bits_per_s
+            .rate_of(&lane)
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
     let told = link_kind(test, &lane) != LinkKind::Tcp || tcp.is_some();

@@ -78,6 +78,16 @@ pub struct Member {
 }
 
 impl Member {
+    /// What it said of one test does not belong to the next.
+    fn forget_test(&mut self) {
+        self.listeners = None;
+        self.source_bytes = 0;
+        self.ready = false;
+        self.report = None;
+        self.progress.clear();
+        self.series = None;
+    }
+
     /// All its links ended in order, and it has told so.
     fn is_complete(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.complete)
@@ -113,8 +123,10 @@ pub struct Crew {
     /// By when every node has come up or failed, whatever the launcher's own deadlines do.
     up_by: Instant,
     begun: bool,
+    /// Index of the current test in the plan.
+    test: usize,
     start_ns: u64,
-    /// When the first connection to a host was begun, on the own clock.
+    /// When the first connection to a host was begun, or the current test was given out, on the own clock.
     born_ns: u64,
     /// When the window ends, on the own clock.
     window_end_ns: u64,
@@ -175,6 +187,7 @@ impl Crew {
             hello_limit: Duration::from_millis(plan.deadlines.start_ms),
             up_by: Instant::now() + launch_limit(plan, conditions.settings.fanout),
             begun: false,
+            test: 0,
             start_ns: 0,
             born_ns: clock::monotonic_ns(),
             window_end_ns: 0,
@@ -202,12 +215,15 @@ impl Crew {
     }
 
     /// A test has been given out: from now on there is something to collect.
-    pub fn begin(&mut self, test: &Test, crosses: bool) {
+    pub fn begin(&mut self, number: usize, test: &Test, crosses: bool) {
+        self.test = number;
+        if self.begun {
+            self.born_ns = clock::monotonic_ns();
+        }
         self.begun = true;
         self.start_ns = 0;
         for member in &mut self.members {
-            member.report = None;
-            member.progress.clear();
+            member.forget_test();
         }
         self.pulse = Pulse::begin(test, self.members.len(), crosses);
         self.clocks.measured = 0;
@@ -264,7 +280,7 @@ impl Crew {
         }
     }
 
-    /// Time from the first connection to the start of the test in nanoseconds, once that is set.
+    /// Time from the first connection, or from the test being given out, to the start of the test in nanoseconds, once that is set.
     pub fn set_up_ns(&self) -> Option<u64> {
         (self.start_ns > 0).then(|| self.start_ns.saturating_sub(self.born_ns))
     }

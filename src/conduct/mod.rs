@@ -20,7 +20,9 @@ use launcher::hosts::Host;
 
 use crate::exit;
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, NodeSpec, RunPlan, Sink, Test, kind_of, lanes, size};
+use crate::plan::{
+    Assignment, Bound, NodeSpec, Pattern, RunPlan, Sink, Test, kind_of, lanes, size,
+};
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
     Verdict, VerdictWord,
@@ -221,7 +223,8 @@ impl Running<'_> {
         if let Err(halt) = launched {
             self.leave_behind(crew, halt)?;
         }
-        for number in 0..self.plan.tests.len() {
+        let mut number = 0;
+        while number < self.plan.tests.len() {
             let outcome = self.one_test(crew, number);
             if let Err(halt) = outcome {
                 crew.note(halt);
@@ -240,8 +243,22 @@ impl Running<'_> {
                 }
                 return Err(Halt::Noted);
             }
+            number += 1;
         }
         Ok(())
+    }
+
+    /// Tells a stage, and of which test where there are several.
+    fn stage(&mut self, number: usize, text: &str) {
+        let tests = &self.plan.tests;
+        match tests.len() {
+            1 => self.observer.stage(text),
+            all => self.observer.stage(&format!(
+                "test {} of {all}, {}: {text}",
+                number + 1,
+                tests[number].pattern
+            )),
+        }
     }
 
     /// Goes on without the nodes that have failed until now, if that was asked for and enough are left.
@@ -260,13 +277,21 @@ impl Running<'_> {
 
     fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
         let (test, before) = loop {
+            self.leave_out_lost(crew, number)?;
             let test = self.settle(crew, number);
-            match self.set_up(crew, &test) {
+            match self.set_up(crew, number, &test) {
                 Ok(offsets) => break (test, offsets),
-                Err(halt) => self.leave_behind(crew, halt)?,
+                Err(halt) if number == 0 => self.leave_behind(crew, halt)?,
+                // Nodes stand in the records of earlier tests: they stay, and rest.
+                Err(halt) => {
+                    crew.note(halt);
+                    if !crew.set_aside() {
+                        return Err(Halt::Noted);
+                    }
+                }
             }
         };
-        self.go(crew, &test, &before)?;
+        self.go(crew, number, &test, &before)?;
         self.watch(crew, &test)?;
         self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
@@ -276,6 +301,37 @@ impl Running<'_> {
             record.worst_links = series;
         }
         self.tests.push(record);
+        Ok(())
+    }
+
+    /// Who was lost in an earlier test has no links in this one.
+    fn leave_out_lost(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
+        let nodes = self.plan.nodes.len();
+        if !(0..nodes).any(|node| crew.is_lost(node)) {
+            return Ok(());
+        }
+        let test = &mut self.plan.tests[number];
+        let all = lanes::of_boundary(test, nodes, 0);
+        let here = |lane: &&lanes::Lane| !crew.is_lost(lane.from) && !crew.is_lost(lane.to);
+        let mut left: Vec<(usize, usize)> = all
+            .iter()
+            .filter(here)
+            .filter(|lane| !lane.is_own())
+            .map(|lane| (lane.from, lane.to))
+            .collect();
+        left.dedup();
+        let pattern = Pattern::Links(left);
+        let runs = pattern.check(nodes, test.phases);
+        if let Err(error) = runs {
+            return Err(Halt::Trouble(Box::new(Trouble::own(
+                TroubleKind::Usage,
+                format!(
+                    "cannot go on with test {} without lost nodes: {error}",
+                    number + 1
+                ),
+            ))));
+        }
+        test.pattern = pattern;
         Ok(())
     }
 
@@ -307,17 +363,19 @@ impl Running<'_> {
     }
 
     /// Everything up to the moment at which data can flow; the clocks' offsets.
-    fn set_up(&mut self, crew: &mut Crew, test: &Test) -> Result<Vec<Offset>, Halt> {
+    fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
         self.hold(crew, Hold::Hello)?;
-        self.prepare(crew, test)?;
-        self.observer.hosts(&self.plan, &self.hosts, &self.options);
+        self.prepare(crew, number, test)?;
+        if number == 0 {
+            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+        }
         self.hold(crew, Hold::Fork)?;
-        self.connect(crew, test)?;
+        self.connect(crew, number, test)?;
         self.hold(crew, Hold::Go)?;
         crew.measure_offsets()
     }
 
-    fn prepare(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+    fn prepare(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
         let chosen = addresses::choose(&self.plan.nodes, test, &crew.seen_hosts())
             .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
@@ -350,12 +408,14 @@ impl Running<'_> {
                 samples: self.plan.samples,
             };
             self.hosts[node].rails = rails;
-            crew.send(node, &ToNode::Prepare(Box::new(assignment)));
+            if !crew.is_lost(node) {
+                crew.send(node, &ToNode::Prepare(Box::new(assignment)));
+            }
         }
         let first = &self.hosts[0].facts.identity;
         let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
-        crew.begin(test, crosses);
-        self.observer.stage("preparing");
+        crew.begin(number, test, crosses);
+        self.stage(number, "preparing");
         crew.await_all(
             "make its processes",
             self.plan.deadlines.prepare_ms,
@@ -388,7 +448,7 @@ impl Running<'_> {
         }
     }
 
-    fn connect(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+    fn connect(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
         let of = |boundary: usize, node: usize| -> Listener {
             crew.listeners(node)
@@ -403,7 +463,7 @@ impl Running<'_> {
             crew.send(node, &ToNode::Connect(book.clone()));
         }
         let links = size::of(test, nodes).links;
-        self.observer.stage(&format!("connecting {links} links"));
+        self.stage(number, &format!("connecting {links} links"));
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadline comes first and names the links that are missing.
         let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
@@ -429,7 +489,13 @@ impl Running<'_> {
     }
 
     /// Sets one start and one window for all, each on its own clock.
-    fn go(&mut self, crew: &mut Crew, test: &Test, offsets: &[Offset]) -> Result<(), Halt> {
+    fn go(
+        &mut self,
+        crew: &mut Crew,
+        number: usize,
+        test: &Test,
+        offsets: &[Offset],
+    ) -> Result<(), Halt> {
         let slowest = offsets
             .iter()
             .map(|offset| offset.uncertainty_ns)
@@ -473,7 +539,7 @@ impl Running<'_> {
             Bound::Volume { .. } | Bound::Files => 0,
         };
         crew.set_start(start, window_end_ns);
-        self.observer.stage("running");
+        self.stage(number, "running");
         Ok(())
     }
 

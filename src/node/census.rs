@@ -116,9 +116,15 @@ fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
         ends: Vec::new(),
         card,
     };
+    let peers = [EndRole::Sender, EndRole::Receiver].map(|role| node.card.peers(role));
     for (role, boundary, slot, end) in snapshot.ends() {
         let count = end.count();
-        let peer = slot / node.card.test.streams;
+        let Some(peer) = peers[usize::from(role == EndRole::Receiver)]
+            .get(slot)
+            .copied()
+        else {
+            continue; // Its card says otherwise.
+        };
         let same_host = node.card.same_host.get(peer).copied().unwrap_or(false);
         let sum = match role {
             EndRole::Sender if same_host => None,

@@ -57,10 +57,12 @@ pub fn progress(plant: &Plant) -> Progress {
         received_bytes: vec![0; rails],
         ..Progress::default()
     };
+    let lanes = plant.lanes_of_a_boundary();
     for (role, _, slot, end) in plant.board.ends() {
-        let peer = slot / assignment.test.streams;
+        let lane = lanes[usize::from(role == EndRole::Receiver)][slot];
+        let peer = lane.peer_of(assignment.node);
         let bytes = end.bytes();
-        let rail = assignment.test.rail_of(slot % assignment.test.streams);
+        let rail = assignment.test.rail_of(lane.stream);
         if assignment.samples && role == EndRole::Receiver {
             sums.links.push(bytes);
         }

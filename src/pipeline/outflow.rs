@@ -125,7 +125,7 @@ impl<'plant> Outflow<'plant> {
         if shared && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
             return Ok(Advance::Slot);
         }
-        if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.lane) {
+        if let Some(until_ns) = self.pace.hold(self.t, self.plant) {
             return Ok(Advance::Held(until_ns));
         }
         let header = match &mut self.feed {

@@ -1,7 +1,7 @@
 //! Holding back on purpose: the rate limit of a Unix socket, and the rule that a same-node chain never runs
 //! ahead of the mean of its node's other chains.
 
-use crate::plan::lanes::Lane;
+use crate::plan::lanes::{self, Lane};
 use crate::record::EndRole;
 use crate::sys::clock;
 
@@ -9,7 +9,8 @@ use super::plant::Plant;
 
 /// What holds a sender back.
 pub struct Pace {
-    follows_mean: bool,
+    /// Slots and peers of the senders to other nodes, ahead of whose mean it does not run.
+    follows: Vec<(usize, usize)>,
     block_ns: u64,
     due_ns: u64,
 }
@@ -18,7 +19,7 @@ impl Pace {
     /// For the sender of `lane`.
     pub fn new(plant: &Plant, lane: &Lane, tcp: bool) -> Self {
         let test = &plant.assignment.test;
-        let block_ns = match test.sockets.rate_bits_per_s {
+        let block_ns = match test.rate_of(lane) {
             // TCP is paced by the kernel.
             Some(rate) if !tcp => (test.block_bytes as u64 * 8_000_000_000)
                 .checked_div(rate)
@@ -26,9 +27,16 @@ impl Pace {
             _ => 0,
         };
         let sources = lane.boundary == 0 && test.senders_are_sources();
-        let follows_mean = sources && lane.is_own() && plant.assignment.nodes() > 1;
+        let assignment = &plant.assignment;
+        let follows = if sources && lane.is_own() {
+            let all = lanes::outgoing(test, assignment.nodes(), 0, assignment.node).into_iter();
+            let others = all.filter(|other| !other.is_own());
+            others.map(|other| (other.from_slot, other.to)).collect()
+        } else {
+            Vec::new()
+        };
         Self {
-            follows_mean,
+            follows,
             block_ns,
             due_ns: 0,
         }
@@ -36,15 +44,15 @@ impl Pace {
 
     /// Until when block `t` has to wait; none if it may go, and then it counts as gone. Two comparisons where nothing is
     /// paced.
-    pub fn hold(&mut self, t: u64, plant: &Plant, lane: &Lane) -> Option<u64> {
+    pub fn hold(&mut self, t: u64, plant: &Plant) -> Option<u64> {
         const STEP_NS: u64 = 500_000;
-        if (!self.follows_mean || t == 0) && self.block_ns == 0 {
+        if (self.follows.is_empty() || t == 0) && self.block_ns == 0 {
             return None;
         }
         if plant.board.is_stopping() {
             return None;
         }
-        if self.follows_mean && t > mean_of_others(plant, lane) {
+        if !self.follows.is_empty() && t > mean_of_others(plant, &self.follows) {
             return Some(clock::monotonic_ns() + STEP_NS);
         }
         if self.block_ns > 0 {
@@ -60,15 +68,11 @@ impl Pace {
 }
 
 /// Blocks that this node's senders to other nodes have sent on average.
-fn mean_of_others(plant: &Plant, lane: &Lane) -> u64 {
-    let streams = plant.assignment.test.streams;
-    let others = (0..plant.slots()).filter(|slot| slot / streams != lane.to);
-    let alive = others.filter(|slot| !plant.board.is_lost(slot / streams));
-    let (count, sum) = alive.fold((0, 0), |(count, sum), slot| {
-        (
-            count + 1,
-            sum + plant.board.end(EndRole::Sender, 0, slot).blocks(),
-        )
+fn mean_of_others(plant: &Plant, others: &[(usize, usize)]) -> u64 {
+    let alive = others.iter().filter(|(_, to)| !plant.board.is_lost(*to));
+    let (count, sum) = alive.fold((0, 0), |(count, sum), (slot, _)| {
+        let end = plant.board.end(EndRole::Sender, 0, *slot);
+        (count + 1, sum + end.blocks())
     });
     // Where all others are lost, there is nothing to keep behind.
     u64::checked_div(sum, count).unwrap_or(u64::MAX)

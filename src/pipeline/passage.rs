@@ -7,7 +7,6 @@
 use crate::buffer::board::EndState;
 use crate::link::{Link, LinkError, Ready, Silence};
 use crate::plan::Verify;
-use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::clock;
 use crate::sys::pages::{Glance, Pipe};
@@ -23,7 +22,6 @@ use super::receiver::Stands;
 /// One relay: the receiving end of a link and the sending end of the next one.
 pub struct Passage<'plant> {
     plant: &'plant Plant,
-    onward: Lane,
     /// Closed behind the last block, while the next link still ends.
     from: Option<Link>,
     to: Link,
@@ -85,7 +83,6 @@ impl<'plant> Passage<'plant> {
             pace: Pace::new(plant, &onward, to.is_tcp()),
             silence: Silence::default(),
             origin: plant.origin_of(&lane),
-            onward,
             from: Some(from),
             to,
             pipe,
@@ -183,7 +180,7 @@ impl<'plant> Passage<'plant> {
 
     fn send_header(&mut self) -> Result<Advance, Failure> {
         if self.at == 0 {
-            if let Some(until_ns) = self.pace.hold(self.t, self.plant, &self.onward) {
+            if let Some(until_ns) = self.pace.hold(self.t, self.plant) {
                 return Ok(Advance::Held(until_ns));
             }
             if self.last {

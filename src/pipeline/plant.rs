@@ -41,7 +41,7 @@ pub struct Plant {
 pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.nodes();
-    let slots = nodes * test.streams;
+    let degree = lanes::degree(&test, nodes, assignment.node);
     let boundaries = test.phases - 1;
     let processors = processors(&assignment)?;
     board::sweep();
@@ -59,7 +59,7 @@ pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd),
             let make = |reserved| {
                 DoubleBuffer::new(
                     phase,
-                    slots,
+                    degree.slots(phase),
                     blocks,
                     test.block_bytes,
                     test.coupling,
@@ -143,11 +143,13 @@ pub fn segment_bytes(assignment: &Assignment) -> usize {
 
 fn shape(assignment: &Assignment) -> Shape {
     let (test, nodes) = (&assignment.test, assignment.nodes());
+    let degree = lanes::degree(test, nodes, assignment.node);
     Shape {
         boundaries: test.phases - 1,
         nodes,
         rails: assignment.rails.len(),
-        slots: nodes * test.streams,
+        sends: degree.sends,
+        receives: degree.receives,
     }
 }
 
@@ -243,14 +245,21 @@ fn make_pairs(
 }
 
 impl Plant {
-    /// Number of slots of each buffer.
-    pub fn slots(&self) -> usize {
-        self.assignment.nodes() * self.assignment.test.streams
+    /// Number of slots of the buffers of a phase.
+    pub fn slots(&self, phase: usize) -> usize {
+        self.buffers[phase].slots()
+    }
+
+    /// Lanes out of this node and into it, at the first boundary and in the order of slots; at all others they are alike.
+    pub fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
+        let (nodes, node) = (self.assignment.nodes(), self.assignment.node);
+        [lanes::outgoing, lanes::incoming].map(|of| of(&self.assignment.test, nodes, 0, node))
     }
 
     /// Link ends of this node in all.
     pub fn link_ends(&self) -> usize {
-        2 * self.slots() * (self.assignment.test.phases - 1)
+        let last = self.assignment.test.phases - 1;
+        (self.slots(0) + self.slots(last)) * last
     }
 
     /// Gives the addresses of all nodes to the senders.

@@ -136,7 +136,8 @@ fn make_link<'plant>(
         None => Target::Unix(link::unix_name(&assignment.token, lane.to, lane.boundary)),
     };
     let limit = Duration::from_millis(deadlines.connect_ms);
-    let options = plant.options(kind);
+    let mut options = plant.options(kind);
+    options.rate_bits_per_s = assignment.test.rate_of(&lane);
     link::connect(&target, &hello, &options, limit, silence).map_err(|error| failure(&error))
 }
 

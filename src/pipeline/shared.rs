@@ -144,13 +144,13 @@ fn make_relays<'plant, F: Flow<'plant>>(
     build: impl Fn(Stands, Stands, Option<OwnBlocks>) -> Result<F, Failure>,
 ) -> Result<Ran, receiver::LaneFailure> {
     let made = receiver::make_all_links(plant, boundary)?;
-    let mut incoming: Vec<Option<Stands>> = (0..plant.slots()).map(|_| None).collect();
+    let mut incoming: Vec<Option<Stands>> = (0..plant.slots(boundary + 1)).map(|_| None).collect();
     for (link, lane) in made {
         receiver::stands(plant, &lane);
         incoming[lane.to_slot] = Some((link, lane));
     }
     let blocks = plant
-        .own_blocks(boundary + 1, plant.slots())
+        .own_blocks(boundary + 1, plant.slots(boundary + 1))
         .map_err(|failure| (None, failure))?;
     let (mut lanes, mut flows) = (Vec::new(), Vec::new());
     for (onward, own) in outgoing(plant, boundary + 1).into_iter().zip(blocks) {

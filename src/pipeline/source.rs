@@ -71,7 +71,7 @@ impl<'plant> Source<'plant> {
             _ if last => 0,
             None => room,
             Some(file) => {
-                let number = t * self.plant.slots() as u64 + slot as u64;
+                let number = t * self.plant.slots(0) as u64 + slot as u64;
                 file.copy(
                     number.saturating_mul(room as u64),
                     block.part(HEADER_BYTES, room),

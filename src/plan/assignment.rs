@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BLOCK_BYTES, Deadlines, PHASES, RAILS, STREAMS, Test, Transport, lanes, size};
+use super::{
+    BLOCK_BYTES, Deadlines, PHASES, PatternError, RAILS, STREAMS, Test, Transport, lanes, size,
+};
 
 /// The longest deadline: in nanoseconds, and on a clock, it is still a number.
 const LONGEST_MS: u64 = 9_000_000_000_000;
@@ -84,6 +86,9 @@ pub enum AssignmentError {
         "assignment of {0} processes: a host has {MOST_PROCESSES} at most (fewer --streams or --phases)"
     )]
     Processes(usize),
+    /// Links that cannot be.
+    #[error("assignment: {0}")]
+    Pattern(#[from] PatternError),
     /// Too late for any clock.
     #[error("assignment with a deadline of {0} ms: {LONGEST_MS} ms at most (--deadline)")]
     Deadline(u64),
@@ -121,6 +126,7 @@ impl Assignment {
                 });
             }
         }
+        test.pattern.check(nodes, test.phases)?;
         if self.rails.len() != test.rails || !RAILS.contains(&test.rails) {
             return Err(AssignmentError::Number {
                 what: "rails",

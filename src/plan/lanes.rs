@@ -1,8 +1,9 @@
 //! Lanes: the place of every link in the pipeline, and with it the slot map.
 //!
 //! At boundary `b` the node `from` empties slot `from_slot` of its buffer of phase `b` into the link, and the
-//! node `to` fills slot `to_slot` of its buffer of phase `b+1`. With all-to-all, block `j` of node `i` goes to
-//! slot `i` of node `j` and from three phases on returns: every chain is `i -> j -> i -> j`.
+//! node `to` fills slot `to_slot` of its buffer of phase `b+1`. Slots follow the order of the nodes at the other end. With
+//! all-to-all, block `j` of node `i` goes to slot `i` of node `j` and from three phases on returns: every chain is
+//! `i -> j -> i -> j`. With a permutation it goes on around: `i -> i+K -> i+2K`.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,15 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// The node at the other end, as seen from `node`.
+    pub fn peer_of(&self, node: usize) -> usize {
+        if self.from == node {
+            self.to
+        } else {
+            self.from
+        }
+    }
+
     /// Whether the link starts and ends at one node.
     pub fn is_own(&self) -> bool {
         self.from == self.to
@@ -34,9 +44,16 @@ impl Lane {
 
 /// All lanes of a boundary among `nodes` nodes.
 pub fn of_boundary(test: &Test, nodes: usize, boundary: usize) -> Vec<Lane> {
-    (0..nodes)
-        .flat_map(|from| outgoing(test, nodes, boundary, from))
-        .collect()
+    let mut filled = vec![0; nodes];
+    let mut lanes = Vec::new();
+    for from in 0..nodes {
+        for (emptied, to) in test.pattern.targets(nodes, from).into_iter().enumerate() {
+            let places = (emptied, filled[to]);
+            filled[to] += 1;
+            lanes.extend(streams(test, boundary, (from, to), places));
+        }
+    }
+    lanes
 }
 
 /// All lanes of a test, boundary by boundary.
@@ -48,19 +65,63 @@ pub fn all(test: &Test, nodes: usize) -> Vec<Lane> {
 
 /// Lanes that node `node` sends on at a boundary, in the order of the slots they empty.
 pub fn outgoing(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
-    match test.pattern {
-        Pattern::AllToAll => pairs(nodes, test.streams)
-            .map(|(to, stream)| all_to_all_lane(test.streams, boundary, node, to, stream))
-            .collect(),
-    }
+    let targets = test.pattern.targets(nodes, node).into_iter().enumerate();
+    targets
+        .flat_map(|(place, to)| {
+            let there = test.pattern.place_of_source(nodes, node, to);
+            streams(test, boundary, (node, to), (place, there))
+        })
+        .collect()
 }
 
 /// Lanes that node `node` receives on at a boundary, in the order of the slots they fill.
 pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
-    match test.pattern {
-        Pattern::AllToAll => pairs(nodes, test.streams)
-            .map(|(from, stream)| all_to_all_lane(test.streams, boundary, from, node, stream))
-            .collect(),
+    let sources = test.pattern.sources(nodes, node).into_iter().enumerate();
+    sources
+        .flat_map(|(place, from)| {
+            let there = test.pattern.place_of_target(nodes, from, node);
+            streams(test, boundary, (from, node), (there, place))
+        })
+        .collect()
+}
+
+/// Links of one node at a boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Degree {
+    /// On which it sends.
+    pub sends: usize,
+    /// On which it receives.
+    pub receives: usize,
+}
+
+impl Degree {
+    /// Slots of the node's buffer of a phase.
+    pub fn slots(self, phase: usize) -> usize {
+        if phase == 0 {
+            self.sends
+        } else {
+            self.receives
+        }
+    }
+
+    /// Ends of links, both directions.
+    pub fn ends(self) -> usize {
+        self.sends.saturating_add(self.receives)
+    }
+}
+
+/// How many links a node has at each boundary.
+pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
+    let (sends, receives) = match test.pattern {
+        Pattern::AllToAll => (nodes, nodes),
+        _ => (
+            test.pattern.targets(nodes, node).len(),
+            test.pattern.sources(nodes, node).len(),
+        ),
+    };
+    Degree {
+        sends: sends.saturating_mul(test.streams),
+        receives: receives.saturating_mul(test.streams),
     }
 }
 
@@ -80,24 +141,28 @@ pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
     (at.from, at.from_slot)
 }
 
-fn pairs(nodes: usize, streams: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..nodes).flat_map(move |node| (0..streams).map(move |stream| (node, stream)))
-}
-
-fn all_to_all_lane(streams: usize, boundary: usize, from: usize, to: usize, stream: usize) -> Lane {
-    Lane {
+/// The lanes of a pair, whose places are those of the target at the sending node and of the source at the receiving one.
+fn streams(
+    test: &Test,
+    boundary: usize,
+    (from, to): (usize, usize),
+    (emptied, filled): (usize, usize),
+) -> impl Iterator<Item = Lane> + use<> {
+    let streams = test.streams;
+    (0..streams).map(move |stream| Lane {
         boundary,
         from,
         to,
         stream,
-        from_slot: to * streams + stream,
-        to_slot: from * streams + stream,
-    }
+        from_slot: emptied * streams + stream,
+        to_slot: filled * streams + stream,
+    })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::plan::pattern;
     use crate::plan::{Bound, Coupling, DataNetwork, Sink, Source, Transport, Verify};
     use crate::sys::socket::SocketOptions;
     use proptest::prelude::*;
@@ -123,27 +188,39 @@ pub(crate) mod tests {
             datapath: crate::plan::Datapath::Copy,
             workers: crate::plan::Workers::Peer,
             unasked: crate::plan::fit::Unasked::default(),
+            paces: Vec::new(),
             huge: false,
         }
     }
 
     proptest! {
         #[test]
-        fn each_send_has_one_receive_and_every_slot_is_filled_and_emptied_once(
-            nodes in 1_usize..9, phases in 2_usize..6, streams in 1_usize..4
+        fn every_slot_is_filled_and_emptied_once(
+            (nodes, pattern) in (4_usize..9).prop_flat_map(|nodes| (Just(nodes), pattern::tests::any(nodes))),
+            phases in 2_usize..5, streams in 1_usize..4
         ) {
-            let test = test_of(phases, streams);
+            let phases = if pattern.is_even(nodes) { phases } else { 2 };
+            let test = Test { pattern, ..test_of(phases, streams) };
+            let every = |slots: fn(Degree) -> usize| -> BTreeSet<_> {
+                let of = |node| slots(degree(&test, nodes, node));
+                (0..nodes).flat_map(|n| (0..of(n)).map(move |s| (n, s))).collect()
+            };
             for boundary in 0..phases - 1 {
                 let lanes = of_boundary(&test, nodes, boundary);
-                prop_assert_eq!(lanes.len(), nodes * nodes * streams);
                 let filled: BTreeSet<_> = lanes.iter().map(|lane| (lane.to, lane.to_slot)).collect();
                 let emptied: BTreeSet<_> = lanes.iter().map(|lane| (lane.from, lane.from_slot)).collect();
-                let every: BTreeSet<_> =
-                    (0..nodes).flat_map(|n| (0..nodes * streams).map(move |s| (n, s))).collect();
-                prop_assert_eq!(&filled, &every);
-                prop_assert_eq!(&emptied, &every);
+                prop_assert_eq!(&filled, &every(|degree| degree.receives));
+                prop_assert_eq!(&emptied, &every(|degree| degree.sends));
                 let pairs: BTreeSet<_> = lanes.iter().map(|l| (l.from, l.to, l.stream)).collect();
                 prop_assert_eq!(pairs.len(), lanes.len());
+                let mut out: Vec<_> = (0..nodes).flat_map(|n| outgoing(&test, nodes, boundary, n)).collect();
+                let mut into: Vec<_> = (0..nodes).flat_map(|n| incoming(&test, nodes, boundary, n)).collect();
+                let mut lanes = lanes;
+                for list in [&mut lanes, &mut out, &mut into] {
+                    list.sort_unstable();
+                }
+                prop_assert_eq!(&lanes, &out);
+                prop_assert_eq!(&lanes, &into);
             }
         }
 

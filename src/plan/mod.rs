@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 
 pub use assignment::{Assignment, AssignmentError, DataPort, LinkKind, kind_of};
 pub use deadlines::{DRAINS, Deadlines};
-pub use pattern::Pattern;
+pub use pattern::{Pattern, PatternError};
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, Relay, SAMPLE, Sink, Source, Test, Transport,
-    Verify, Workers, file_name,
+    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Relay, SAMPLE, Sink, Source, Test,
+    Transport, Verify, Workers, file_name,
 };
 
 #[cfg(test)]

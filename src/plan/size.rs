@@ -4,22 +4,52 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Relay, Test, Workers};
+use super::lanes::{self, Degree};
+use super::{Bound, Pattern, Relay, Test, Workers};
 use crate::sys::memory::LARGE_PAGE_BYTES;
 
 /// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
 /// payload are sent in one piece and the payload starts on a page.
 pub const SLOT_HEAD_BYTES: usize = 4096;
 
-/// Processes of one node: the NSP, its phases, and those that serve links ([`worker_formula`]).
-pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
-    let workers = match (test.workers, relays_are_one(test)) {
-        (Workers::Peer | Workers::Slot, false) => link_ends_per_node(test, nodes),
-        (Workers::Peer | Workers::Slot, true) => product(&[nodes, test.streams, test.phases]),
-        (Workers::Shared, false) => product(&[2, test.phases.saturating_sub(1)]),
-        (Workers::Shared, true) => test.phases,
+/// Processes of a node with so many links: the NSP, its phases, and those that serve links ([`worker_formula`]).
+pub fn processes_of(test: &Test, degree: Degree) -> usize {
+    let Degree { sends, receives } = degree;
+    let relays = match (relays_are_one(test), test.phases.saturating_sub(2)) {
+        (true, phases) => product(&[phases, receives]),
+        (false, phases) => product(&[phases, degree.ends()]),
     };
+    let kinds = |links: usize| links.min(1);
+    let workers = match (test.workers, relays_are_one(test)) {
+        (Workers::Peer | Workers::Slot, _) => degree.ends().saturating_add(relays),
+        (Workers::Shared, true) if degree.ends() > 0 => test.phases,
+        (Workers::Shared, _) => product(&[
+            kinds(sends) + kinds(receives),
+            test.phases.saturating_sub(1),
+        ]),
+    };
+    let workers = if test.phases < 2 { 0 } else { workers };
     workers.saturating_add(test.phases).saturating_add(1)
+}
+
+/// The most links that a node has at a boundary, of `nodes`.
+pub fn busiest(test: &Test, nodes: usize) -> Degree {
+    let all = match test.pattern {
+        // Alike everywhere.
+        Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => 0..nodes.min(1),
+        _ => 0..nodes,
+    };
+    let degrees = all.map(|node| lanes::degree(test, nodes, node));
+    let none = Degree {
+        sends: 0,
+        receives: 0,
+    };
+    degrees.max_by_key(|degree| degree.ends()).unwrap_or(none)
+}
+
+/// Processes of the busiest node.
+pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
+    processes_of(test, busiest(test, nodes))
 }
 
 /// How many processes serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each
@@ -38,9 +68,9 @@ fn relays_are_one(test: &Test) -> bool {
     test.phases > 2 && test.relay() != Relay::Halves
 }
 
-/// Ends of links at one node: 2·N·K·(P-1).
+/// Ends of links at the busiest node: with all-to-all 2·N·K·(P-1).
 pub fn link_ends_per_node(test: &Test, nodes: usize) -> usize {
-    product(&[2, nodes, test.streams, test.phases.saturating_sub(1)])
+    product(&[busiest(test, nodes).ends(), test.phases.saturating_sub(1)])
 }
 
 /// Bytes of one slot: head and payload, in whole pages.
@@ -49,9 +79,8 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
     payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
-/// Bytes of the buffers of one node: for every phase a slot for each link, of two shared blocks or of a process's own.
-pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    let slots = product(&[nodes, test.streams]);
+/// Bytes of the buffers of a node: for every phase a slot for each link, of two shared blocks or of a process's own.
+pub fn buffer_bytes_of(test: &Test, degree: Degree) -> usize {
     let of_slot = |phase| {
         let slot = slot_bytes(test.block_bytes);
         let own = product(&[test.own_blocks(phase), slot]);
@@ -63,23 +92,29 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
         };
         own.saturating_add(product(&[test.shared_blocks(phase), slot]))
     };
-    let ends = match test.phases {
-        0 => 0,
-        1 => of_slot(0),
-        _ => of_slot(0).saturating_add(of_slot(test.phases - 1)),
-    };
     let relays = test.phases.saturating_sub(2);
-    let between = if relays > 0 {
-        product(&[relays, of_slot(1)])
-    } else {
-        0
+    let last = test.phases.saturating_sub(1);
+    let all = [
+        (1.min(test.phases), 0),
+        (relays.min(test.phases), 1),
+        (1.min(last), last),
+    ];
+    let bytes = |(phases, phase): (usize, usize)| match phases {
+        0 => 0,
+        _ => product(&[phases, degree.slots(phase), of_slot(phase)]),
     };
-    product(&[slots, between.saturating_add(ends)])
+    all.map(bytes).into_iter().fold(0, usize::saturating_add)
 }
 
-/// Bytes of reserved large pages that the shared buffers of one node take: every phase rounds up for itself.
+/// Bytes of the buffers of the busiest node.
+pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
+    buffer_bytes_of(test, busiest(test, nodes))
+}
+
+/// Bytes of reserved large pages that the shared buffers of the busiest node take: every phase rounds up for itself.
 pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
-    let slots = product(&[nodes, test.streams]);
+    let degree = busiest(test, nodes);
+    let slots = degree.sends.max(degree.receives);
     // Handshakes lie before the blocks; a page for each slot is more than they take.
     let of_slot = product(&[2, slot_bytes(test.block_bytes)]).saturating_add(4096);
     let of_phase = product(&[slots, of_slot]).div_ceil(LARGE_PAGE_BYTES);
@@ -110,13 +145,13 @@ pub fn descriptors_at_once(test: &Test) -> usize {
 /// what a discarding sink or a relay's pipe takes.
 pub fn files_per_node(test: &Test, nodes: usize) -> usize {
     const OF_AN_END: usize = 4;
-    let ends = 2 * nodes * test.streams * (test.phases - 1);
+    let ends = link_ends_per_node(test, nodes);
     descriptors_at_once(test) + processes_per_node(test, nodes) + ends * OF_AN_END
 }
 
 /// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
 pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
-    product(&[nodes, test.streams, test.block_bytes]) as u64
+    product(&[busiest(test, nodes).sends, test.block_bytes]) as u64
 }
 
 pub(super) fn product(factors: &[usize]) -> usize {
@@ -126,15 +161,13 @@ pub(super) fn product(factors: &[usize]) -> usize {
 /// Load and cost of a test, as far as they are known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// Processes on each node.
+    /// Processes on the busiest node.
     pub processes_per_node: usize,
     /// Processes of all nodes.
     pub processes: usize,
     /// Links of the whole run.
     pub links: usize,
-    /// Links in each direction of a port (to and from other nodes).
-    pub links_per_port: usize,
-    /// Double buffers of a node in bytes.
+    /// Buffers of the busiest node in bytes.
     pub buffer_bytes_per_node: usize,
     /// Payload of the whole run between nodes in bytes, if it is bounded by volume.
     pub volume_bytes: Option<u64>,
@@ -145,7 +178,23 @@ pub struct Size {
 /// Computes the size of a test among `nodes` nodes.
 pub fn of(test: &Test, nodes: usize) -> Size {
     let boundaries = test.phases.saturating_sub(1);
-    let links_per_port = product(&[nodes.saturating_sub(1), test.streams, boundaries]);
+    let (count, each) = match test.pattern {
+        // Alike everywhere.
+        Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => (nodes, 0..0),
+        _ => (0, 0..nodes),
+    };
+    let alike = busiest(test, nodes);
+    let sum = |of: &dyn Fn(Degree) -> usize| {
+        let others = each
+            .clone()
+            .map(|node| of(lanes::degree(test, nodes, node)));
+        others.fold(product(&[count, of(alike)]), usize::saturating_add)
+    };
+    let sends = sum(&|degree| degree.sends);
+    let between = match test.pattern {
+        Pattern::AllToAll => product(&[nodes, nodes.saturating_sub(1), test.streams]),
+        _ => sends,
+    };
     let (volume_bytes, duration_ns) = match test.bound {
         Bound::Time {
             warmup_ns,
@@ -153,15 +202,14 @@ pub fn of(test: &Test, nodes: usize) -> Size {
         } => (None, Some(warmup_ns.saturating_add(window_ns))),
         Bound::Files => (None, None),
         Bound::Volume { buffers } => {
-            let bytes = product(&[nodes, links_per_port, test.block_bytes]) as u64;
+            let bytes = product(&[between, boundaries, test.block_bytes]) as u64;
             (Some(bytes.saturating_mul(buffers)), None)
         }
     };
     Size {
         processes_per_node: processes_per_node(test, nodes),
-        processes: nodes.saturating_mul(processes_per_node(test, nodes)),
-        links: product(&[nodes, nodes, test.streams, boundaries]),
-        links_per_port,
+        processes: sum(&|degree| processes_of(test, degree)),
+        links: product(&[sends, boundaries]),
         buffer_bytes_per_node: buffer_bytes_per_node(test, nodes),
         volume_bytes,
         duration_ns,
@@ -210,14 +258,13 @@ mod tests {
     #[test]
     fn a_plan_without_phases_or_nodes_has_no_links() {
         let size = of(&test_of(0, 1), 0);
-        assert_eq!((size.links, size.links_per_port, size.processes), (0, 0, 0));
+        assert_eq!((size.links, size.processes), (0, 0));
     }
 
     #[test]
     fn memory_and_volume_follow_from_the_plan() {
         let size = of(&test_of(3, 2), 3);
         assert_eq!(size.links, 36);
-        assert_eq!(size.links_per_port, 8);
         assert_eq!(
             size.buffer_bytes_per_node,
             (1 + 2 + 1) * 6 * (4096 + 262_144)

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::lanes::Lane;
 use super::{Pattern, fit, placement};
 use crate::sys::socket::SocketOptions;
 
@@ -51,6 +52,9 @@ pub struct Test {
     /// Who serves the links.
     #[serde(default)]
     pub workers: Workers,
+    /// Rate limits of pairs, all streams together, beside the one of all links.
+    #[serde(default)]
+    pub paces: Vec<Pace>,
     /// Buffers are of large pages that were reserved, where a host has enough.
     #[serde(default)]
     pub huge: bool,
@@ -136,10 +140,30 @@ impl Test {
             }
     }
 
+    /// Rate limit of the link of a lane in bits per second, if it has one.
+    pub fn rate_of(&self, lane: &Lane) -> Option<u64> {
+        let own = |pace: &&Pace| (pace.from, pace.to) == (lane.from, lane.to);
+        match self.paces.iter().find(own) {
+            Some(pace) => Some((pace.bits_per_s / self.streams.max(1) as u64).max(1)),
+            None => self.sockets.rate_bits_per_s,
+        }
+    }
+
     /// The rail that bears link `stream` of a pair.
     pub fn rail_of(&self, stream: usize) -> usize {
         stream % self.rails.max(1)
     }
+}
+
+/// A rate limit of a pair of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Node that sends.
+    pub from: usize,
+    /// Node that receives.
+    pub to: usize,
+    /// Of all streams together, in bits per second of payload.
+    pub bits_per_s: u64,
 }
 
 /// Where blocks come from.

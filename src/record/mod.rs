@@ -63,7 +63,10 @@ pub struct Record {
 pub struct Missing {
     /// Its label.
     pub node: String,
-    /// When it was last heard of, in nanoseconds since the start of the test; none if it took no part at all.
+    /// Index in the plan of the test in which it was lost, or before which.
+    #[serde(default)]
+    pub test: usize,
+    /// When it was last heard of, in nanoseconds since the start of that test; none if it took no part in it.
     pub at_ns: Option<u64>,
     /// What failed there.
     pub kind: TroubleKind,
@@ -130,7 +133,8 @@ pub struct TestRecord {
     pub test: usize,
     /// Every node came to its end and reported.
     pub complete: bool,
-    /// From the first connection to a host to the moment from which data may flow, in nanoseconds; none if that did not come.
+    /// From the first connection to a host, or for a later test from its being given out, to the moment from which data
+    /// may flow, in nanoseconds; none if that did not come.
     #[serde(default)]
     pub set_up_ns: Option<u64>,
     /// Length of the window that was ordered, for a timed run, in nanoseconds.

@@ -36,6 +36,11 @@ impl Card {
             && (2..=32).contains(&self.test.phases)
             && (1..=256).contains(&self.test.streams)
             && self.labels.len().saturating_mul(self.test.streams) <= MOST_LINKS
+            && self
+                .test
+                .pattern
+                .check(self.labels.len(), self.test.phases)
+                .is_ok()
             && self.token.len() == 32
             && self.token.bytes().all(|byte| byte.is_ascii_hexdigit())
             && self.by.len() <= LONGEST
@@ -54,6 +59,12 @@ impl Card {
             EndRole::Receiver => lanes::incoming,
         };
         of(&self.test, self.labels.len(), boundary, self.node)
+    }
+
+    /// The nodes at the other ends of this node's links of a boundary, in the order of slots.
+    pub fn peers(&self, role: EndRole) -> Vec<usize> {
+        let lanes = self.lanes(role, 0).into_iter();
+        lanes.map(|lane| lane.peer_of(self.node)).collect()
     }
 
     fn words(&mut self) -> impl Iterator<Item = &mut String> {

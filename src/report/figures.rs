@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{HeldBy, LinkRecord, NodeRecord, Record, Second, TestRecord};
+use crate::record::{HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord};
 use crate::units::{self, gbit_per_s};
 
 /// Direction of a port.
@@ -47,6 +47,10 @@ pub struct Port {
     pub busiest_core: Option<f64>,
     /// The node's own time from its first ring to its last, in seconds.
     pub own_time_s: Option<f64>,
+    /// Links out of it that count.
+    pub links_out: usize,
+    /// Links into it that count.
+    pub links_in: usize,
     /// Links out of it that are limited by their way, where others are not.
     pub limiting_out: usize,
     /// Links into it that are.
@@ -80,6 +84,7 @@ impl Figures {
         let counts = |link: &&LinkRecord| counted(link, crosses_switch);
         let rails = record.plan.tests[test.test].rails.max(1);
         let of_hosts = groups(record, crosses_switch).into_iter();
+        let of_hosts = of_hosts.filter(|nodes| !was_lost_before(record, test, nodes));
         let ports: Vec<Port> = of_hosts
             .flat_map(|nodes| (0..rails).map(move |rail| (nodes.clone(), rail)))
             .map(|(nodes, rail)| {
@@ -91,6 +96,10 @@ impl Figures {
                     let counted = test.links.iter().filter(counts);
                     let mine = counted.filter(|link| here(link, end(link)));
                     mine.map(|link| rate(test, link)).sum()
+                };
+                let links = |end: fn(&LinkRecord) -> usize| {
+                    let counted = test.links.iter().filter(counts);
+                    counted.filter(|link| here(link, end(link))).count()
                 };
                 let limited = |end: fn(&LinkRecord) -> usize| {
                     let mine = limiting.iter().filter(|link| here(link, end(link)));
@@ -123,10 +132,12 @@ impl Figures {
                         .filter_map(|one| one.ring_to_ring_ns)
                         .max()
                         .map(|ns| ns as f64 / 1e9),
+                    links_out: links(from),
+                    links_in: links(to),
                     limiting_out: limited(from),
                     limiting_in: limited(to),
                     reported: measured.is_some(),
-                    lost_at_s: lost_at_s(record, &nodes),
+                    lost_at_s: lost_at_s(record, test, &nodes),
                     nodes,
                 }
             })
@@ -136,7 +147,9 @@ impl Figures {
             .iter()
             .filter(|link| !counted(link, crosses_switch));
         let here = record.hosts.iter().enumerate();
-        let here = here.filter(|(node, _)| lost_at_s(record, &[*node]).is_none());
+        let here = here.filter(|(node, _)| {
+            lost_at_s(record, test, &[*node]).is_none() && !was_lost_before(record, test, &[*node])
+        });
         let mut indices: Vec<usize> = here.map(|(_, host)| host.host_index).collect();
         indices.sort_unstable();
         indices.dedup();
@@ -156,10 +169,11 @@ impl Figures {
         let all = || {
             let reported = self.ports.iter().filter(|port| port.reported);
             reported.flat_map(|port| {
-                [
-                    (port, Direction::Send, port.send_gbit_per_s),
-                    (port, Direction::Receive, port.receive_gbit_per_s),
-                ]
+                let send = (port, Direction::Send, port.send_gbit_per_s);
+                let receive = (port, Direction::Receive, port.receive_gbit_per_s);
+                let sends = (port.links_out > 0).then_some(send);
+                let receives = (port.links_in > 0).then_some(receive);
+                sends.into_iter().chain(receives)
             })
         };
         let least = all().map(|(_, _, rate)| rate).reduce(f64::min)?;
@@ -214,12 +228,25 @@ fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
     }
 }
 
-fn lost_at_s(record: &Record, nodes: &[usize]) -> Option<f64> {
-    let lost = record.missing.iter().find(|missing| {
+/// Seconds after the start of a test at which one of these nodes was lost in it.
+fn lost_at_s(record: &Record, test: &TestRecord, nodes: &[usize]) -> Option<f64> {
+    let lost = missing_of(record, nodes).find(|missing| missing.test == test.test);
+    Some(lost?.at_ns? as f64 / 1e9)
+}
+
+/// Whether one of these nodes took no part in a test, since it was lost before.
+fn was_lost_before(record: &Record, test: &TestRecord, nodes: &[usize]) -> bool {
+    let before = |missing: &Missing| {
+        missing.test < test.test || (missing.test == test.test && missing.at_ns.is_none())
+    };
+    missing_of(record, nodes).any(before)
+}
+
+fn missing_of<'a>(record: &'a Record, nodes: &'a [usize]) -> impl Iterator<Item = &'a Missing> {
+    record.missing.iter().filter(move |missing| {
         let mut own = nodes.iter().map(|node| &record.plan.nodes[*node].label);
         own.any(|label| *label == missing.node)
-    });
-    Some(lost?.at_ns? as f64 / 1e9)
+    })
 }
 
 /// Rate of one link.

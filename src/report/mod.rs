@@ -1,6 +1,7 @@
 //! Reports: a record in, a document out. No input or output here, no clock, and nothing that is not in the record.
 
 pub mod csv;
+pub mod dry_run;
 pub mod figures;
 pub mod header;
 pub mod json;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::record::{SeenNode, Sighting, Trouble};
+use crate::record::{EndRole, SeenNode, Sighting, Trouble};
 use crate::units::{gbit_per_s, show_age, show_since};
 
 use super::fold;
@@ -87,7 +87,8 @@ fn row(view: &View, token: &str) -> Option<Row> {
     let card = &first.card;
     let sum = |of: fn(&SeenNode) -> u64| pairs.iter().map(|pair| pair.rate(of)).sum();
     // A link that begins at another host is counted where it ends: once in all.
-    let incoming = card.labels.len() * card.test.streams * (card.test.phases - 1);
+    let incoming =
+        |node: &SeenNode| node.card.lanes(EndRole::Receiver, 0).len() * (card.test.phases - 1);
     Some(Row {
         host: view.host.clone(),
         run: short(token),
@@ -104,7 +105,7 @@ fn row(view: &View, token: &str) -> Option<Row> {
             .map(|pair| pair.now.card.label().to_owned())
             .collect(),
         phases: Some(card.test.phases),
-        links: Some(incoming * pairs.len()),
+        links: Some(pairs.iter().map(|pair| incoming(pair.now)).sum()),
         rates: Some([
             sum(|node| node.received_bytes),
             sum(|node| node.sent_bytes),

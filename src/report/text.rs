@@ -112,15 +112,29 @@ fn accounted(record: &Record) -> Option<String> {
     if record.missing.is_empty() {
         return None;
     }
-    let before = |missing: &&Missing| missing.at_ns.is_none();
-    let all = record.plan.nodes.len() + record.missing.iter().filter(before).count();
+    let in_plan = |missing: &&Missing| {
+        let mut nodes = record.plan.nodes.iter();
+        nodes.any(|node| node.label == missing.node)
+    };
+    let never = record.missing.iter().filter(|one| !in_plan(one)).count();
+    let all = record.plan.nodes.len() + never;
+    let several = record.plan.tests.len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
-        Some(at) => format!(
-            "{} lost at {:.1} s ({})",
-            missing.node,
-            at as f64 / 1e9,
-            missing.what
-        ),
+        Some(at) => {
+            let test = match several {
+                true => format!(" of test {}", missing.test + 1),
+                false => String::new(),
+            };
+            let at = at as f64 / 1e9;
+            format!(
+                "{} lost at {at:.1} s{test} ({})",
+                missing.node, missing.what
+            )
+        }
+        None if in_plan(&missing) => {
+            let (node, what, test) = (&missing.node, &missing.what, missing.test + 1);
+            format!("{node} took no part from test {test} on ({what})")
+        }
         None => format!("{} took no part ({})", missing.node, missing.what),
     };
     let named: Vec<String> = record.missing.iter().take(NAMED).map(told).collect();
@@ -186,8 +200,8 @@ fn conditions(test: &Test) -> String {
         Datapath::Zerocopy => "datapath zerocopy",
     };
     format!(
-        "            all-to-all, {} phases{streams}, blocks of {block}, {bound}, {datapath}{ends}{verify}{coupling}",
-        test.phases
+        "            {}, {} phases{streams}, blocks of {block}, {bound}, {datapath}{ends}{verify}{coupling}",
+        test.pattern, test.phases
     )
 }
 
@@ -247,9 +261,17 @@ fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
         out.line(&format!(
             "{:width$}  {:>11}  {:>14}  {retransmits:>7}  {core:>12}{own}",
             port.label,
-            gbit(port.send_gbit_per_s),
-            gbit(port.receive_gbit_per_s),
+            carried(port.links_out, port.send_gbit_per_s),
+            carried(port.links_in, port.receive_gbit_per_s),
         ));
+    }
+}
+
+/// A rate, where the pattern has links for it.
+fn carried(links: usize, rate: f64) -> String {
+    match links {
+        0 => "-".to_owned(),
+        _ => gbit(rate),
     }
 }
 

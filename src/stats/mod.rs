@@ -1,6 +1,7 @@
-//! Pure arithmetic on what was measured: clock offsets, series, what held a link's rate, counters against payload. No input or output, no clock.
+//! Pure arithmetic on what was measured: clock offsets, series, what held a link's rate, counters against payload, ceilings. No input or output, no clock.
 
 pub mod bottleneck;
+pub mod ceiling;
 pub mod offset;
 pub mod series;
 pub mod steady;

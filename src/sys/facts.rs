@@ -59,6 +59,12 @@ pub struct Interface {
     /// Interfaces below it: members of a bond or bridge, the parent of a VLAN.
     #[serde(default)]
     pub members: Vec<String>,
+    /// It is of hardware, or rests on interfaces that are. The speed of others is a word.
+    #[serde(default)]
+    pub physical: bool,
+    /// Its frames carry a VLAN tag.
+    #[serde(default)]
+    pub tagged: bool,
 }
 
 impl HostFacts {
@@ -212,7 +218,17 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
             .filter(|s| *s > 0),
         driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
         members: members(Path::new(&format!("/sys/class/net/{name}"))),
+        physical: is_physical(name, 4),
+        tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),
     }
+}
+
+/// Whether an interface, or one below it down to some depth, belongs to a device.
+fn is_physical(name: &str, depth: usize) -> bool {
+    let folder = format!("/sys/class/net/{name}");
+    let has_device = Path::new(&format!("{folder}/device")).exists();
+    let below = || members(Path::new(&folder));
+    has_device || (depth > 0 && below().iter().any(|name| is_physical(name, depth - 1)))
 }
 
 /// The kernel links every interface to those below it: `lower_NAME`.

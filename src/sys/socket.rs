@@ -491,11 +491,20 @@ pub struct TcpInfo {
     pub window_limited_us: u64,
     /// Of that, time in which the sender's own buffer did.
     pub buffer_limited_us: u64,
+    /// Segments with payload that were sent, repeats included.
+    #[serde(default)]
+    pub data_segments: u64,
+    /// Segments that came back, nearly all of them acknowledgements without payload.
+    #[serde(default)]
+    pub segments_in: u64,
+    /// Segments that the peer told to have had already: they were repeated for nothing (RFC 2883).
+    #[serde(default)]
+    pub needless_repeats: u64,
 }
 
 impl TcpInfo {
     /// Number of values, for [`TcpInfo::values`].
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 13;
 
     /// The values in the order of the fields, for words of shared memory.
     pub fn values(&self) -> [u64; Self::COUNT] {
@@ -510,6 +519,9 @@ impl TcpInfo {
             self.busy_us,
             self.window_limited_us,
             self.buffer_limited_us,
+            self.data_segments,
+            self.segments_in,
+            self.needless_repeats,
         ]
     }
 
@@ -526,6 +538,9 @@ impl TcpInfo {
             busy_us,
             window_limited_us,
             buffer_limited_us,
+            data_segments,
+            segments_in,
+            needless_repeats,
         ] = values;
         Self {
             retransmits,
@@ -538,6 +553,9 @@ impl TcpInfo {
             busy_us,
             window_limited_us,
             buffer_limited_us,
+            data_segments,
+            segments_in,
+            needless_repeats,
         }
     }
 }
@@ -568,6 +586,9 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
         busy_us: long(168),
         window_limited_us: long(176),
         buffer_limited_us: long(184),
+        data_segments: word(156),
+        segments_in: word(140).saturating_sub(word(152)),
+        needless_repeats: word(216),
     })
 }
 

@@ -9,8 +9,9 @@ use crate::wire::message::ToNode;
 
 use super::{Crew, LAST_WORDS, Member};
 
-fn missing(trouble: Trouble, at_ns: Option<u64>) -> Missing {
+fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
     Missing {
+        test,
         node: trouble.node.clone(),
         at_ns,
         kind: trouble.kind,
@@ -71,7 +72,11 @@ impl Crew {
             let since_start = clock::monotonic_ns().saturating_sub(self.start_ns);
             let member = &mut self.members[node];
             member.report = None;
-            member.lost = Some(missing(trouble, Some(since_start.saturating_sub(ago))));
+            member.lost = Some(missing(
+                trouble,
+                self.test,
+                Some(since_start.saturating_sub(ago)),
+            ));
             self.send(node, &ToNode::Stop);
             for other in 0..self.members.len() {
                 if self.members[other].lost.is_none() {
@@ -100,7 +105,7 @@ impl Crew {
             if member.gone || member.hello.is_none() {
                 self.fleet.abort(member.place);
             }
-            left.push(missing(trouble, None));
+            left.push(missing(trouble, self.test, None));
         }
         left.reverse();
         for missing in &left {
@@ -116,6 +121,24 @@ impl Crew {
         Some(left)
     }
 
+    /// Before another test runs: its failed nodes are lost for the rest of the run. False if the run cannot go on.
+    pub fn set_aside(&mut self) -> bool {
+        let Some(failed) = self.failed_nodes() else {
+            return false;
+        };
+        self.troubles.clear();
+        for (node, trouble) in failed {
+            let missing = missing(trouble, self.test, None);
+            self.notice(&format!(
+                "{}: goes on without it: {}",
+                missing.node, missing.what
+            ));
+            self.members[node].lost = Some(missing);
+        }
+        self.start_afresh();
+        true
+    }
+
     /// What nodes said of a test that is given up arrives before the answer to a question that follows its end.
     fn start_afresh(&mut self) {
         for node in 0..self.members.len() {
@@ -125,7 +148,8 @@ impl Crew {
             self.send(node, &ToNode::Ping { sent_ns });
         }
         let until = Instant::now() + LAST_WORDS;
-        let waits = |member: &Member| !member.gone && member.samples.is_empty();
+        let waits =
+            |member: &Member| !member.gone && member.lost.is_none() && member.samples.is_empty();
         while Instant::now() < until && self.members.iter().any(waits) {
             self.turn();
         }
@@ -141,11 +165,7 @@ impl Crew {
             .collect();
         self.troubles = kept;
         for member in &mut self.members {
-            member.listeners = None;
-            member.source_bytes = 0;
-            member.ready = false;
-            member.report = None;
-            member.progress.clear();
+            member.forget_test();
         }
     }
 }

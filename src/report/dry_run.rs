@@ -1,0 +1,288 @@
+//! What a plan takes, for `--dry-run`: said before anything starts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::plan::{Bound, RunPlan, Test, size};
+use crate::units::{show_bytes, show_ns};
+
+/// What a plan takes: of one test all of it, of several the most of each, and how long and how much they are together.
+pub fn dry_run(plan: &RunPlan) -> String {
+    let labels: Vec<String> = plan.nodes.iter().map(|node| node.label.clone()).collect();
+    let mut text = String::new();
+    let mut say = |content: String| {
+        // Writing to a string cannot fail.
+        match writeln!(text, "{content}") {
+            Ok(()) | Err(_) => {}
+        }
+    };
+    say(format!(
+        "nodes      {}: {}",
+        labels.len(),
+        super::fold(&labels)
+    ));
+    let loads: Vec<Load> = plan.tests.iter().map(|test| Load::of(plan, test)).collect();
+    match &plan.tests[..] {
+        [] => {}
+        [test] => say(format!(
+            "test       {}, {} phases, streams per pair: {}",
+            test.pattern, test.phases, test.streams
+        )),
+        several => {
+            say(format!("tests      {}, one after the other", several.len()));
+            for line in steps(several) {
+                say(format!("           {line}"));
+            }
+        }
+    }
+    let Some((test, load)) = plan
+        .tests
+        .iter()
+        .zip(&loads)
+        .max_by_key(|(_, load)| load.size.processes)
+    else {
+        return text;
+    };
+    say(format!(
+        "processes  {} per node (1 + P + {}), {} in all",
+        load.size.processes_per_node,
+        size::worker_formula(test),
+        load.size.processes
+    ));
+    say(memory(plan, test, load));
+    say(links(load));
+    for line in extent(plan, &loads) {
+        say(line);
+    }
+    text
+}
+
+/// A test, and what it loads.
+struct Load<'plan> {
+    test: &'plan Test,
+    size: size::Size,
+    /// Links out of each host, over all boundaries.
+    out: Vec<usize>,
+    /// Links into each host.
+    into: Vec<usize>,
+}
+
+impl<'plan> Load<'plan> {
+    fn of(plan: &RunPlan, test: &'plan Test) -> Self {
+        let nodes = plan.nodes.len();
+        let names: BTreeMap<&str, usize> = hosts_by_name(plan)
+            .into_keys()
+            .enumerate()
+            .map(|(index, name)| (name, index))
+            .collect();
+        let hosts: Vec<usize> = plan.nodes.iter().map(|node| names[name_of(node)]).collect();
+        let (mut out, mut into) = (vec![0_usize; names.len()], vec![0_usize; names.len()]);
+        let each = test.streams.saturating_mul(test.phases.saturating_sub(1));
+        for node in 0..nodes {
+            for to in test.pattern.targets(nodes, node) {
+                if hosts[node] != hosts[to] {
+                    let counts = [&mut out[hosts[node]], &mut into[hosts[to]]];
+                    for count in counts {
+                        *count = count.saturating_add(each);
+                    }
+                }
+            }
+        }
+        Self {
+            test,
+            size: size::of(test, nodes),
+            out,
+            into,
+        }
+    }
+
+    /// Links between hosts.
+    fn crossing(&self) -> u64 {
+        let all = self.out.iter();
+        all.fold(0, |sum: usize, one| sum.saturating_add(*one)) as u64
+    }
+}
+
+/// Tests that differ in nothing but a permutation stand in one line.
+fn steps(tests: &[Test]) -> Vec<String> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for test in tests {
+        let paced = if test.paces.is_empty() { "" } else { ", paced" };
+        let how = format!("{} phases, {}{paced}", test.phases, length(test.bound));
+        match lines.last_mut() {
+            Some((known, patterns)) if *known == how => patterns.push(test.pattern.to_string()),
+            _ => lines.push((how, vec![test.pattern.to_string()])),
+        }
+    }
+    let show = |(how, patterns): (String, Vec<String>)| match &patterns[..] {
+        [one] => format!("{one}: {how}"),
+        [first, .., last] if patterns.iter().all(|one| one == first) && first == last => {
+            format!("{} x {first}: {how} each", patterns.len())
+        }
+        [first, .., last] => format!("{} x {first} ... {last}: {how} each", patterns.len()),
+        [] => how,
+    };
+    lines.into_iter().map(show).collect()
+}
+
+fn length(bound: Bound) -> String {
+    match bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => format!("{} after {}", show_ns(window_ns), show_ns(warmup_ns)),
+        Bound::Volume { buffers } => format!("{buffers} blocks on every link"),
+        Bound::Files => "as long as the longest file".to_owned(),
+    }
+}
+
+fn memory(plan: &RunPlan, test: &Test, load: &Load<'_>) -> String {
+    let memory = show_bytes(load.size.buffer_bytes_per_node as u64);
+    let slot = show_bytes(size::slot_bytes(test.block_bytes) as u64);
+    let degree = size::busiest(test, plan.nodes.len());
+    let slots = degree.sends.max(degree.receives);
+    let blocks = |phase| test.shared_blocks(phase) + test.own_blocks(phase);
+    let relay = match test.phases {
+        2 => String::new(),
+        _ => format!(", relay {}", blocks(1)),
+    };
+    format!(
+        "memory     {memory} of buffers per node ({slots} slots a phase; blocks of {slot} in each: source {}{relay}, sink {})",
+        blocks(0),
+        blocks(test.phases.saturating_sub(1))
+    )
+}
+
+fn links(load: &Load<'_>) -> String {
+    let span = |counts: &[usize]| {
+        let least = counts.iter().min().copied().unwrap_or(0);
+        let most = counts.iter().max().copied().unwrap_or(0);
+        match least == most {
+            true => most.to_string(),
+            false => format!("{least} to {most}"),
+        }
+    };
+    let carried = match (load.out.len(), load.crossing()) {
+        (_, 0) => "none of them leaves its host".to_owned(),
+        (count, _) => {
+            let (out, into) = (span(&load.out), span(&load.into));
+            format!("each of {count} hosts carries {out} out and {into} in")
+        }
+    };
+    format!("links      {} in all; {carried}", load.size.links)
+}
+
+/// How long, and how much.
+fn extent(plan: &RunPlan, loads: &[Load<'_>]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut volume: Option<u64> = None;
+    let mut duration: Option<u64> = None;
+    let mut files = false;
+    for load in loads {
+        match load.test.bound {
+            Bound::Volume { buffers } => {
+                let bytes = load.crossing().saturating_mul(buffers);
+                let bytes = bytes.saturating_mul(load.test.block_bytes as u64);
+                volume = Some(volume.unwrap_or(0).saturating_add(bytes));
+            }
+            Bound::Files => files = true,
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => {
+                let ns = warmup_ns.saturating_add(window_ns);
+                duration = Some(duration.unwrap_or(0).saturating_add(ns));
+            }
+        }
+    }
+    if let Some(bytes) = volume {
+        lines.push(format!("volume     {} between hosts", show_bytes(bytes)));
+    }
+    if files {
+        lines.push("volume     the source files; the run is as long as the longest".to_owned());
+    }
+    if let Some(ns) = duration {
+        let each = if loads.len() > 1 { " of each test" } else { "" };
+        lines.push(format!(
+            "duration   {} and the time to start and drain{each}",
+            show_ns(ns)
+        ));
+        lines.push(volume_at_speed(plan, ns));
+    }
+    lines
+}
+
+fn name_of(node: &crate::plan::NodeSpec) -> &str {
+    if node.local { "" } else { node.host.as_str() }
+}
+
+/// Nodes by host, as far as names tell.
+fn hosts_by_name(plan: &RunPlan) -> BTreeMap<&str, Vec<usize>> {
+    let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, node) in plan.nodes.iter().enumerate() {
+        hosts.entry(name_of(node)).or_default().push(index);
+    }
+    hosts
+}
+
+fn volume_at_speed(plan: &RunPlan, duration_ns: u64) -> String {
+    let hosts = hosts_by_name(plan);
+    let first = |own: &Vec<usize>| plan.nodes[own[0]].speed_bits_per_s;
+    let speeds: Option<Vec<u64>> = hosts.values().map(first).collect();
+    match speeds {
+        Some(speeds) => {
+            let bits: f64 = speeds.iter().map(|speed| *speed as f64).sum();
+            let bytes = bits / 8.0 * duration_ns as f64 / 1e9;
+            format!("volume     up to {:.1} GB at the speeds given", bytes / 1e9)
+        }
+        None => "volume     as much as the ports carry in that time (give --link-speed, or speed= in a host file, for a figure)"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+    use crate::plan::{Deadlines, NodeSpec, PLAN_VERSION};
+
+    fn plan(bound: Bound) -> RunPlan {
+        let node = |host: &str| NodeSpec {
+            host: host.to_owned(),
+            speed_bits_per_s: Some(u64::MAX),
+            ..NodeSpec::default()
+        };
+        let test = Test {
+            bound,
+            ..test_of(3, 1)
+        };
+        RunPlan {
+            version: PLAN_VERSION,
+            nodes: vec![node("n1"), node("n2")],
+            tests: vec![test],
+            deadlines: Deadlines::default(),
+            seed: 1,
+            keep_going: false,
+            samples: false,
+        }
+    }
+
+    #[test]
+    fn a_dry_run_of_more_blocks_than_there_are_numbers_is_shown() {
+        let text = dry_run(&plan(Bound::Volume { buffers: u64::MAX }));
+        assert!(
+            text.contains("volume     16777216 TiB between hosts"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_dry_run_of_all_time_at_all_speed_is_shown() {
+        let most = u64::MAX;
+        let text = dry_run(&plan(Bound::Time {
+            warmup_ns: most,
+            window_ns: most,
+        }));
+        assert!(text.contains("GB at the speeds given"), "{text}");
+    }
+}
