@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod cli;
 pub mod conduct;
 pub mod exit;
+pub mod judge;
 pub mod link;
 pub mod node;
 pub mod pipeline;

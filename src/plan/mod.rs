@@ -5,6 +5,7 @@
 //! how many processes and how much memory that takes.
 
 mod assignment;
+mod criteria;
 mod deadlines;
 pub mod fit;
 pub mod lanes;
@@ -19,6 +20,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 pub use assignment::{Assignment, AssignmentError, DataPort, LinkKind, kind_of};
+pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use test::{

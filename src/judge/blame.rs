@@ -1,0 +1,397 @@
+//! Blame: the smallest set of faults whose filled rates explain what was seen at every place.
+//!
+//! A slow port takes innocent ones down with it, so what is below its floor is a suspect and no more. A set of faults is
+//! tried by giving each of its members what was seen to pass it, and filling the fabric again: if all that
+//! falls short is then predicted, and nothing is predicted to fall that did not, the set explains what was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fabric::{Fabric, Observation, Place};
+
+/// One thing that may be at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A direction of a port or uplink.
+    Place(Place),
+    /// What goes from one port to another, though both are well with others.
+    Pair(usize, usize),
+}
+
+/// A prediction this far above what was seen does not explain it.
+const NEAR: f64 = 0.07;
+/// A prediction this far below what was seen is wrong.
+const WRONG: f64 = 0.10;
+/// Sets that are tried in full have as many members at most; larger ones grow by their best member.
+const TRIED_IN_FULL: usize = 2;
+/// Suspects that are tried against each other, worst first.
+const MOST_CANDIDATES: usize = 24;
+/// Sets do not grow beyond this.
+const MOST_FAULTS: usize = 64;
+
+/// What was seen, with what was to be expected.
+pub struct Case<'a> {
+    fabric: &'a Fabric,
+    looks: Vec<Look<'a>>,
+    floor: f64,
+}
+
+struct Look<'a> {
+    observation: &'a Observation,
+    expected: Vec<f64>,
+    seen: Vec<f64>,
+    /// Places that are judged here.
+    judged: Vec<bool>,
+    /// What nothing explains if there are no faults: how many places, and how far off in all.
+    sound: (usize, f64),
+}
+
+impl<'a> Look<'a> {
+    /// A place is judged where it should be full: what passes others depends on how connections share the full ones, which
+    /// is never quite fair. Uplinks are judged by their sum, where many links share them.
+    fn new(fabric: &Fabric, observation: &'a Observation, floor: f64) -> Self {
+        const FULL: f64 = 0.98;
+        let (expected, seen) = (observation.expected(), observation.seen(fabric));
+        let single = observation.is_single(fabric);
+        let judged = |place: usize| {
+            let capacity = observation.capacities[place];
+            let uplink = matches!(fabric.place(place), Place::Up(_) | Place::Down(_));
+            let known = capacity.is_finite() && expected[place] > 0.0;
+            let full = expected[place] >= capacity * FULL || observation.paced;
+            known && full && !(uplink && single)
+        };
+        let judged = (0..fabric.places()).map(judged).collect();
+        let mut look = Self {
+            observation,
+            expected,
+            seen,
+            judged,
+            sound: (0, 0.0),
+        };
+        look.sound = look.compare_with(&look.expected, floor);
+        look
+    }
+
+    /// Share of what was expected, whether or not it is judged.
+    fn share(&self, place: usize) -> Option<f64> {
+        let expected = self.expected[place];
+        (expected > 0.0 && expected.is_finite()).then(|| self.seen[place] / expected)
+    }
+
+    fn judged_share(&self, place: usize) -> Option<f64> {
+        self.share(place).filter(|_| self.judged[place])
+    }
+
+    /// How many judged places a prediction leaves open, and how far it is off in all.
+    fn compare_with(&self, predicted: &[f64], floor: f64) -> (usize, f64) {
+        let (mut open, mut off_in_all) = (0, 0.0);
+        for (place, predicted) in predicted.iter().enumerate() {
+            let Some(share) = self.share(place) else {
+                continue;
+            };
+            let off = predicted / self.expected[place] - share;
+            let unexplained = share < floor && off > NEAR;
+            let contradicted = off < -WRONG;
+            open += usize::from(self.judged[place] && (unexplained || contradicted));
+            off_in_all += off.abs();
+        }
+        (open, off_in_all)
+    }
+}
+
+/// What a set of faults leaves open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The set.
+    pub faults: Vec<Fault>,
+    /// Places that fall short and are not predicted to, or the reverse.
+    pub open: usize,
+    /// Members that carried clearly more at one time than what limited them at another: a fault that is steady does not.
+    swings: usize,
+    /// How far predictions are off in all.
+    off: f64,
+}
+
+impl<'a> Case<'a> {
+    /// Looks at what was seen with a floor as share of what is expected.
+    pub fn new(fabric: &'a Fabric, observations: &'a [Observation], floor: f64) -> Self {
+        let look = |observation: &'a Observation| Look::new(fabric, observation, floor);
+        Self {
+            fabric,
+            looks: observations.iter().map(look).collect(),
+            floor,
+        }
+    }
+
+    /// The least share of what was expected that passed a place, in all tests that load the fabric; none if it was not loaded.
+    pub fn least_share(&self, place: Place) -> Option<f64> {
+        let number = self.fabric.number(place);
+        let loading = self.looks.iter().filter(|look| !look.observation.isolated);
+        loading
+            .filter_map(|look| look.judged_share(number))
+            .reduce(f64::min)
+    }
+
+    /// Places below the floor, the worst first.
+    pub fn suspects(&self) -> Vec<(Place, f64)> {
+        let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
+        let mut suspects: Vec<(Place, f64)> = all
+            .filter_map(|place| Some((place, self.least_share(place)?)))
+            .filter(|(_, share)| *share < self.floor)
+            .collect();
+        suspects.sort_by(|a, b| a.1.total_cmp(&b.1));
+        suspects
+    }
+
+    /// Places of hosts that were at their own limit when they fell short.
+    pub fn host_limited(&self) -> Vec<Place> {
+        let mut limited = BTreeSet::new();
+        for look in &self.looks {
+            for (number, port) in self.fabric.ports.iter().enumerate() {
+                let at_limit = look.observation.host_limited.get(port.host);
+                for place in [Place::Send(number), Place::Receive(number)] {
+                    let short = look.share(self.fabric.number(place));
+                    if at_limit.is_some_and(|at| *at) && short.is_some_and(|s| s < self.floor) {
+                        limited.insert(place);
+                    }
+                }
+            }
+        }
+        limited.into_iter().collect()
+    }
+
+    /// The smallest set of faults, beside `given`, that explains what was seen; the one that comes nearest if none does.
+    /// `cleared` are those that were proven not to be.
+    pub fn explain(&self, given: &[Fault], cleared: &BTreeSet<Fault>) -> Explanation {
+        let nothing = self.try_set(given);
+        if nothing.open == 0 {
+            return nothing;
+        }
+        let candidates: Vec<Fault> = self
+            .candidates()
+            .into_iter()
+            .filter(|fault| !cleared.contains(fault) && !given.contains(fault))
+            .collect();
+        let mut best = nothing;
+        for size in 1..=TRIED_IN_FULL {
+            let found = self.best_of_size(given, &candidates, size);
+            if let Some(found) = found.filter(|found| is_better(found, &best)) {
+                best = found;
+            }
+            if best.open == 0 {
+                return best;
+            }
+        }
+        // More than two at once: the best one more, again and again, and then without what turned out to be needless.
+        let mut grown = self.try_set(given);
+        while grown.open > 0 && grown.faults.len() < MOST_FAULTS {
+            let with = |fault: &Fault| {
+                let mut faults = grown.faults.clone();
+                faults.push(*fault);
+                self.try_set(&faults)
+            };
+            let more = candidates
+                .iter()
+                .filter(|fault| !grown.faults.contains(fault))
+                .map(with)
+                .min_by(compare);
+            match more.filter(|more| is_better(more, &grown)) {
+                Some(more) => grown = more,
+                None => break,
+            }
+        }
+        let grown = self.without_the_needless(grown, given);
+        if is_better(&grown, &best) {
+            grown
+        } else {
+            best
+        }
+    }
+
+    fn best_of_size(
+        &self,
+        given: &[Fault],
+        candidates: &[Fault],
+        size: usize,
+    ) -> Option<Explanation> {
+        let tried = |faults: &[Fault]| self.try_set(&[given, faults].concat());
+        match size {
+            1 => candidates.iter().map(|one| tried(&[*one])).min_by(compare),
+            _ => {
+                let few = &candidates[..candidates.len().min(MOST_CANDIDATES)];
+                let pairs = few
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(at, one)| few[at + 1..].iter().map(move |other| [*one, *other]));
+                pairs.map(|pair| tried(&pair)).min_by(compare)
+            }
+        }
+    }
+
+    fn without_the_needless(&self, mut set: Explanation, given: &[Fault]) -> Explanation {
+        let mut at = given.len();
+        while at < set.faults.len() {
+            let mut fewer = set.faults.clone();
+            fewer.remove(at);
+            let without = self.try_set(&fewer);
+            if without.open <= set.open {
+                set = without;
+            } else {
+                at += 1;
+            }
+        }
+        set
+    }
+
+    /// What may be at fault, the worst first: places that fall short, and pairs that do where ports carry one link each.
+    fn candidates(&self) -> Vec<Fault> {
+        // A place need not be full to be at fault.
+        let loading = || self.looks.iter().filter(|look| !look.observation.isolated);
+        let least = |number: usize| {
+            loading()
+                .filter_map(|look| look.share(number))
+                .reduce(f64::min)
+        };
+        let mut all: Vec<(Fault, f64)> = (0..self.fabric.places())
+            .filter_map(|number| Some((Fault::Place(self.fabric.place(number)), least(number)?)))
+            .filter(|(_, share)| *share < self.floor)
+            .collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut pairs: Vec<(Fault, f64)> = Vec::new();
+        for look in &self.looks {
+            if !look.observation.is_single(self.fabric) {
+                continue;
+            }
+            for link in &look.observation.links {
+                let number = self.fabric.number(Place::Send(link.from));
+                let share = look.share(number).filter(|share| *share < self.floor);
+                let fault = Fault::Pair(link.from, link.to);
+                let Some(share) = share else { continue };
+                match pairs.iter_mut().find(|(known, _)| *known == fault) {
+                    Some((_, known)) => *known = known.min(share),
+                    None => pairs.push((fault, share)),
+                }
+            }
+        }
+        pairs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        all.truncate(MOST_FAULTS);
+        // Places explain more with less; pairs come behind those that are as bad.
+        all.extend(pairs.into_iter().take(MOST_FAULTS));
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        all.into_iter().map(|(fault, _)| fault).collect()
+    }
+
+    fn try_set(&self, faults: &[Fault]) -> Explanation {
+        let mut explanation = Explanation {
+            faults: faults.to_vec(),
+            open: 0,
+            swings: faults.iter().filter(|fault| self.swings(**fault)).count(),
+            off: 0.0,
+        };
+        for look in &self.looks {
+            self.try_on(look, faults, &mut explanation);
+        }
+        explanation
+    }
+
+    /// Places that fall short though nothing among these faults predicts it, with their least share.
+    pub fn unexplained(&self, faults: &[Fault]) -> Vec<(Place, f64)> {
+        let mut open: BTreeMap<Place, f64> = BTreeMap::new();
+        for look in self.looks.iter().filter(|look| !look.observation.isolated) {
+            let predicted = self.predict(look, faults);
+            let predicted = predicted.as_deref().unwrap_or(&look.expected);
+            for (number, predicted) in predicted.iter().enumerate() {
+                let Some(share) = look.judged_share(number) else {
+                    continue;
+                };
+                if share < self.floor && predicted / look.expected[number] - share > NEAR {
+                    let known = open.entry(self.fabric.place(number)).or_insert(share);
+                    *known = known.min(share);
+                }
+            }
+        }
+        open.into_iter().collect()
+    }
+
+    fn swings(&self, fault: Fault) -> bool {
+        const CLEARLY: f64 = 1.15;
+        let Fault::Place(place) = fault else {
+            return false;
+        };
+        let number = self.fabric.number(place);
+        let seen = |look: &Look<'_>| look.seen[number];
+        let falls_short = |look: &&Look<'_>| {
+            let share = look.share(number);
+            share.is_some_and(|share| share < self.floor)
+        };
+        let least = self
+            .looks
+            .iter()
+            .filter(falls_short)
+            .map(seen)
+            .fold(f64::INFINITY, f64::min);
+        let most = self.looks.iter().map(seen).fold(0.0, f64::max);
+        most > least * CLEARLY
+    }
+
+    /// Faults that explain what was seen as well as this member of a set does: hosts cannot tell them apart.
+    pub fn rivals(&self, set: &[Fault], member: Fault, cleared: &BTreeSet<Fault>) -> Vec<Fault> {
+        /// Two predictions that differ by less in all are as good.
+        const ALIKE: f64 = 0.1;
+        let own = self.try_set(set);
+        let candidates = self.candidates().into_iter();
+        let free = candidates.filter(|fault| !cleared.contains(fault) && !set.contains(fault));
+        free.filter(|rival| {
+            let swap = |fault: &Fault| if *fault == member { *rival } else { *fault };
+            let other = self.try_set(&set.iter().map(swap).collect::<Vec<_>>());
+            (other.open, other.swings) <= (own.open, own.swings) && other.off <= own.off + ALIKE
+        })
+        .collect()
+    }
+
+    fn try_on(&self, look: &Look<'_>, faults: &[Fault], explanation: &mut Explanation) {
+        let (open, off) = match self.predict(look, faults) {
+            Some(predicted) => look.compare_with(&predicted, self.floor),
+            None => look.sound,
+        };
+        explanation.open += open;
+        explanation.off += off;
+    }
+
+    /// What would pass each place if these were the faults, each as bad as it was seen; none if none of them showed.
+    fn predict(&self, look: &Look<'_>, faults: &[Fault]) -> Option<Vec<f64>> {
+        let mut capacities = look.observation.capacities.clone();
+        let mut pairs = Vec::new();
+        let mut shows = false;
+        for fault in faults {
+            match fault {
+                Fault::Place(place) => {
+                    let number = self.fabric.number(*place);
+                    if look.share(number).is_some_and(|share| share < self.floor) {
+                        capacities[number] = capacities[number].min(look.seen[number]);
+                        shows = true;
+                    }
+                }
+                Fault::Pair(from, to) => {
+                    let rate = look.observation.rate_of((*from, *to));
+                    if rate > 0.0 {
+                        pairs.push(((*from, *to), rate));
+                        shows = true;
+                    }
+                }
+            }
+        }
+        shows.then(|| look.observation.predicted(&capacities, &pairs))
+    }
+}
+
+fn compare(a: &Explanation, b: &Explanation) -> std::cmp::Ordering {
+    let open = a.open.cmp(&b.open);
+    open.then(a.faults.len().cmp(&b.faults.len()))
+        .then(a.swings.cmp(&b.swings))
+        .then(a.off.total_cmp(&b.off))
+}
+
+/// Fewer open places; a larger set must pay for each of its members.
+fn is_better(new: &Explanation, old: &Explanation) -> bool {
+    new.open < old.open
+}

@@ -1,0 +1,367 @@
+//! A second look: no suspect is a fault before it fell short alone.
+//!
+//! A port is measured by itself with two partners that are well, since one partner's fault would look the same; then the
+//! other direction, and the partners with each other, as evidence. A pair is measured, and each of its ports with
+//! another partner. An uplink is measured with nothing but what crosses it. Where there are many suspects, those that do not
+//! meet are measured at the same time, and those that fall short again by half as many, until each was alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::blame::{Case, Fault};
+use super::fabric::{Fabric, Observation, Place};
+
+/// Links to measure at the same time, from port to port, with nothing else.
+pub type Request = Vec<(usize, usize)>;
+
+/// What is known of a fault that was blamed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// It fell short alone, as often as it takes.
+    Confirmed,
+    /// This must be measured first.
+    Open(Vec<Request>),
+    /// Everything that could be measured was, and it does not tell.
+    Undecided,
+}
+
+/// More suspects than this are not each measured alone at once.
+const FEW: usize = 8;
+
+/// Second looks until now.
+pub struct Second<'a> {
+    fabric: &'a Fabric,
+    case: &'a Case<'a>,
+    floor: f64,
+    /// What each place can carry by itself, as far as is known.
+    capacities: Vec<f64>,
+    pairs: BTreeMap<(usize, usize), Looked>,
+    /// Uplinks whose crossing links were measured alone, with their share.
+    uplinks: BTreeMap<Place, f64>,
+}
+
+/// Second looks at a pair.
+#[derive(Debug, Clone, Copy)]
+struct Looked {
+    /// The best share of what was expected.
+    share: f64,
+    /// The best rate.
+    rate: f64,
+    /// Of looks that fell short the least number of links at the same time.
+    width: usize,
+}
+
+/// What second looks say of a pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Said {
+    Nothing,
+    /// It reached the floor.
+    Well,
+    /// It fell short while so many links were measured; alone if one.
+    Short(usize),
+}
+
+impl<'a> Second<'a> {
+    /// Collects what the isolated ones of these observations say.
+    pub fn of(
+        fabric: &'a Fabric,
+        case: &'a Case<'a>,
+        observations: &[Observation],
+        floor: f64,
+    ) -> Self {
+        let mut second = Self {
+            fabric,
+            case,
+            floor,
+            capacities: observations
+                .first()
+                .map(|one| one.capacities.clone())
+                .unwrap_or_default(),
+            pairs: BTreeMap::new(),
+            uplinks: BTreeMap::new(),
+        };
+        for observation in observations.iter().filter(|one| one.isolated) {
+            second.add(observation);
+        }
+        second
+    }
+
+    fn add(&mut self, observation: &Observation) {
+        let width = observation.links.len();
+        if observation.is_single(self.fabric) {
+            for pair in &observation.pairs {
+                let Some(share) = observation.share_of(*pair) else {
+                    continue;
+                };
+                let rate = observation.rate_of(*pair);
+                let known = self.pairs.entry(*pair).or_insert(Looked {
+                    share,
+                    rate,
+                    width: usize::MAX,
+                });
+                known.share = known.share.max(share);
+                known.rate = known.rate.max(rate);
+                if share < self.floor {
+                    known.width = known.width.min(width);
+                }
+            }
+            return;
+        }
+        let (seen, expected) = (observation.seen(self.fabric), observation.expected());
+        for group in 0..self.fabric.groups {
+            for place in [Place::Up(group), Place::Down(group)] {
+                let number = self.fabric.number(place);
+                if is_crossing(self.fabric, place, observation) && expected[number] > 0.0 {
+                    let share = seen[number] / expected[number];
+                    let known = self.uplinks.entry(place).or_insert(share);
+                    *known = known.max(share);
+                }
+            }
+        }
+    }
+
+    fn said(&self, pair: (usize, usize)) -> Said {
+        match self.pairs.get(&pair) {
+            None => Said::Nothing,
+            Some(looked) if looked.share >= self.floor => Said::Well,
+            Some(looked) => Said::Short(looked.width),
+        }
+    }
+
+    fn capacity(&self, place: Place) -> f64 {
+        let number = self.fabric.number(place);
+        self.capacities
+            .get(number)
+            .copied()
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// The most that a port can be shown to carry: its own capacity, or that of the fastest it can be measured with.
+    fn reach(&self, place: Place) -> f64 {
+        let ports = 0..self.fabric.ports.len();
+        let partners: Vec<Place> = match place {
+            Place::Send(port) => ports
+                .filter(|other| self.may_send((port, *other)))
+                .map(Place::Receive)
+                .collect(),
+            Place::Receive(port) => ports
+                .filter(|other| self.may_send((*other, port)))
+                .map(Place::Send)
+                .collect(),
+            Place::Up(_) | Place::Down(_) => Vec::new(),
+        };
+        let fastest = partners.into_iter().map(|place| self.capacity(place));
+        self.capacity(place).min(fastest.fold(0.0, f64::max))
+    }
+
+    /// Faults that are none: they reached the floor when they were measured by themselves.
+    pub fn cleared(&self) -> BTreeSet<Fault> {
+        let mut cleared = BTreeSet::new();
+        for (pair, looked) in &self.pairs {
+            if looked.share >= self.floor {
+                cleared.insert(Fault::Pair(pair.0, pair.1));
+            }
+            for place in [Place::Send(pair.0), Place::Receive(pair.1)] {
+                // A slow partner proves little of a fast port.
+                if looked.rate >= self.floor * self.reach(place) {
+                    cleared.insert(Fault::Place(place));
+                }
+            }
+        }
+        for (place, best) in &self.uplinks {
+            if *best >= self.floor {
+                cleared.insert(Fault::Place(*place));
+            }
+        }
+        cleared
+    }
+
+    /// What is known of a fault, and what must be measured to know it; `blamed` are all of them.
+    pub fn standing(&self, fault: Fault, blamed: &[Fault]) -> Standing {
+        match fault {
+            Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(place),
+            Fault::Place(Place::Send(port)) => self.port(port, true, blamed),
+            Fault::Place(Place::Receive(port)) => self.port(port, false, blamed),
+            Fault::Pair(from, to) => self.pair((from, to), blamed),
+        }
+    }
+
+    fn uplink(&self, place: Place) -> Standing {
+        match self.uplinks.get(&place) {
+            Some(share) if *share < self.floor => Standing::Confirmed,
+            Some(_) => Standing::Undecided,
+            None => Standing::Open(vec![crossing(self.fabric, place)]),
+        }
+    }
+
+    fn port(&self, port: usize, sends: bool, blamed: &[Fault]) -> Standing {
+        const PARTNERS: usize = 2;
+        let partners = self.partners(port, sends, blamed);
+        let pair = |partner: usize| match sends {
+            true => (port, partner),
+            false => (partner, port),
+        };
+        let short: Vec<usize> = partners
+            .iter()
+            .copied()
+            .filter(|partner| self.said(pair(*partner)) == Said::Short(1))
+            .collect();
+        let reach = self.reach(match sends {
+            true => Place::Send(port),
+            false => Place::Receive(port),
+        });
+        let as_fast = |partner: &&usize| {
+            let place = match sends {
+                true => Place::Receive(**partner),
+                false => Place::Send(**partner),
+            };
+            self.capacity(place) >= reach * 0.99
+        };
+        let enough = PARTNERS.min(partners.iter().filter(as_fast).count());
+        if enough > 0 && short.len() >= enough {
+            return Standing::Confirmed;
+        }
+        let chosen = &partners[..enough];
+        let mut wanted: Vec<(usize, usize)> = chosen.iter().map(|partner| pair(*partner)).collect();
+        // As evidence: the other direction, and the partners with each other.
+        let told = |pair: &(usize, usize)| self.said(*pair) != Said::Nothing;
+        if let [first, rest @ ..] = chosen {
+            let (from, to) = pair(*first);
+            let between = rest.first().map(|second| (*first, *second));
+            let evidence = [Some((to, from)), between];
+            let evidence = evidence.into_iter().flatten();
+            let may = |pair: &(usize, usize)| self.may_send(*pair) && !told(pair);
+            wanted.extend(evidence.filter(may));
+        }
+        self.open(wanted)
+    }
+
+    fn pair(&self, pair: (usize, usize), blamed: &[Fault]) -> Standing {
+        let (from, to) = pair;
+        let others = |sends: bool, port: usize, not: usize| -> Vec<usize> {
+            let all = self.partners(port, sends, blamed);
+            all.into_iter().filter(|other| *other != not).collect()
+        };
+        let (onward, back) = (others(true, from, to), others(false, to, from));
+        if self.said(pair) == Said::Short(1) {
+            let well = |pair: (usize, usize)| self.said(pair) == Said::Well;
+            let sends = onward.is_empty() || onward.iter().any(|other| well((from, *other)));
+            let receives = back.is_empty() || back.iter().any(|other| well((*other, to)));
+            if sends && receives {
+                return Standing::Confirmed;
+            }
+        }
+        let mut wanted = vec![pair];
+        wanted.extend(onward.first().map(|other| (from, *other)));
+        wanted.extend(back.first().map(|other| (*other, to)));
+        self.open(wanted)
+    }
+
+    /// What of these pairs is still to be measured, one after the other or many at a time.
+    fn open(&self, wanted: Vec<(usize, usize)>) -> Standing {
+        let open: Vec<Request> = wanted
+            .into_iter()
+            .filter(|pair| matches!(self.said(*pair), Said::Nothing | Said::Short(2..)))
+            .map(|pair| vec![pair])
+            .collect();
+        if open.is_empty() {
+            Standing::Undecided
+        } else {
+            Standing::Open(open)
+        }
+    }
+
+    fn may_send(&self, (from, to): (usize, usize)) -> bool {
+        let ports = &self.fabric.ports;
+        ports[from].host != ports[to].host
+    }
+
+    /// Ports to measure a port with: none of its own host, those that are as fast first, then those
+    /// that are well, then those of its group.
+    fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
+        let place = |other| match sends {
+            true => Place::Receive(other),
+            false => Place::Send(other),
+        };
+        let own = self.fabric.ports[port];
+        let reach = self.reach(match sends {
+            true => Place::Send(port),
+            false => Place::Receive(port),
+        });
+        let mut all: Vec<(bool, bool, bool, u32, usize)> = (0..self.fabric.ports.len())
+            .filter(|other| self.fabric.ports[*other].host != own.host)
+            .map(|other| {
+                let is_blamed = blamed.iter().any(|fault| match fault {
+                    Fault::Place(blamed) => *blamed == place(other),
+                    Fault::Pair(from, to) => match sends {
+                        true => (*from, *to) == (port, other),
+                        false => (*from, *to) == (other, port),
+                    },
+                });
+                let share = self.case.least_share(place(other)).unwrap_or(1.0);
+                // In steps of five per cent, so that noise does not choose.
+                let short = ((1.0 - share).clamp(0.0, 1.0) * 20.0).round() as u32;
+                let apart = self.fabric.ports[other].group != own.group;
+                let slow = self.capacity(place(other)) < reach;
+                (slow, is_blamed, apart, short, other)
+            })
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(.., other)| other).collect()
+    }
+
+    /// Puts requests of single links together where there are many, so that no port carries more than one each way: first all of
+    /// them, then half as many as fell short together, and so on until each was alone.
+    pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
+        let (single, others): (Vec<Request>, Vec<Request>) =
+            requests.into_iter().partition(|request| request.len() == 1);
+        let mut pairs: Vec<(usize, usize)> = single.into_iter().flatten().collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let before = |pair: &(usize, usize)| match self.said(*pair) {
+            Said::Short(width) => width,
+            _ => usize::MAX,
+        };
+        let narrowest = pairs.iter().map(before).min().unwrap_or(usize::MAX);
+        let width = match narrowest {
+            usize::MAX if pairs.len() <= FEW => 1,
+            usize::MAX => pairs.len(),
+            width => width / 2,
+        };
+        let mut packed: Vec<Request> = Vec::new();
+        for pair in pairs {
+            let meets = |request: &&mut Request| {
+                let free = request
+                    .iter()
+                    .all(|(from, to)| *from != pair.0 && *to != pair.1);
+                request.len() < width.max(1) && free
+            };
+            match packed.iter_mut().find(meets) {
+                Some(request) => request.push(pair),
+                None => packed.push(vec![pair]),
+            }
+        }
+        for request in &mut packed {
+            request.sort_unstable();
+        }
+        packed.extend(others);
+        packed
+    }
+}
+
+/// All that crosses an uplink, from port to port.
+fn crossing(fabric: &Fabric, place: Place) -> Request {
+    let all = 0..fabric.ports.len();
+    let pairs = all
+        .clone()
+        .flat_map(|from| all.clone().map(move |to| (from, to)));
+    let number = fabric.number(place);
+    let differs = |(from, to): &(usize, usize)| fabric.ports[*from].host != fabric.ports[*to].host;
+    let crosses = |(from, to): &(usize, usize)| fabric.way(*from, *to).contains(&number);
+    pairs.filter(differs).filter(crosses).collect()
+}
+
+fn is_crossing(fabric: &Fabric, place: Place, observation: &Observation) -> bool {
+    let number = fabric.number(place);
+    let mut links = observation.links.iter();
+    links.all(|link| fabric.way(link.from, link.to).contains(&number))
+}

@@ -1,0 +1,207 @@
+//! What is judged: ports and the uplinks between groups of them, and what was seen of them in one test.
+//!
+//! Nothing here knows of nodes, processes or records: [`super::view`] makes it from a record, and tests make it from nothing.
+
+use super::filling::{Flow, fill};
+
+/// Ports of a switch, or of several that uplinks join.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fabric {
+    /// Data interfaces of hosts.
+    pub ports: Vec<Port>,
+    /// Number of groups whose uplinks are known.
+    pub groups: usize,
+}
+
+/// A data interface of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Port {
+    /// Number of its host: ports of one host do not send to each other.
+    pub host: usize,
+    /// Number of its group, if that has a known uplink.
+    pub group: Option<usize>,
+}
+
+/// Where a rate can be limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A port, out of its host.
+    Send(usize),
+    /// A port, into its host.
+    Receive(usize),
+    /// The uplink of a group, out of it.
+    Up(usize),
+    /// The uplink of a group, into it.
+    Down(usize),
+}
+
+impl Fabric {
+    /// Places there are.
+    pub fn places(&self) -> usize {
+        2 * (self.ports.len() + self.groups)
+    }
+
+    /// Number of a place.
+    pub fn number(&self, place: Place) -> usize {
+        match place {
+            Place::Send(port) => 2 * port,
+            Place::Receive(port) => 2 * port + 1,
+            Place::Up(group) => 2 * (self.ports.len() + group),
+            Place::Down(group) => 2 * (self.ports.len() + group) + 1,
+        }
+    }
+
+    /// The place of a number.
+    pub fn place(&self, number: usize) -> Place {
+        let (index, back) = (number / 2, number % 2 == 1);
+        match (index.checked_sub(self.ports.len()), back) {
+            (None, false) => Place::Send(index),
+            (None, true) => Place::Receive(index),
+            (Some(group), false) => Place::Up(group),
+            (Some(group), true) => Place::Down(group),
+        }
+    }
+
+    /// Numbers of the places on the way from port to port.
+    pub fn way(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut way = vec![
+            self.number(Place::Send(from)),
+            self.number(Place::Receive(to)),
+        ];
+        let groups = (self.ports[from].group, self.ports[to].group);
+        if groups.0 != groups.1 {
+            way.extend(groups.0.map(|group| self.number(Place::Up(group))));
+            way.extend(groups.1.map(|group| self.number(Place::Down(group))));
+        }
+        way
+    }
+}
+
+/// What was seen in one test. Rates are payload, in one unit throughout.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Observation {
+    /// Index of the test.
+    pub test: usize,
+    /// It was made to look at suspects: its links had the fabric for themselves.
+    pub isolated: bool,
+    /// Links were held to less than their ports carry, so that nothing should be lost.
+    pub paced: bool,
+    /// What each place can carry, infinite where nobody knows.
+    pub capacities: Vec<f64>,
+    /// What goes at one rate: links, or the chains of several phases.
+    pub flows: Vec<Flow>,
+    /// Ports at the ends of each flow's first link.
+    pub pairs: Vec<(usize, usize)>,
+    /// What was received, from port to port.
+    pub links: Vec<Seen>,
+    /// For each host, whether it was at its own limit.
+    pub host_limited: Vec<bool>,
+}
+
+/// What one port received from another, over all connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seen {
+    /// Port that sent.
+    pub from: usize,
+    /// Port that received.
+    pub to: usize,
+    /// Payload rate.
+    pub rate: f64,
+    /// Segments sent.
+    pub segments: u64,
+    /// Segments sent again because they were lost.
+    pub lost: u64,
+}
+
+impl Observation {
+    /// What passed each place.
+    pub fn seen(&self, fabric: &Fabric) -> Vec<f64> {
+        let mut sums = vec![0.0; fabric.places()];
+        for link in &self.links {
+            for place in fabric.way(link.from, link.to) {
+                sums[place] += link.rate;
+            }
+        }
+        sums
+    }
+
+    /// What would pass each place if the fabric were sound.
+    pub fn expected(&self) -> Vec<f64> {
+        self.sums(&fill(&self.capacities, &self.flows))
+    }
+
+    /// What would pass each place with these capacities and rates of pairs at most.
+    pub fn predicted(&self, capacities: &[f64], pairs: &[((usize, usize), f64)]) -> Vec<f64> {
+        if pairs.is_empty() {
+            return self.sums(&fill(capacities, &self.flows));
+        }
+        let mut flows = self.flows.clone();
+        for (flow, pair) in flows.iter_mut().zip(&self.pairs) {
+            for (_, most) in pairs.iter().filter(|(faulty, _)| faulty == pair) {
+                flow.cap = flow.cap.min(*most);
+            }
+        }
+        self.sums(&fill(capacities, &flows))
+    }
+
+    fn sums(&self, rates: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.capacities.len()];
+        for (flow, rate) in self.flows.iter().zip(rates) {
+            for place in &flow.route {
+                sums[*place] += rate;
+            }
+        }
+        sums
+    }
+
+    /// Whether each port carries one link each way at most: then a link says something of its pair.
+    pub fn is_single(&self, fabric: &Fabric) -> bool {
+        let mut count = vec![0_u32; fabric.places()];
+        for link in &self.links {
+            for place in [Place::Send(link.from), Place::Receive(link.to)] {
+                count[fabric.number(place)] += 1;
+            }
+        }
+        count.iter().all(|count| *count <= 1)
+    }
+
+    /// What a pair received.
+    pub fn rate_of(&self, pair: (usize, usize)) -> f64 {
+        let mut links = self.links.iter();
+        let link = links.find(|link| (link.from, link.to) == pair);
+        link.map_or(0.0, |link| link.rate)
+    }
+
+    /// What a pair received, of what it should have.
+    pub fn share_of(&self, pair: (usize, usize)) -> Option<f64> {
+        let index = self.pairs.iter().position(|other| *other == pair)?;
+        let expected = fill(&self.capacities, &self.flows)[index];
+        (expected > 0.0 && expected.is_finite()).then(|| self.rate_of(pair) / expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_numbered_and_found_again() {
+        let port = |host, group| Port { host, group };
+        let fabric = Fabric {
+            ports: vec![port(0, Some(0)), port(1, Some(1)), port(2, None)],
+            groups: 2,
+        };
+        let all: Vec<Place> = (0..fabric.places()).map(|n| fabric.place(n)).collect();
+        for (number, place) in all.iter().enumerate() {
+            assert_eq!(fabric.number(*place), number);
+        }
+        let way = |from, to| -> Vec<Place> {
+            let way = fabric.way(from, to);
+            way.into_iter().map(|n| fabric.place(n)).collect()
+        };
+        use Place::{Down, Receive, Send, Up};
+        assert_eq!(way(0, 1), [Send(0), Receive(1), Up(0), Down(1)]);
+        assert_eq!(way(0, 2), [Send(0), Receive(2), Up(0)]);
+        assert_eq!(way(2, 1), [Send(2), Receive(1), Down(1)]);
+    }
+}

@@ -1,0 +1,344 @@
+//! The judge against fabrics that exist as numbers only: faults are drawn, what would be seen is filled with uneven
+//! connections and noise, and what the judge blames is compared with what was drawn.
+
+use super::blame::Fault;
+use super::fabric::{Fabric, Observation, Place, Port, Seen};
+use super::filling::{Flow, fill};
+use super::{Blamed, Decision, Step, decide};
+
+/// A small generator (xorshift64*), so that a seed tells a case.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() >> 33).unwrap() % limit
+    }
+
+    /// Between two numbers.
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// A fabric, and what is wrong with it.
+struct World {
+    fabric: Fabric,
+    capacities: Vec<f64>,
+    faults: Vec<(Fault, f64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shape {
+    Plain,
+    MixedSpeeds,
+    Oversubscribed,
+}
+
+impl World {
+    fn new(ports: usize, shape: Shape, draw: &mut Draw) -> Self {
+        let groups = if shape == Shape::Oversubscribed { 2 } else { 0 };
+        let port = |host: usize| Port {
+            host,
+            group: (groups > 0).then(|| host * groups / ports),
+        };
+        let fabric = Fabric {
+            ports: (0..ports).map(port).collect(),
+            groups,
+        };
+        let mut capacities = Vec::new();
+        for _ in 0..ports {
+            let speed = match shape {
+                Shape::MixedSpeeds if draw.below(3) == 0 => 40.0,
+                _ => 100.0,
+            };
+            capacities.extend([speed, speed]);
+        }
+        for _ in 0..groups {
+            // Half of what its ports could send.
+            let uplink = ports as f64 / groups as f64 * 100.0 / 2.0;
+            capacities.extend([uplink, uplink]);
+        }
+        Self {
+            fabric,
+            capacities,
+            faults: Vec::new(),
+        }
+    }
+
+    fn observe(&self, pairs: &[(usize, usize)], isolated: bool, draw: &mut Draw) -> Observation {
+        let route = |pair: &(usize, usize)| self.fabric.way(pair.0, pair.1);
+        let flow = |pair: &(usize, usize)| Flow {
+            route: route(pair),
+            weight: 1.0,
+            cap: f64::INFINITY,
+        };
+        let flows: Vec<Flow> = pairs.iter().map(flow).collect();
+        let mut broken = self.capacities.clone();
+        let mut real = flows.clone();
+        for flow in &mut real {
+            flow.weight = draw.between(0.8, 1.25);
+        }
+        for (fault, left) in &self.faults {
+            match fault {
+                Fault::Place(place) => broken[self.fabric.number(*place)] *= left,
+                Fault::Pair(from, to) => {
+                    for (flow, _) in real
+                        .iter_mut()
+                        .zip(pairs)
+                        .filter(|(_, pair)| **pair == (*from, *to))
+                    {
+                        let narrowest = flow.route.iter().map(|place| self.capacities[*place]);
+                        flow.cap = narrowest.take(2).fold(f64::INFINITY, f64::min) * left;
+                    }
+                }
+            }
+        }
+        let rates = fill(&broken, &real);
+        let links = pairs.iter().zip(rates).map(|(pair, rate)| Seen {
+            from: pair.0,
+            to: pair.1,
+            rate: rate * draw.between(0.965, 1.0),
+            ..Seen::default()
+        });
+        Observation {
+            isolated,
+            capacities: self.capacities.clone(),
+            links: links.collect(),
+            flows,
+            pairs: pairs.to_vec(),
+            ..Observation::default()
+        }
+    }
+
+    /// All permutations and the mesh, and then whatever the judge asks for.
+    fn judge(&self, with_permutations: bool, draw: &mut Draw) -> (Decision, usize) {
+        let ports = self.fabric.ports.len();
+        let mut seen = Vec::new();
+        if with_permutations {
+            for by in 1..ports {
+                let pairs: Vec<_> = (0..ports).map(|port| (port, (port + by) % ports)).collect();
+                seen.push(self.observe(&pairs, false, draw));
+            }
+        }
+        let mesh: Vec<_> = (0..ports)
+            .flat_map(|from| (0..ports).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to)
+            .collect();
+        seen.push(self.observe(&mesh, false, draw));
+        let mut measured = 0;
+        for _ in 0..60 {
+            match decide(&self.fabric, &seen, 0.9) {
+                Step::Done(decision) => return (decision, measured),
+                Step::Measure(requests) => {
+                    assert!(!requests.is_empty());
+                    for request in requests {
+                        measured += 1;
+                        seen.push(self.observe(&request, true, draw));
+                    }
+                }
+            }
+        }
+        panic!("the judge asks without end");
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Sound,
+    Send,
+    Receive,
+    Both,
+    Pair,
+    Uplink,
+    Two,
+}
+
+fn draw_faults(world: &mut World, kind: Kind, left: f64, draw: &mut Draw) {
+    let ports = world.fabric.ports.len();
+    let port = draw.below(ports);
+    let other = (port + 1 + draw.below(ports - 1)) % ports;
+    let place = |place| (Fault::Place(place), left);
+    world.faults = match kind {
+        Kind::Sound => vec![],
+        Kind::Send => vec![place(Place::Send(port))],
+        Kind::Receive => vec![place(Place::Receive(port))],
+        Kind::Both => vec![place(Place::Send(port)), place(Place::Receive(port))],
+        Kind::Pair => vec![(Fault::Pair(port, other), left)],
+        Kind::Uplink => vec![place(Place::Up(draw.below(world.fabric.groups)))],
+        Kind::Two => {
+            let second = match draw.below(2) {
+                0 => Place::Send(other),
+                _ => Place::Receive(other),
+            };
+            vec![place(Place::Send(port)), place(second)]
+        }
+    };
+}
+
+/// Whether what was blamed is what was drawn, each fault by itself or among those that cannot be told apart from it.
+fn is_right(world: &World, decision: &Decision) -> bool {
+    let drawn = &world.faults;
+    let blamed = &decision.confirmed;
+    let names = |one: &Blamed, fault: &Fault| one.fault == *fault || one.or.contains(fault);
+    blamed.len() == drawn.len()
+        && blamed
+            .iter()
+            .all(|one| drawn.iter().any(|(fault, _)| names(one, fault)))
+        && drawn
+            .iter()
+            .all(|(fault, _)| blamed.iter().any(|one| names(one, fault)))
+}
+
+struct Tally {
+    right: usize,
+    /// Of those, with others beside it that cannot be told apart from it.
+    vague: usize,
+    wrong: Vec<String>,
+    measured: usize,
+}
+
+fn trial(
+    cases: u64,
+    ports: &[usize],
+    shape: Shape,
+    kind: Kind,
+    left: f64,
+    permutations: bool,
+) -> Tally {
+    let mut tally = Tally {
+        right: 0,
+        vague: 0,
+        wrong: Vec::new(),
+        measured: 0,
+    };
+    for seed in 1..=cases {
+        let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let count = ports[draw.below(ports.len())];
+        let mut world = World::new(count, shape, &mut draw);
+        draw_faults(&mut world, kind, left, &mut draw);
+        let (decision, measured) = world.judge(permutations, &mut draw);
+        tally.measured = tally.measured.max(measured);
+        if is_right(&world, &decision) {
+            tally.right += 1;
+            tally.vague += usize::from(decision.confirmed.iter().any(|one| !one.or.is_empty()));
+        } else {
+            let text = format!(
+                "seed {seed}, {count} ports: {:?}: {decision:?}",
+                world.faults
+            );
+            tally.wrong.push(text);
+        }
+    }
+    tally
+}
+
+fn must_be_right(tally: &Tally, cases: u64, share: f64, what: &str) {
+    println!(
+        "{what}: {} of {cases} right, {} of them not alone, {} looks at most",
+        tally.right, tally.vague, tally.measured
+    );
+    let enough = tally.right as f64 >= share * cases as f64;
+    assert!(
+        enough,
+        "{what}: {} of {cases} right\n{}",
+        tally.right,
+        tally.wrong.join("\n")
+    );
+}
+
+const SMALL: [usize; 6] = [3, 4, 5, 6, 7, 8];
+
+#[test]
+fn sound_fabrics_are_never_blamed() {
+    for shape in [Shape::Plain, Shape::MixedSpeeds, Shape::Oversubscribed] {
+        for (cases, ports) in [
+            (200, &[2, 3][..]),
+            (300, &SMALL),
+            (40, &[16, 32]),
+            (2, &[64]),
+        ] {
+            for permutations in [true, false] {
+                let tally = trial(cases, ports, shape, Kind::Sound, 1.0, permutations);
+                must_be_right(&tally, cases, 1.0, &format!("sound {shape:?} {ports:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn faults_of_ports_are_found_and_named() {
+    for left in [0.5, 0.65, 0.8] {
+        for kind in [Kind::Send, Kind::Receive, Kind::Both, Kind::Pair, Kind::Two] {
+            for shape in [Shape::Plain, Shape::MixedSpeeds] {
+                // With three ports, of which two are fast, two faults at once can look like one.
+                let share = match (kind, shape) {
+                    (Kind::Two, Shape::MixedSpeeds) => 0.85,
+                    _ => 0.95,
+                };
+                let tally = trial(60, &SMALL, shape, kind, left, true);
+                must_be_right(&tally, 60, share, &format!("{kind:?} {shape:?} at {left}"));
+            }
+        }
+    }
+}
+
+/// Without permutations what a pair lacks may not show, but ports are found all the same.
+#[test]
+fn the_mesh_alone_finds_faults_of_ports() {
+    for left in [0.5, 0.8] {
+        for kind in [Kind::Send, Kind::Receive, Kind::Both] {
+            let tally = trial(100, &SMALL, Shape::Plain, kind, left, false);
+            must_be_right(&tally, 100, 0.95, &format!("mesh {kind:?} at {left}"));
+        }
+    }
+}
+
+#[test]
+fn an_uplink_is_named_and_no_port_behind_it() {
+    for left in [0.5, 0.8] {
+        let ports = [6, 8, 12, 16];
+        let tally = trial(60, &ports, Shape::Oversubscribed, Kind::Uplink, left, true);
+        must_be_right(&tally, 60, 0.95, &format!("uplink at {left}"));
+    }
+}
+
+#[test]
+fn large_fabrics_are_judged_too() {
+    for (kind, left) in [(Kind::Send, 0.5), (Kind::Two, 0.8), (Kind::Pair, 0.5)] {
+        let tally = trial(6, &[48, 64], Shape::Plain, kind, left, true);
+        must_be_right(
+            &tally,
+            6,
+            1.0,
+            &format!("{kind:?} in a large fabric at {left}"),
+        );
+    }
+    let tally = trial(2, &[256], Shape::Plain, Kind::Receive, 0.8, false);
+    must_be_right(&tally, 2, 1.0, "256 ports");
+}
+
+/// Near the floor a fault may be seen or not; nobody else is blamed for it.
+#[test]
+fn near_the_floor_nobody_innocent_is_blamed() {
+    for (left, kind) in [(0.9, Kind::Send), (0.9, Kind::Pair), (0.95, Kind::Receive)] {
+        for seed in 1..=150 {
+            let mut draw = Draw(seed * 77_777);
+            let ports = SMALL[draw.below(SMALL.len())];
+            let mut world = World::new(ports, Shape::Plain, &mut draw);
+            draw_faults(&mut world, kind, left, &mut draw);
+            let (decision, _) = world.judge(true, &mut draw);
+            let drawn = world.faults[0].0;
+            for one in &decision.confirmed {
+                let guilty = one.fault == drawn || one.or.contains(&drawn);
+                assert!(guilty, "seed {seed}: {drawn:?}: {decision:?}");
+            }
+        }
+    }
+}
