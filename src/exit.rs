@@ -1,11 +1,15 @@
 //! Exit codes: stable, documented in `--help` and docs, known here alone.
 
-use crate::record::{Trouble, TroubleKind};
+use crate::record::{Trouble, TroubleKind, VerdictWord};
 
 /// Passed, or not judged.
 pub const OK: u8 = 0;
+/// Measured, and the verdict is FAIL.
+pub const FAIL: u8 = 1;
 /// Bad usage or plan.
 pub const USAGE: u8 = 2;
+/// Measured, and nothing can be said: UNDECIDED or HOST-LIMITED.
+pub const UNDECIDED: u8 = 3;
 /// A host is unreachable, or the start failed.
 pub const UNREACHABLE: u8 = 10;
 /// Another version answered.
@@ -48,6 +52,16 @@ pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
     }
 }
 
+/// The code for a run that came to its end with this verdict.
+pub fn of_verdict(word: VerdictWord) -> u8 {
+    match word {
+        VerdictWord::Pass | VerdictWord::NotJudged => OK,
+        VerdictWord::Fail => FAIL,
+        VerdictWord::Undecided | VerdictWord::HostLimited => UNDECIDED,
+        VerdictWord::Invalid => INVALID,
+    }
+}
+
 /// The section of `--help`.
 pub const HELP: &str = "\
 EXIT CODES
@@ -61,6 +75,19 @@ EXIT CODES
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verdict_has_its_code() {
+        let words = [
+            VerdictWord::Pass,
+            VerdictWord::NotJudged,
+            VerdictWord::Fail,
+            VerdictWord::Undecided,
+            VerdictWord::HostLimited,
+            VerdictWord::Invalid,
+        ];
+        assert_eq!(words.map(of_verdict), [0, 0, 1, 3, 3, 20]);
+    }
 
     #[test]
     fn the_first_cause_decides() {

@@ -184,6 +184,18 @@ pub fn show_age(seconds: u64) -> String {
     format!("{large} {} {small} {}", units.0, units.1)
 }
 
+/// Rates as all reports show them: more digits for less.
+pub fn show_gbit(rate: f64) -> String {
+    let rate = rate + 0.0; // The sum of no rates is -0.
+    if rate >= 100.0 {
+        format!("{rate:.1}")
+    } else if rate >= 1.0 || rate == 0.0 {
+        format!("{rate:.2}")
+    } else {
+        format!("{rate:.4}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
 const LAYERS: [&str; 15] = [
-    "units", "sys", "plan", "record", "exit", "stats", "wire", "link", "buffer", "pipeline",
-    "node", "conduct", "store", "report", "cli",
+    "units", "sys", "plan", "record", "exit", "stats", "judge", "wire", "link", "buffer",
+    "pipeline", "node", "conduct", "store", "report", "cli",
 ];
 
 /// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.
@@ -18,7 +18,7 @@ const EXCEPTIONS: [(&str, &str, &str); 0] = [];
 const MAY_USE_LAUNCHER: [&str; 3] = ["conduct", "report", "cli"];
 
 /// Layers that neither do input or output nor read a clock.
-const PURE: [&str; 3] = ["plan", "stats", "report"];
+const PURE: [&str; 4] = ["plan", "stats", "judge", "report"];
 
 /// All folders with source.
 const EVERYTHING: [&str; 5] = ["src", "launcher/src", "tests", "launcher/tests", "fuzz"];

@@ -525,6 +525,7 @@ impl LinkEnd<'_> {
             bytes,
             activity_ns,
             cpu_ns: self.words[END_CPU].load(Relaxed),
+            run_delay_ns: 0,
         }
     }
 

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
+mod order;
+
 use clap::{Parser, Subcommand as ClapSubcommand};
+
+pub use order::Order;
 
 use crate::exit;
 
@@ -319,6 +323,10 @@ pub struct Arguments {
     /// Paced by the kernel on TCP, by the sender on Unix sockets. Default: none. Example: --rate 1G
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub rate: Option<String>,
+
+    /// What the run is judged by.
+    #[command(flatten)]
+    pub order: Order,
 
     /// How hosts are reached.
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::plan::fit::{self, Capacity, Unasked};
 use crate::plan::placement::Pin;
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PHASES, PLAN_VERSION,
-    Pattern, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify, Workers,
+    Pattern, Purpose, RunPlan, STREAMS, Sink, Source, Test, Transport, Verify, Workers,
 };
 use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
@@ -22,6 +22,7 @@ use crate::units::{self, UnitError};
 
 use super::arguments::{Arguments, Launch};
 
+mod criteria;
 mod nodes;
 mod patterns;
 
@@ -75,7 +76,8 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         arguments.exclude.as_deref(),
         arguments.launch.rsh.is_some(),
     )?;
-    let nodes = nodes_of(&hosts)?;
+    let mut nodes = nodes_of(&hosts)?;
+    let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     let capacities = nodes::capacities_of(&nodes, here);
     let mut notes = Vec::new();
@@ -98,6 +100,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         version: PLAN_VERSION,
         nodes,
         tests,
+        criteria,
         deadlines,
         seed: arguments.seed.unwrap_or(seed),
         keep_going: arguments.keep_going,
@@ -179,6 +182,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "full" => Verify::Full,
             other => return Err(choice("--verify", other, "none, sample or full")),
         },
+        purpose: Purpose::Load,
         paces: Vec::new(),
         huge: arguments.huge,
         workers: match arguments.workers.as_str() {
@@ -513,12 +517,24 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("remote-dir", arguments.launch.remote_dir.clone()),
         ("deadline", joined(&arguments.launch.deadline)),
         ("keep-going", arguments.keep_going.then(|| "yes".to_owned())),
+        ("link-speed", arguments.order.link_speed.clone()),
+        ("mtu", arguments.order.mtu.map(|mtu| mtu.to_string())),
+        (
+            "overhead-bytes",
+            (arguments.order.overhead_bytes > 0)
+                .then(|| arguments.order.overhead_bytes.to_string()),
+        ),
+        ("min-rate", arguments.order.min_rate.clone()),
+        ("uplink", joined(&arguments.order.uplink)),
     ];
     all.extend(
         optional
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
     );
+    if arguments.order.min_rate.is_none() {
+        all.push(("floor", format!("{}%", arguments.order.floor)));
+    }
     all.push(("fanout", arguments.launch.fanout.to_string()));
     all.push(("seed", plan.seed.to_string()));
     all.into_iter()

@@ -162,6 +162,7 @@ impl<'report> View<'report> {
             activity_ns: [0, 1, 2, 3]
                 .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
             cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
+            run_delay_ns: last.run_delay_ns.saturating_sub(first.run_delay_ns),
         }
     }
 }
@@ -260,6 +261,7 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         same_host_bytes: 0,
         retransmits: 0,
         cpu: RoleCpu::default(),
+        run_delay_ns: 0,
         busiest_core: None,
         interfaces: passed(&report.interfaces),
         strangers: report.strangers,
@@ -278,11 +280,13 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
                 add(&mut record.sent_bytes, counted.bytes);
             }
             add(&mut record.cpu.senders_ns, counted.cpu_ns);
+            add(&mut record.run_delay_ns, counted.run_delay_ns);
         }
         if link.lane.to == node {
             let index = view.index(EndRole::Receiver, link.lane.boundary, link.lane.to_slot);
             let counted = index.map(|index| view.counted(index)).unwrap_or_default();
             add(&mut record.cpu.receivers_ns, counted.cpu_ns);
+            add(&mut record.run_delay_ns, counted.run_delay_ns);
             if link.crosses_switch {
                 add(&mut record.received_bytes, link.interval_bytes);
             } else {
@@ -606,6 +610,7 @@ mod tests {
             bytes: most,
             activity_ns: [most; 4],
             cpu_ns: most,
+            run_delay_ns: most,
         };
         let edge = |after_ns: u64, count: EndCount| Edge {
             before_ns: 0,

@@ -19,9 +19,10 @@ use launcher::Program;
 use launcher::hosts::Host;
 
 use crate::exit;
+use crate::judge::{ask, order, verdict};
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
-    Assignment, Bound, NodeSpec, Pattern, RunPlan, Sink, Test, kind_of, lanes, size,
+    Assignment, Bound, NodeSpec, Pattern, Purpose, RunPlan, Sink, Test, kind_of, lanes, size,
 };
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
@@ -120,6 +121,7 @@ pub fn conduct(
         hosts: Vec::new(),
         tests: Vec::new(),
         missing: Vec::new(),
+        order: Vec::new(),
     };
     if let Err(halt) = run.all_tests(&mut crew) {
         crew.note(halt);
@@ -130,6 +132,7 @@ pub fn conduct(
         hosts: host_records,
         tests,
         mut missing,
+        order,
         ..
     } = run;
     missing.extend(crew.lost().cloned());
@@ -150,6 +153,14 @@ pub fn conduct(
         let what = format!("bytes do not add up: {}", test.conservation.faults[0]);
         troubles.push(Trouble::own(TroubleKind::Invalid, what));
     }
+    let judgement = verdict::judge(&plan, &host_records, &tests);
+    let mut sheet = judgement.sheet;
+    sheet.order = order;
+    let verdict = match (troubles.first(), sheet.order.first()) {
+        (Some(first), _) => broken_by(first),
+        (None, Some(first)) => not_as_ordered(first, sheet.order.len()),
+        (None, None) => judgement.verdict,
+    };
     Record {
         version: RECORD_VERSION,
         token,
@@ -160,8 +171,12 @@ pub fn conduct(
         options,
         hosts: host_records,
         tests,
-        verdict: verdict(&troubles),
-        exit_code: exit::of(&troubles, signal),
+        exit_code: match troubles.is_empty() {
+            true => exit::of_verdict(verdict.word),
+            false => exit::of(&troubles, signal),
+        },
+        verdict,
+        sheet,
         missing,
         troubles,
         notices,
@@ -169,23 +184,26 @@ pub fn conduct(
     }
 }
 
-fn verdict(troubles: &[Trouble]) -> Verdict {
-    match troubles.first() {
-        None => Verdict {
-            word: VerdictWord::NotJudged,
-            reason: "no criteria given".to_owned(),
-        },
-        Some(first) => {
-            let node = if first.node.is_empty() {
-                String::new()
-            } else {
-                format!("{}: ", first.node)
-            };
-            Verdict {
-                word: VerdictWord::Invalid,
-                reason: format!("{node}{}", first.text()),
-            }
-        }
+fn broken_by(first: &Trouble) -> Verdict {
+    let node = if first.node.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", first.node)
+    };
+    Verdict {
+        word: VerdictWord::Invalid,
+        reason: format!("{node}{}", first.text()),
+    }
+}
+
+fn not_as_ordered(first: &str, findings: usize) -> Verdict {
+    let more = match findings - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Verdict {
+        word: VerdictWord::Fail,
+        reason: format!("{first}{more}"),
     }
 }
 
@@ -214,6 +232,8 @@ struct Running<'a> {
     hosts: Vec<HostRecord>,
     tests: Vec<TestRecord>,
     missing: Vec<Missing>,
+    /// Ports that are not as ordered.
+    order: Vec<String>,
 }
 
 impl Running<'_> {
@@ -224,7 +244,10 @@ impl Running<'_> {
             self.leave_behind(crew, halt)?;
         }
         let mut number = 0;
-        while number < self.plan.tests.len() {
+        while number < self.plan.tests.len() || self.looks_again(crew) {
+            if !self.is_possible(crew, number)? {
+                continue;
+            }
             let outcome = self.one_test(crew, number);
             if let Err(halt) = outcome {
                 crew.note(halt);
@@ -243,9 +266,75 @@ impl Running<'_> {
                 }
                 return Err(Halt::Noted);
             }
+            if !self.order.is_empty() {
+                return Ok(()); // Nothing flows through ports that are not as ordered.
+            }
             number += 1;
         }
         Ok(())
+    }
+
+    /// Asks the judge whether suspects have to be measured by themselves, and adds such tests to the plan.
+    fn looks_again(&mut self, crew: &mut Crew) -> bool {
+        /// More second looks than this tell nothing more.
+        const MOST_LOOKS: usize = 256;
+        let looks = |test: &&Test| test.purpose == Purpose::Isolated;
+        if self.plan.tests.iter().filter(looks).count() >= MOST_LOOKS {
+            return false;
+        }
+        let open = verdict::judge(&self.plan, &self.hosts, &self.tests).open;
+        let base = self.plan.tests.iter().find(|test| !looks(test)).cloned();
+        let Some(base) = base.filter(|_| !open.is_empty()) else {
+            return false;
+        };
+        for request in &open {
+            let test = ask::test_for(&self.plan, &self.hosts, &base, request);
+            self.plan.tests.push(test);
+        }
+        let looks = match open.len() {
+            1 => "1 measurement".to_owned(),
+            several => format!("{several} measurements"),
+        };
+        crew.notice(&format!("suspects are measured by themselves: {looks}"));
+        self.tell_notices(crew);
+        true
+    }
+
+    fn tell_notices(&mut self, crew: &mut Crew) {
+        for notice in crew.take_notices() {
+            self.observer.notice(&notice);
+        }
+    }
+
+    /// Gives a test the rates that its links are held to, if it needs any. False if it cannot run, and was taken out of the plan.
+    fn is_possible(&mut self, crew: &mut Crew, number: usize) -> Result<bool, Halt> {
+        let test = &self.plan.tests[number];
+        let loss = test.purpose == Purpose::Loss;
+        let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
+        if !test.paces.is_empty() || !(loss || hol) {
+            return Ok(true);
+        }
+        self.choose_ports(crew, number)?;
+        let test = &self.plan.tests[number];
+        match ask::paces(&self.plan, &self.hosts, test) {
+            Some(paces) => {
+                self.plan.tests[number].paces = paces;
+                Ok(true)
+            }
+            None if hol => {
+                let what = "--pattern hol: what half of a port's rate is, is not known (give --link-speed)";
+                Err(Halt::Trouble(Box::new(Trouble::own(
+                    TroubleKind::Usage,
+                    what,
+                ))))
+            }
+            None => {
+                crew.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
+                self.tell_notices(crew);
+                self.plan.tests.remove(number);
+                Ok(false)
+            }
+        }
     }
 
     /// Tells a stage, and of which test where there are several.
@@ -265,9 +354,7 @@ impl Running<'_> {
     fn leave_behind(&mut self, crew: &mut Crew, halt: Halt) -> Result<(), Halt> {
         crew.note(halt);
         let left = crew.leave_behind().ok_or(Halt::Noted)?;
-        for notice in crew.take_notices() {
-            self.observer.notice(&notice);
-        }
+        self.tell_notices(crew);
         let is_left = |node: &NodeSpec| left.iter().any(|missing| missing.node == node.label);
         self.plan.nodes.retain(|node| !is_left(node));
         self.hosts = crew.host_records();
@@ -291,6 +378,9 @@ impl Running<'_> {
                 }
             }
         };
+        if !self.order.is_empty() {
+            return Ok(());
+        }
         self.go(crew, number, &test, &before)?;
         self.watch(crew, &test)?;
         self.hold(crew, Hold::Collect)?;
@@ -356,15 +446,22 @@ impl Running<'_> {
             crew.notice(&note);
         }
         fit::renew_options(&mut self.options, test);
-        for notice in crew.take_notices() {
-            self.observer.notice(&notice);
-        }
-        test.clone()
+        let test = test.clone();
+        self.tell_notices(crew);
+        test
     }
 
     /// Everything up to the moment at which data can flow; the clocks' offsets.
     fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
         self.hold(crew, Hold::Hello)?;
+        self.choose_ports(crew, number)?;
+        if number == 0 {
+            self.order = order::check(&self.plan, &self.hosts);
+        }
+        if !self.order.is_empty() {
+            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+            return Ok(Vec::new());
+        }
         self.prepare(crew, number, test)?;
         if number == 0 {
             self.observer.hosts(&self.plan, &self.hosts, &self.options);
@@ -375,17 +472,26 @@ impl Running<'_> {
         crew.measure_offsets()
     }
 
-    fn prepare(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
-        self.check_files(test)?;
+    /// Chooses the data address of each rail of each node.
+    fn choose_ports(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
+        let test = &self.plan.tests[number];
         let chosen = addresses::choose(&self.plan.nodes, test, &crew.seen_hosts())
             .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
+        for (host, rails) in self.hosts.iter_mut().zip(chosen) {
+            host.rails = rails;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        self.check_files(test)?;
         let labels: Vec<String> = self
             .plan
             .nodes
             .iter()
             .map(|node| node.label.clone())
             .collect();
-        for (node, rails) in chosen.into_iter().enumerate() {
+        for node in 0..self.hosts.len() {
             let identity = &self.hosts[node].facts.identity;
             let same_host: Vec<bool> = self
                 .hosts
@@ -400,14 +506,13 @@ impl Running<'_> {
                 labels: labels.clone(),
                 nodes_on_host: same_host.iter().filter(|same| **same).count(),
                 same_host,
-                rails: rails.clone(),
+                rails: self.hosts[node].rails.clone(),
                 test: test.clone(),
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
                 samples: self.plan.samples,
             };
-            self.hosts[node].rails = rails;
             if !crew.is_lost(node) {
                 crew.send(node, &ToNode::Prepare(Box::new(assignment)));
             }

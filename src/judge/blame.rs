@@ -32,7 +32,6 @@ const MOST_FAULTS: usize = 64;
 pub struct Case<'a> {
     fabric: &'a Fabric,
     looks: Vec<Look<'a>>,
-    floor: f64,
 }
 
 struct Look<'a> {
@@ -48,7 +47,7 @@ struct Look<'a> {
 impl<'a> Look<'a> {
     /// A place is judged where it should be full: what passes others depends on how connections share the full ones, which
     /// is never quite fair. Uplinks are judged by their sum, where many links share them.
-    fn new(fabric: &Fabric, observation: &'a Observation, floor: f64) -> Self {
+    fn new(fabric: &Fabric, observation: &'a Observation) -> Self {
         const FULL: f64 = 0.98;
         let (expected, seen) = (observation.expected(), observation.seen(fabric));
         let single = observation.is_single(fabric);
@@ -56,8 +55,8 @@ impl<'a> Look<'a> {
             let capacity = observation.capacities[place];
             let uplink = matches!(fabric.place(place), Place::Up(_) | Place::Down(_));
             let known = capacity.is_finite() && expected[place] > 0.0;
-            let full = expected[place] >= capacity * FULL || observation.paced;
-            known && full && !(uplink && single)
+            let full = expected[place] >= capacity * FULL;
+            known && full && !observation.paced && !(uplink && single)
         };
         let judged = (0..fabric.places()).map(judged).collect();
         let mut look = Self {
@@ -67,7 +66,7 @@ impl<'a> Look<'a> {
             judged,
             sound: (0, 0.0),
         };
-        look.sound = look.compare_with(&look.expected, floor);
+        look.sound = look.compare_with(fabric, &look.expected);
         look
     }
 
@@ -82,20 +81,39 @@ impl<'a> Look<'a> {
     }
 
     /// How many judged places a prediction leaves open, and how far it is off in all.
-    fn compare_with(&self, predicted: &[f64], floor: f64) -> (usize, f64) {
+    fn compare_with(&self, fabric: &Fabric, predicted: &[f64]) -> (usize, f64) {
         let (mut open, mut off_in_all) = (0, 0.0);
         for (place, predicted) in predicted.iter().enumerate() {
             let Some(share) = self.share(place) else {
                 continue;
             };
             let off = predicted / self.expected[place] - share;
-            let unexplained = share < floor && off > NEAR;
+            let unexplained = share < fabric.floor(place) && off > NEAR;
             let contradicted = off < -WRONG;
             open += usize::from(self.judged[place] && (unexplained || contradicted));
             off_in_all += off.abs();
         }
         (open, off_in_all)
     }
+}
+
+/// What passed a place in one test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pass {
+    /// Index of the test.
+    pub test: usize,
+    /// Nothing but suspects was loaded.
+    pub isolated: bool,
+    /// The place should have been full.
+    pub judged: bool,
+    /// What passed.
+    pub rate: f64,
+    /// What was to be expected.
+    pub expected: f64,
+    /// What passed of what was to be expected.
+    pub share: Option<f64>,
+    /// What the place can carry.
+    pub capacity: f64,
 }
 
 /// What a set of faults leaves open.
@@ -112,13 +130,12 @@ pub struct Explanation {
 }
 
 impl<'a> Case<'a> {
-    /// Looks at what was seen with a floor as share of what is expected.
-    pub fn new(fabric: &'a Fabric, observations: &'a [Observation], floor: f64) -> Self {
-        let look = |observation: &'a Observation| Look::new(fabric, observation, floor);
+    /// Looks at what was seen.
+    pub fn new(fabric: &'a Fabric, observations: &'a [Observation]) -> Self {
+        let look = |observation: &'a Observation| Look::new(fabric, observation);
         Self {
             fabric,
             looks: observations.iter().map(look).collect(),
-            floor,
         }
     }
 
@@ -131,12 +148,28 @@ impl<'a> Case<'a> {
             .reduce(f64::min)
     }
 
+    /// What passed a place, in every test that did not hold its links back.
+    pub fn passes(&self, place: Place) -> Vec<Pass> {
+        let number = self.fabric.number(place);
+        let looks = self.looks.iter().filter(|look| !look.observation.paced);
+        let pass = |look: &Look<'_>| Pass {
+            test: look.observation.test,
+            isolated: look.observation.isolated,
+            judged: look.judged[number],
+            rate: look.seen[number],
+            expected: look.expected[number],
+            share: look.share(number),
+            capacity: look.observation.capacities[number],
+        };
+        looks.map(pass).collect()
+    }
+
     /// Places below the floor, the worst first.
     pub fn suspects(&self) -> Vec<(Place, f64)> {
         let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
         let mut suspects: Vec<(Place, f64)> = all
             .filter_map(|place| Some((place, self.least_share(place)?)))
-            .filter(|(_, share)| *share < self.floor)
+            .filter(|(place, share)| *share < self.fabric.floor(self.fabric.number(*place)))
             .collect();
         suspects.sort_by(|a, b| a.1.total_cmp(&b.1));
         suspects
@@ -149,8 +182,11 @@ impl<'a> Case<'a> {
             for (number, port) in self.fabric.ports.iter().enumerate() {
                 let at_limit = look.observation.host_limited.get(port.host);
                 for place in [Place::Send(number), Place::Receive(number)] {
-                    let short = look.share(self.fabric.number(place));
-                    if at_limit.is_some_and(|at| *at) && short.is_some_and(|s| s < self.floor) {
+                    let number = self.fabric.number(place);
+                    let short = look.share(number);
+                    if at_limit.is_some_and(|at| *at)
+                        && short.is_some_and(|s| s < self.fabric.floor(number))
+                    {
                         limited.insert(place);
                     }
                 }
@@ -252,8 +288,10 @@ impl<'a> Case<'a> {
                 .reduce(f64::min)
         };
         let mut all: Vec<(Fault, f64)> = (0..self.fabric.places())
-            .filter_map(|number| Some((Fault::Place(self.fabric.place(number)), least(number)?)))
-            .filter(|(_, share)| *share < self.floor)
+            .filter_map(|number| {
+                let share = least(number).filter(|share| *share < self.fabric.floor(number))?;
+                Some((Fault::Place(self.fabric.place(number)), share))
+            })
             .collect();
         all.sort_by(|a, b| a.1.total_cmp(&b.1));
         let mut pairs: Vec<(Fault, f64)> = Vec::new();
@@ -263,7 +301,8 @@ impl<'a> Case<'a> {
             }
             for link in &look.observation.links {
                 let number = self.fabric.number(Place::Send(link.from));
-                let share = look.share(number).filter(|share| *share < self.floor);
+                let floor = self.fabric.floor_of((link.from, link.to));
+                let share = look.share(number).filter(|share| *share < floor);
                 let fault = Fault::Pair(link.from, link.to);
                 let Some(share) = share else { continue };
                 match pairs.iter_mut().find(|(known, _)| *known == fault) {
@@ -303,7 +342,9 @@ impl<'a> Case<'a> {
                 let Some(share) = look.judged_share(number) else {
                     continue;
                 };
-                if share < self.floor && predicted / look.expected[number] - share > NEAR {
+                if share < self.fabric.floor(number)
+                    && predicted / look.expected[number] - share > NEAR
+                {
                     let known = open.entry(self.fabric.place(number)).or_insert(share);
                     *known = known.min(share);
                 }
@@ -321,7 +362,7 @@ impl<'a> Case<'a> {
         let seen = |look: &Look<'_>| look.seen[number];
         let falls_short = |look: &&Look<'_>| {
             let share = look.share(number);
-            share.is_some_and(|share| share < self.floor)
+            share.is_some_and(|share| share < self.fabric.floor(number))
         };
         let least = self
             .looks
@@ -350,7 +391,7 @@ impl<'a> Case<'a> {
 
     fn try_on(&self, look: &Look<'_>, faults: &[Fault], explanation: &mut Explanation) {
         let (open, off) = match self.predict(look, faults) {
-            Some(predicted) => look.compare_with(&predicted, self.floor),
+            Some(predicted) => look.compare_with(self.fabric, &predicted),
             None => look.sound,
         };
         explanation.open += open;
@@ -366,7 +407,8 @@ impl<'a> Case<'a> {
             match fault {
                 Fault::Place(place) => {
                     let number = self.fabric.number(*place);
-                    if look.share(number).is_some_and(|share| share < self.floor) {
+                    let floor = self.fabric.floor(number);
+                    if look.share(number).is_some_and(|share| share < floor) {
                         capacities[number] = capacities[number].min(look.seen[number]);
                         shows = true;
                     }

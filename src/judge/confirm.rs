@@ -11,7 +11,22 @@ use super::blame::{Case, Fault};
 use super::fabric::{Fabric, Observation, Place};
 
 /// Links to measure at the same time, from port to port, with nothing else.
-pub type Request = Vec<(usize, usize)>;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who sends to whom.
+    pub pairs: Vec<(usize, usize)>,
+    /// Held to less than their ports carry, to look for losses.
+    pub paced: bool,
+}
+
+impl Request {
+    fn of(pairs: Vec<(usize, usize)>) -> Self {
+        Self {
+            pairs,
+            paced: false,
+        }
+    }
+}
 
 /// What is known of a fault that was blamed.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +46,6 @@ const FEW: usize = 8;
 pub struct Second<'a> {
     fabric: &'a Fabric,
     case: &'a Case<'a>,
-    floor: f64,
     /// What each place can carry by itself, as far as is known.
     capacities: Vec<f64>,
     pairs: BTreeMap<(usize, usize), Looked>,
@@ -62,16 +76,10 @@ enum Said {
 
 impl<'a> Second<'a> {
     /// Collects what the isolated ones of these observations say.
-    pub fn of(
-        fabric: &'a Fabric,
-        case: &'a Case<'a>,
-        observations: &[Observation],
-        floor: f64,
-    ) -> Self {
+    pub fn of(fabric: &'a Fabric, case: &'a Case<'a>, observations: &[Observation]) -> Self {
         let mut second = Self {
             fabric,
             case,
-            floor,
             capacities: observations
                 .first()
                 .map(|one| one.capacities.clone())
@@ -86,6 +94,9 @@ impl<'a> Second<'a> {
     }
 
     fn add(&mut self, observation: &Observation) {
+        if observation.paced {
+            return; // It looked for losses.
+        }
         let width = observation.links.len();
         if observation.is_single(self.fabric) {
             for pair in &observation.pairs {
@@ -100,7 +111,7 @@ impl<'a> Second<'a> {
                 });
                 known.share = known.share.max(share);
                 known.rate = known.rate.max(rate);
-                if share < self.floor {
+                if share < self.fabric.floor_of(*pair) {
                     known.width = known.width.min(width);
                 }
             }
@@ -122,7 +133,7 @@ impl<'a> Second<'a> {
     fn said(&self, pair: (usize, usize)) -> Said {
         match self.pairs.get(&pair) {
             None => Said::Nothing,
-            Some(looked) if looked.share >= self.floor => Said::Well,
+            Some(looked) if looked.share >= self.fabric.floor_of(pair) => Said::Well,
             Some(looked) => Said::Short(looked.width),
         }
     }
@@ -157,18 +168,19 @@ impl<'a> Second<'a> {
     pub fn cleared(&self) -> BTreeSet<Fault> {
         let mut cleared = BTreeSet::new();
         for (pair, looked) in &self.pairs {
-            if looked.share >= self.floor {
+            if looked.share >= self.fabric.floor_of(*pair) {
                 cleared.insert(Fault::Pair(pair.0, pair.1));
             }
             for place in [Place::Send(pair.0), Place::Receive(pair.1)] {
                 // A slow partner proves little of a fast port.
-                if looked.rate >= self.floor * self.reach(place) {
+                let floor = self.fabric.floor(self.fabric.number(place));
+                if looked.rate >= floor * self.reach(place) {
                     cleared.insert(Fault::Place(place));
                 }
             }
         }
         for (place, best) in &self.uplinks {
-            if *best >= self.floor {
+            if *best >= self.fabric.uplink_floor {
                 cleared.insert(Fault::Place(*place));
             }
         }
@@ -187,9 +199,9 @@ impl<'a> Second<'a> {
 
     fn uplink(&self, place: Place) -> Standing {
         match self.uplinks.get(&place) {
-            Some(share) if *share < self.floor => Standing::Confirmed,
+            Some(share) if *share < self.fabric.uplink_floor => Standing::Confirmed,
             Some(_) => Standing::Undecided,
-            None => Standing::Open(vec![crossing(self.fabric, place)]),
+            None => Standing::Open(vec![Request::of(crossing(self.fabric, place))]),
         }
     }
 
@@ -261,7 +273,7 @@ impl<'a> Second<'a> {
         let open: Vec<Request> = wanted
             .into_iter()
             .filter(|pair| matches!(self.said(*pair), Said::Nothing | Said::Short(2..)))
-            .map(|pair| vec![pair])
+            .map(|pair| Request::of(vec![pair]))
             .collect();
         if open.is_empty() {
             Standing::Undecided
@@ -312,9 +324,13 @@ impl<'a> Second<'a> {
     /// Puts requests of single links together where there are many, so that no port carries more than one each way: first all of
     /// them, then half as many as fell short together, and so on until each was alone.
     pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
-        let (single, others): (Vec<Request>, Vec<Request>) =
-            requests.into_iter().partition(|request| request.len() == 1);
-        let mut pairs: Vec<(usize, usize)> = single.into_iter().flatten().collect();
+        let (single, others): (Vec<Request>, Vec<Request>) = requests
+            .into_iter()
+            .partition(|request| request.pairs.len() == 1);
+        let mut pairs: Vec<(usize, usize)> = single
+            .into_iter()
+            .flat_map(|request| request.pairs)
+            .collect();
         pairs.sort_unstable();
         pairs.dedup();
         let before = |pair: &(usize, usize)| match self.said(*pair) {
@@ -330,18 +346,17 @@ impl<'a> Second<'a> {
         let mut packed: Vec<Request> = Vec::new();
         for pair in pairs {
             let meets = |request: &&mut Request| {
-                let free = request
-                    .iter()
-                    .all(|(from, to)| *from != pair.0 && *to != pair.1);
-                request.len() < width.max(1) && free
+                let mut others = request.pairs.iter();
+                let free = others.all(|(from, to)| *from != pair.0 && *to != pair.1);
+                request.pairs.len() < width.max(1) && free
             };
             match packed.iter_mut().find(meets) {
-                Some(request) => request.push(pair),
-                None => packed.push(vec![pair]),
+                Some(request) => request.pairs.push(pair),
+                None => packed.push(Request::of(vec![pair])),
             }
         }
         for request in &mut packed {
-            request.sort_unstable();
+            request.pairs.sort_unstable();
         }
         packed.extend(others);
         packed
@@ -349,7 +364,7 @@ impl<'a> Second<'a> {
 }
 
 /// All that crosses an uplink, from port to port.
-fn crossing(fabric: &Fabric, place: Place) -> Request {
+fn crossing(fabric: &Fabric, place: Place) -> Vec<(usize, usize)> {
     let all = 0..fabric.ports.len();
     let pairs = all
         .clone()

@@ -11,15 +11,19 @@ pub struct Fabric {
     pub ports: Vec<Port>,
     /// Number of groups whose uplinks are known.
     pub groups: usize,
+    /// Share of what is expected that every uplink must carry.
+    pub uplink_floor: f64,
 }
 
 /// A data interface of a host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Port {
     /// Number of its host: ports of one host do not send to each other.
     pub host: usize,
     /// Number of its group, if that has a known uplink.
     pub group: Option<usize>,
+    /// Share of what is expected that it must carry in each direction.
+    pub floor: f64,
 }
 
 /// Where a rate can be limited.
@@ -60,6 +64,19 @@ impl Fabric {
             (Some(group), false) => Place::Up(group),
             (Some(group), true) => Place::Down(group),
         }
+    }
+
+    /// Share of what is expected that must pass a place.
+    pub fn floor(&self, number: usize) -> f64 {
+        match self.place(number) {
+            Place::Send(port) | Place::Receive(port) => self.ports[port].floor,
+            Place::Up(_) | Place::Down(_) => self.uplink_floor,
+        }
+    }
+
+    /// Share of what is expected that must go from port to port: where a rate is asked for, that of the slower port.
+    pub fn floor_of(&self, (from, to): (usize, usize)) -> f64 {
+        self.ports[from].floor.max(self.ports[to].floor)
     }
 
     /// Numbers of the places on the way from port to port.
@@ -186,10 +203,15 @@ mod tests {
 
     #[test]
     fn places_are_numbered_and_found_again() {
-        let port = |host, group| Port { host, group };
+        let port = |host, group| Port {
+            host,
+            group,
+            floor: 0.9,
+        };
         let fabric = Fabric {
             ports: vec![port(0, Some(0)), port(1, Some(1)), port(2, None)],
             groups: 2,
+            uplink_floor: 0.9,
         };
         let all: Vec<Place> = (0..fabric.places()).map(|n| fabric.place(n)).collect();
         for (number, place) in all.iter().enumerate() {

@@ -4,12 +4,18 @@
 //! it carried instead, and [`confirm`] asks for second looks at them until each has fallen short alone. Nothing here
 //! measures; `conduct` does, and asks again.
 
+pub mod ask;
 pub mod blame;
 pub mod confirm;
 pub mod fabric;
 pub mod filling;
+pub mod host;
+pub mod loss;
+pub mod order;
 #[cfg(test)]
 mod simulation;
+pub mod verdict;
+pub mod view;
 
 use blame::{Case, Fault};
 use confirm::{Request, Second, Standing};
@@ -44,22 +50,26 @@ pub struct Blamed {
     pub or: Vec<Fault>,
 }
 
-/// Decides what the rates say with a floor as share of what is expected, or what must be measured first.
-pub fn decide(fabric: &Fabric, observations: &[Observation], floor: f64) -> Step {
-    let case = Case::new(fabric, observations, floor);
+/// Decides what the rates say, or what must be measured first.
+pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
+    let case = Case::new(fabric, observations);
     if case.suspects().is_empty() {
         return Step::Done(Decision::default());
     }
-    let second = Second::of(fabric, &case, observations, floor);
+    let second = Second::of(fabric, &case, observations);
     let cleared = second.cleared();
     let host_limited = case.host_limited();
     let given: Vec<Fault> = host_limited.iter().copied().map(Fault::Place).collect();
     let explanation = case.explain(&given, &cleared);
-    let blamed = &explanation.faults[given.len()..];
+    let mut blamed = explanation.faults[given.len()..].to_vec();
+    // What the set leaves open must be looked at, too, unless it was seen well.
+    let leftover = case.unexplained(&explanation.faults).into_iter();
+    let leftover = leftover.map(|(place, _)| Fault::Place(place));
+    blamed.extend(leftover.filter(|fault| !cleared.contains(fault)));
     let mut requests = Vec::new();
     let mut confirmed = Vec::new();
-    for fault in blamed {
-        match second.standing(*fault, blamed) {
+    for fault in &blamed {
+        match second.standing(*fault, &blamed) {
             Standing::Confirmed => confirmed.push(*fault),
             Standing::Open(open) => requests.extend(open),
             Standing::Undecided => {}
@@ -74,7 +84,12 @@ pub fn decide(fabric: &Fabric, observations: &[Observation], floor: f64) -> Step
         or: case.rivals(&known, *fault, &cleared),
     };
     Step::Done(Decision {
-        undecided: case.unexplained(&known),
+        // Where there is a fault, what is well by itself is held down by it: connections never share quite fairly.
+        undecided: case
+            .unexplained(&known)
+            .into_iter()
+            .filter(|(place, _)| confirmed.is_empty() || !cleared.contains(&Fault::Place(*place)))
+            .collect(),
         confirmed: confirmed.iter().map(blame).collect(),
         host_limited,
     })

@@ -47,10 +47,12 @@ impl World {
         let port = |host: usize| Port {
             host,
             group: (groups > 0).then(|| host * groups / ports),
+            floor: 0.9,
         };
         let fabric = Fabric {
             ports: (0..ports).map(port).collect(),
             groups,
+            uplink_floor: 0.9,
         };
         let mut capacities = Vec::new();
         for _ in 0..ports {
@@ -134,13 +136,13 @@ impl World {
         seen.push(self.observe(&mesh, false, draw));
         let mut measured = 0;
         for _ in 0..60 {
-            match decide(&self.fabric, &seen, 0.9) {
+            match decide(&self.fabric, &seen) {
                 Step::Done(decision) => return (decision, measured),
                 Step::Measure(requests) => {
                     assert!(!requests.is_empty());
                     for request in requests {
                         measured += 1;
-                        seen.push(self.observe(&request, true, draw));
+                        seen.push(self.observe(&request.pairs, true, draw));
                     }
                 }
             }

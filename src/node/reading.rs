@@ -26,9 +26,9 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
             continue;
         }
         // A process that has ended and was reaped is gone from /proc; it noted its time before that.
-        count.cpu_ns = count
-            .cpu_ns
-            .max(usage::cpu_ns_of(i32::try_from(*pid).unwrap_or(0)));
+        let (cpu_ns, run_delay_ns) = usage::scheduled(i32::try_from(*pid).unwrap_or(0));
+        count.cpu_ns = count.cpu_ns.max(cpu_ns);
+        count.run_delay_ns = run_delay_ns;
     }
     let own = usage::own_cpu();
     // A phase that has ended is gone from /proc, and noted its time before that.

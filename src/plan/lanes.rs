@@ -188,6 +188,7 @@ pub(crate) mod tests {
             datapath: crate::plan::Datapath::Copy,
             workers: crate::plan::Workers::Peer,
             unasked: crate::plan::fit::Unasked::default(),
+            purpose: crate::plan::Purpose::Load,
             paces: Vec::new(),
             huge: false,
         }

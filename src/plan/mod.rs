@@ -24,8 +24,8 @@ pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Relay, SAMPLE, Sink, Source, Test,
-    Transport, Verify, Workers, file_name,
+    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Purpose, Relay, SAMPLE, Sink, Source,
+    Test, Transport, Verify, Workers, file_name,
 };
 
 #[cfg(test)]
@@ -51,6 +51,9 @@ pub struct RunPlan {
     pub nodes: Vec<NodeSpec>,
     /// The tests, one after the other.
     pub tests: Vec<Test>,
+    /// What it is judged by.
+    #[serde(default)]
+    pub criteria: Criteria,
     /// How long each stage may take.
     pub deadlines: Deadlines,
     /// Seed of the payload.

@@ -52,6 +52,9 @@ pub struct Test {
     /// Who serves the links.
     #[serde(default)]
     pub workers: Workers,
+    /// What it is for.
+    #[serde(default)]
+    pub purpose: Purpose,
     /// Rate limits of pairs, all streams together, beside the one of all links.
     #[serde(default)]
     pub paces: Vec<Pace>,
@@ -153,6 +156,19 @@ impl Test {
     pub fn rail_of(&self, stream: usize) -> usize {
         stream % self.rails.max(1)
     }
+}
+
+/// What a test is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// It loads the fabric.
+    #[default]
+    Load,
+    /// It looks for losses: every pair is held to less than its ports carry.
+    Loss,
+    /// The judge asked for it: suspects by themselves.
+    Isolated,
 }
 
 /// A rate limit of a pair of nodes.

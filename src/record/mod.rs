@@ -1,10 +1,15 @@
 //! The record: what came of a run, test by test. Pure data, versioned; every report is made from it alone.
 
 mod node;
+mod sheet;
 mod sighting;
 mod trouble;
 
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
+pub use sheet::{
+    Basis, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
+    SignedFigure, UplinkSheet, Verdict, VerdictWord,
+};
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
 pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 
@@ -18,6 +23,7 @@ use crate::plan::{DataPort, LinkKind, RunPlan};
 use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::InterfaceCounters;
+use crate::units::gbit_per_s;
 
 /// Version of the record; docs/record.md describes it.
 pub const RECORD_VERSION: u32 = 1;
@@ -54,6 +60,9 @@ pub struct Record {
     pub notices: Vec<String>,
     /// Verdict.
     pub verdict: Verdict,
+    /// What the judge says, port by port.
+    #[serde(default)]
+    pub sheet: Sheet,
     /// Exit code of the run.
     pub exit_code: u8,
 }
@@ -72,35 +81,6 @@ pub struct Missing {
     pub kind: TroubleKind,
     /// What was tried, and why it failed.
     pub what: String,
-}
-
-/// What may be said of a switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The word.
-    pub word: VerdictWord,
-    /// The sentence why.
-    pub reason: String,
-}
-
-/// The word of a verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VerdictWord {
-    /// No criteria were given.
-    #[serde(rename = "NOT JUDGED")]
-    NotJudged,
-    /// Nothing to judge: the run did not come to its end, or its bytes do not add up.
-    #[serde(rename = "INVALID")]
-    Invalid,
-}
-
-impl std::fmt::Display for VerdictWord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NotJudged => "NOT JUDGED",
-            Self::Invalid => "INVALID",
-        })
-    }
 }
 
 /// One node and its host.
@@ -240,6 +220,9 @@ pub struct NodeRecord {
     pub retransmits: u64,
     /// CPU time by role over the interval, in nanoseconds.
     pub cpu: RoleCpu,
+    /// Time in which processes that serve links were ready to run and did not, all of them together, in nanoseconds.
+    #[serde(default)]
+    pub run_delay_ns: u64,
     /// Share of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
     /// Counters of the host's interfaces over the whole run, from before the first block to behind the last.
@@ -278,6 +261,17 @@ pub struct LinkRecord {
     /// Payload sent again over the whole run.
     #[serde(default)]
     pub retransmitted_bytes: u64,
+}
+
+impl TestRecord {
+    /// Payload rate of a link in Gbit/s. In a timed run each link is divided by its receiver's own interval; in a volume
+    /// run all of them by the time of the last finish, since rates of different times are never added.
+    pub fn rate_of(&self, link: &LinkRecord) -> f64 {
+        match (self.window_ns, self.span_ns) {
+            (Some(_), _) | (None, None) => gbit_per_s(link.interval_bytes, link.interval_ns),
+            (None, Some(span)) => gbit_per_s(link.received_bytes, span),
+        }
+    }
 }
 
 impl LinkRecord {

@@ -85,6 +85,9 @@ pub struct EndCount {
     pub activity_ns: [u64; 4],
     /// CPU time until now.
     pub cpu_ns: u64,
+    /// Time until now in which the process was ready to run and did not.
+    #[serde(default)]
+    pub run_delay_ns: u64,
 }
 
 /// A link end at the end of the run.

@@ -257,6 +257,7 @@ mod tests {
             ..test_of(3, 1)
         };
         RunPlan {
+            criteria: crate::plan::Criteria::default(),
             version: PLAN_VERSION,
             nodes: vec![node("n1"), node("n2")],
             tests: vec![test],

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord};
-use crate::units::{self, gbit_per_s};
+use crate::units;
 
 /// Direction of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,10 +251,7 @@ fn missing_of<'a>(record: &'a Record, nodes: &'a [usize]) -> impl Iterator<Item 
 
 /// Rate of one link.
 pub fn rate(test: &TestRecord, link: &LinkRecord) -> f64 {
-    match (test.window_ns, test.span_ns) {
-        (Some(_), _) | (None, None) => gbit_per_s(link.interval_bytes, link.interval_ns),
-        (None, Some(span)) => gbit_per_s(link.received_bytes, span),
-    }
+    test.rate_of(link)
 }
 
 /// Links that were limited by their way, weakest first, if any others were not: where every link is, the word

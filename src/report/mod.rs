@@ -5,6 +5,8 @@ pub mod dry_run;
 pub mod figures;
 pub mod header;
 pub mod json;
+mod judged;
+mod overview;
 pub mod picture;
 pub mod status;
 pub mod text;

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::lanes::Lane;
 use crate::record::{EndCount, EndRole, SeenNode, SeenState};
-use crate::units::{gbit_per_s, show_age};
+use crate::units::{gbit_per_s, show_age, show_gbit};
 
 use super::fold;
 use super::status::{Pair, View, aligned, pairs, short};
-use super::text::gbit;
 
 /// Lines of the picture, at most `height` of them; none if the run is on none of these hosts.
 pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
@@ -36,7 +35,7 @@ pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
 
 fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
     let card = &first.card;
-    let sum = |of: fn(&SeenNode) -> u64| gbit(pairs.iter().map(|pair| pair.rate(of)).sum());
+    let sum = |of: fn(&SeenNode) -> u64| show_gbit(pairs.iter().map(|pair| pair.rate(of)).sum());
     let state = pairs.iter().map(|pair| pair.now.state).min();
     let age = pairs.iter().map(|pair| pair.now.age_ns).max().unwrap_or(0);
     let within = sum(|node| node.same_host_bytes);
@@ -86,9 +85,9 @@ fn port_lines(pairs: &[Pair<'_>], count: usize) -> Vec<String> {
             );
             let row = [
                 pair.now.card.label().to_owned(),
-                gbit(sent),
-                gbit(received),
-                gbit(pair.rate(|it| it.same_host_bytes)),
+                show_gbit(sent),
+                show_gbit(received),
+                show_gbit(pair.rate(|it| it.same_host_bytes)),
                 pair.now.state.word().to_owned(),
             ];
             (sent.min(received), row)
@@ -221,7 +220,7 @@ fn link_lines(first: &SeenNode, links: &[(Lane, LinkView)], count: usize) -> Vec
                 lane.boundary,
                 lane.boundary + 1
             ),
-            gbit(link.rate()),
+            show_gbit(link.rate()),
             share(sender, 1),
             share(sender, 2),
             share(sender, 3),
@@ -257,6 +256,7 @@ mod tests {
                     bytes: bytes_per_s * (at_ns / 1_000_000_000),
                     activity_ns: [0, at_ns / 4, at_ns / 4 * 3, 0],
                     cpu_ns: 0,
+                    run_delay_ns: 0,
                 };
                 ends.push(SeenEnd {
                     role,

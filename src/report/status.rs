@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
-use crate::units::{gbit_per_s, show_age, show_since};
+use crate::units::{gbit_per_s, show_age, show_gbit, show_since};
 
 use super::fold;
-use super::text::gbit;
 
 /// What was seen on one host, twice, so that there is something to divide by.
 #[derive(Debug, Clone)]
@@ -177,7 +176,7 @@ pub fn table(views: &[View]) -> String {
     ];
     for row in &rows {
         let number = |value: Option<usize>| value.map_or_else(dash, |value| value.to_string());
-        let rate = |at: usize| row.rates.map_or_else(dash, |rates| gbit(rates[at]));
+        let rate = |at: usize| row.rates.map_or_else(dash, |rates| show_gbit(rates[at]));
         cells.push([
             row.host.clone(),
             row.run.clone(),

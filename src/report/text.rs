@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify, size};
+use crate::plan::{Bound, Coupling, Datapath, LinkKind, Purpose, Sink, Source, Test, Verify, size};
 use crate::record::{
     ClockRecord, HeldBy, HostRecord, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
 };
-use crate::units::{show_bytes, show_ns, sum};
+use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
-use super::figures::{self, Figures, rate};
-use super::{fold, wires};
+use super::figures::{self, Direction, Figures, rate};
+use super::{fold, judged, overview, wires};
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
@@ -20,10 +20,34 @@ pub fn summary(record: &Record) -> String {
             record.verdict.word, record.verdict.reason
         ));
     }
-    for test in &record.tests {
-        one_test(&mut out, record, test);
+    let loads: Vec<&TestRecord> = record
+        .tests
+        .iter()
+        .filter(|test| record.plan.tests[test.test].purpose != Purpose::Isolated)
+        .collect();
+    match &loads[..] {
+        [] => {}
+        [test] => {
+            let figures = Figures::of(record, test);
+            out.line(&headline(record, test, &figures));
+            preface(&mut out, record);
+            one_test(&mut out, record, test, &figures);
+        }
+        several => {
+            out.line(&overall(record, several));
+            preface(&mut out, record);
+            overview::lines(record, several)
+                .iter()
+                .for_each(|line| out.line(line));
+        }
     }
     out.text
+}
+
+/// What stands below the headline, however many tests there were.
+fn preface(out: &mut Page, record: &Record) {
+    out.lines(accounted(record));
+    out.lines(judged::lines(record));
 }
 
 #[derive(Default)]
@@ -32,32 +56,33 @@ struct Page {
 }
 
 impl Page {
+    fn lines(&mut self, lines: impl IntoIterator<Item = String>) {
+        for line in lines {
+            self.line(&line);
+        }
+    }
+
     fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 }
 
-fn one_test(out: &mut Page, record: &Record, test: &TestRecord) {
-    let figures = Figures::of(record, test);
+fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
     let plan = &record.plan.tests[test.test];
-    out.line(&headline(record, test, &figures));
-    if let Some(line) = accounted(record) {
-        out.line(&line);
-    }
     if test.links.iter().all(|link| link.interval_ns == 0) {
         return; // It never came to measuring.
     }
     out.line(&conditions(plan));
-    out.line(&totals(test, &figures));
-    table(out, test, &figures);
+    out.line(&totals(test, figures));
+    table(out, record, test, figures);
     for line in links_that_limit(record, test) {
         out.line(&line);
     }
     if let Some(line) = cpu(record, test) {
         out.line(&line);
     }
-    out.line(&checks(test, &figures, plan));
+    out.line(&checks(test, figures, plan));
     for line in wires::lines(record, test) {
         out.line(&line);
     }
@@ -86,24 +111,53 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
         // The weakest port of half a run would blame the innocent.
         return format!("{word}  {scope}: {}", record.verdict.reason);
     }
+    match word {
+        VerdictWord::Fail | VerdictWord::Undecided | VerdictWord::HostLimited => {
+            return format!("{word}  {}", record.verdict.reason);
+        }
+        VerdictWord::Pass | VerdictWord::NotJudged | VerdictWord::Invalid => {}
+    }
+    if let (VerdictWord::Pass, Some(text)) = (word, judged::weakest(record)) {
+        return format!("{word}  {scope}: {text}");
+    }
     let weakest = match figures.weakest() {
         Some((port, direction, rate)) if nodes > 1 => {
             format!(
                 "weakest {} {direction} {} Gbit/s payload",
                 port.label,
-                gbit(rate)
+                show_gbit(rate)
             )
         }
         _ => format!(
             "{} Gbit/s payload through memory",
-            gbit(figures.same_host_gbit_per_s)
+            show_gbit(figures.same_host_gbit_per_s)
         ),
     };
     let reason = match word {
-        VerdictWord::NotJudged => format!("({})", record.verdict.reason),
         VerdictWord::Invalid => format!("- {}", record.verdict.reason),
+        _ => format!("({})", record.verdict.reason),
     };
     format!("{word}  {scope}: {weakest} {reason}")
+}
+
+/// The headline over several tests.
+fn overall(record: &Record, tests: &[&TestRecord]) -> String {
+    let word = record.verdict.word;
+    let figures = Figures::of(record, tests[0]);
+    let scope = format!(
+        "{}, {}, {}",
+        count(figures.hosts, "host"),
+        count(figures.ports.len(), "port"),
+        count(tests.len(), "test")
+    );
+    match (word, judged::weakest(record)) {
+        (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
+        (VerdictWord::Pass | VerdictWord::NotJudged, _) => {
+            format!("{word}  {scope} ({})", record.verdict.reason)
+        }
+        (VerdictWord::Invalid, _) => format!("{word}  {scope}: {}", record.verdict.reason),
+        _ => format!("{word}  {}", record.verdict.reason),
+    }
 }
 
 /// Who was named and is not in the figures.
@@ -210,8 +264,8 @@ fn totals(test: &TestRecord, figures: &Figures) -> String {
         (None, Some(span)) => format!(" over the last finish at {}", show_ns(span)),
         _ => String::new(),
     };
-    let total = gbit(figures.total_gbit_per_s);
-    let same = gbit(figures.same_host_gbit_per_s);
+    let total = show_gbit(figures.total_gbit_per_s);
+    let same = show_gbit(figures.same_host_gbit_per_s);
     if figures.crosses_switch {
         format!("switch {total} Gbit/s one way{over}; same-host traffic {same} Gbit/s, not counted")
     } else {
@@ -221,7 +275,12 @@ fn totals(test: &TestRecord, figures: &Figures) -> String {
     }
 }
 
-fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
+fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
+    let known = record.sheet.ports.iter();
+    let known = known
+        .filter(|port| port.ceiling_bits_per_s.is_some())
+        .count()
+        > 0;
     let volume = test.window_ns.is_none();
     let width = figures
         .ports
@@ -231,8 +290,9 @@ fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
         .unwrap_or(0)
         .max(4);
     let own = if volume { "   own time s" } else { "" };
+    let pad = if known { "         " } else { "" };
     out.line(&format!(
-        "{:width$}  send Gbit/s  receive Gbit/s  retrans  busiest core{own}",
+        "{:width$}  send Gbit/s{pad}  receive Gbit/s{pad}  retrans  busiest core{own}",
         "host"
     ));
     for port in &figures.ports {
@@ -259,11 +319,30 @@ fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
             None => String::new(),
         };
         out.line(&format!(
-            "{:width$}  {:>11}  {:>14}  {retransmits:>7}  {core:>12}{own}",
+            "{:width$}  {:>11}{}  {:>14}{}  {retransmits:>7}  {core:>12}{own}",
             port.label,
             carried(port.links_out, port.send_gbit_per_s),
+            percent(
+                known,
+                port.links_out,
+                judged::share(record, port, Direction::Send, test)
+            ),
             carried(port.links_in, port.receive_gbit_per_s),
+            percent(
+                known,
+                port.links_in,
+                judged::share(record, port, Direction::Receive, test)
+            ),
         ));
+    }
+}
+
+/// A share of what was to be expected, where any port has one.
+fn percent(known: bool, links: usize, share: Option<f64>) -> String {
+    match (known, share.filter(|_| links > 0)) {
+        (false, _) => String::new(),
+        (true, None) => "         ".to_owned(),
+        (true, Some(share)) => format!("  {:>5.1} %", share * 100.0),
     }
 }
 
@@ -271,7 +350,7 @@ fn table(out: &mut Page, test: &TestRecord, figures: &Figures) {
 fn carried(links: usize, rate: f64) -> String {
     match links {
         0 => "-".to_owned(),
-        _ => gbit(rate),
+        _ => show_gbit(rate),
     }
 }
 
@@ -292,7 +371,7 @@ fn links_that_limit(record: &Record, test: &TestRecord) -> Vec<String> {
             label(lane.to),
             lane.boundary,
             lane.boundary + 1,
-            gbit(rate(test, link))
+            show_gbit(rate(test, link))
         )
     };
     let named: Vec<String> = limiting.iter().take(SHOWN).map(name).collect();
@@ -516,18 +595,6 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         ));
     }
     shown
-}
-
-/// Rates as all reports show them: more digits for less.
-pub(super) fn gbit(rate: f64) -> String {
-    let rate = rate + 0.0; // The sum of no rates is -0.
-    if rate >= 100.0 {
-        format!("{rate:.1}")
-    } else if rate >= 1.0 || rate == 0.0 {
-        format!("{rate:.2}")
-    } else {
-        format!("{rate:.4}")
-    }
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -65,6 +65,43 @@ pub struct Interface {
     /// Its frames carry a VLAN tag.
     #[serde(default)]
     pub tagged: bool,
+    /// Its place on the PCI Express bus: generation's rate in GT/s and lanes, where known.
+    #[serde(default)]
+    pub pcie: Option<Pcie>,
+}
+
+/// A link of the PCI Express bus, as it was negotiated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pcie {
+    /// Transfers per second of a lane, in millions.
+    pub mega_transfers_per_s: u64,
+    /// Lanes.
+    pub lanes: u64,
+}
+
+impl Pcie {
+    /// What it carries in each direction in bits per second, before headers of its packets: 8 of 10 bits up to 5 GT/s, 128 of
+    /// 130 from 8 GT/s on (PCI Express Base Specification, 4.2).
+    pub fn bits_per_s(self) -> u64 {
+        let (of, all) = match self.mega_transfers_per_s {
+            ..8_000 => (8, 10),
+            8_000.. => (128, 130),
+        };
+        let raw = self.mega_transfers_per_s * self.lanes * 1_000_000;
+        raw / all * of
+    }
+
+    fn read(folder: &Path) -> Option<Self> {
+        let word = |file: &str| fs::read_to_string(folder.join(file)).ok();
+        let speed = word("current_link_speed")?;
+        let speed: f64 = speed.split_whitespace().next()?.parse().ok()?;
+        let lanes = word("current_link_width")?.trim().parse().ok()?;
+        let known = speed > 0.0 && speed < 1e3 && (1..=64).contains(&lanes);
+        known.then_some(Self {
+            mega_transfers_per_s: (speed * 1000.0) as u64,
+            lanes,
+        })
+    }
 }
 
 impl HostFacts {
@@ -220,6 +257,7 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         members: members(Path::new(&format!("/sys/class/net/{name}"))),
         physical: is_physical(name, 4),
         tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),
+        pcie: Pcie::read(Path::new(&format!("/sys/class/net/{name}/device"))),
     }
 }
 

@@ -28,11 +28,17 @@ pub fn own_cpu() -> CpuTime {
 
 /// CPU time of another process of this host in nanoseconds; zero if it is gone.
 pub fn cpu_ns_of(pid: i32) -> u64 {
+    scheduled(pid).0
+}
+
+/// CPU time of another process of this host, and how long it was ready to run and did not, because others had the
+/// processors or its control group had used up its share; in nanoseconds, zero if it is gone.
+pub fn scheduled(pid: i32) -> (u64, u64) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    text.split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok())
-        .unwrap_or(0)
+    let mut words = text
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0));
+    (words.next().unwrap_or(0), words.next().unwrap_or(0))
 }
 
 /// Busy and total time of every core since boot, in clock ticks.

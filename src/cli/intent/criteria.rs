@@ -1,0 +1,76 @@
+//! What was ordered: from words to criteria and speeds of nodes.
+
+use crate::cli::arguments::Order;
+use crate::plan::{Criteria, NodeSpec, Uplink};
+use crate::units;
+
+use super::UsageError;
+
+/// Reads the criteria, and gives nodes without a speed of their own the one of all ports.
+pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    if let Some(text) = &order.link_speed {
+        let speed = rate("--link-speed", text)?;
+        for node in nodes.iter_mut() {
+            node.speed_bits_per_s.get_or_insert(speed);
+        }
+    }
+    if nodes.iter().any(|node| node.speed_bits_per_s == Some(0)) {
+        return refuse("--link-speed and speed=: more than 0 bits per second".to_owned());
+    }
+    if !(1.0..=100.0).contains(&order.floor) {
+        return refuse(format!("--floor {}: from 1 to 100 percent", order.floor));
+    }
+    if order.mtu.is_some_and(|mtu| !(576..=65_535).contains(&mtu)) {
+        return refuse("--mtu: from 576 to 65535 bytes".to_owned());
+    }
+    if order.overhead_bytes > 512 {
+        return refuse("--overhead-bytes: at most 512".to_owned());
+    }
+    let mut uplinks: Vec<Uplink> = Vec::new();
+    for word in &order.uplink {
+        let uplink = uplink(word)?;
+        let known = |node: &NodeSpec| node.group.as_deref() == Some(&uplink.group);
+        if !nodes.iter().any(known) {
+            return refuse(format!(
+                "--uplink {word}: no host is of group {} (write group={} in a host file)",
+                uplink.group, uplink.group
+            ));
+        }
+        if uplinks.iter().any(|other| other.group == uplink.group) {
+            return refuse(format!("--uplink: group {} is given twice", uplink.group));
+        }
+        uplinks.push(uplink);
+    }
+    Ok(Criteria {
+        floor: order.floor / 100.0,
+        min_rate_bits_per_s: order
+            .min_rate
+            .as_deref()
+            .map(|text| rate("--min-rate", text))
+            .transpose()?,
+        mtu_bytes: order.mtu,
+        overhead_bytes: order.overhead_bytes,
+        uplinks,
+        ..Criteria::default()
+    })
+}
+
+fn rate(flag: &'static str, text: &str) -> Result<u64, UsageError> {
+    units::parse_rate_bits(text).map_err(|error| UsageError::Unit(flag, error))
+}
+
+fn uplink(word: &str) -> Result<Uplink, UsageError> {
+    let parts = word
+        .split_once('=')
+        .map(|(group, speed)| (group.trim(), speed.trim()));
+    match parts {
+        Some((group, speed)) if !group.is_empty() => Ok(Uplink {
+            group: group.to_owned(),
+            bits_per_s: rate("--uplink", speed)?,
+        }),
+        _ => Err(UsageError::Value(format!(
+            "--uplink {word:?} is not understood (write leaf1=400G)"
+        ))),
+    }
+}

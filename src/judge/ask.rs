@@ -1,0 +1,109 @@
+//! From what the judge asks for to tests of the plan, and what their links are held to.
+
+use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
+use crate::record::HostRecord;
+
+use super::confirm::Request;
+use super::filling::{Flow, fill};
+use super::view::View;
+
+/// Where nothing should be lost, links are held to this part of what they could carry.
+const PACED: f64 = 0.95;
+/// A second look is no longer than this.
+const LONGEST_LOOK_NS: u64 = 10_000_000_000;
+
+/// A test for a request, as much like `base` as can be.
+pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Request) -> Test {
+    let view = View::of(plan, hosts, &[]);
+    let node = |port: usize| view.ports[port].node;
+    let mut links: Vec<(usize, usize)> = request
+        .pairs
+        .iter()
+        .map(|(from, to)| (node(*from), node(*to)))
+        .collect();
+    links.sort_unstable();
+    links.dedup();
+    let bound = match base.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => Bound::Time {
+            warmup_ns,
+            window_ns: window_ns.min(LONGEST_LOOK_NS),
+        },
+        Bound::Volume { .. } | Bound::Files => Bound::Time {
+            warmup_ns: 1_000_000_000,
+            window_ns: 5_000_000_000,
+        },
+    };
+    let mut test = Test {
+        pattern: Pattern::Links(links),
+        phases: 2,
+        coupling: Coupling::Block,
+        bound,
+        source: Source::Memory,
+        sink: match base.sink {
+            Sink::Discard => Sink::Discard,
+            Sink::Memory | Sink::File(_) => Sink::Memory,
+        },
+        purpose: Purpose::Isolated,
+        paces: Vec::new(),
+        ..base.clone()
+    };
+    if request.paced {
+        test.paces = paces(plan, hosts, &test).unwrap_or_default();
+    }
+    test
+}
+
+/// What the pairs of a test are held to so that nothing need be lost: none if a speed is not known.
+pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pace>> {
+    let view = View::of(plan, hosts, &[]);
+    let pairs = pairs(plan, hosts, test);
+    if let Pattern::Hol = test.pattern {
+        let ceiling = view.ceiling(view.port_at(hosts, 0, 0))? as u64;
+        let half = |to| Pace {
+            from: 0,
+            to,
+            bits_per_s: (ceiling / 2).max(1),
+        };
+        return Some(vec![half(2), half(3)]);
+    }
+    let mut flows = Vec::new();
+    for (from, to) in &pairs {
+        for rail in 0..test.rails.max(1) {
+            let (from, to) = (
+                view.port_at(hosts, *from, rail),
+                view.port_at(hosts, *to, rail),
+            );
+            view.ceiling(from).zip(view.ceiling(to))?;
+            flows.push(Flow {
+                route: view.fabric.way(from, to),
+                weight: 1.0,
+                cap: f64::INFINITY,
+            });
+        }
+    }
+    // What comes back is acknowledged: room for one acknowledgement for each two segments both ways.
+    let capacities = view.loaded_ceilings();
+    let rates = fill(&capacities, &flows);
+    let of_pair = rates.chunks(test.rails.max(1));
+    let paces = pairs.iter().zip(of_pair).map(|((from, to), rates)| Pace {
+        from: *from,
+        to: *to,
+        bits_per_s: ((rates.iter().sum::<f64>() * PACED) as u64).max(1),
+    });
+    Some(paces.collect())
+}
+
+/// Nodes on different hosts that send to each other.
+fn pairs(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Vec<(usize, usize)> {
+    let lanes = lanes::of_boundary(test, plan.nodes.len(), 0).into_iter();
+    let crosses = |(from, to): &(usize, usize)| hosts[*from].host_index != hosts[*to].host_index;
+    let mut pairs: Vec<(usize, usize)> = lanes
+        .map(|lane| (lane.from, lane.to))
+        .filter(crosses)
+        .collect();
+    pairs.dedup();
+    pairs
+}

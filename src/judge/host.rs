@@ -1,0 +1,99 @@
+//! Whether a host was at its own limit: evidence from inside the window, without which nothing is excused.
+
+use crate::record::{HeldBy, HostRecord, LinkRecord, TestRecord};
+use crate::sys::facts::Interface;
+
+/// A core this busy leaves nothing.
+const BUSY: f64 = 0.95;
+/// Of its processes' time, when waiting for a processor outweighs running.
+const WAITING: f64 = 0.5;
+/// Less waiting than this part of the window is usual.
+const LEAST_WAITING: f64 = 0.3;
+
+/// Why a host could not go on in a test, if it could not. `nodes` are its nodes.
+pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
+    let measured: Vec<_> = nodes
+        .iter()
+        .filter_map(|node| test.nodes.get(*node)?.as_ref())
+        .collect();
+    let interval = measured
+        .iter()
+        .map(|node| node.interval_ns)
+        .max()
+        .filter(|ns| *ns > 0)? as f64;
+    let sum = |of: fn(&crate::record::NodeRecord) -> u64| -> f64 {
+        measured.iter().map(|node| of(node) as f64).sum()
+    };
+    let cpu = sum(|node| node.cpu.senders_ns.saturating_add(node.cpu.receivers_ns));
+    let delay = sum(|node| node.run_delay_ns);
+    let waiting = delay / (cpu + delay).max(1.0);
+    if waiting >= WAITING && delay >= LEAST_WAITING * interval {
+        return Some(format!(
+            "its processes were ready and waited for a processor {:.0} % of their time",
+            waiting * 100.0
+        ));
+    }
+    let busiest = measured
+        .iter()
+        .filter_map(|node| node.busiest_core)
+        .reduce(f64::max);
+    if let Some(busiest) = busiest.filter(|busiest| *busiest >= BUSY && cpu >= interval / 2.0) {
+        return Some(format!("a core was {:.0} % busy", busiest * 100.0));
+    }
+    None
+}
+
+/// Whether a host could not take what came: most of the links into it were held back by its own window.
+pub fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Option<String> {
+    let into = |link: &&LinkRecord| link.crosses_switch && nodes.contains(&link.lane.to);
+    let all = test.links.iter().filter(into).count();
+    let held = |link: &&LinkRecord| link.held_by == HeldBy::HeldBack;
+    let held = test.links.iter().filter(into).filter(held).count();
+    // A relay's window closes when its sender is held up, which is no limit of its host.
+    let most = phases == 2 && all > 0 && held * 2 > all;
+    most.then(|| format!("{held} of {all} links into it waited for its receive window"))
+}
+
+/// Why a port cannot be loaded by its host, whatever the test: its slot is narrower than itself.
+pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String> {
+    let pcie = interface.pcie?;
+    (pcie.bits_per_s() < speed_bits_per_s).then(|| {
+        format!(
+            "PCIe {} GT/s x{} carries {:.1} Gbit/s",
+            pcie.mega_transfers_per_s as f64 / 1000.0,
+            pcie.lanes,
+            pcie.bits_per_s() as f64 / 1e9
+        )
+    })
+}
+
+/// Nodes of each host, by the index of the host's first node.
+pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
+    let all = hosts.iter().enumerate();
+    all.filter(|(_, host)| host.host_index == first)
+        .map(|(node, _)| node)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::facts::Pcie;
+
+    #[test]
+    fn a_slot_narrower_than_its_port_is_named() {
+        let interface = |mega_transfers_per_s, lanes| Interface {
+            pcie: Some(Pcie {
+                mega_transfers_per_s,
+                lanes,
+            }),
+            ..Interface::default()
+        };
+        let text = slot_limit(&interface(8000, 8), 100_000_000_000);
+        assert_eq!(text.as_deref(), Some("PCIe 8 GT/s x8 carries 63.0 Gbit/s"));
+        assert_eq!(slot_limit(&interface(8000, 16), 100_000_000_000), None);
+        let text = slot_limit(&interface(5000, 4), 25_000_000_000);
+        assert_eq!(text.as_deref(), Some("PCIe 5 GT/s x4 carries 16.0 Gbit/s"));
+        assert_eq!(slot_limit(&Interface::default(), 1), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Loss, where there is no contention: links held below what their ports carry should lose nothing.
+//!
+//! A retransmission under load is TCP at work; one in a paced permutation is a lost frame. Losses are counted, so a link is a
+//! suspect only if as many would come about by chance less than once in ten thousand runs. What its losses have in common is
+//! blamed, and then measured by itself like everything else.
+
+use std::collections::BTreeMap;
+
+use super::blame::Fault;
+use super::confirm::Request;
+use super::fabric::{Fabric, Observation, Place};
+
+/// Losses of a pair: lost, and sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Count {
+    /// Segments sent again because they were lost.
+    pub lost: u64,
+    /// Segments sent.
+    pub segments: u64,
+}
+
+impl Count {
+    /// Share of segments that were lost.
+    pub fn share(self) -> f64 {
+        self.lost as f64 / self.segments.max(1) as f64
+    }
+
+    fn add(&mut self, lost: u64, segments: u64) {
+        self.lost = self.lost.saturating_add(lost);
+        self.segments = self.segments.saturating_add(segments);
+    }
+}
+
+/// What losses say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Losses {
+    /// What lost more than it may, alone too; with its share under load.
+    pub confirmed: Vec<(Fault, f64)>,
+    /// What lost more than it may once and not again, with its share.
+    pub undecided: Vec<(Fault, f64)>,
+    /// What must be measured first.
+    pub open: Vec<Request>,
+}
+
+/// Whether so many losses are more than chance makes of a share of `limit`.
+pub fn is_lossy(count: Count, limit: f64) -> bool {
+    const LEAST: u64 = 3;
+    const CHANCE: f64 = 1e-4;
+    count.lost >= LEAST && poisson_tail(count.lost, count.segments as f64 * limit) < CHANCE
+}
+
+/// Probability of `least` events or more where `mean` are usual.
+fn poisson_tail(least: u64, mean: f64) -> f64 {
+    if mean > 700.0 {
+        // Normal, far enough for what is asked here.
+        let sigmas = (least as f64 - mean) / mean.sqrt();
+        return if sigmas > 4.0 { 0.0 } else { 1.0 };
+    }
+    let (mut term, mut below) = ((-mean).exp(), 0.0);
+    for number in 0..least.min(2000) {
+        below += term;
+        term *= mean / (number + 1) as f64;
+    }
+    (1.0 - below).max(0.0)
+}
+
+/// Judges losses with a limit as share of segments.
+pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
+    let (mut loaded, mut alone) = (BTreeMap::new(), BTreeMap::new());
+    for observation in observations.iter().filter(|one| one.paced) {
+        for link in &observation.links {
+            let counts: &mut BTreeMap<(usize, usize), Count> = match observation.isolated {
+                true => &mut alone,
+                false => &mut loaded,
+            };
+            let count = counts.entry((link.from, link.to)).or_default();
+            count.add(link.lost, link.segments);
+        }
+    }
+    let mut losses = Losses::default();
+    for (fault, count) in blame(fabric, &loaded, limit) {
+        let partners = partners(fabric, fault, &loaded, limit);
+        let told: Vec<bool> = partners
+            .iter()
+            .filter_map(|pair| alone.get(pair).map(|count| is_lossy(*count, limit)))
+            .collect();
+        let open: Vec<Request> = partners
+            .iter()
+            .filter(|pair| !alone.contains_key(pair))
+            .map(|pair| Request {
+                pairs: vec![*pair],
+                paced: true,
+            })
+            .collect();
+        if !open.is_empty() {
+            losses.open.extend(open);
+        } else if told.iter().all(|lossy| *lossy) {
+            losses.confirmed.push((fault, count.share()));
+        } else {
+            losses.undecided.push((fault, count.share()));
+        }
+    }
+    losses
+}
+
+/// What the losses of these pairs have in common: a place where most pairs through it lose, else the pair itself.
+fn blame(
+    fabric: &Fabric,
+    loaded: &BTreeMap<(usize, usize), Count>,
+    limit: f64,
+) -> Vec<(Fault, Count)> {
+    const MOST: f64 = 0.6;
+    let mut left: Vec<(usize, usize)> = loaded
+        .iter()
+        .filter(|(_, count)| is_lossy(**count, limit))
+        .map(|(pair, _)| *pair)
+        .collect();
+    let mut blamed = Vec::new();
+    while !left.is_empty() {
+        let through = |number: usize| {
+            let on_way = move |pair: &&(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
+            let lossy = left.iter().filter(on_way).count();
+            let all = loaded.keys().filter(on_way).count();
+            (lossy, all)
+        };
+        let best = (0..fabric.places())
+            .map(|number| (number, through(number)))
+            .filter(|(_, (lossy, all))| *lossy >= 2 && *lossy as f64 >= MOST * *all as f64)
+            .max_by_key(|(_, (lossy, all))| (*lossy, usize::MAX - all));
+        let (fault, mine): (Fault, Vec<(usize, usize)>) = match best {
+            Some((number, _)) => {
+                let on_way = |pair: &&(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
+                let mine = left.iter().filter(on_way).copied().collect();
+                (Fault::Place(fabric.place(number)), mine)
+            }
+            None => (Fault::Pair(left[0].0, left[0].1), vec![left[0]]),
+        };
+        let mut sum = Count::default();
+        for count in mine.iter().filter_map(|pair| loaded.get(pair)) {
+            sum.add(count.lost, count.segments);
+        }
+        left.retain(|pair| !mine.contains(pair));
+        blamed.push((fault, sum));
+    }
+    blamed
+}
+
+/// Pairs that show a fault by themselves: two through a place, whose other ends lose nothing else.
+fn partners(
+    fabric: &Fabric,
+    fault: Fault,
+    loaded: &BTreeMap<(usize, usize), Count>,
+    limit: f64,
+) -> Vec<(usize, usize)> {
+    const PARTNERS: usize = 2;
+    let place = match fault {
+        Fault::Pair(from, to) => return vec![(from, to)],
+        Fault::Place(place) => place,
+    };
+    let number = fabric.number(place);
+    let lossy_ends = |pair: &(usize, usize)| {
+        let other = match place {
+            Place::Send(_) => fabric.number(Place::Receive(pair.1)),
+            _ => fabric.number(Place::Send(pair.0)),
+        };
+        let shares = loaded.iter().filter(|(other_pair, count)| {
+            let apart = !fabric.way(other_pair.0, other_pair.1).contains(&number);
+            let meets = fabric.way(other_pair.0, other_pair.1).contains(&other);
+            apart && meets && is_lossy(**count, limit)
+        });
+        shares.count()
+    };
+    let mut pairs: Vec<(usize, usize)> = loaded
+        .keys()
+        .filter(|pair| fabric.way(pair.0, pair.1).contains(&number))
+        .copied()
+        .collect();
+    pairs.sort_by_key(lossy_ends);
+    pairs.truncate(PARTNERS);
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fabric::{Port, Seen};
+    use super::*;
+
+    fn fabric(ports: usize) -> Fabric {
+        Fabric {
+            ports: (0..ports)
+                .map(|host| Port {
+                    host,
+                    group: None,
+                    floor: 0.9,
+                })
+                .collect(),
+            ..Fabric::default()
+        }
+    }
+
+    fn paced(
+        isolated: bool,
+        pairs: &[(usize, usize)],
+        lost: impl Fn(usize, usize) -> u64,
+    ) -> Observation {
+        let seen = |(from, to): &(usize, usize)| Seen {
+            from: *from,
+            to: *to,
+            rate: 1.0,
+            segments: 100_000,
+            lost: lost(*from, *to),
+        };
+        Observation {
+            isolated,
+            paced: true,
+            links: pairs.iter().map(seen).collect(),
+            ..Observation::default()
+        }
+    }
+
+    fn judged(ports: usize, lost: impl Fn(usize, usize) -> u64 + Copy) -> Losses {
+        let fabric = fabric(ports);
+        let mut seen: Vec<Observation> = (1..ports)
+            .map(|by| {
+                let pairs: Vec<_> = (0..ports).map(|port| (port, (port + by) % ports)).collect();
+                paced(false, &pairs, lost)
+            })
+            .collect();
+        for _ in 0..5 {
+            let losses = judge(&fabric, &seen, 1e-5);
+            if losses.open.is_empty() {
+                return losses;
+            }
+            for request in losses.open {
+                seen.push(paced(true, &request.pairs, lost));
+            }
+        }
+        panic!("asks without end");
+    }
+
+    #[test]
+    fn what_losses_have_in_common_is_blamed() {
+        let receive = judged(5, |_, to| if to == 3 { 12 } else { 0 });
+        assert_eq!(
+            receive.confirmed,
+            [(Fault::Place(Place::Receive(3)), 1.2e-4)]
+        );
+        let send = judged(5, |from, _| if from == 0 { 100 } else { 1 });
+        assert_eq!(send.confirmed, [(Fault::Place(Place::Send(0)), 1e-3)]);
+        let pair = judged(5, |from, to| if (from, to) == (1, 4) { 50 } else { 0 });
+        assert_eq!(pair.confirmed, [(Fault::Pair(1, 4), 5e-4)]);
+        let two = judged(6, |from, to| if from == 0 || to == 3 { 30 } else { 0 });
+        let mut faults: Vec<Fault> = two.confirmed.iter().map(|(fault, _)| *fault).collect();
+        faults.sort_unstable();
+        assert_eq!(
+            faults,
+            [
+                Fault::Place(Place::Send(0)),
+                Fault::Place(Place::Receive(3))
+            ]
+        );
+        assert_eq!(judged(5, |_, _| 2), Losses::default());
+    }
+
+    #[test]
+    fn losses_that_chance_makes_are_none() {
+        let count = |lost, segments| Count { lost, segments };
+        assert!(!is_lossy(count(2, 1000), 1e-5));
+        assert!(is_lossy(count(3, 1000), 1e-5));
+        assert!(!is_lossy(count(5, 200_000), 1e-5));
+        assert!(is_lossy(count(12, 200_000), 1e-5));
+        assert!(!is_lossy(count(1_050, 100_000_000), 1e-5));
+        assert!(is_lossy(count(1_200, 100_000_000), 1e-5));
+        assert!((poisson_tail(3, 1.0) - 0.0803).abs() < 1e-4);
+    }
+}

@@ -1,0 +1,230 @@
+//! What was ordered against what is there, before a byte flows: speed and MTU of every data port.
+
+use std::collections::BTreeMap;
+
+use crate::plan::RunPlan;
+use crate::record::HostRecord;
+use crate::sys::facts::Interface;
+
+/// Ports that are not as ordered, or that differ from the others where nothing was ordered; one sentence each.
+pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
+    let ports = ports(plan, hosts);
+    let mut findings = Vec::new();
+    for port in &ports {
+        let negotiated = port
+            .interface
+            .speed_mbit
+            .filter(|_| port.interface.physical);
+        if let (Some(ordered), Some(mbit)) = (port.ordered, negotiated) {
+            let there = mbit.saturating_mul(1_000_000);
+            if there < ordered {
+                findings.push(format!(
+                    "{} negotiated {}, ordered are {}",
+                    port.label,
+                    gbit(there),
+                    gbit(ordered)
+                ));
+            }
+        }
+        let mtu = port.interface.mtu_bytes;
+        if let Some(ordered) = plan
+            .criteria
+            .mtu_bytes
+            .filter(|ordered| *ordered != mtu && mtu > 0)
+        {
+            findings.push(format!(
+                "{} has MTU {mtu}, ordered is {ordered}",
+                port.label
+            ));
+        }
+    }
+    let speed = |port: &DataPort<'_>| match port.ordered {
+        None if port.interface.physical => port.interface.speed_mbit,
+        _ => None,
+    };
+    findings.extend(odd_ones(&ports, speed, |port, own, usual| {
+        format!(
+            "{} negotiated {}, the others {} (say speed= in the host file if that is ordered)",
+            port.label,
+            gbit(own * 1_000_000),
+            gbit(usual * 1_000_000)
+        )
+    }));
+    if plan.criteria.mtu_bytes.is_none() {
+        let mtu =
+            |port: &DataPort<'_>| Some(u64::from(port.interface.mtu_bytes)).filter(|mtu| *mtu > 0);
+        findings.extend(odd_ones(&ports, mtu, |port, own, usual| {
+            format!(
+                "{} has MTU {own}, the others {usual} (see --mtu)",
+                port.label
+            )
+        }));
+    }
+    findings
+}
+
+/// A data port with what is known of it.
+struct DataPort<'a> {
+    label: String,
+    rail: usize,
+    ordered: Option<u64>,
+    interface: &'a Interface,
+}
+
+fn ports<'a>(plan: &RunPlan, hosts: &'a [HostRecord]) -> Vec<DataPort<'a>> {
+    let firsts = hosts.iter().enumerate();
+    let firsts = firsts.filter(|(node, host)| host.host_index == *node);
+    firsts
+        .flat_map(|(node, host)| {
+            host.rails
+                .iter()
+                .enumerate()
+                .filter_map(move |(rail, port)| {
+                    let interface = host.interface_of(port)?;
+                    Some(DataPort {
+                        label: format!("{} {}", plan.nodes[node].label, interface.name),
+                        rail,
+                        ordered: plan.nodes[node].speed_bits_per_s,
+                        interface,
+                    })
+                })
+        })
+        .collect()
+}
+
+/// Ports whose figure differs from the one that most ports of the same rail have. With fewer than three nobody is odd.
+fn odd_ones(
+    ports: &[DataPort<'_>],
+    figure: impl Fn(&DataPort<'_>) -> Option<u64>,
+    say: impl Fn(&DataPort<'_>, u64, u64) -> String,
+) -> Vec<String> {
+    const LEAST: usize = 3;
+    let rails = ports.iter().map(|port| port.rail + 1).max().unwrap_or(0);
+    let mut odd = Vec::new();
+    for rail in 0..rails {
+        let own: Vec<(&DataPort<'_>, u64)> = ports
+            .iter()
+            .filter(|port| port.rail == rail)
+            .filter_map(|port| Some((port, figure(port)?)))
+            .collect();
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for (_, figure) in &own {
+            *counts.entry(*figure).or_default() += 1;
+        }
+        let usual = counts.iter().max_by_key(|(_, count)| **count);
+        let Some((usual, _)) =
+            usual.filter(|(_, count)| own.len() >= LEAST && **count * 2 > own.len())
+        else {
+            continue;
+        };
+        let others = own.iter().filter(|(_, figure)| figure != usual);
+        odd.extend(others.map(|(port, figure)| say(port, *figure, *usual)));
+    }
+    odd
+}
+
+fn gbit(bits_per_s: u64) -> String {
+    format!("{} Gbit/s", bits_per_s as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+    use crate::plan::{Criteria, DataPort as Rail, Deadlines, NodeSpec, PLAN_VERSION};
+    use std::net::IpAddr;
+
+    /// Ports with an ordered speed, a negotiated one in Mbit/s and an MTU.
+    fn findings(ports: &[(Option<u64>, u64, u32)], mtu_bytes: Option<u32>) -> Vec<String> {
+        let node = |(at, port): (usize, &(Option<u64>, u64, u32))| NodeSpec {
+            label: format!("n{}", at + 1),
+            speed_bits_per_s: port.0,
+            ..NodeSpec::default()
+        };
+        let plan = RunPlan {
+            version: PLAN_VERSION,
+            nodes: ports.iter().enumerate().map(node).collect(),
+            tests: vec![test_of(2, 1)],
+            criteria: Criteria {
+                mtu_bytes,
+                ..Criteria::default()
+            },
+            deadlines: Deadlines::default(),
+            seed: 1,
+            keep_going: false,
+            samples: false,
+        };
+        let host = |(at, port): (usize, &(Option<u64>, u64, u32))| HostRecord {
+            node: format!("n{}", at + 1),
+            transport: String::new(),
+            rails: vec![Rail {
+                address: IpAddr::from([10, 0, 0, 1]),
+                interface: Some("eth1".to_owned()),
+            }],
+            host_index: at,
+            facts: crate::sys::facts::HostFacts {
+                interfaces: vec![Interface {
+                    name: "eth1".to_owned(),
+                    mtu_bytes: port.2,
+                    speed_mbit: Some(port.1),
+                    physical: true,
+                    ..Interface::default()
+                }],
+                ..Default::default()
+            },
+        };
+        let hosts: Vec<HostRecord> = ports.iter().enumerate().map(host).collect();
+        check(&plan, &hosts)
+    }
+
+    #[test]
+    fn a_port_that_negotiated_less_than_ordered_or_differs_is_found_before_a_byte_flows() {
+        let g25 = Some(25_000_000_000);
+        assert!(findings(&[(g25, 25_000, 9000), (g25, 25_000, 9000)], Some(9000)).is_empty());
+        assert_eq!(
+            findings(&[(g25, 10_000, 9000), (g25, 25_000, 1500)], Some(9000)),
+            [
+                "n1 eth1 negotiated 10 Gbit/s, ordered are 25 Gbit/s",
+                "n2 eth1 has MTU 1500, ordered is 9000"
+            ]
+        );
+        assert_eq!(
+            findings(
+                &[
+                    (None, 25_000, 9000),
+                    (None, 10_000, 9000),
+                    (None, 25_000, 9000)
+                ],
+                None
+            ),
+            [
+                "n2 eth1 negotiated 10 Gbit/s, the others 25 Gbit/s (say speed= in the host file if that is ordered)"
+            ]
+        );
+        assert_eq!(
+            findings(
+                &[
+                    (None, 25_000, 9000),
+                    (None, 25_000, 9000),
+                    (None, 25_000, 1500)
+                ],
+                None
+            ),
+            ["n3 eth1 has MTU 1500, the others 9000 (see --mtu)"]
+        );
+        // A slow port on purpose stands in the host file; of two nobody is odd.
+        let slow = Some(10_000_000_000);
+        assert!(
+            findings(
+                &[
+                    (None, 25_000, 1500),
+                    (slow, 10_000, 1500),
+                    (None, 25_000, 1500)
+                ],
+                None
+            )
+            .is_empty()
+        );
+        assert!(findings(&[(None, 25_000, 1500), (None, 10_000, 9000)], None).is_empty());
+    }
+}

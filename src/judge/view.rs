@@ -1,0 +1,333 @@
+//! From plan, hosts and measurements to what the judge looks at: ports, uplinks, and observations in payload bits per second.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::plan::lanes::{self, Lane};
+use crate::plan::{Coupling, Purpose, RunPlan, Test};
+use crate::record::{Basis, HostRecord, TestRecord};
+use crate::stats::ceiling::Framing;
+
+use super::fabric::{Fabric, Observation, Place, Port, Seen};
+use super::filling::Flow;
+use super::host;
+
+/// What is judged, with what it is called.
+pub struct View {
+    /// Ports and groups by number.
+    pub fabric: Fabric,
+    /// What is known of each port.
+    pub ports: Vec<PortView>,
+    /// Names and speeds of groups with known uplinks.
+    pub groups: Vec<(String, u64)>,
+    /// Where speeds come from.
+    pub basis: Basis,
+    /// What was seen, test by test; tests that cannot be judged are left out.
+    pub observations: Vec<Observation>,
+    /// Why hosts were at their limit, by test and number of the host.
+    pub limits: BTreeMap<(usize, usize), String>,
+}
+
+/// A port and what it should carry.
+pub struct PortView {
+    /// Its name in every report.
+    pub label: String,
+    /// Index of the first node of its host.
+    pub node: usize,
+    /// Which of the host's data ports.
+    pub rail: usize,
+    /// Speed on the wire it is judged by.
+    pub speed_bits_per_s: Option<u64>,
+    /// What its frames consist of.
+    pub framing: Framing,
+    /// Why its host cannot load it, if that is known without measuring.
+    pub slot_limit: Option<String>,
+}
+
+/// The speed a port is judged by: the one that was ordered, else what hardware has negotiated.
+fn speed_of(plan: &RunPlan, host: &HostRecord, node: usize, rail: usize) -> Option<(u64, bool)> {
+    let ordered = plan.nodes[node].speed_bits_per_s.map(|speed| (speed, true));
+    ordered.or_else(|| {
+        let interface = host.interface_of(host.rails.get(rail)?)?;
+        let mbit = interface.speed_mbit.filter(|_| interface.physical)?;
+        Some((mbit.saturating_mul(1_000_000), false))
+    })
+}
+
+impl View {
+    /// Looks at what was measured until now.
+    pub fn of(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Self {
+        let rails = plan.tests.first().map_or(1, |test| test.rails.max(1));
+        let groups: Vec<(String, u64)> = plan
+            .criteria
+            .uplinks
+            .iter()
+            .map(|uplink| (uplink.group.clone(), uplink.bits_per_s))
+            .collect();
+        let mut view = Self {
+            fabric: Fabric {
+                ports: Vec::new(),
+                groups: groups.len(),
+                uplink_floor: plan.criteria.floor,
+            },
+            ports: Vec::new(),
+            groups,
+            basis: Basis::Ordered,
+            observations: Vec::new(),
+            limits: BTreeMap::new(),
+        };
+        for (node, host) in hosts.iter().enumerate() {
+            if host.host_index == node {
+                for rail in 0..rails {
+                    view.add_port(plan, hosts, node, rail);
+                }
+            }
+        }
+        for test in tests {
+            let planned = &plan.tests[test.test];
+            if test.complete && planned.coupling == Coupling::Block {
+                view.add_test(plan, hosts, planned, test);
+            }
+        }
+        view
+    }
+
+    fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) {
+        let host = &hosts[node];
+        let speed = speed_of(plan, host, node, rail);
+        self.basis = match (self.basis, speed) {
+            (Basis::Unknown, _) | (_, None) => Basis::Unknown,
+            (Basis::Negotiated, _) | (_, Some((_, false))) => Basis::Negotiated,
+            _ => Basis::Ordered,
+        };
+        let address = host.rails.get(rail);
+        let interface = address.and_then(|port| host.interface_of(port));
+        let timestamps = host
+            .facts
+            .settings
+            .iter()
+            .find(|(name, _)| name == "net.ipv4.tcp_timestamps");
+        let speed_bits_per_s = speed.map(|(speed, _)| speed);
+        self.ports.push(PortView {
+            label: label(plan, hosts, node, rail),
+            node,
+            rail,
+            speed_bits_per_s,
+            framing: Framing {
+                mtu_bytes: interface.map_or(1500, |one| one.mtu_bytes).max(576),
+                v6: address.is_some_and(|port| port.address.is_ipv6()),
+                tagged: interface.is_some_and(|one| one.tagged),
+                timestamps: timestamps.is_none_or(|(_, value)| value != "0"),
+                overhead_bytes: plan.criteria.overhead_bytes,
+            },
+            slot_limit: interface
+                .zip(speed_bits_per_s)
+                .and_then(|(one, speed)| host::slot_limit(one, speed)),
+        });
+        let group = plan.nodes[node].group.as_ref();
+        let last = &self.ports[self.ports.len() - 1];
+        let ceiling = last
+            .speed_bits_per_s
+            .map(|speed| last.framing.payload_ceiling(speed as f64, 0.0));
+        let asked = plan.criteria.min_rate_bits_per_s.zip(ceiling);
+        self.fabric.ports.push(Port {
+            host: node,
+            group: group.and_then(|group| self.groups.iter().position(|(name, _)| name == group)),
+            floor: match asked {
+                Some((rate, ceiling)) => rate as f64 / ceiling,
+                None => plan.criteria.floor,
+            },
+        });
+    }
+
+    /// Payload that a port can carry one way, if its speed is known.
+    pub fn ceiling(&self, port: usize) -> Option<f64> {
+        let port = &self.ports[port];
+        let speed = port.speed_bits_per_s? as f64;
+        Some(port.framing.payload_ceiling(speed, 0.0))
+    }
+
+    /// What each place can carry while as much comes back, with an acknowledgement for every second segment.
+    pub fn loaded_ceilings(&self) -> Vec<f64> {
+        let none = vec![0.0; self.fabric.places()];
+        let alone = self.capacities(&none);
+        let acks = |number: usize| {
+            let framing = match self.fabric.place(number) {
+                Place::Send(port) | Place::Receive(port) => self.ports[port].framing,
+                Place::Up(_) | Place::Down(_) => self.ports[0].framing,
+            };
+            let segment_bits = f64::from(framing.payload_bytes().max(1)) * 8.0;
+            let acks = alone[number] / segment_bits / 2.0;
+            if acks.is_finite() { acks } else { 0.0 }
+        };
+        let acks: Vec<f64> = (0..self.fabric.places()).map(acks).collect();
+        self.capacities(&acks)
+    }
+
+    /// Number of the port of a rail at a node's host.
+    pub fn port_at(&self, hosts: &[HostRecord], node: usize, rail: usize) -> usize {
+        let first = hosts[node].host_index;
+        let mut ports = self.ports.iter();
+        ports
+            .position(|port| port.node == first && port.rail == rail)
+            .unwrap_or(0)
+    }
+
+    fn add_test(&mut self, plan: &RunPlan, hosts: &[HostRecord], test: &Test, record: &TestRecord) {
+        // One look for each lane would take long with 65,000 of them.
+        let port_of: Vec<Vec<usize>> = (0..hosts.len())
+            .map(|node| {
+                (0..test.rails.max(1))
+                    .map(|rail| self.port_at(hosts, node, rail))
+                    .collect()
+            })
+            .collect();
+        let ends = |lane: &Lane| {
+            let rail = test.rail_of(lane.stream);
+            (port_of[lane.from][rail], port_of[lane.to][rail])
+        };
+        let mut observation = Observation {
+            test: record.test,
+            isolated: test.purpose == Purpose::Isolated,
+            paced: test.purpose == Purpose::Loss
+                || (test.purpose == Purpose::Isolated && !test.paces.is_empty()),
+            ..Observation::default()
+        };
+        let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();
+        let mut acks_per_s = vec![0.0; self.fabric.places()];
+        for link in record.links.iter().filter(|link| link.crosses_switch) {
+            let (from, to) = ends(&link.lane);
+            let pair = seen.entry((from, to)).or_insert(Seen {
+                from,
+                to,
+                ..Seen::default()
+            });
+            pair.rate += record.rate_of(link) * 1e9;
+            let Some((first, last)) = link.tcp else {
+                continue;
+            };
+            let passed =
+                |of: fn(&crate::sys::socket::TcpInfo) -> u64| of(&last).saturating_sub(of(&first));
+            pair.segments += passed(|info| info.data_segments);
+            let again = passed(|info| info.retransmits);
+            pair.lost += again.saturating_sub(passed(|info| info.needless_repeats));
+            let seconds = link.sender_interval_ns.max(1) as f64 / 1e9;
+            let acks = passed(|info| info.segments_in) as f64 / seconds;
+            for place in self.fabric.way(to, from) {
+                acks_per_s[place] += acks;
+            }
+        }
+        observation.links = seen.into_values().collect();
+        observation.capacities = self.capacities(&acks_per_s);
+        (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
+        self.add_limits(hosts, test, record, &mut observation);
+        if !observation.links.is_empty() {
+            self.observations.push(observation);
+        }
+    }
+
+    fn capacities(&self, acks_per_s: &[f64]) -> Vec<f64> {
+        let framing = self.ports.first().map(|port| port.framing);
+        let capacity = |number: usize| match self.fabric.place(number) {
+            Place::Send(port) | Place::Receive(port) => {
+                let port = &self.ports[port];
+                let speed = port.speed_bits_per_s.map(|speed| speed as f64);
+                speed.map(|speed| port.framing.payload_ceiling(speed, acks_per_s[number]))
+            }
+            Place::Up(group) | Place::Down(group) => {
+                let speed = self.groups[group].1 as f64;
+                framing.map(|framing| framing.payload_ceiling(speed, acks_per_s[number]))
+            }
+        };
+        (0..self.fabric.places())
+            .map(|number| capacity(number).unwrap_or(f64::INFINITY))
+            .collect()
+    }
+
+    /// What goes at one rate: with two phases every link, with more every chain from source to sink.
+    fn flows(
+        &self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        test: &Test,
+        ends: &dyn Fn(&Lane) -> (usize, usize),
+    ) -> (Vec<Flow>, Vec<(usize, usize)>) {
+        let nodes = plan.nodes.len();
+        let crosses = |lane: &Lane| hosts[lane.from].host_index != hosts[lane.to].host_index;
+        let mut next: HashMap<(usize, usize, usize), Lane> = HashMap::new();
+        for lane in (1..test.phases - 1).flat_map(|at| lanes::of_boundary(test, nodes, at)) {
+            next.insert((lane.boundary, lane.from, lane.from_slot), lane);
+        }
+        // Chains that take the same way are one flow of more connections.
+        let mut flows: BTreeMap<(Vec<usize>, (usize, usize)), (f64, f64)> = BTreeMap::new();
+        for first in lanes::of_boundary(test, nodes, 0) {
+            let mut lane = first;
+            let (mut route, mut pair, mut cap) = (Vec::new(), None, f64::INFINITY);
+            loop {
+                if crosses(&lane) {
+                    let (from, to) = ends(&lane);
+                    pair = pair.or(Some((from, to)));
+                    route.extend(self.fabric.way(from, to));
+                    cap = cap.min(
+                        test.rate_of(&lane)
+                            .map_or(f64::INFINITY, |rate| rate as f64),
+                    );
+                }
+                match next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) {
+                    Some(onward) => lane = *onward,
+                    None => break,
+                }
+            }
+            if let Some(pair) = pair {
+                let known = flows.entry((route, pair)).or_insert((0.0, 0.0));
+                known.0 += 1.0;
+                known.1 += cap;
+            }
+        }
+        flows
+            .into_iter()
+            .map(|((route, pair), (weight, cap))| (Flow { route, weight, cap }, pair))
+            .unzip()
+    }
+
+    fn add_limits(
+        &mut self,
+        hosts: &[HostRecord],
+        test: &Test,
+        record: &TestRecord,
+        observation: &mut Observation,
+    ) {
+        observation.host_limited = vec![false; hosts.len()];
+        for port in &self.ports {
+            let first = port.node;
+            let nodes = host::nodes_of(hosts, first);
+            let limit = port
+                .slot_limit
+                .clone()
+                .or_else(|| host::limit(record, &nodes))
+                .or_else(|| host::receive_limit(record, test.phases, &nodes));
+            if let Some(limit) = limit {
+                observation.host_limited[first] = true;
+                self.limits.insert((record.test, first), limit);
+            }
+        }
+    }
+}
+
+/// Name of a port: the host's, with the interface where hosts have several ports.
+fn label(plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) -> String {
+    let nodes = host::nodes_of(hosts, node).len();
+    let first = &plan.nodes[node];
+    let name = if nodes == 1 {
+        &first.label
+    } else {
+        &first.host
+    };
+    let rails = &hosts[node].rails;
+    match rails.get(rail).filter(|_| rails.len() > 1) {
+        None => name.clone(),
+        Some(port) => match &port.interface {
+            Some(interface) => format!("{name} {interface}"),
+            None => format!("{name} rail {rail}"),
+        },
+    }
+}

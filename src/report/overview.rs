@@ -1,0 +1,64 @@
+//! Several tests in one view: what each of them was, and the least that every port carried in any of them.
+
+use crate::plan::Purpose;
+use crate::record::{Record, TestRecord};
+
+use crate::units::show_gbit;
+
+use super::figures::Figures;
+
+/// A line per test or group of tests, then a row per port.
+pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for test in tests {
+        let plan = &record.plan.tests[test.test];
+        let figures = Figures::of(record, test);
+        let paced = match plan.purpose {
+            Purpose::Loss => ", paced",
+            Purpose::Load | Purpose::Isolated => "",
+        };
+        let weakest = figures
+            .weakest()
+            .map_or_else(String::new, |(port, direction, rate)| {
+                format!("; weakest {} {direction} {}", port.label, show_gbit(rate))
+            });
+        let state = if test.complete { "" } else { "  broke off" };
+        lines.push(format!(
+            "test {:>3}    {}, {} phases{paced}: switch {} Gbit/s one way{weakest}{state}",
+            test.test + 1,
+            plan.pattern,
+            plan.phases,
+            show_gbit(figures.total_gbit_per_s),
+        ));
+    }
+    let sheet = &record.sheet;
+    let width = sheet
+        .ports
+        .iter()
+        .map(|port| port.label.len())
+        .max()
+        .unwrap_or(0)
+        .max(4);
+    lines.push(format!(
+        "{:width$}  least send Gbit/s             least receive Gbit/s          (of what was to be expected, test)",
+        "host"
+    ));
+    let cell = |one: &Option<crate::record::DirectionSheet>| match one {
+        None => format!("{:>28}", "-"),
+        Some(one) => {
+            let share = one.share.map_or_else(String::new, |share| {
+                format!("{:.1} %, test {}", share * 100.0, one.test + 1)
+            });
+            format!("{:>8}  {share:<18}", show_gbit(one.rate_bits_per_s / 1e9))
+        }
+    };
+    for port in &sheet.ports {
+        lines.push(format!(
+            "{:width$}  {}  {}",
+            port.label,
+            cell(&port.send),
+            cell(&port.receive)
+        ));
+    }
+    lines
+}
