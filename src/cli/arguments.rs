@@ -73,6 +73,20 @@ pub struct Arguments {
     )]
     pub phases: usize,
 
+    /// How thorough to be: quick, acceptance or soak
+    ///
+    /// `quick` is one test of the given shape, a screening. `acceptance` is what one signs on: every permutation for 30 s,
+    /// each of them again for 10 s held to 95 % to look for losses, and the mesh three times for 60 s; with --time
+    /// shorter, and said so. `soak` is the mesh for 24 h. See --dry-run for how long that takes. Default quick.
+    /// Example: --profile acceptance
+    #[arg(
+        long,
+        value_name = "quick|acceptance|soak",
+        default_value = "quick",
+        help_heading = "Shape"
+    )]
+    pub profile: String,
+
     /// Which nodes send to which, or a file that says so
     ///
     /// `all-to-all` is the pipeline's own, every node to every node and itself; `mesh` leaves itself out. Permutations,

@@ -25,6 +25,7 @@ use super::arguments::{Arguments, Launch};
 mod criteria;
 mod nodes;
 mod patterns;
+mod profile;
 
 pub use nodes::{hosts_of, nodes_of};
 
@@ -81,17 +82,12 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     let capacities = nodes::capacities_of(&nodes, here);
     let mut notes = Vec::new();
-    let mut tests = Vec::new();
     check(arguments, &one, &hosts)?;
-    for chosen in patterns::chosen(&arguments.pattern, &nodes)? {
-        let mut test = Test {
-            pattern: chosen.pattern,
-            paces: chosen.paces,
-            ..one.clone()
-        };
-        check_pattern(&test, nodes.len())?;
-        notes.extend(fit::settle(&mut test, nodes.len(), &capacities));
-        tests.push(test);
+    let profile = profile::profile_of(arguments)?;
+    let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, &nodes)?;
+    for test in &mut tests {
+        check_pattern(test, nodes.len())?;
+        notes.extend(fit::settle(test, nodes.len(), &capacities));
     }
     check_files(&tests)?;
     let open = tests.iter().any(|test| fit::is_open(test, &capacities));
@@ -100,6 +96,8 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         version: PLAN_VERSION,
         nodes,
         tests,
+        profile,
+        shortened,
         criteria,
         deadlines,
         seed: arguments.seed.unwrap_or(seed),
@@ -471,6 +469,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     let mut all = vec![
         ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
         ("nodes", plan.nodes.len().to_string()),
+        ("profile", arguments.profile.clone()),
         ("pattern", arguments.pattern.clone()),
         ("phases", test.phases.to_string()),
         ("streams", (test.streams / test.rails).to_string()),

@@ -8,7 +8,7 @@ use launcher::hosts::Host;
 
 use crate::conduct::{self, Conditions, Hold, Observer};
 use crate::exit;
-use crate::plan::{Criteria, PLAN_VERSION, RunPlan, Test};
+use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Test};
 use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
@@ -85,6 +85,8 @@ impl Destination {
         });
         intent::check_launch(&words.launch)?;
         let plan = RunPlan {
+            profile: Profile::Quick,
+            shortened: false,
             criteria: Criteria::default(),
             version: PLAN_VERSION,
             nodes: intent::nodes_of(&hosts)?,

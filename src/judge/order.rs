@@ -131,7 +131,7 @@ fn gbit(bits_per_s: u64) -> String {
 mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
-    use crate::plan::{Criteria, DataPort as Rail, Deadlines, NodeSpec, PLAN_VERSION};
+    use crate::plan::{Criteria, DataPort as Rail, Deadlines, NodeSpec, PLAN_VERSION, Profile};
     use std::net::IpAddr;
 
     /// Ports with an ordered speed, a negotiated one in Mbit/s and an MTU.
@@ -145,6 +145,8 @@ mod tests {
             version: PLAN_VERSION,
             nodes: ports.iter().enumerate().map(node).collect(),
             tests: vec![test_of(2, 1)],
+            profile: Profile::Quick,
+            shortened: false,
             criteria: Criteria {
                 mtu_bytes,
                 ..Criteria::default()

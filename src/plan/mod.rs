@@ -51,6 +51,12 @@ pub struct RunPlan {
     pub nodes: Vec<NodeSpec>,
     /// The tests, one after the other.
     pub tests: Vec<Test>,
+    /// How thorough it is.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Its tests are shorter than its profile asks for.
+    #[serde(default)]
+    pub shortened: bool,
     /// What it is judged by.
     #[serde(default)]
     pub criteria: Criteria,
@@ -64,6 +70,19 @@ pub struct RunPlan {
     /// Every link is told of each second, not only sums.
     #[serde(default)]
     pub samples: bool,
+}
+
+/// How thorough a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// One test of any shape: a screening.
+    #[default]
+    Quick,
+    /// What a switch is signed for on: all permutations, losses, and the mesh repeatedly.
+    Acceptance,
+    /// The mesh for a day.
+    Soak,
 }
 
 /// One participant of a run.

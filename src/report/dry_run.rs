@@ -257,6 +257,8 @@ mod tests {
             ..test_of(3, 1)
         };
         RunPlan {
+            profile: crate::plan::Profile::Quick,
+            shortened: false,
             criteria: crate::plan::Criteria::default(),
             version: PLAN_VERSION,
             nodes: vec![node("n1"), node("n2")],

@@ -1,7 +1,7 @@
 //! What the judge says, in lines: the weakest port, faults with their evidence, how to see them again, and what to do next.
 
 use crate::judge::verdict::{floor_text, name, name_of};
-use crate::plan::{Bound, Purpose};
+use crate::plan::{Bound, Pattern, Profile, Purpose};
 use crate::record::{Basis, Culprit, FaultKind, FaultSheet, Record, TestRecord, VerdictWord};
 
 use crate::units::show_gbit;
@@ -93,15 +93,41 @@ fn standing(record: &Record) -> Option<String> {
         .iter()
         .filter(|test| test.purpose == Purpose::Load)
         .collect();
-    let length = match loads.first().map(|test| test.bound) {
-        Some(Bound::Time { window_ns, .. }) => {
-            format!("{} x {}", loads.len(), crate::units::show_ns(window_ns))
-        }
-        _ => format!("{} x a volume", loads.len()),
+    let window = |test: &&crate::plan::Test| match test.bound {
+        Bound::Time { window_ns, .. } => crate::units::show_ns(window_ns),
+        Bound::Volume { .. } | Bound::Files => "a volume".to_owned(),
     };
-    Some(format!(
-        "            SCREENING {length}, not acceptance; {basis}"
-    ))
+    let single = loads
+        .iter()
+        .filter(|test| matches!(test.pattern, Pattern::Shift(_)));
+    let mesh = loads
+        .iter()
+        .filter(|test| !matches!(test.pattern, Pattern::Shift(_)));
+    let several = |count: usize, what: &str, each: Option<String>| match each {
+        Some(each) => format!("{count} {what} x {each}"),
+        None => String::new(),
+    };
+    let lengths = [
+        several(
+            single.clone().count(),
+            "permutations",
+            single.clone().next().map(window),
+        ),
+        several(
+            mesh.clone().count(),
+            "all at once",
+            mesh.clone().next().map(window),
+        ),
+    ];
+    let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
+    let word = match (record.plan.profile, record.plan.shortened) {
+        (Profile::Acceptance, false) => "ACCEPTANCE",
+        (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",
+        (Profile::Soak, false) => "SOAK",
+        (Profile::Soak, true) => "SCREENING (soak, shortened)",
+        (Profile::Quick, _) => "SCREENING, not acceptance:",
+    };
+    Some(format!("      {word} {}; {basis}", lengths.join(", ")))
 }
 
 fn brief(record: &Record, fault: &FaultSheet) -> String {

@@ -1,0 +1,128 @@
+//! From a profile to the tests of a run.
+
+use crate::cli::arguments::Arguments;
+use crate::plan::{Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, Sink, Source, Test};
+
+use super::{UsageError, patterns, time};
+
+/// A permutation is measured as long; three times as long are the looks for losses together with it, and a repeat of the
+/// mesh twice as long.
+const PERMUTATION_NS: u64 = 30_000_000_000;
+/// Repeats of the mesh: the minimum counts.
+const REPEATS: usize = 3;
+/// Links per pair in a permutation: as many as a port has in the mesh, up to this.
+const MOST_STREAMS: usize = 32;
+/// A soak lasts as long.
+const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+/// The profile that was asked for.
+pub fn profile_of(arguments: &Arguments) -> Result<Profile, UsageError> {
+    match arguments.profile.as_str() {
+        "quick" => Ok(Profile::Quick),
+        "acceptance" => Ok(Profile::Acceptance),
+        "soak" => Ok(Profile::Soak),
+        other => Err(super::choice(
+            "--profile",
+            other,
+            "quick, acceptance or soak",
+        )),
+    }
+}
+
+/// The tests of a profile, made from the one that the other words describe; whether they are shorter than the profile asks for.
+pub fn tests_of(
+    arguments: &Arguments,
+    profile: Profile,
+    one: &Test,
+    nodes: &[NodeSpec],
+) -> Result<(Vec<Test>, bool), UsageError> {
+    if profile == Profile::Quick {
+        let tests = patterns::chosen(&arguments.pattern, nodes)?.into_iter();
+        let tests = tests.map(|chosen| Test {
+            pattern: chosen.pattern,
+            paces: chosen.paces,
+            ..one.clone()
+        });
+        return Ok((tests.collect(), false));
+    }
+    check(arguments, one, nodes.len())?;
+    let asked = arguments
+        .time
+        .as_deref()
+        .map(|text| time("--time", text))
+        .transpose()?;
+    let warmup = |usual: u64| match &arguments.warmup {
+        Some(text) => time("--warmup", text),
+        None => Ok(usual.min(asked.unwrap_or(usual).max(1_000_000_000))),
+    };
+    if profile == Profile::Soak {
+        let soak = Test {
+            pattern: Pattern::Mesh,
+            bound: Bound::Time {
+                warmup_ns: warmup(10_000_000_000)?,
+                window_ns: asked.unwrap_or(SOAK_NS),
+            },
+            ..one.clone()
+        };
+        return Ok((vec![soak], asked.is_some_and(|asked| asked < SOAK_NS)));
+    }
+    let each = asked.unwrap_or(PERMUTATION_NS);
+    let streams = one.streams.saturating_mul(nodes.len() - 1);
+    let streams = streams.min(MOST_STREAMS.max(one.streams));
+    let permutation = |by: usize, purpose: Purpose, window_ns: u64| -> Result<Test, UsageError> {
+        Ok(Test {
+            pattern: Pattern::Shift(by),
+            phases: 2,
+            // Every rail has the same number.
+            streams: streams.next_multiple_of(one.rails.max(1)),
+            bound: Bound::Time {
+                warmup_ns: warmup(2_000_000_000)?,
+                window_ns,
+            },
+            purpose,
+            ..one.clone()
+        })
+    };
+    let mut tests = Vec::new();
+    for by in 1..nodes.len() {
+        tests.push(permutation(by, Purpose::Load, each)?);
+    }
+    for by in 1..nodes.len() {
+        tests.push(permutation(by, Purpose::Loss, (each / 3).max(10_000_000))?);
+    }
+    for _ in 0..REPEATS {
+        tests.push(Test {
+            pattern: Pattern::Mesh,
+            bound: Bound::Time {
+                warmup_ns: warmup(10_000_000_000)?,
+                window_ns: each.saturating_mul(2),
+            },
+            ..one.clone()
+        });
+    }
+    Ok((tests, each < PERMUTATION_NS))
+}
+
+fn check(arguments: &Arguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
+    let profile = &arguments.profile;
+    let refuse = |text: String| Err(UsageError::Value(text));
+    if arguments.pattern != "all-to-all" {
+        return refuse(format!(
+            "--profile {profile} has its own patterns (leave out --pattern)"
+        ));
+    }
+    if arguments.buffers.is_some() || one.source != Source::Memory {
+        return refuse(format!(
+            "--profile {profile} is bounded by time (leave out --buffers and --source)"
+        ));
+    }
+    if matches!(one.sink, Sink::File(_)) || one.coupling == Coupling::Buffer {
+        return refuse(format!(
+            "--profile {profile} wants links that do not wait for each other (leave out --sink FILE and --coupling buffer)"
+        ));
+    }
+    if nodes < 2 {
+        return refuse(format!("--profile {profile} needs at least 2 hosts"));
+    }
+    Ok(())
+}
