@@ -29,7 +29,11 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
             window_ns,
         } => Bound::Time {
             warmup_ns,
-            window_ns: window_ns.min(LONGEST_LOOK_NS),
+            // Losses are counted, and few of them tell nothing.
+            window_ns: match request.paced {
+                Some(times) => stretched(plan, times),
+                None => window_ns.min(LONGEST_LOOK_NS),
+            },
         },
         Bound::Volume { .. } | Bound::Files => Bound::Time {
             warmup_ns: 1_000_000_000,
@@ -50,10 +54,20 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
         paces: Vec::new(),
         ..base.clone()
     };
-    if request.paced {
+    if request.paced.is_some() {
         test.paces = paces(plan, hosts, &test).unwrap_or_default();
     }
     test
+}
+
+/// So many times as long as the plan's own looks for losses, within reason.
+fn stretched(plan: &RunPlan, times: f64) -> u64 {
+    let own = plan.tests.iter().find_map(|test| match test.bound {
+        Bound::Time { window_ns, .. } if test.purpose == Purpose::Loss => Some(window_ns),
+        _ => None,
+    });
+    let own = own.unwrap_or(LONGEST_LOOK_NS);
+    ((own as f64 * times.clamp(1.0, 100.0)) as u64).min(LONGEST_LOOK_NS.max(own))
 }
 
 /// What the pairs of a test are held to so that nothing need be lost: none if a speed is not known.

@@ -21,6 +21,8 @@ pub enum Fault {
 const NEAR: f64 = 0.07;
 /// A prediction this far below what was seen is wrong.
 const WRONG: f64 = 0.10;
+/// Where both are below the floor, the depth may differ: connections that share what is left never do so quite fairly.
+const DEPTH: f64 = 0.20;
 /// Sets that are tried in full have as many members at most; larger ones grow by their best member.
 const TRIED_IN_FULL: usize = 2;
 /// Suspects that are tried against each other, worst first.
@@ -87,13 +89,22 @@ impl<'a> Look<'a> {
             let Some(share) = self.share(place) else {
                 continue;
             };
-            let off = predicted / self.expected[place] - share;
-            let unexplained = share < fabric.floor(place) && off > NEAR;
-            let contradicted = off < -WRONG;
-            open += usize::from(self.judged[place] && (unexplained || contradicted));
-            off_in_all += off.abs();
+            let foreseen = predicted / self.expected[place];
+            let is_open = leaves_open(share, foreseen, fabric.floor(place));
+            open += usize::from(self.judged[place] && is_open);
+            off_in_all += (foreseen - share).abs();
         }
         (open, off_in_all)
+    }
+}
+
+/// Whether a prediction leaves open what was seen, both as shares of what a sound fabric would show.
+fn leaves_open(seen: f64, foreseen: f64, floor: f64) -> bool {
+    let off = foreseen - seen;
+    match (seen < floor, foreseen < floor) {
+        (true, true) => off.abs() > DEPTH,
+        (true, false) => off > NEAR,
+        (false, _) => off < -WRONG,
     }
 }
 
@@ -342,9 +353,9 @@ impl<'a> Case<'a> {
                 let Some(share) = look.judged_share(number) else {
                     continue;
                 };
-                if share < self.fabric.floor(number)
-                    && predicted / look.expected[number] - share > NEAR
-                {
+                let (floor, foreseen) =
+                    (self.fabric.floor(number), predicted / look.expected[number]);
+                if share < floor && leaves_open(share, foreseen, floor) {
                     let known = open.entry(self.fabric.place(number)).or_insert(share);
                     *known = known.min(share);
                 }

@@ -11,20 +11,17 @@ use super::blame::{Case, Fault};
 use super::fabric::{Fabric, Observation, Place};
 
 /// Links to measure at the same time, from port to port, with nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Who sends to whom.
     pub pairs: Vec<(usize, usize)>,
-    /// Held to less than their ports carry, to look for losses.
-    pub paced: bool,
+    /// Held to less than their ports carry, to look for losses; for so many times as long as the looks that found some.
+    pub paced: Option<f64>,
 }
 
 impl Request {
     fn of(pairs: Vec<(usize, usize)>) -> Self {
-        Self {
-            pairs,
-            paced: false,
-        }
+        Self { pairs, paced: None }
     }
 }
 

@@ -31,6 +31,11 @@ impl Count {
     }
 }
 
+/// Held links that reach less than this part of their rate are in contention.
+const REACHED: f64 = 0.97;
+/// Losses that a second look should see if they go on as before.
+const ENOUGH: f64 = 25.0;
+
 /// What losses say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Losses {
@@ -67,19 +72,30 @@ fn poisson_tail(least: u64, mean: f64) -> f64 {
 /// Judges losses with a limit as share of segments.
 pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
     let (mut loaded, mut alone) = (BTreeMap::new(), BTreeMap::new());
+    let mut segments_per_look = 0;
     for observation in observations.iter().filter(|one| one.paced) {
         for link in &observation.links {
+            // What did not reach the rate it was held to met something narrower, and there is contention.
+            let reached = observation.share_of((link.from, link.to));
+            if reached.is_some_and(|share| share < REACHED) {
+                continue;
+            }
             let counts: &mut BTreeMap<(usize, usize), Count> = match observation.isolated {
                 true => &mut alone,
                 false => &mut loaded,
             };
             let count = counts.entry((link.from, link.to)).or_default();
             count.add(link.lost, link.segments);
+            if !observation.isolated {
+                segments_per_look = segments_per_look.max(link.segments);
+            }
         }
     }
     let mut losses = Losses::default();
     for (fault, count) in blame(fabric, &loaded, limit) {
         let partners = partners(fabric, fault, &loaded, limit);
+        let wanted = ENOUGH / count.share().max(1e-9);
+        let times = wanted / segments_per_look.max(1) as f64;
         let told: Vec<bool> = partners
             .iter()
             .filter_map(|pair| alone.get(pair).map(|count| is_lossy(*count, limit)))
@@ -89,7 +105,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             .filter(|pair| !alone.contains_key(pair))
             .map(|pair| Request {
                 pairs: vec![*pair],
-                paced: true,
+                paced: Some(times),
             })
             .collect();
         if !open.is_empty() {
@@ -103,46 +119,49 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
     losses
 }
 
-/// What the losses of these pairs have in common: a place where most pairs through it lose, else the pair itself.
+/// What the losses have in common: the place through which most was lost, counted over all pairs that go through it; the pair
+/// itself where one of them lost nearly all of that. Then again without what that explains.
 fn blame(
     fabric: &Fabric,
     loaded: &BTreeMap<(usize, usize), Count>,
     limit: f64,
 ) -> Vec<(Fault, Count)> {
-    const MOST: f64 = 0.6;
-    let mut left: Vec<(usize, usize)> = loaded
-        .iter()
-        .filter(|(_, count)| is_lossy(**count, limit))
-        .map(|(pair, _)| *pair)
-        .collect();
+    const NEARLY_ALL: f64 = 0.8;
+    let mut left = loaded.clone();
     let mut blamed = Vec::new();
-    while !left.is_empty() {
+    loop {
         let through = |number: usize| {
-            let on_way = move |pair: &&(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
-            let lossy = left.iter().filter(on_way).count();
-            let all = loaded.keys().filter(on_way).count();
-            (lossy, all)
-        };
-        let best = (0..fabric.places())
-            .map(|number| (number, through(number)))
-            .filter(|(_, (lossy, all))| *lossy >= 2 && *lossy as f64 >= MOST * *all as f64)
-            .max_by_key(|(_, (lossy, all))| (*lossy, usize::MAX - all));
-        let (fault, mine): (Fault, Vec<(usize, usize)>) = match best {
-            Some((number, _)) => {
-                let on_way = |pair: &&(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
-                let mine = left.iter().filter(on_way).copied().collect();
-                (Fault::Place(fabric.place(number)), mine)
+            let on_way = |pair: &(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
+            let mut sum = Count::default();
+            for (_, count) in left.iter().filter(|(pair, _)| on_way(pair)) {
+                sum.add(count.lost, count.segments);
             }
-            None => (Fault::Pair(left[0].0, left[0].1), vec![left[0]]),
+            sum
         };
-        let mut sum = Count::default();
-        for count in mine.iter().filter_map(|pair| loaded.get(pair)) {
-            sum.add(count.lost, count.segments);
+        let lossy = (0..fabric.places())
+            .map(|number| (number, through(number)))
+            .filter(|(_, sum)| is_lossy(*sum, limit));
+        let worst = lossy.max_by(|a, b| a.1.share().total_cmp(&b.1.share()));
+        let Some((number, sum)) = worst else {
+            return blamed;
+        };
+        let on_way = |pair: &(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
+        let own = || left.iter().filter(|(pair, _)| on_way(pair));
+        let most = own().max_by_key(|(_, count)| count.lost);
+        let alone = most.filter(|(_, count)| {
+            own().count() > 1 && count.lost as f64 >= NEARLY_ALL * sum.lost as f64
+        });
+        match alone.map(|(pair, count)| (*pair, *count)) {
+            Some((pair, count)) => {
+                left.remove(&pair);
+                blamed.push((Fault::Pair(pair.0, pair.1), count));
+            }
+            None => {
+                left.retain(|pair, _| !on_way(pair));
+                blamed.push((Fault::Place(fabric.place(number)), sum));
+            }
         }
-        left.retain(|pair| !mine.contains(pair));
-        blamed.push((fault, sum));
     }
-    blamed
 }
 
 /// Pairs that show a fault by themselves: two through a place, whose other ends lose nothing else.
@@ -175,7 +194,9 @@ fn partners(
         .filter(|pair| fabric.way(pair.0, pair.1).contains(&number))
         .copied()
         .collect();
-    pairs.sort_by_key(lossy_ends);
+    // Of those alike, the ones that lost most.
+    let lost = |pair: &(usize, usize)| loaded.get(pair).map_or(0, |count| count.lost);
+    pairs.sort_by_key(|pair| (lossy_ends(pair), std::cmp::Reverse(lost(pair))));
     pairs.truncate(PARTNERS);
     pairs
 }

@@ -88,7 +88,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         undecided: case
             .unexplained(&known)
             .into_iter()
-            .filter(|(place, _)| confirmed.is_empty() || !cleared.contains(&Fault::Place(*place)))
+            .filter(|(place, _)| known.is_empty() || !cleared.contains(&Fault::Place(*place)))
             .collect(),
         confirmed: confirmed.iter().map(blame).collect(),
         host_limited,

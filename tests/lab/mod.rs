@@ -23,5 +23,6 @@ mod raise;
 mod running;
 
 pub use census::Process;
+pub use network::Throttle;
 pub use raise::{Lab, LabOptions, build_folder};
 pub use running::{Finished, Running, wait_until};

@@ -5,12 +5,14 @@
 //! eth0.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::raise::{BRIDGE_MAC, Lab};
-use super::running::{tool, wait_until};
+use super::running::{Running, tool, wait_until};
 
 impl Lab {
     /// What the host sends passes at most `mbit` Mbit/s.
@@ -87,6 +89,95 @@ impl Lab {
         self.on_switch(&format!("ip link set {} mtu {mtu}", port(host)));
     }
 
+    /// A second switch for these hosts, joined to the first one by a trunk that passes `mbit` Mbit/s each way.
+    pub fn split(&self, hosts: &[usize], mbit: u32) {
+        let mtu = self.mtu();
+        self.on_switch(&format!(
+            "ip link add br1 mtu {mtu} type bridge forward_delay 0 stp_state 0"
+        ));
+        self.on_switch("ip link set br1 up");
+        self.on_switch(&format!(
+            "ip link add t0 mtu {mtu} type veth peer name t1 mtu {mtu}"
+        ));
+        self.on_switch("ip link set t0 master br0 up");
+        self.on_switch("ip link set t1 master br1 up");
+        for host in hosts {
+            self.on_switch(&format!("ip link set {} master br1", port(*host)));
+        }
+        self.shape_trunk(true, mbit);
+        self.shape_trunk(false, mbit);
+    }
+
+    /// What the trunk passes from the first switch to the second one, or back.
+    pub fn shape_trunk(&self, towards_second: bool, mbit: u32) {
+        let end = if towards_second { "t0" } else { "t1" };
+        self.on_switch(&shape(end, mbit));
+    }
+
+    /// What one host sends to another passes at most `mbit` Mbit/s, what it sends to all together `port_mbit`.
+    pub fn slow_pair(&self, from: usize, to: usize, port_mbit: u32, mbit: u32) {
+        let class = |parent: &str, id: &str, rate: u32, ceil: u32| {
+            let burst = (ceil * 5).max(64);
+            format!(
+                "tc class add dev eth0 parent {parent} classid {id} htb rate {rate}mbit ceil {ceil}mbit burst {burst}kb cburst {burst}kb"
+            )
+        };
+        for words in [
+            "tc qdisc replace dev eth0 root handle 1: htb default 10".to_owned(),
+            class("1:", "1:1", port_mbit, port_mbit),
+            class("1:1", "1:10", (port_mbit - mbit).max(1), port_mbit),
+            class("1:1", "1:20", mbit, mbit),
+            "tc qdisc add dev eth0 parent 1:10 bfifo limit 1500kb".to_owned(),
+            "tc qdisc add dev eth0 parent 1:20 bfifo limit 800kb".to_owned(),
+            format!(
+                "tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dst {}/32 flowid 1:20",
+                self.address(to)
+            ),
+        ] {
+            self.on_host(from, &words);
+        }
+    }
+
+    /// From now on a share of the frames to the host, and of those from it, is lost. The wire that does it runs until it is
+    /// dropped; what it carries is sent segment by segment, so that a lost frame is one segment.
+    pub fn lose(&self, host: usize, to_it: f64, from_it: f64) -> Running {
+        let (mtu, port) = (self.mtu(), port(host));
+        for any in self.test_hosts() {
+            self.on_host(any, "ip link set dev eth0 gso_max_segs 1");
+        }
+        self.on_switch(&format!(
+            "ip link add w{host} mtu {mtu} type veth peer name x{host} mtu {mtu}"
+        ));
+        self.on_switch(&format!("ip link set {port} nomaster"));
+        self.on_switch(&format!("ip link set {port} promisc on"));
+        self.on_switch(&format!("ip link set w{host} promisc on up"));
+        self.on_switch(&format!("ip link set x{host} master br0 up"));
+        let space = format!("--net=/proc/{}/ns/net", self.switch());
+        let mut command = std::process::Command::new("nsenter");
+        command.args([&space, "--", &wire_program()]);
+        command.args([format!("w{host}"), port]);
+        command.args([to_it.to_string(), from_it.to_string()]);
+        let wire = self.start(command);
+        wire.wait_for_line("wired", Duration::from_secs(10));
+        wire
+    }
+
+    /// A group of processes of a host that gets so many thousandths of one processor's time.
+    pub fn throttle(&self, host: usize, thousandths: u32) -> Throttle {
+        let folder = PathBuf::from(format!(
+            "/sys/fs/cgroup/cpu/switchlab-{}-n{host}",
+            std::process::id()
+        ));
+        let write = |file: &str, text: String| {
+            let path = folder.join(file);
+            fs::write(&path, text).unwrap_or_else(|why| panic!("lab: {}: {why}", path.display()));
+        };
+        fs::create_dir(&folder).unwrap_or_else(|why| panic!("lab: {}: {why}", folder.display()));
+        write("cpu.cfs_period_us", "1000000".to_owned());
+        write("cpu.cfs_quota_us", (thousandths * 1000).to_string());
+        Throttle(folder)
+    }
+
     /// Pulls the cable at the switch.
     pub fn link_down(&self, host: usize) {
         self.on_switch(&format!("ip link set {} down", port(host)));
@@ -134,6 +225,60 @@ impl Lab {
     fn on_switch(&self, words: &str) {
         in_network(&format!("--net=/proc/{}/ns/net", self.switch()), words);
     }
+}
+
+/// A share of the processors for some processes, until it is dropped.
+pub struct Throttle(PathBuf);
+
+impl Throttle {
+    /// Takes a process in; its children will be born there.
+    pub fn take(&self, pid: Pid) {
+        // One that has just ended has no share of anything.
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).ok();
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        for pid in inside.lines() {
+            // One that has just ended is gone from both.
+            fs::write("/sys/fs/cgroup/cpu/cgroup.procs", pid).ok();
+        }
+        let removed = wait_for_removal(&self.0);
+        assert!(
+            removed || std::thread::panicking(),
+            "lab: {} stays",
+            self.0.display()
+        );
+    }
+}
+
+/// Compiles the wire, once for each test program.
+fn wire_program() -> String {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/wire.c");
+    let own = std::env::current_exe().expect("a test knows its executable");
+    let program = format!("{}-wire", own.display());
+    let made = std::process::Command::new("cc")
+        .args(["-O2", "-Wall", "-o", &program, source])
+        .output()
+        .expect("a C compiler");
+    assert!(
+        made.status.success(),
+        "lab: {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    program
+}
+
+fn wait_for_removal(folder: &PathBuf) -> bool {
+    for _ in 0..50 {
+        if fs::remove_dir(folder).is_ok() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 /// The name of the switch's port towards a host.

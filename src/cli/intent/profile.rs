@@ -12,6 +12,8 @@ const PERMUTATION_NS: u64 = 30_000_000_000;
 const REPEATS: usize = 3;
 /// Links per pair in a permutation: as many as a port has in the mesh, up to this.
 const MOST_STREAMS: usize = 32;
+/// Looks for losses are no shorter than this, unless permutations are.
+const LEAST_LOSS_NS: u64 = 3_000_000_000;
 /// A soak lasts as long.
 const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
@@ -88,7 +90,9 @@ pub fn tests_of(
         tests.push(permutation(by, Purpose::Load, each)?);
     }
     for by in 1..nodes.len() {
-        tests.push(permutation(by, Purpose::Loss, (each / 3).max(10_000_000))?);
+        // Losses are counted: a shorter look tells less of them.
+        let window_ns = (each / 3).max(LEAST_LOSS_NS.min(each));
+        tests.push(permutation(by, Purpose::Loss, window_ns)?);
     }
     for _ in 0..REPEATS {
         tests.push(Test {

@@ -1,0 +1,96 @@
+//! Ten fabrics, most of them injured: what pipebench says of them is what was done to them. `cargo bench --bench truth` tries as
+//! many as one likes; docs/truth.md has what came of it.
+
+mod lab;
+mod truth;
+
+use pipebench::record::VerdictWord;
+use truth::{Case, Injury, Shape, try_case};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+
+fn expect(hosts: usize, shape: Shape, injury: Option<Injury>, left: u32, word: VerdictWord) {
+    let case = Case {
+        hosts,
+        shape,
+        congestion: "reno",
+        injury,
+        left,
+    };
+    let outcome = try_case(PIPEBENCH, &case, "1s");
+    assert!(outcome.right, "{case}: {outcome:#?}\n{}", outcome.said);
+    assert_eq!(outcome.word, word, "{case}:\n{}", outcome.said);
+}
+
+#[test]
+fn a_sound_fabric_passes() {
+    expect(4, Shape::Plain, None, 100, VerdictWord::Pass);
+}
+
+#[test]
+fn mixed_speeds_and_a_slow_port_on_purpose_pass() {
+    expect(4, Shape::MixedSpeeds, None, 100, VerdictWord::Pass);
+}
+
+#[test]
+fn an_oversubscribed_uplink_passes_and_one_that_carries_half_is_named() {
+    expect(6, Shape::Oversubscribed, None, 100, VerdictWord::Pass);
+    let uplink = Some(Injury::Uplink);
+    expect(6, Shape::Oversubscribed, uplink, 50, VerdictWord::Fail);
+}
+
+#[test]
+fn a_host_that_sends_slowly_is_named() {
+    expect(
+        3,
+        Shape::Plain,
+        Some(Injury::Send(1)),
+        50,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn a_host_that_receives_slowly_is_named() {
+    expect(
+        4,
+        Shape::Plain,
+        Some(Injury::Receive(3)),
+        80,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn a_pair_is_named_and_not_its_ports() {
+    expect(
+        4,
+        Shape::Plain,
+        Some(Injury::Pair(2, 4)),
+        50,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn two_faults_at_once_are_told_apart() {
+    expect(
+        5,
+        Shape::Plain,
+        Some(Injury::Two(1, 3)),
+        50,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn a_slow_processor_never_fails_a_switch() {
+    let throttled = Some(Injury::Throttled(2, 6));
+    expect(3, Shape::Plain, throttled, 100, VerdictWord::HostLimited);
+}
+
+#[test]
+fn lost_frames_are_counted_where_nothing_need_be_lost() {
+    let loss = Some(Injury::Loss(2, 1000));
+    expect(3, Shape::Plain, loss, 100, VerdictWord::Fail);
+}
