@@ -184,6 +184,16 @@ pub fn show_age(seconds: u64) -> String {
     format!("{large} {} {small} {}", units.0, units.1)
 }
 
+/// The whole number nearest to one that is not negative; the largest or smallest there is for what does not fit.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what does not fit is the nearest that does"
+)]
+pub fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 /// Rates as all reports show them: more digits for less.
 pub fn show_gbit(rate: f64) -> String {
     let rate = rate + 0.0; // The sum of no rates is -0.

@@ -469,10 +469,16 @@ fn the_wall_clock_dates_and_does_nothing_else() {
 #[test]
 fn tests_sleep_only_while_they_wait_for_something() {
     // Where, and why it is no guess.
-    const EXCEPTIONS: [(&str, &str); 1] = [(
-        "tests/lab_selftest.rs",
-        "the process that sleeps is there to be killed, and fails if nobody does",
-    )];
+    const EXCEPTIONS: [(&str, &str); 2] = [
+        (
+            "tests/lab_selftest.rs",
+            "the process that sleeps is there to be killed, and fails if nobody does",
+        ),
+        (
+            "tests/truth/mod.rs",
+            "a cable is out and in for so long each time: what is done to the fabric, no wait for it",
+        ),
+    ];
     const REACH: usize = 16;
     let mut wrong = Vec::new();
     for source in sources(&EVERYTHING) {

@@ -2,6 +2,7 @@
 
 use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
 use crate::record::HostRecord;
+use crate::units::whole;
 
 use super::confirm::Request;
 use super::filling::{Flow, fill};
@@ -67,7 +68,7 @@ fn stretched(plan: &RunPlan, times: f64) -> u64 {
         _ => None,
     });
     let own = own.unwrap_or(LONGEST_LOOK_NS);
-    ((own as f64 * times.clamp(1.0, 100.0)) as u64).min(LONGEST_LOOK_NS.max(own))
+    whole(own as f64 * times.clamp(1.0, 100.0)).min(LONGEST_LOOK_NS.max(own))
 }
 
 /// What the pairs of a test are held to so that nothing need be lost: none if a speed is not known.
@@ -75,11 +76,11 @@ pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pa
     let view = View::of(plan, hosts, &[]);
     let pairs = pairs(plan, hosts, test);
     if let Pattern::Hol = test.pattern {
-        let ceiling = view.ceiling(view.port_at(hosts, 0, 0))? as u64;
+        let ceiling = view.ceiling(view.port_at(hosts, 0, 0))?;
         let half = |to| Pace {
             from: 0,
             to,
-            bits_per_s: (ceiling / 2).max(1),
+            bits_per_s: whole(ceiling / 2.0).max(1),
         };
         return Some(vec![half(2), half(3)]);
     }
@@ -105,7 +106,7 @@ pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pa
     let paces = pairs.iter().zip(of_pair).map(|((from, to), rates)| Pace {
         from: *from,
         to: *to,
-        bits_per_s: ((rates.iter().sum::<f64>() * PACED) as u64).max(1),
+        bits_per_s: whole(rates.iter().sum::<f64>() * PACED).max(1),
     });
     Some(paces.collect())
 }

@@ -7,6 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::units::whole;
+
 use super::blame::{Case, Fault};
 use super::fabric::{Fabric, Observation, Place};
 
@@ -296,7 +298,7 @@ impl<'a> Second<'a> {
             true => Place::Send(port),
             false => Place::Receive(port),
         });
-        let mut all: Vec<(bool, bool, bool, u32, usize)> = (0..self.fabric.ports.len())
+        let mut all: Vec<(bool, bool, bool, u64, usize)> = (0..self.fabric.ports.len())
             .filter(|other| self.fabric.ports[*other].host != own.host)
             .map(|other| {
                 let is_blamed = blamed.iter().any(|fault| match fault {
@@ -308,7 +310,7 @@ impl<'a> Second<'a> {
                 });
                 let share = self.case.least_share(place(other)).unwrap_or(1.0);
                 // In steps of five per cent, so that noise does not choose.
-                let short = ((1.0 - share).clamp(0.0, 1.0) * 20.0).round() as u32;
+                let short = whole((1.0 - share).clamp(0.0, 1.0) * 20.0);
                 let apart = self.fabric.ports[other].group != own.group;
                 let slow = self.capacity(place(other)) < reach;
                 (slow, is_blamed, apart, short, other)

@@ -203,8 +203,8 @@ fn partners(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fabric::{Port, Seen};
     use super::*;
+    use crate::judge::fabric::{Port, Seen};
 
     fn fabric(ports: usize) -> Fabric {
         Fabric {

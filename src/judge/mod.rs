@@ -12,8 +12,6 @@ pub mod filling;
 pub mod host;
 pub mod loss;
 pub mod order;
-#[cfg(test)]
-mod simulation;
 pub mod verdict;
 pub mod view;
 

@@ -11,6 +11,9 @@ use super::fabric::{Fabric, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
 
+/// Places on the way of a chain, and the ports of its first link.
+type Way = (Vec<usize>, (usize, usize));
+
 /// What is judged, with what it is called.
 pub struct View {
     /// Ports and groups by number.
@@ -258,7 +261,7 @@ impl View {
             next.insert((lane.boundary, lane.from, lane.from_slot), lane);
         }
         // Chains that take the same way are one flow of more connections.
-        let mut flows: BTreeMap<(Vec<usize>, (usize, usize)), (f64, f64)> = BTreeMap::new();
+        let mut flows: BTreeMap<Way, (f64, f64)> = BTreeMap::new();
         for first in lanes::of_boundary(test, nodes, 0) {
             let mut lane = first;
             let (mut route, mut pair, mut cap) = (Vec::new(), None, f64::INFINITY);

@@ -202,7 +202,7 @@ fn flap(lab: &Lab, host: usize, left: u32, over: &AtomicBool) {
 
 fn speed(case: &Case, host: usize) -> u32 {
     match case.shape {
-        Shape::MixedSpeeds if host % 2 == 0 => SLOW_MBIT,
+        Shape::MixedSpeeds if host.is_multiple_of(2) => SLOW_MBIT,
         Shape::OneSlow if host == case.hosts => SLOW_MBIT,
         _ => PORT_MBIT,
     }

@@ -1,10 +1,10 @@
 //! The judge against fabrics that exist as numbers only: faults are drawn, what would be seen is filled with uneven
 //! connections and noise, and what the judge blames is compared with what was drawn.
 
-use super::blame::Fault;
-use super::fabric::{Fabric, Observation, Place, Port, Seen};
-use super::filling::{Flow, fill};
-use super::{Blamed, Decision, Step, decide};
+use pipebench::judge::blame::Fault;
+use pipebench::judge::fabric::{Fabric, Observation, Place, Port, Seen};
+use pipebench::judge::filling::{Flow, fill};
+use pipebench::judge::{Blamed, Decision, Step, decide};
 
 /// A small generator (xorshift64*), so that a seed tells a case.
 struct Draw(u64);
