@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::conduct::{self, Conditions};
 use crate::plan::fit::Capacity;
-use crate::record::Record;
+use crate::record::{Record, VerdictWord};
 use crate::report::{csv, dry_run, header, json, text};
 use crate::{exit, store, sys};
 
@@ -131,7 +131,8 @@ fn report(arguments: &Arguments, record: &Record, witness: &mut Witness<'_>) -> 
         complain(&line);
     }
     let summary = text::summary(record);
-    if !record.tests.is_empty() {
+    let is_judged = record.verdict.word == VerdictWord::Fail;
+    if is_judged || !record.tests.is_empty() {
         witness.terminal.result(&summary);
     }
     let mut written = true;

@@ -58,7 +58,10 @@ impl<'a> Look<'a> {
             let uplink = matches!(fabric.place(place), Place::Up(_) | Place::Down(_));
             let known = capacity.is_finite() && expected[place] > 0.0;
             let full = expected[place] >= capacity * FULL;
-            known && full && !observation.paced && !(uplink && single)
+            match observation.only {
+                Some(only) => known && fabric.place(place) == only,
+                None => known && full && !observation.paced && !(uplink && single),
+            }
         };
         let judged = (0..fabric.places()).map(judged).collect();
         let mut look = Self {

@@ -103,6 +103,8 @@ pub struct Observation {
     pub isolated: bool,
     /// Links were held to less than their ports carry, so that nothing should be lost.
     pub paced: bool,
+    /// The one place that is judged, full or not; all that should be full if none is named.
+    pub only: Option<Place>,
     /// What each place can carry, infinite where nobody knows.
     pub capacities: Vec<f64>,
     /// What goes at one rate: links, or the chains of several phases.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Coupling, RunPlan};
+use crate::plan::{Coupling, Pattern, RunPlan};
 use crate::record::{
-    Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, HostRecord, PortSheet, Sheet,
-    SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, HostRecord, PortSheet,
+    Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
 use crate::units::show_gbit;
@@ -89,6 +89,7 @@ impl Writer<'_> {
             faults: self.faults(),
             order: Vec::new(),
             figure: self.figure(),
+            contention: self.contention(),
             remarks: self.remarks(),
         }
     }
@@ -347,6 +348,53 @@ impl Writer<'_> {
             }
         }
         least.map(|(_, figure)| figure)
+    }
+
+    /// The mesh against the permutations. With other numbers of connections per port a processor core would be measured.
+    fn contention(&self) -> Option<Contention> {
+        if !self.decision.host_limited.is_empty() || !self.view.limits.is_empty() {
+            return None;
+        }
+        let load = |test: usize| &self.plan.tests[test];
+        let is_single = |test: usize| matches!(load(test).pattern, Pattern::Shift(_));
+        let is_mesh = |test: usize| matches!(load(test).pattern, Pattern::Mesh | Pattern::AllToAll);
+        let seen: Vec<usize> = self
+            .view
+            .observations
+            .iter()
+            .filter(|one| !one.isolated && !one.paced && load(one.test).phases == 2)
+            .map(|one| one.test)
+            .collect();
+        let single: Vec<usize> = seen
+            .iter()
+            .copied()
+            .filter(|test| is_single(*test))
+            .collect();
+        let mesh: Vec<usize> = seen.iter().copied().filter(|test| is_mesh(*test)).collect();
+        let nodes = self.plan.nodes.len();
+        let of_mesh = load(*mesh.first()?).streams * (nodes - 1);
+        if single.len() + 1 != nodes || load(*single.first()?).streams != of_mesh {
+            return None;
+        }
+        let mut worst: Option<Contention> = None;
+        for port in 0..self.view.ports.len() {
+            for (sends, place) in [(true, Place::Send(port)), (false, Place::Receive(port))] {
+                let passes = self.case.passes(place);
+                let rates = |of: &[usize]| -> Vec<f64> {
+                    let own = passes.iter().filter(|pass| of.contains(&pass.test));
+                    own.map(|pass| pass.rate).collect()
+                };
+                let alone = rates(&single);
+                let mean = alone.iter().sum::<f64>() / alone.len() as f64;
+                let least = rates(&mesh).into_iter().reduce(f64::min)?;
+                let share = least / mean;
+                let is_worse = worst.is_none_or(|known| share < known.share);
+                if mean > 0.0 && is_worse {
+                    worst = Some(Contention { port, sends, share });
+                }
+            }
+        }
+        worst
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Coupling, Purpose, RunPlan, Test};
+use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
 use crate::record::{Basis, HostRecord, TestRecord};
 use crate::stats::ceiling::Framing;
 
@@ -218,6 +218,10 @@ impl View {
             for place in self.fabric.way(to, from) {
                 acks_per_s[place] += acks;
             }
+        }
+        if test.pattern == Pattern::Hol {
+            // What goes to the congested port is shared as it may be; the victim must keep its half.
+            observation.only = Some(Place::Receive(self.port_at(hosts, 2, 0)));
         }
         observation.links = seen.into_values().collect();
         observation.capacities = self.capacities(&acks_per_s);

@@ -7,7 +7,7 @@ mod trouble;
 
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use sheet::{
-    Basis, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
+    Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
     SignedFigure, UplinkSheet, Verdict, VerdictWord,
 };
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};

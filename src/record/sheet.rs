@@ -63,6 +63,9 @@ pub struct Sheet {
     pub order: Vec<String>,
     /// The figure to sign, where every port was loaded in both directions at once.
     pub figure: Option<SignedFigure>,
+    /// What contention costs, where permutations and mesh had as many connections per port and no host was at its limit.
+    #[serde(default)]
+    pub contention: Option<Contention>,
     /// What else a reader should know before signing.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -194,6 +197,17 @@ pub struct Evidence {
     pub width: usize,
     /// Index of the test.
     pub test: usize,
+}
+
+/// What a port carries with all others at once, against what it carries with one partner at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Number of the port that it costs most.
+    pub port: usize,
+    /// It sent; else it received.
+    pub sends: bool,
+    /// The least in the mesh, of the mean over all permutations.
+    pub share: f64,
 }
 
 /// The lowest port direction's received payload rate while both directions were loaded, over all repeats and permutations.

@@ -60,5 +60,42 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             cell(&port.receive)
         ));
     }
+    lines.extend(to_sign(record));
+    lines
+}
+
+/// The figure to sign, what contention costs, and what this is a test of.
+fn to_sign(record: &Record) -> Vec<String> {
+    let sheet = &record.sheet;
+    let name = |port: usize, sends: bool| {
+        let label = sheet.ports.get(port).map_or("", |port| port.label.as_str());
+        format!("{label} {}", if sends { "send" } else { "receive" })
+    };
+    let mut lines = Vec::new();
+    if let Some(figure) = sheet.figure {
+        let mtu = record.hosts.first().and_then(|host| {
+            let port = host.rails.first()?;
+            Some(host.interface_of(port)?.mtu_bytes)
+        });
+        let mtu = mtu.map_or_else(String::new, |mtu| format!(" at MTU {mtu}"));
+        lines.push(format!(
+            "to sign: {} {} Gbit/s payload one way, both directions loaded: {:.1} % of what the port can carry{mtu} (test {})",
+            name(figure.port, figure.sends),
+            show_gbit(figure.rate_bits_per_s / 1e9),
+            figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
+            figure.test + 1
+        ));
+    }
+    if let Some(contention) = sheet.contention {
+        lines.push(format!(
+            "contention: {} carries {:.1} % with all at once of what it carries with one at a time",
+            name(contention.port, contention.sends),
+            contention.share * 100.0
+        ));
+    }
+    lines.push(
+        "a software test from end hosts, payload at the TCP layer: the pattern of RFC 2889 and RFC 8239, not their conformance"
+            .to_owned(),
+    );
     lines
 }

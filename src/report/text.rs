@@ -19,6 +19,7 @@ pub fn summary(record: &Record) -> String {
             "{}  nothing was measured: {}",
             record.verdict.word, record.verdict.reason
         ));
+        preface(&mut out, record);
     }
     let loads: Vec<&TestRecord> = record
         .tests

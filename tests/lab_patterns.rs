@@ -1,0 +1,162 @@
+//! Patterns between hosts whose ports have a known rate: what a stalled link does to its siblings, and head-of-line blocking.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::{Finished, Lab, LabOptions};
+use pipebench::record::{Record, VerdictWord};
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Hosts whose ports pass 100 Mbit/s each way.
+fn raise(hosts: usize) -> Lab {
+    let lab = Lab::raise(LabOptions {
+        hosts,
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    for host in lab.test_hosts() {
+        lab.shape_egress(host, 100);
+        lab.shape_ingress(host, 100);
+    }
+    lab
+}
+
+fn run(lab: &Lab, words: &[&str]) -> (Finished, Record) {
+    let mut all = vec![
+        PIPEBENCH,
+        "--json",
+        "/tmp/record.json",
+        "--quiet",
+        "--time",
+        "3s",
+    ];
+    all.extend(words);
+    let finished = lab.run(0, &all, DEADLINE);
+    let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json")).expect("a record");
+    (finished, json::read(&text).expect("a record"))
+}
+
+/// Mbit/s from node to node in the first test.
+fn rate(record: &Record, from: usize, to: usize) -> f64 {
+    let test = &record.tests[0];
+    let own = test
+        .links
+        .iter()
+        .filter(|link| (link.lane.from, link.lane.to) == (from, to));
+    own.map(|link| test.rate_of(link) * 1000.0).sum()
+}
+
+/// One of three receivers takes next to nothing: what goes to the others fills the sender's port.
+#[test]
+fn a_link_that_stalls_never_slows_its_siblings() {
+    let lab = raise(4);
+    lab.slow_pair(1, 3, 100, 1);
+    for workers in ["peer", "shared"] {
+        let words = [
+            "--hosts",
+            "n1,n2,n3,n4",
+            "--pattern",
+            "outcast:3",
+            // What waits in the socket of the slow one must come through before the run ends.
+            "--sndbuf",
+            "128K",
+            "--workers",
+            workers,
+        ];
+        let (finished, record) = run(&lab, &words);
+        let finished = finished.expect_success();
+        let rates = [1, 2, 3].map(|to| rate(&record, 0, to));
+        assert!(rates[1] < 1.5, "{rates:?} {finished}");
+        assert!(rates[0] > 35.0 && rates[2] > 35.0, "{rates:?} {finished}");
+        assert!(rates[0] + rates[2] > 80.0, "{rates:?} {finished}");
+    }
+}
+
+#[test]
+fn the_victim_beside_a_congested_port_keeps_its_half() {
+    let lab = raise(4);
+    let words = [
+        "--hosts",
+        "n1,n2,n3,n4",
+        "--pattern",
+        "hol",
+        "--link-speed",
+        "100M",
+    ];
+    let (finished, record) = run(&lab, &words);
+    let victim = rate(&record, 0, 2);
+    assert!((42.0..50.0).contains(&victim), "{victim} {finished}");
+    let congested = rate(&record, 0, 3) + rate(&record, 1, 3);
+    assert!(congested > 85.0, "{congested} {finished}");
+    assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+}
+
+/// What half of a port's rate is must be known.
+#[test]
+fn head_of_line_blocking_needs_a_speed() {
+    let lab = raise(4);
+    let (finished, _) = run(&lab, &["--hosts", "n1,n2,n3,n4", "--pattern", "hol"]);
+    assert_eq!(finished.code(), Some(2), "{finished}");
+    let line = finished.stderr.lines().next().unwrap_or_default();
+    assert!(line.contains("give --link-speed"), "{finished}");
+}
+
+/// A port that negotiated less than was ordered fails before a byte flows. Cables of the lab say they are of 10 Gbit/s, and of
+/// no hardware, so it is the MTU that is not as ordered here.
+#[test]
+fn a_port_that_is_not_as_ordered_fails_before_a_byte_flows() {
+    let lab = raise(3);
+    let before = lab.interface_bytes(2);
+    let words = [
+        "--hosts",
+        "n1,n2,n3",
+        "--link-speed",
+        "100M",
+        "--mtu",
+        "9000",
+    ];
+    let (finished, record) = run(&lab, &words);
+    assert_eq!(finished.code(), Some(1), "{finished}");
+    assert!(
+        finished.stdout.starts_with("FAIL")
+            && finished
+                .stdout
+                .contains("n1 eth0 has MTU 1500, ordered is 9000; and 2 more"),
+        "{finished}"
+    );
+    assert!(record.tests.is_empty());
+    let after = lab.interface_bytes(2);
+    // The executable went there, and nothing came back.
+    assert!(after.1 - before.1 < 3_000_000, "{before:?} {after:?}");
+}
+
+#[test]
+fn an_incast_is_judged_by_the_port_that_should_be_full() {
+    let lab = raise(4);
+    let words = [
+        "--hosts",
+        "n1,n2,n3,n4",
+        "--pattern",
+        "incast:3",
+        "--link-speed",
+        "100M",
+    ];
+    let (finished, record) = run(&lab, &words);
+    assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+    let sheet = &record.sheet;
+    assert!(
+        sheet.ports[0]
+            .receive
+            .is_some_and(|one| one.share.is_some()),
+        "{sheet:?}"
+    );
+    assert!(
+        sheet.ports[1].send.is_some_and(|one| one.share.is_none()),
+        "{sheet:?}"
+    );
+    assert!(sheet.ports[0].send.is_none(), "{sheet:?}");
+}
