@@ -18,7 +18,7 @@ impl Draw {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() >> 33).unwrap() % limit
+        usize::try_from(self.next() >> 33).expect("31 bits fit") % limit
     }
 
     /// Between two numbers.
@@ -242,15 +242,13 @@ fn trial(
 }
 
 fn must_be_right(tally: &Tally, cases: u64, share: f64, what: &str) {
-    println!(
-        "{what}: {} of {cases} right, {} of them not alone, {} looks at most",
-        tally.right, tally.vague, tally.measured
-    );
     let enough = tally.right as f64 >= share * cases as f64;
     assert!(
         enough,
-        "{what}: {} of {cases} right\n{}",
+        "{what}: {} of {cases} right, {} of them not alone, {} looks at most\n{}",
         tally.right,
+        tally.vague,
+        tally.measured,
         tally.wrong.join("\n")
     );
 }

@@ -43,6 +43,9 @@ fn follow_plan(plan: &RunPlan) -> String {
     let text = serde_json::to_vec(plan).expect("a plan is JSON");
     let again: RunPlan = serde_json::from_slice(&text).expect("it was read before");
     assert_eq!(again, *plan);
+    if let Err(error) = plan.check() {
+        return format!("plan refused: {}", error.to_string().len());
+    }
     let shown = dry_run::dry_run(plan);
     assert!(
         shown.len() <= 16 * text.len() + 4096,

@@ -21,9 +21,7 @@ use launcher::hosts::Host;
 use crate::exit;
 use crate::judge::{ask, order, verdict};
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{
-    Assignment, Bound, NodeSpec, Pattern, Purpose, RunPlan, Sink, Test, kind_of, lanes, size,
-};
+use crate::plan::{Assignment, Bound, Pattern, Purpose, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
     self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
     Verdict, VerdictWord,
@@ -355,8 +353,15 @@ impl Running<'_> {
         crew.note(halt);
         let left = crew.leave_behind().ok_or(Halt::Noted)?;
         self.tell_notices(crew);
-        let is_left = |node: &NodeSpec| left.iter().any(|missing| missing.node == node.label);
-        self.plan.nodes.retain(|node| !is_left(node));
+        let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
+        self.plan.leave_out(&labels);
+        if self.plan.tests.is_empty() {
+            let what = "no test can be run by the hosts that are left";
+            return Err(Halt::Trouble(Box::new(Trouble::own(
+                TroubleKind::Usage,
+                what,
+            ))));
+        }
         self.hosts = crew.host_records();
         self.missing.extend(left);
         Ok(())

@@ -72,6 +72,41 @@ pub struct RunPlan {
     pub samples: bool,
 }
 
+impl RunPlan {
+    /// Whether its tests can be run by its nodes: a plan that was read may say anything.
+    pub fn check(&self) -> Result<(), PatternError> {
+        let mut tests = self.tests.iter();
+        tests.try_for_each(|test| test.pattern.check(self.nodes.len(), test.phases))
+    }
+
+    /// Takes nodes out, before anything was measured; tests that cannot do without them go.
+    pub fn leave_out(&mut self, labels: &[&str]) {
+        let is_gone = |node: &NodeSpec| labels.contains(&node.label.as_str());
+        let all = self.nodes.len();
+        let gone: Vec<usize> = (0..all)
+            .filter(|node| is_gone(&self.nodes[*node]))
+            .collect();
+        self.nodes.retain(|node| !is_gone(node));
+        for test in std::mem::take(&mut self.tests) {
+            let Some(pattern) = test.pattern.without(&gone, all) else {
+                continue;
+            };
+            let here = |pace: &Pace| !gone.contains(&pace.from) && !gone.contains(&pace.to);
+            let moved = |pace: Pace| Pace {
+                from: pattern::renumbered(pace.from, &gone),
+                to: pattern::renumbered(pace.to, &gone),
+                ..pace
+            };
+            let paces = test.paces.iter().copied().filter(here).map(moved).collect();
+            self.tests.push(Test {
+                pattern,
+                paces,
+                ..test
+            });
+        }
+    }
+}
+
 /// How thorough a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -81,7 +81,7 @@ impl Pattern {
         match self {
             Self::AllToAll => (0..nodes).collect(),
             Self::Mesh => (0..nodes).filter(|other| *other != node).collect(),
-            Self::Shift(by) => vec![(node + by) % nodes],
+            Self::Shift(by) => vec![(node + by % nodes) % nodes],
             Self::Bisection { both } => match (node < nodes / 2, both) {
                 (true, _) => (nodes / 2..nodes).collect(),
                 (false, true) => (0..nodes / 2).collect(),
@@ -176,6 +176,23 @@ impl Pattern {
         })
     }
 
+    /// The same among the nodes that are left when those in `gone` are not there, of `nodes`; none if it cannot be.
+    pub fn without(&self, gone: &[usize], nodes: usize) -> Option<Self> {
+        let left = nodes.saturating_sub(gone.len());
+        let number = |node: usize| (!gone.contains(&node)).then(|| renumbered(node, gone));
+        let pattern = match self {
+            Self::Incast(count) => Self::Incast((*count).min(left.saturating_sub(1))),
+            Self::Outcast(count) => Self::Outcast((*count).min(left.saturating_sub(1))),
+            Self::Links(links) => {
+                let both = |(from, to): &(usize, usize)| Some((number(*from)?, number(*to)?));
+                let kept: Vec<(usize, usize)> = links.iter().filter_map(both).collect();
+                (!kept.is_empty()).then_some(Self::Links(kept))?
+            }
+            other => other.clone(),
+        };
+        pattern.check(left, 2).is_ok().then_some(pattern)
+    }
+
     /// Whether `nodes` nodes can run it through `phases` phases.
     pub fn check(&self, nodes: usize, phases: usize) -> Result<(), PatternError> {
         let needed = match self {
@@ -235,6 +252,11 @@ impl fmt::Display for Pattern {
             Self::Links(links) => write!(f, "{} chosen links", links.len()),
         }
     }
+}
+
+/// Number of a node when those in `gone` are not counted.
+pub(super) fn renumbered(node: usize, gone: &[usize]) -> usize {
+    node - gone.iter().filter(|other| **other < node).count()
 }
 
 fn partner(nodes: usize, node: usize) -> Option<usize> {
@@ -317,6 +339,22 @@ pub(crate) mod tests {
                 .collect();
             prop_assert_eq!(all, mesh);
         }
+    }
+
+    #[test]
+    fn a_pattern_goes_on_without_some_of_its_nodes() {
+        let without = |pattern: Pattern, gone: &[usize]| pattern.without(gone, 4);
+        assert_eq!(without(Pattern::Shift(2), &[1]), Some(Pattern::Shift(2)));
+        assert_eq!(without(Pattern::Shift(3), &[1]), None);
+        assert_eq!(
+            without(Pattern::Incast(3), &[0, 2]),
+            Some(Pattern::Incast(1))
+        );
+        assert_eq!(without(Pattern::Hol, &[3]), None);
+        let links = Pattern::Links(vec![(0, 1), (0, 3), (2, 3)]);
+        let left = Pattern::Links(vec![(0, 2), (1, 2)]);
+        assert_eq!(without(links.clone(), &[1]), Some(left));
+        assert_eq!(without(links, &[0, 2]), None);
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn read(text: &str) -> Result<Record, JsonError> {
 fn check(record: &Record) -> Result<(), String> {
     let nodes = record.plan.nodes.len();
     let hosts = record.hosts.len();
+    record.plan.check().map_err(|error| error.to_string())?;
     if let Some(host) = record.hosts.iter().find(|host| host.host_index >= hosts) {
         let index = host.host_index;
         return Err(format!("host {index} of {hosts}"));

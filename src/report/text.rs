@@ -515,7 +515,9 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));
     if record.verdict.word == VerdictWord::NotJudged {
-        notes.push("screening, not acceptance: no floor was given".to_owned());
+        notes.push(
+            "screening, not acceptance (to sign: --link-speed and --profile acceptance)".to_owned(),
+        );
     }
     if plan.phases > 2 && test.links.iter().any(|link| link.crosses_switch) {
         notes.push(format!(

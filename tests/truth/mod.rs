@@ -147,7 +147,7 @@ fn run(lab: &Lab, program: &str, case: &Case, time: &str) -> Finished {
         "--time",
         time,
         "--warmup",
-        "1s",
+        "500ms",
         "--quiet",
         "--json",
         "/tmp/record.json",
