@@ -48,16 +48,31 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     /// A place is judged where it should be full: what passes others depends on how connections share the full ones, which
-    /// is never quite fair. Uplinks are judged by their sum, where many links share them.
+    /// is never quite fair. Uplinks are judged by their sum, where many links share them; and what goes through a full uplink
+    /// leaves the ports behind it to chance, too.
     fn new(fabric: &Fabric, observation: &'a Observation) -> Self {
         const FULL: f64 = 0.98;
         let (expected, seen) = (observation.expected(), observation.seen(fabric));
         let single = observation.is_single(fabric);
+        let is_uplink = |place: usize| matches!(fabric.place(place), Place::Up(_) | Place::Down(_));
+        let is_full = |place: usize| expected[place] >= observation.capacities[place] * FULL;
+        let mut by_chance = vec![false; fabric.places()];
+        for flow in &observation.flows {
+            if flow
+                .route
+                .iter()
+                .any(|place| is_uplink(*place) && is_full(*place))
+            {
+                for place in flow.route.iter().filter(|place| !is_uplink(**place)) {
+                    by_chance[*place] = true;
+                }
+            }
+        }
         let judged = |place: usize| {
             let capacity = observation.capacities[place];
-            let uplink = matches!(fabric.place(place), Place::Up(_) | Place::Down(_));
+            let uplink = is_uplink(place);
             let known = capacity.is_finite() && expected[place] > 0.0;
-            let full = expected[place] >= capacity * FULL;
+            let full = is_full(place) && !by_chance[place];
             match observation.only {
                 Some(only) => known && fabric.place(place) == only,
                 None => known && full && !observation.paced && !(uplink && single),

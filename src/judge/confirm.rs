@@ -186,6 +186,39 @@ impl<'a> Second<'a> {
         cleared
     }
 
+    /// Ports that fell short alone with two partners that are well with others: whatever sharing under load looks like, this
+    /// is their fault.
+    pub fn established(&self) -> Vec<Place> {
+        let ports = 0..self.fabric.ports.len();
+        let directions = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        directions
+            .filter(|place| self.is_established(*place))
+            .collect()
+    }
+
+    fn is_established(&self, place: Place) -> bool {
+        let through = |pair: &(usize, usize)| match place {
+            Place::Send(port) => pair.0 == port,
+            Place::Receive(port) => pair.1 == port,
+            Place::Up(_) | Place::Down(_) => false,
+        };
+        let own = || self.pairs.keys().copied().filter(through);
+        let short = own().filter(|pair| self.said(*pair) == Said::Short(1));
+        let short: Vec<(usize, usize)> = short.collect();
+        let partner_is_well = |pair: &(usize, usize)| {
+            let mut others = self.pairs.keys().filter(|other| !through(other));
+            others.any(|other| {
+                let meets = match place {
+                    Place::Send(_) => other.1 == pair.1,
+                    _ => other.0 == pair.0,
+                };
+                meets && self.said(*other) == Said::Well
+            })
+        };
+        let any_well = own().any(|pair| self.said(pair) == Said::Well);
+        short.len() >= 2 && !any_well && short.iter().all(partner_is_well)
+    }
+
     /// What is known of a fault, and what must be measured to know it; `blamed` are all of them.
     pub fn standing(&self, fault: Fault, blamed: &[Fault]) -> Standing {
         match fault {

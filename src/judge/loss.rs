@@ -33,6 +33,8 @@ impl Count {
 
 /// Held links that reach less than this part of their rate are in contention.
 const REACHED: f64 = 0.97;
+/// A pair that once carried this part of what it should is not narrow.
+const FREE: f64 = 0.92;
 /// Losses that a second look should see if they go on as before.
 const ENOUGH: f64 = 25.0;
 
@@ -73,11 +75,25 @@ fn poisson_tail(least: u64, mean: f64) -> f64 {
 pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
     let (mut loaded, mut alone) = (BTreeMap::new(), BTreeMap::new());
     let mut segments_per_look = 0;
+    let mut best: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    let unheld = observations
+        .iter()
+        .filter(|one| !one.paced && one.is_single(fabric));
+    for observation in unheld {
+        for pair in &observation.pairs {
+            let share = observation.share_of(*pair).unwrap_or(0.0);
+            let known = best.entry(*pair).or_default();
+            *known = known.max(share);
+        }
+    }
     for observation in observations.iter().filter(|one| one.paced) {
         for link in &observation.links {
-            // What did not reach the rate it was held to met something narrower, and there is contention.
-            let reached = observation.share_of((link.from, link.to));
-            if reached.is_some_and(|share| share < REACHED) {
+            // What does not reach the rate it is held to, and has not been faster without, meets something narrower: there is
+            // contention.
+            let pair = (link.from, link.to);
+            let reached = observation.share_of(pair);
+            let free = best.get(&pair).is_some_and(|share| *share >= FREE);
+            if !free && reached.is_some_and(|share| share < REACHED) {
                 continue;
             }
             let counts: &mut BTreeMap<(usize, usize), Count> = match observation.isolated {

@@ -57,7 +57,10 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let second = Second::of(fabric, &case, observations);
     let cleared = second.cleared();
     let host_limited = case.host_limited();
-    let given: Vec<Fault> = host_limited.iter().copied().map(Fault::Place).collect();
+    let mut given: Vec<Fault> = host_limited.iter().copied().map(Fault::Place).collect();
+    let established = second.established().into_iter().map(Fault::Place);
+    let established: Vec<Fault> = established.filter(|fault| !given.contains(fault)).collect();
+    given.extend(&established);
     let explanation = case.explain(&given, &cleared);
     let mut blamed = explanation.faults[given.len()..].to_vec();
     // What the set leaves open must be looked at, too, unless it was seen well.
@@ -65,7 +68,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let leftover = leftover.map(|(place, _)| Fault::Place(place));
     blamed.extend(leftover.filter(|fault| !cleared.contains(fault)));
     let mut requests = Vec::new();
-    let mut confirmed = Vec::new();
+    let mut confirmed = established;
     for fault in &blamed {
         match second.standing(*fault, &blamed) {
             Standing::Confirmed => confirmed.push(*fault),
