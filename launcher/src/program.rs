@@ -3,6 +3,7 @@
 //! Does not copy it anywhere: read next `deploy.rs`.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,9 +71,32 @@ impl Program {
     }
 }
 
+/// Digest of the executable of this process, as [`Program::digest`], without its bytes staying in memory.
+pub fn own_digest() -> Result<String, ProgramError> {
+    const PIECE_BYTES: usize = 64 << 10;
+    let path = Path::new("/proc/self/exe");
+    let failed = |source| ProgramError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let (mut digest, mut piece) = (Sha256::new(), vec![0; PIECE_BYTES]);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hexadecimal(&digest.finalize())),
+            Ok(got) => digest.update(&piece[..got]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
 /// SHA-256 in lower-case hexadecimal digits.
 pub(crate) fn digest_of(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
     digest
         .iter()
         .fold(String::with_capacity(64), |mut text, byte| {
@@ -89,6 +113,7 @@ mod tests {
     #[test]
     fn the_current_executable_is_read_and_named() {
         let program = Program::current().unwrap();
+        assert_eq!(own_digest().unwrap(), program.digest);
         assert_eq!(program.digest.len(), 64);
         assert!(program.bytes.starts_with(b"\x7fELF"));
         assert!(!program.arch.is_empty());

@@ -1,0 +1,175 @@
+//! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
+//!
+//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--write]`. Each case is told as it ends, and kept in
+//! `target/truth.jsonl`, so that several runs add up; `--write` makes docs/truth.md of all of them. A case takes half a
+//! minute to a minute and a half. Needs root, as the lab does.
+
+#![expect(clippy::print_stdout, reason = "what it finds is its output")]
+
+#[path = "../../tests/lab/mod.rs"]
+mod lab;
+mod table;
+#[path = "../../tests/truth/mod.rs"]
+mod truth;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use table::Row;
+use truth::{Case, Injury, Shape, try_case};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+
+struct Options {
+    injured: u64,
+    sound: u64,
+    seed: u64,
+    time: String,
+    write: bool,
+}
+
+fn main() {
+    let options = options();
+    let mut draw = Draw(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let kinds = [(true, options.injured), (false, options.sound)];
+    for (injured, count) in kinds {
+        for number in 1..=count {
+            let case = if injured {
+                draw.injured()
+            } else {
+                draw.sound()
+            };
+            let outcome = try_case(PIPEBENCH, &case, &options.time);
+            let row = Row::of(&case, &outcome);
+            println!(
+                "{number:4} {}  {} {case}",
+                if row.right { "right" } else { "WRONG" },
+                row.word
+            );
+            if !row.right {
+                println!("{}\n", outcome.said);
+            }
+            keep(&row);
+        }
+    }
+    let rows = table::read(&results());
+    let page = table::page(&rows);
+    println!("{page}");
+    if options.write {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/truth.md"), page)
+            .expect("docs/truth.md can be written");
+    }
+}
+
+fn results() -> std::path::PathBuf {
+    lab::build_folder().join("truth.jsonl")
+}
+
+fn keep(row: &Row) {
+    let line = serde_json::to_string(row).expect("a row is JSON") + "\n";
+    let file = OpenOptions::new().create(true).append(true).open(results());
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .expect("results can be kept");
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        injured: 10,
+        sound: 10,
+        seed: 1,
+        time: "2s".to_owned(),
+        write: false,
+    };
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let mut counts = Vec::new();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().expect("a value behind the option");
+        match word.as_str() {
+            "--seed" => options.seed = value().parse().expect("--seed: a number"),
+            "--time" => options.time = value(),
+            "--write" => options.write = true,
+            count => counts.push(count.parse().expect("a number of cases")),
+        }
+    }
+    if let Some(injured) = counts.first() {
+        options.injured = *injured;
+    }
+    if let Some(sound) = counts.get(1) {
+        options.sound = *sound;
+    }
+    options
+}
+
+/// A small generator (xorshift64*), so that a seed tells all cases.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let word = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(word).expect("31 bits fit") % limit
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+
+    fn two(&mut self, hosts: usize) -> (usize, usize) {
+        let one = 1 + self.below(hosts);
+        let other = 1 + (one + self.below(hosts - 1)) % hosts;
+        (one, other)
+    }
+
+    fn injured(&mut self) -> Case {
+        let hosts = 3 + self.below(6);
+        let (one, other) = self.two(hosts);
+        let left = self.of(&[50, 80, 90, 95]);
+        let (injury, shape, hosts) = match self.below(10) {
+            0 | 1 => (Injury::Send(one), Shape::Plain, hosts),
+            2 | 3 => (Injury::Receive(one), Shape::Plain, hosts),
+            4 => (Injury::Both(one), Shape::Plain, hosts),
+            5 => (Injury::Pair(one, other), Shape::Plain, hosts),
+            6 => (Injury::Uplink, Shape::Oversubscribed, self.of(&[4, 6, 8])),
+            7 => (Injury::Two(one, other), Shape::Plain, hosts.max(4)),
+            8 => (
+                Injury::Loss(one, self.of(&[1_000, 10_000])),
+                Shape::Plain,
+                hosts.min(4),
+            ),
+            _ => match self.below(2) {
+                0 => (Injury::Throttled(one.min(3), 6), Shape::Plain, 3),
+                _ => (Injury::Flapping(one), Shape::Plain, hosts),
+            },
+        };
+        let has_size = !matches!(injury, Injury::Loss(..) | Injury::Throttled(..));
+        Case {
+            hosts,
+            shape,
+            congestion: "reno",
+            injury: Some(injury),
+            left: if has_size { left } else { 100 },
+        }
+    }
+
+    fn sound(&mut self) -> Case {
+        let shape = self.of(&[
+            Shape::Plain,
+            Shape::Plain,
+            Shape::MixedSpeeds,
+            Shape::OneSlow,
+            Shape::Oversubscribed,
+        ]);
+        Case {
+            hosts: match shape {
+                Shape::Oversubscribed => self.of(&[4, 6, 8]),
+                _ => 3 + self.below(6),
+            },
+            shape,
+            congestion: self.of(&["reno", "bbr"]),
+            injury: None,
+            left: 100,
+        }
+    }
+}

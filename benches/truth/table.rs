@@ -1,0 +1,171 @@
+//! The table of docs/truth.md: what was found by size of fault, and how often nothing was there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pipebench::record::VerdictWord;
+use serde::{Deserialize, Serialize};
+
+use crate::truth::{Case, Injury, Outcome};
+
+/// One case and what came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Kind of injury, or `sound` with the shape.
+    pub kind: String,
+    /// What it left, in percent, or how much was lost.
+    pub size: String,
+    /// What was injured was blamed, and nothing else; of a sound fabric nothing was.
+    pub right: bool,
+    /// Somebody was blamed who was not injured.
+    pub innocent: bool,
+    /// The verdict.
+    pub word: String,
+    /// The case in words.
+    pub case: String,
+}
+
+impl Row {
+    pub fn of(case: &Case, outcome: &Outcome) -> Self {
+        let (kind, size) = match case.injury {
+            None => (
+                format!("sound, {:?}, {}", case.shape, case.congestion),
+                String::new(),
+            ),
+            Some(injury) => {
+                let percent = format!("{} %", case.left);
+                match injury {
+                    Injury::Send(_) => ("a port, sending".to_owned(), percent),
+                    Injury::Receive(_) => ("a port, receiving".to_owned(), percent),
+                    Injury::Both(_) => ("a port, both ways".to_owned(), percent),
+                    Injury::Pair(..) => ("one pair".to_owned(), percent),
+                    Injury::Uplink => ("an uplink".to_owned(), percent),
+                    Injury::Two(..) => ("two ports at once".to_owned(), percent),
+                    Injury::Flapping(_) => ("a flapping port".to_owned(), percent),
+                    Injury::Throttled(..) => ("a throttled host".to_owned(), "-".to_owned()),
+                    Injury::Loss(_, one_in) => ("lost frames".to_owned(), format!("1 in {one_in}")),
+                }
+            }
+        };
+        Self {
+            kind,
+            size,
+            right: outcome.right,
+            innocent: outcome.innocent,
+            word: outcome.word.to_string(),
+            case: case.to_string(),
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.kind.starts_with("sound")
+    }
+}
+
+/// All rows that were kept; lines that are none are left out.
+pub fn read(path: &Path) -> Vec<Row> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// The page.
+pub fn page(rows: &[Row]) -> String {
+    let mut page = String::from(
+        "# Truth\n\n\
+         What pipebench says of fabrics whose faults are known: hosts and switches in the lab (`tests/lab/`), every port shaped to \
+         200 Mbit/s, drawn by `cargo bench --bench truth` and judged with `--profile acceptance`, shortened to permutations of two \
+         seconds. *Right* means: what was injured is blamed, in its direction, and nothing else is; a throttled host is \
+         HOST-LIMITED and nothing is a FAIL. Bounds are those of 95 % (Wilson, one-sided).\n\n\
+         ## Faults\n\n\
+         | fault | what it leaves | cases | right | an innocent one blamed |\n|---|---|---|---|---|\n",
+    );
+    let mut groups: BTreeMap<(String, String), Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        groups
+            .entry((row.kind.clone(), row.size.clone()))
+            .or_default()
+            .push(row);
+    }
+    for ((kind, size), own) in groups
+        .iter()
+        .filter(|((kind, _), _)| !kind.starts_with("sound"))
+    {
+        let innocent = own.iter().filter(|row| row.innocent).count();
+        page.push_str(&format!(
+            "| {kind} | {size} | {} | {} | {innocent} |\n",
+            own.len(),
+            right(own)
+        ));
+    }
+    let large =
+        |row: &&Row| !row.is_sound() && !row.size.starts_with("90") && !row.size.starts_with("95");
+    let large: Vec<&Row> = rows.iter().filter(large).collect();
+    let small: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.size.starts_with("90") || row.size.starts_with("95"))
+        .collect();
+    page.push_str(&format!(
+        "\nAt 80 % and below, losses and throttled hosts included: {} of {} right, at least {:.0} %. At 90 and 95 %, where the floor of \
+         90 % need not find them: {} of {} blamed somebody innocent.\n",
+        right(&large),
+        large.len(),
+        100.0 * lower_bound(right(&large), large.len()),
+        small.iter().filter(|row| row.innocent).count(),
+        small.len()
+    ));
+    page.push_str(
+        "\n## Sound fabrics\n\n| fabric | cases | PASS | FAIL | other |\n|---|---|---|---|---|\n",
+    );
+    for ((kind, _), own) in groups
+        .iter()
+        .filter(|((kind, _), _)| kind.starts_with("sound"))
+    {
+        let of = |word: VerdictWord| {
+            own.iter()
+                .filter(|row| row.word == word.to_string())
+                .count()
+        };
+        let (pass, fail) = (of(VerdictWord::Pass), of(VerdictWord::Fail));
+        page.push_str(&format!(
+            "| {kind} | {} | {pass} | {fail} | {} |\n",
+            own.len(),
+            own.len() - pass - fail
+        ));
+    }
+    let sound: Vec<&Row> = rows.iter().filter(|row| row.is_sound()).collect();
+    let fails = sound
+        .iter()
+        .filter(|row| row.word == VerdictWord::Fail.to_string())
+        .count();
+    page.push_str(&format!(
+        "\nFalse alarms: {fails} of {}, at most {:.1} %.\n",
+        sound.len(),
+        100.0 * (1.0 - lower_bound(sound.len() - fails, sound.len()))
+    ));
+    let wrong: Vec<&Row> = rows.iter().filter(|row| !row.right).collect();
+    if !wrong.is_empty() {
+        page.push_str("\n## Where it was wrong\n\n");
+        for row in wrong {
+            page.push_str(&format!("- {}: {}\n", row.case, row.word));
+        }
+    }
+    page
+}
+
+fn right(rows: &[&Row]) -> usize {
+    rows.iter().filter(|row| row.right).count()
+}
+
+/// Wilson's lower bound of a share, one-sided at 95 %.
+fn lower_bound(hits: usize, all: usize) -> f64 {
+    const Z: f64 = 1.645;
+    if all == 0 {
+        return 0.0;
+    }
+    let (n, p) = (all as f64, hits as f64 / all as f64);
+    let middle = p + Z * Z / (2.0 * n);
+    let spread = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    (middle - spread) / (1.0 + Z * Z / n)
+}
