@@ -1,0 +1,137 @@
+//! Options against each other: what cannot be is refused here, one sentence each, with the flag to change.
+
+use std::path::{Path, PathBuf};
+
+use launcher::hosts::Host;
+
+use crate::cli::arguments::{Arguments, Launch};
+use crate::plan::{
+    BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Transport, Verify,
+};
+
+use super::UsageError;
+
+/// Checks of the options that every test shares.
+pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    if !PHASES.contains(&test.phases) {
+        return refuse(format!(
+            "--phases {}: at least 2 (source and sink), at most 32",
+            test.phases
+        ));
+    }
+    if !STREAMS.contains(&test.streams) {
+        return refuse(format!("--streams {}: from 1 to 256", test.streams));
+    }
+    if !BLOCK_BYTES.contains(&test.block_bytes) {
+        return refuse(format!(
+            "--block-size {}: from 64 bytes to 1 GiB",
+            arguments.block_size.as_deref().unwrap_or_default()
+        ));
+    }
+    match test.bound {
+        Bound::Time { window_ns, .. } if window_ns < 10_000_000 => {
+            return refuse("--time: at least 10ms; shorter windows measure the clock".to_owned());
+        }
+        Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block".to_owned()),
+        _ => {}
+    }
+    if test.sockets.dscp.is_some_and(|dscp| dscp > 63) {
+        return refuse("--dscp: from 0 to 63".to_owned());
+    }
+    if test.sockets.rate_bits_per_s.is_some_and(|rate| rate < 8) {
+        return refuse("--rate: at least 8 bits per second".to_owned());
+    }
+    if test
+        .sockets
+        .mss_bytes
+        .is_some_and(|mss| !(88..=65_495).contains(&mss))
+    {
+        return refuse("--mss: from 88 to 65495 bytes".to_owned());
+    }
+    let one_machine = hosts.iter().all(|host| host.local)
+        || hosts
+            .iter()
+            .all(|host| !host.local && host.name == hosts[0].name);
+    if test.transport == Transport::Unix && !one_machine {
+        return refuse(
+            "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
+        );
+    }
+    if test.transport == Transport::Unix && test.rails > 1 {
+        return refuse("--transport unix has no interfaces, and so no rails".to_owned());
+    }
+    if test.transport == Transport::Unix && test.ports.is_some() {
+        return refuse("--port-range has no meaning with --transport unix".to_owned());
+    }
+    let bounded =
+        arguments.time.is_some() || arguments.warmup.is_some() || arguments.buffers.is_some();
+    if let (Source::File(name), true) = (&test.source, bounded) {
+        return refuse(format!(
+            "--source {name}: the run is as long as the longest file (leave out --time, --warmup and --buffers)"
+        ));
+    }
+    if test.sink == Sink::Discard && test.verify != Verify::None {
+        let text = "--sink discard never looks at payload (leave out --verify)";
+        return refuse(text.to_owned());
+    }
+    if test.sink == Sink::Discard && test.coupling == Coupling::Buffer {
+        let text = "--sink discard and --coupling buffer: the last phase has no buffers to empty";
+        return refuse(text.to_owned());
+    }
+    let in_order = test.coupling == Coupling::Buffer
+        || matches!(test.sink, Sink::File(_))
+        || matches!(test.source, Source::File(_));
+    if arguments.keep_going && in_order {
+        let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
+        return refuse(text.to_owned());
+    }
+    check_launch(&arguments.launch)?;
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if to_stdout(&arguments.csv) && to_stdout(&arguments.json) {
+        return refuse("--csv - and --json - cannot both go to standard output".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks of who sends to whom.
+pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    let pattern = &test.pattern;
+    pattern
+        .check(nodes, test.phases)
+        .map_err(|error| UsageError::Value(error.to_string()))?;
+    // Where a node has links that must not slow each other, nothing may make them wait for each other.
+    if !pattern.is_even(nodes) && test.coupling == Coupling::Buffer {
+        return refuse(format!(
+            "--pattern {pattern} and --coupling buffer: a link that stalls would slow its siblings"
+        ));
+    }
+    Ok(())
+}
+
+/// Files are cut and put together in one order of blocks, the same on all nodes.
+pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
+    let files =
+        |test: &Test| matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_));
+    let fits = |test: &Test| {
+        let alike = matches!(
+            test.pattern,
+            Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_)
+        );
+        alike && tests.len() == 1
+    };
+    if tests.iter().any(|test| files(test) && !fits(test)) {
+        let text = "--source and --sink with a file need one test in which all nodes send alike (--pattern all-to-all, mesh, ring or shift:K)";
+        return Err(UsageError::Value(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Checks of what all commands share.
+pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
+    if launch.fanout == 0 {
+        return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
+    }
+    Ok(())
+}
