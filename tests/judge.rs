@@ -48,6 +48,7 @@ impl World {
             host,
             group: (groups > 0).then(|| host * groups / ports),
             floor: 0.9,
+            gone: false,
         };
         let fabric = Fabric {
             ports: (0..ports).map(port).collect(),

@@ -98,19 +98,16 @@ impl<'a> Second<'a> {
         }
         let width = observation.links.len();
         if observation.is_single(self.fabric) {
-            for pair in &observation.pairs {
-                let Some(share) = observation.share_of(*pair) else {
-                    continue;
-                };
-                let rate = observation.rate_of(*pair);
-                let known = self.pairs.entry(*pair).or_insert(Looked {
+            for (pair, seen) in observation.shares() {
+                let (share, rate) = (seen.part(), seen.rate);
+                let known = self.pairs.entry(pair).or_insert(Looked {
                     share,
                     rate,
                     width: usize::MAX,
                 });
                 known.share = known.share.max(share);
                 known.rate = known.rate.max(rate);
-                if share < self.fabric.floor_of(*pair) {
+                if share < self.fabric.floor_of(pair) {
                     known.width = known.width.min(width);
                 }
             }
@@ -305,6 +302,7 @@ impl<'a> Second<'a> {
         let open: Vec<Request> = wanted
             .into_iter()
             .filter(|pair| matches!(self.said(*pair), Said::Nothing | Said::Short(2..)))
+            .filter(|pair| self.may_send(*pair))
             .map(|pair| Request::of(vec![pair]))
             .collect();
         if open.is_empty() {
@@ -316,7 +314,7 @@ impl<'a> Second<'a> {
 
     fn may_send(&self, (from, to): (usize, usize)) -> bool {
         let ports = &self.fabric.ports;
-        ports[from].host != ports[to].host
+        ports[from].host != ports[to].host && !ports[from].gone && !ports[to].gone
     }
 
     /// Ports to measure a port with: none of its own host, those that are as fast first, then those
@@ -404,7 +402,8 @@ fn crossing(fabric: &Fabric, place: Place) -> Vec<(usize, usize)> {
     let number = fabric.number(place);
     let differs = |(from, to): &(usize, usize)| fabric.ports[*from].host != fabric.ports[*to].host;
     let crosses = |(from, to): &(usize, usize)| fabric.way(*from, *to).contains(&number);
-    pairs.filter(differs).filter(crosses).collect()
+    let here = |(from, to): &(usize, usize)| !fabric.ports[*from].gone && !fabric.ports[*to].gone;
+    pairs.filter(differs).filter(here).filter(crosses).collect()
 }
 
 fn is_crossing(fabric: &Fabric, place: Place, observation: &Observation) -> bool {

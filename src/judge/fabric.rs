@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows of nodes, processes or records: [`super::view`] makes it from a record, and tests make it from nothing.
 
+use std::collections::BTreeMap;
+
 use super::filling::{Flow, fill};
 
 /// Ports of a switch, or of several that uplinks join.
@@ -24,6 +26,8 @@ pub struct Port {
     pub group: Option<usize>,
     /// Share of what is expected that it must carry in each direction.
     pub floor: f64,
+    /// Its host was lost: nothing can be measured with it any more.
+    pub gone: bool,
 }
 
 /// Where a rate can be limited.
@@ -132,6 +136,22 @@ pub struct Seen {
     pub lost: u64,
 }
 
+/// What a pair received in a test, and should have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// What it should have received.
+    pub expected: f64,
+    /// What it received.
+    pub rate: f64,
+}
+
+impl Share {
+    /// The one of the other.
+    pub fn part(self) -> f64 {
+        self.rate / self.expected
+    }
+}
+
 impl Observation {
     /// What passed each place.
     pub fn seen(&self, fabric: &Fabric) -> Vec<f64> {
@@ -191,11 +211,31 @@ impl Observation {
         link.map_or(0.0, |link| link.rate)
     }
 
-    /// What a pair received, of what it should have.
-    pub fn share_of(&self, pair: (usize, usize)) -> Option<f64> {
-        let index = self.pairs.iter().position(|other| *other == pair)?;
-        let expected = fill(&self.capacities, &self.flows)[index];
-        (expected > 0.0 && expected.is_finite()).then(|| self.rate_of(pair) / expected)
+    /// What each pair received, and of what it should have; pairs whose ways are not known to be limited are left out.
+    pub fn shares(&self) -> BTreeMap<(usize, usize), Share> {
+        let mut expected: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (pair, rate) in self.pairs.iter().zip(fill(&self.capacities, &self.flows)) {
+            *expected.entry(*pair).or_default() += rate;
+        }
+        let mut shares: BTreeMap<(usize, usize), Share> = expected
+            .into_iter()
+            .filter(|(_, expected)| *expected > 0.0 && expected.is_finite())
+            .map(|(pair, expected)| {
+                (
+                    pair,
+                    Share {
+                        expected,
+                        rate: 0.0,
+                    },
+                )
+            })
+            .collect();
+        for link in &self.links {
+            if let Some(share) = shares.get_mut(&(link.from, link.to)) {
+                share.rate += link.rate;
+            }
+        }
+        shares
     }
 }
 
@@ -209,6 +249,7 @@ mod tests {
             host,
             group,
             floor: 0.9,
+            gone: false,
         };
         let fabric = Fabric {
             ports: vec![port(0, Some(0)), port(1, Some(1)), port(2, None)],

@@ -80,20 +80,20 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
         .iter()
         .filter(|one| !one.paced && one.is_single(fabric));
     for observation in unheld {
-        for pair in &observation.pairs {
-            let share = observation.share_of(*pair).unwrap_or(0.0);
-            let known = best.entry(*pair).or_default();
-            *known = known.max(share);
+        for (pair, share) in observation.shares() {
+            let known = best.entry(pair).or_default();
+            *known = known.max(share.part());
         }
     }
     for observation in observations.iter().filter(|one| one.paced) {
+        let shares = observation.shares();
         for link in &observation.links {
             // What does not reach the rate it is held to, and has not been faster without, meets something narrower: there is
             // contention.
             let pair = (link.from, link.to);
-            let reached = observation.share_of(pair);
+            let reached = shares.get(&pair);
             let free = best.get(&pair).is_some_and(|share| *share >= FREE);
-            if !free && reached.is_some_and(|share| share < REACHED) {
+            if !free && reached.is_some_and(|share| share.part() < REACHED) {
                 continue;
             }
             let counts: &mut BTreeMap<(usize, usize), Count> = match observation.isolated {
@@ -126,7 +126,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             .collect();
         if !open.is_empty() {
             losses.open.extend(open);
-        } else if told.iter().all(|lossy| *lossy) {
+        } else if !told.is_empty() && told.iter().all(|lossy| *lossy) {
             losses.confirmed.push((fault, count.share()));
         } else {
             losses.undecided.push((fault, count.share()));
@@ -146,17 +146,14 @@ fn blame(
     let mut left = loaded.clone();
     let mut blamed = Vec::new();
     loop {
-        let through = |number: usize| {
-            let on_way = |pair: &(usize, usize)| fabric.way(pair.0, pair.1).contains(&number);
-            let mut sum = Count::default();
-            for (_, count) in left.iter().filter(|(pair, _)| on_way(pair)) {
-                sum.add(count.lost, count.segments);
+        let mut through = vec![Count::default(); fabric.places()];
+        for ((from, to), count) in &left {
+            for number in fabric.way(*from, *to) {
+                through[number].add(count.lost, count.segments);
             }
-            sum
-        };
-        let lossy = (0..fabric.places())
-            .map(|number| (number, through(number)))
-            .filter(|(_, sum)| is_lossy(*sum, limit));
+        }
+        let sums = through.into_iter().enumerate();
+        let lossy = sums.filter(|(_, sum)| is_lossy(*sum, limit));
         let worst = lossy.max_by(|a, b| a.1.share().total_cmp(&b.1.share()));
         let Some((number, sum)) = worst else {
             return blamed;
@@ -208,6 +205,7 @@ fn partners(
     let mut pairs: Vec<(usize, usize)> = loaded
         .keys()
         .filter(|pair| fabric.way(pair.0, pair.1).contains(&number))
+        .filter(|pair| !fabric.ports[pair.0].gone && !fabric.ports[pair.1].gone)
         .copied()
         .collect();
     // Of those alike, the ones that lost most.
@@ -229,6 +227,7 @@ mod tests {
                     host,
                     group: None,
                     floor: 0.9,
+                    gone: false,
                 })
                 .collect(),
             ..Fabric::default()

@@ -1,7 +1,5 @@
 //! The sheet and the sentence to sign under, from everything that was measured until now.
 
-use std::collections::BTreeMap;
-
 use crate::plan::{Coupling, Pattern, RunPlan};
 use crate::record::{
     Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, HostRecord, PortSheet,
@@ -211,6 +209,7 @@ impl Writer<'_> {
                 });
             }
         }
+        faults.sort_by(worse_first);
         faults
     }
 
@@ -228,8 +227,10 @@ impl Writer<'_> {
             Fault::Pair(from, to) => {
                 let single = |one: &&Observation| !one.isolated && one.is_single(&self.view.fabric);
                 let seen = self.view.observations.iter().filter(single);
-                let shares = seen
-                    .filter_map(|one| Some((one.share_of((from, to))?, one.rate_of((from, to)))));
+                let shares = seen.filter_map(|one| {
+                    let share = *one.shares().get(&(from, to))?;
+                    Some((share.part(), share.rate))
+                });
                 shares
                     .min_by(|a, b| a.0.total_cmp(&b.0))
                     .unwrap_or((1.0, 0.0))
@@ -261,11 +262,7 @@ impl Writer<'_> {
         }
         let mut evidence = Vec::new();
         for observation in isolated() {
-            let shares: BTreeMap<_, _> = observation
-                .pairs
-                .iter()
-                .filter_map(|pair| Some((*pair, observation.share_of(*pair)?)))
-                .collect();
+            let shares = observation.shares();
             for link in &observation.links {
                 let (from, to) = (link.from, link.to);
                 let control = partners.contains(&from) && partners.contains(&to);
@@ -277,7 +274,7 @@ impl Writer<'_> {
                         from,
                         to,
                         rate_bits_per_s: link.rate,
-                        expected_bits_per_s: link.rate / share.max(1e-9),
+                        expected_bits_per_s: share.expected,
                         loss: link.lost as f64 / link.segments.max(1) as f64,
                         width: observation.links.len(),
                         test: observation.test,
@@ -414,22 +411,16 @@ impl Writer<'_> {
     }
 
     fn verdict(&self, sheet: &Sheet) -> Verdict {
-        let of = |word: VerdictWord| sheet.faults.iter().filter(move |fault| fault.word == word);
-        for word in [
-            VerdictWord::Fail,
-            VerdictWord::Undecided,
-            VerdictWord::HostLimited,
-        ] {
-            if let Some(worst) = of(word).min_by(|a, b| a.share.total_cmp(&b.share)) {
-                let more = match of(word).count() - 1 {
-                    0 => String::new(),
-                    more => format!("; and {more} more"),
-                };
-                return Verdict {
-                    word,
-                    reason: format!("{}{more}", self.sentence(sheet, worst)),
-                };
-            }
+        if let Some(worst) = sheet.faults.first() {
+            let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
+            let more = match alike.count() - 1 {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            return Verdict {
+                word: worst.word,
+                reason: format!("{}{more}", self.sentence(sheet, worst)),
+            };
         }
         let mut directions = sheet
             .ports
@@ -506,6 +497,21 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+/// FAIL before what is not known before what a host hides; rates before losses; then by size.
+fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
+    let word = |fault: &FaultSheet| match fault.word {
+        VerdictWord::Fail => 0,
+        VerdictWord::Undecided => 1,
+        _ => 2,
+    };
+    let size = match a.kind {
+        FaultKind::Rate => a.share.total_cmp(&b.share),
+        FaultKind::Loss => b.share.total_cmp(&a.share),
+    };
+    let kind = |fault: &FaultSheet| fault.kind == FaultKind::Loss;
+    (word(a), kind(a)).cmp(&(word(b), kind(b))).then(size)
 }
 
 /// The floor as a reader knows it.

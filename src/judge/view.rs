@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::{Basis, HostRecord, TestRecord};
+use crate::record::{self, Basis, HostRecord, TestRecord};
 use crate::stats::ceiling::Framing;
 
 use super::fabric::{Fabric, Observation, Place, Port, Seen};
@@ -87,11 +87,21 @@ impl View {
         }
         for test in tests {
             let planned = &plan.tests[test.test];
-            if test.complete && planned.coupling == Coupling::Block {
+            view.mark_gone(hosts, test);
+            if test.complete && planned.coupling == Coupling::Block && is_whole(test) {
                 view.add_test(plan, hosts, planned, test);
             }
         }
         view
+    }
+
+    /// A host with a node that has not reported was lost.
+    fn mark_gone(&mut self, hosts: &[HostRecord], test: &TestRecord) {
+        for (number, port) in self.ports.iter().enumerate() {
+            let nodes = host::nodes_of(hosts, port.node);
+            let gone = nodes.iter().any(|node| test.nodes[*node].is_none());
+            self.fabric.ports[number].gone |= gone;
+        }
     }
 
     fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) {
@@ -111,7 +121,7 @@ impl View {
             .find(|(name, _)| name == "net.ipv4.tcp_timestamps");
         let speed_bits_per_s = speed.map(|(speed, _)| speed);
         self.ports.push(PortView {
-            label: label(plan, hosts, node, rail),
+            label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
             node,
             rail,
             speed_bits_per_s,
@@ -139,6 +149,7 @@ impl View {
                 Some((rate, ceiling)) => rate as f64 / ceiling,
                 None => plan.criteria.floor,
             },
+            gone: false,
         });
     }
 
@@ -320,21 +331,9 @@ impl View {
     }
 }
 
-/// Name of a port: the host's, with the interface where hosts have several ports.
-fn label(plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) -> String {
-    let nodes = host::nodes_of(hosts, node).len();
-    let first = &plan.nodes[node];
-    let name = if nodes == 1 {
-        &first.label
-    } else {
-        &first.host
-    };
-    let rails = &hosts[node].rails;
-    match rails.get(rail).filter(|_| rails.len() > 1) {
-        None => name.clone(),
-        Some(port) => match &port.interface {
-            Some(interface) => format!("{name} {interface}"),
-            None => format!("{name} rail {rail}"),
-        },
-    }
+/// Whether every link came to its end: what others carry while a host goes away says nothing of the switch.
+fn is_whole(test: &TestRecord) -> bool {
+    let ended = |node: usize| test.nodes[node].is_some();
+    let mut links = test.links.iter();
+    links.all(|link| ended(link.lane.from) && ended(link.lane.to))
 }

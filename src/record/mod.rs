@@ -106,6 +106,25 @@ impl HostRecord {
     }
 }
 
+/// Name of a port in every report: that of its host, or of its only node; with the interface where there are several rails.
+pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) -> String {
+    let first = nodes.first().copied().unwrap_or_default();
+    let node = &plan.nodes[first];
+    let name = if nodes.len() == 1 {
+        &node.label
+    } else {
+        &node.host
+    };
+    let rails = hosts.get(first).map(|host| &host.rails);
+    match rails.filter(|rails| rails.len() > 1) {
+        None => name.clone(),
+        Some(rails) => match rails.get(rail).and_then(|port| port.interface.as_ref()) {
+            Some(interface) => format!("{name} {interface}"),
+            None => format!("{name} rail {rail}"),
+        },
+    }
+}
+
 /// What one test measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {

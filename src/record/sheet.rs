@@ -34,6 +34,13 @@ pub enum VerdictWord {
     Invalid,
 }
 
+impl VerdictWord {
+    /// Whether it says something of the switch.
+    pub fn is_judged(self) -> bool {
+        !matches!(self, Self::NotJudged | Self::Invalid)
+    }
+}
+
 impl std::fmt::Display for VerdictWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

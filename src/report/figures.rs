@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord};
+use crate::record::{
+    HeldBy, LinkRecord, Missing, NodeRecord, Record, Second, TestRecord, port_label,
+};
 use crate::units;
 
 /// Direction of a port.
@@ -119,7 +121,7 @@ impl Figures {
                 let measured = measured.as_deref();
                 let each = measured.unwrap_or_default().iter();
                 Port {
-                    label: label(record, &nodes, rail),
+                    label: port_label(&record.plan, &record.hosts, &nodes, rail),
                     rail,
                     send_gbit_per_s: sum(from),
                     receive_gbit_per_s: sum(to),
@@ -201,23 +203,6 @@ fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
             .push(node);
     }
     groups.into_values().collect()
-}
-
-fn label(record: &Record, nodes: &[usize], rail: usize) -> String {
-    let first = &record.plan.nodes[nodes[0]];
-    let name = if nodes.len() == 1 {
-        &first.label
-    } else {
-        &first.host
-    };
-    let rails = record.hosts.get(nodes[0]).map(|host| &host.rails);
-    match rails.filter(|rails| rails.len() > 1) {
-        None => name.clone(),
-        Some(rails) => match rails.get(rail).and_then(|port| port.interface.as_ref()) {
-            Some(interface) => format!("{name} {interface}"),
-            None => format!("{name} rail {rail}"),
-        },
-    }
 }
 
 fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {

@@ -8,6 +8,9 @@ use crate::units::show_gbit;
 
 use super::figures::{Direction, Port};
 
+/// What a sheet is a test of, and what not.
+pub const FIXED_WORDS: &str = "a software test from end hosts, payload at the TCP layer: the pattern of RFC 2889 and RFC 8239, not their conformance";
+
 /// Faults that are told in full.
 const TOLD: usize = 6;
 
@@ -60,8 +63,11 @@ pub fn lines(record: &Record) -> Vec<String> {
                 brief(record, fault)
             ));
         }
-        lines.extend(next(record, fault));
-        lines.extend(evidence(record, fault));
+        // What is not known is explained once, and only where nothing is known to be at fault.
+        if fault.word == VerdictWord::Fail || number == 0 {
+            lines.extend(next(record, fault));
+            lines.extend(evidence(record, fault));
+        }
     }
     let more = faults().count().saturating_sub(TOLD);
     if more > 0 {
@@ -75,11 +81,7 @@ pub fn lines(record: &Record) -> Vec<String> {
 
 /// What these figures may be used for, and what they were judged by.
 fn standing(record: &Record) -> Option<String> {
-    let is_judged = !matches!(
-        record.verdict.word,
-        VerdictWord::NotJudged | VerdictWord::Invalid
-    );
-    if !is_judged || record.tests.is_empty() {
+    if !record.verdict.word.is_judged() || record.tests.is_empty() {
         return None;
     }
     let basis = match record.sheet.basis {

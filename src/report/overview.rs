@@ -6,6 +6,7 @@ use crate::record::{Record, TestRecord};
 use crate::units::show_gbit;
 
 use super::figures::Figures;
+use super::judged;
 
 /// A line per test or group of tests, then a row per port.
 pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
@@ -93,9 +94,6 @@ fn to_sign(record: &Record) -> Vec<String> {
             contention.share * 100.0
         ));
     }
-    lines.push(
-        "a software test from end hosts, payload at the TCP layer: the pattern of RFC 2889 and RFC 8239, not their conformance"
-            .to_owned(),
-    );
+    lines.push(judged::FIXED_WORDS.to_owned());
     lines
 }

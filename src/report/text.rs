@@ -90,6 +90,9 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figure
     for note in notes(record, test, plan) {
         out.line(&format!("note: {note}"));
     }
+    if record.verdict.word.is_judged() {
+        out.line(judged::FIXED_WORDS);
+    }
 }
 
 fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
@@ -97,8 +100,14 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     let ports = figures.ports.iter();
     let nodes = ports.filter(|port| port.lost_at_s.is_none()).count();
     let scope = if figures.crosses_switch {
+        let here = |port: &&figures::Port| port.lost_at_s.is_none() && port.reported;
+        let mut here = figures.ports.iter().filter(here);
+        let both = match here.all(|port| port.links_out > 0 && port.links_in > 0) {
+            true => ", both directions at once",
+            false => "",
+        };
         format!(
-            "{}, {}, both directions at once",
+            "{}, {}{both}",
             count(figures.hosts, "host"),
             count(nodes, "port")
         )
