@@ -5,7 +5,8 @@ mod lab;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions, Running};
-use pipebench::record::{Record, TroubleKind};
+use nix::sys::signal::Signal;
+use pipebench::record::{Record, TroubleKind, VerdictWord};
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -220,4 +221,80 @@ fn a_process_that_is_killed_costs_its_host_and_no_other() {
     );
     assert_eq!(lost.what, "phase 1 receiver n1->n2: killed by signal 9");
     expect_clean(&lab, &[1, 2, 3]);
+}
+
+/// The host goes in the second of several tests: that one says nothing, the others run without it, and nobody is blamed.
+#[test]
+fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
+    let lab = raise(4);
+    for host in lab.test_hosts() {
+        lab.shape_egress(host, 100);
+    }
+    let words = [
+        "--hosts",
+        "n[1-4]",
+        "--pattern",
+        "rotate",
+        "--link-speed",
+        "100M",
+        "--time",
+        "3s",
+        "--deadline",
+        "silence=3s",
+    ];
+    let running = start(&lab, &words);
+    running.wait_for_line("test 2 of 3, shift:2", DEADLINE);
+    lab::wait_until("a second of the second test", DEADLINE, || {
+        running.output().1.matches("   1 s").count() == 2
+    });
+    lab.kill_host(3);
+    let (finished, record) = end(&lab, running);
+    let lost = &record.missing[0];
+    assert_eq!((lost.node.as_str(), lost.test), ("n3", 1), "{finished}");
+    assert!(lost.at_ns.is_some(), "{finished}");
+    assert!(record.tests.len() >= 3, "{finished}");
+    let behind = &record.tests[2];
+    assert!(behind.complete && behind.nodes[2].is_none(), "{finished}");
+    let touched = behind
+        .links
+        .iter()
+        .any(|link| link.lane.from == 2 || link.lane.to == 2);
+    assert!(!touched && !behind.links.is_empty(), "{finished}");
+    assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+    assert!(record.sheet.faults.is_empty(), "{finished}");
+    let send = |port: usize| record.sheet.ports[port].send.map(|one| one.test);
+    assert!((0..4).all(|port| send(port) != Some(1)), "{finished}");
+    assert!(
+        finished
+            .stdout
+            .contains("3 of 4 nodes accounted for: n3 lost at "),
+        "{finished}"
+    );
+    expect_clean(&lab, &[1, 2, 4]);
+}
+
+/// Between tests processes of hosts and their sessions stay: an end from outside must take them along.
+#[test]
+fn a_signal_in_a_later_test_ends_the_run_and_leaves_nothing() {
+    let lab = raise(3);
+    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+        let words = [
+            "--hosts",
+            "n[1-3]",
+            "--pattern",
+            "rotate",
+            "--link-speed",
+            "100M",
+            "--time",
+            "2s",
+        ];
+        let running = start(&lab, &words);
+        running.wait_for_line("test 2 of 2, shift:2", DEADLINE);
+        running.signal(signal);
+        let finished = running.finish(DEADLINE);
+        if signal == Signal::SIGINT {
+            assert_eq!(finished.code(), Some(130), "{finished}");
+        }
+        expect_clean(&lab, &[1, 2, 3]);
+    }
 }

@@ -48,6 +48,9 @@ fn relay(
     let listener = TcpListener::bind((address, PORT)).expect("a port");
     nix::sys::socket::setsockopt(&listener, nix::sys::socket::sockopt::IpTransparent, &true)
         .expect("set");
+    // What a deed leaves unread must not close the window: a few bytes of a segment keep all of it in memory.
+    let room = nix::sys::socket::sockopt::RcvBufForce;
+    nix::sys::socket::setsockopt(&listener, room, &1_000_000).expect("set");
     ready.send(()).expect("heard");
     listener.set_nonblocking(true).expect("set");
     let mut accepted = None;

@@ -111,6 +111,12 @@ impl Observer for Terminal {
         }
     }
 
+    fn test(&mut self, number: usize, of: usize, test: &Test) {
+        if !self.live {
+            self.aside(&format!("test {number} of {of}, {}", test.pattern));
+        }
+    }
+
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         let rails = plan.tests.first().map_or(1, |test| test.rails);
         let ports = plan.nodes.iter().zip(hosts).flat_map(|(node, host)| {

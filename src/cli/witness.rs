@@ -151,6 +151,10 @@ impl Observer for Witness<'_> {
         self.terminal.stage(text);
     }
 
+    fn test(&mut self, number: usize, of: usize, test: &Test) {
+        self.terminal.test(number, of, test);
+    }
+
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         self.terminal.hosts(plan, hosts, options);
         self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();

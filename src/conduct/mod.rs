@@ -42,6 +42,8 @@ pub trait Observer {
     fn notice(&mut self, text: &str);
     /// A stage has begun.
     fn stage(&mut self, text: &str);
+    /// A test of several has begun, `number` from 1.
+    fn test(&mut self, _number: usize, _of: usize, _test: &Test) {}
     /// All nodes have said who they are.
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
@@ -292,6 +294,11 @@ impl Running<'_> {
     }
 
     fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
+        if self.plan.tests.len() > 1 {
+            let all = self.plan.tests.len();
+            self.observer
+                .test(number + 1, all, &self.plan.tests[number]);
+        }
         let (test, before) = loop {
             self.leave_out_lost(crew, number)?;
             let test = self.settle(crew, number);
