@@ -163,6 +163,17 @@ pub fn show_utc(wall_ms: u64) -> String {
     )
 }
 
+/// How a run is called, and its folder: `pb-20261121-014455-abcdef`, by its start in UTC and the first digits of its token.
+pub fn run_name(started_ms: u64, token: &str) -> String {
+    let date: String = show_utc(started_ms)
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let (day, time) = date.split_at_checked(8).unwrap_or((&date, ""));
+    let token: String = token.chars().take(6).collect();
+    format!("pb-{day}-{time}-{token}")
+}
+
 /// When something began, as one would say it at `now_ms`: `10:02 UTC`, with the date if that is a day ago or more.
 pub fn show_since(began_ms: u64, now_ms: u64) -> String {
     const DAY_MS: u64 = 86_400_000;

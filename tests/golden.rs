@@ -3,17 +3,27 @@
 //!
 //! Each folder below `golden/` holds one `record.json` and what every report makes of it. `one-host` and
 //! `broken-off` come from real runs with the host's name, kernel and addresses replaced; `two-hosts` is written
-//! by hand: a switch between two hosts, whose port into n2 carries less than it should.
+//! by hand: a switch between two hosts, whose port into n2 carries less than it should. `acceptance` and `slow-receiver`
+//! come from real runs in the lab, the first on sound ports, the second with the port into n3 at 60 %; host names, kernels,
+//! addresses and speeds were replaced. `several/` holds what is made of more than one record.
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pipebench::record::{RECORD_VERSION, Record};
-use pipebench::report::{csv, dry_run, header, json, text};
+use pipebench::record::{RECORD_VERSION, Record, VerdictWord};
+use pipebench::report::compare::Comparison;
+use pipebench::report::merge::Merged;
+use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
 
-const RECORDS: [&str; 3] = ["one-host", "two-hosts", "broken-off"];
+const RECORDS: [&str; 5] = [
+    "one-host",
+    "two-hosts",
+    "broken-off",
+    "acceptance",
+    "slow-receiver",
+];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -57,6 +67,54 @@ fn documents(record: &Record) -> Vec<(&'static str, String)> {
             "table.csv",
             csv::write(record).expect("a record is a table"),
         ),
+        ("page.html", page::write(record, None)),
+        (
+            "junit.xml",
+            junit::write(record).expect("a record has cases"),
+        ),
+        ("metrics.txt", metrics::write(record)),
+    ]
+}
+
+/// What is made of several records, by file name.
+fn documents_of_several() -> Vec<(&'static str, String)> {
+    let (sound, slow) = (record("acceptance"), record("slow-receiver"));
+    // What would be found if the host was moved, and if another one was plugged in where it was.
+    let mut followed = slow.clone();
+    followed.plan.nodes[2].switch_port = Some("Eth1/8".to_owned());
+    let mut stayed = sound.clone();
+    stayed.plan.nodes[2].switch_port = Some("Eth1/8".to_owned());
+    stayed.plan.nodes[3].switch_port = Some("Eth1/3".to_owned());
+    if let Some(port) = &mut stayed.sheet.ports[3].receive {
+        port.word = VerdictWord::Fail;
+    }
+    let mut cleared = sound.clone();
+    cleared.plan.nodes[2].switch_port = Some("Eth1/8".to_owned());
+    let mut other_half = sound.clone();
+    other_half.token = "cd".repeat(16);
+    for (number, node) in other_half.plan.nodes.iter_mut().enumerate() {
+        node.switch_port = Some(format!("Eth1/{}", number + 5));
+    }
+    let compared = |now: &Record| Comparison::of(&slow, now).lines(usize::MAX).join("\n") + "\n";
+    let merged = |records: &[Record]| {
+        let merged = Merged::of(records).expect("switch ports are named");
+        merged.lines().join("\n") + "\n"
+    };
+    vec![
+        ("followed.txt", compared(&followed)),
+        ("stayed.txt", compared(&stayed)),
+        ("cleared.txt", compared(&cleared)),
+        ("unmoved.txt", compared(&sound)),
+        ("merged.txt", merged(&[sound.clone(), other_half])),
+        ("merged-fail.txt", merged(&[sound.clone(), slow.clone()])),
+        (
+            "list.txt",
+            listing::table(&[listing::row("pb-a", &sound), listing::row("pb-b", &slow)]),
+        ),
+        (
+            "page-with-baseline.html",
+            page::write(&sound, Some(&Comparison::of(&slow, &sound))),
+        ),
     ]
 }
 
@@ -87,8 +145,10 @@ fn difference(stored: &str, made: &str) -> Option<String> {
 fn every_report_of_a_stored_record_is_the_stored_one() {
     let rewrite = std::env::var("PIPEBENCH_GOLDEN").is_ok_and(|word| word == "rewrite");
     let mut wrong = Vec::new();
-    for name in RECORDS {
-        for (file, made) in documents(&record(name)) {
+    let several = ("several", documents_of_several());
+    let each = RECORDS.map(|name| (name, documents(&record(name))));
+    for (name, documents) in each.into_iter().chain([several]) {
+        for (file, made) in documents {
             let path = folder(name).join(file);
             if rewrite {
                 fs::write(&path, &made).expect("a writable folder");

@@ -32,6 +32,10 @@ struct World {
     fabric: Fabric,
     capacities: Vec<f64>,
     faults: Vec<(Fault, f64)>,
+    /// Hosts that say they were at their limit whenever they have links; with loads only if not `always`.
+    busy: Vec<usize>,
+    /// Faults are there in isolated measurements, too.
+    always: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +76,8 @@ impl World {
             fabric,
             capacities,
             faults: Vec::new(),
+            busy: Vec::new(),
+            always: true,
         }
     }
 
@@ -88,7 +94,8 @@ impl World {
         for flow in &mut real {
             flow.weight = draw.between(0.8, 1.25);
         }
-        for (fault, left) in &self.faults {
+        let here = self.always || !isolated;
+        for (fault, left) in self.faults.iter().filter(|_| here) {
             match fault {
                 Fault::Place(place) => broken[self.fabric.number(*place)] *= left,
                 Fault::Pair(from, to) => {
@@ -110,8 +117,12 @@ impl World {
             rate: rate * draw.between(0.965, 1.0),
             ..Seen::default()
         });
+        let has_links = |host: &usize| pairs.iter().any(|(from, to)| from == host || to == host);
+        let hosts = 0..self.fabric.ports.len();
+        let busy = hosts.map(|host| here && self.busy.contains(&host) && has_links(&host));
         Observation {
             isolated,
+            host_limited: busy.collect(),
             capacities: self.capacities.clone(),
             links: links.collect(),
             flows,
@@ -323,6 +334,65 @@ fn large_fabrics_are_judged_too() {
     }
     let tally = trial(2, &[256], Shape::Plain, Kind::Receive, 0.8, false);
     must_be_right(&tally, 2, 1.0, "256 ports");
+}
+
+/// A host that cannot go on is told as that, whether or not it can when it has one link only; the switch is not blamed.
+#[test]
+fn a_busy_host_never_fails_a_switch() {
+    for always in [true, false] {
+        for seed in 1..=120_u64 {
+            let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let ports = SMALL[draw.below(SMALL.len())];
+            let mut world = World::new(ports, Shape::Plain, &mut draw);
+            let left = draw.between(0.3, 0.8);
+            draw_faults(&mut world, Kind::Both, left, &mut draw);
+            let Some((Fault::Place(Place::Send(host)), _)) = world.faults.first().copied() else {
+                panic!("both directions");
+            };
+            (world.busy, world.always) = (vec![host], always);
+            let (decision, _) = world.judge(true, &mut draw);
+            let own = [Place::Send(host), Place::Receive(host)];
+            let told = decision
+                .host_limited
+                .iter()
+                .all(|place| own.contains(place));
+            assert!(
+                decision.confirmed.is_empty() && told && !decision.host_limited.is_empty(),
+                "seed {seed}, {ports} ports, host {host} at {left}: {decision:?}"
+            );
+        }
+    }
+}
+
+/// Other hosts were busy, too, and could go on all the same: what is at fault is found, and they are hardly ever excused of anything.
+#[test]
+fn a_busy_host_hides_no_fault() {
+    // In 240 cases.
+    let mut excused = 0;
+    for kind in [Kind::Send, Kind::Receive] {
+        for seed in 1..=120_u64 {
+            let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let ports = SMALL[draw.below(SMALL.len())];
+            let mut world = World::new(ports, Shape::Plain, &mut draw);
+            draw_faults(&mut world, kind, 0.6, &mut draw);
+            let (Some((Fault::Place(Place::Send(port) | Place::Receive(port)), _)), true) =
+                (world.faults.first().copied(), true)
+            else {
+                panic!("a port");
+            };
+            world.busy = (0..ports)
+                .filter(|host| *host != port && draw.below(2) == 0)
+                .collect();
+            let (decision, _) = world.judge(true, &mut draw);
+            excused += usize::from(!decision.host_limited.is_empty());
+            assert!(
+                is_right(&world, &decision) && excused <= 5,
+                "seed {seed}, {ports} ports, busy {:?}: {:?}: {decision:?}",
+                world.busy,
+                world.faults
+            );
+        }
+    }
 }
 
 /// Near the floor a fault may be seen or not; nobody else is blamed for it.

@@ -44,5 +44,5 @@ mod settings;
 pub use error::{LaunchError, Stage};
 pub use event::Event;
 pub use fleet::{Fleet, start};
-pub use program::{Program, ProgramError, own_digest};
+pub use program::{Program, ProgramError, digest_of, own_digest};
 pub use settings::{Ask, Deadlines, Family, Settings};

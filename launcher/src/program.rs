@@ -92,7 +92,7 @@ pub fn own_digest() -> Result<String, ProgramError> {
 }
 
 /// SHA-256 in lower-case hexadecimal digits.
-pub(crate) fn digest_of(bytes: &[u8]) -> String {
+pub fn digest_of(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 

@@ -11,6 +11,8 @@ pub use order::Order;
 use crate::exit;
 
 use super::completions::Shell;
+use super::report::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
+use super::retest::RetestArguments;
 use super::status::StatusArguments;
 use super::watch::WatchArguments;
 
@@ -379,6 +381,13 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub samples: Option<PathBuf>,
 
+    /// An earlier run to compare with, port by port, when this one has ended
+    ///
+    /// A record, the folder of a run, or the beginning of a run's name in the folder of --output. No default.
+    /// Example: --baseline results/pb-20261101-090000-3f9a1c
+    #[arg(long, value_name = "RUN", help_heading = "Output")]
+    pub baseline: Option<String>,
+
     /// Print the summary only
     ///
     /// Neither options, hosts, notices nor progress. Example: --quiet
@@ -481,6 +490,19 @@ pub enum Subcommand {
     /// Show the live picture of a run: ports, links, and what they wait for
     #[command(long_about = super::watch::LONG)]
     Watch(WatchArguments),
+    /// Make a report of a run that was kept: text, page, table, JUnit, OpenMetrics
+    Report(ReportArguments),
+    /// Measure again what was at fault in a run, after a cable was moved
+    #[command(long_about = super::retest::LONG)]
+    Retest(RetestArguments),
+    /// List the runs that were kept in a folder
+    List(ListArguments),
+    /// Compare a run with a later one; did the fault follow the host?
+    #[command(long_about = super::report::COMPARE_LONG)]
+    Compare(CompareArguments),
+    /// Put several cablings of a switch into one sheet
+    #[command(long_about = super::report::MERGE_LONG)]
+    Merge(MergeArguments),
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]
     Node,

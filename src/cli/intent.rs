@@ -105,6 +105,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         seed: arguments.seed.unwrap_or(seed),
         keep_going: arguments.keep_going,
         samples: arguments.samples.is_some(),
+        repeats: None,
     };
     let options = effective(arguments, &plan);
     let hold = arguments.hold.as_deref().map(hold_of).transpose()?;

@@ -5,6 +5,8 @@ mod completions;
 mod intent;
 mod manual;
 mod node;
+mod report;
+mod retest;
 mod run;
 mod secret;
 mod status;
@@ -37,6 +39,11 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Node) => node::serve(),
         Some(Subcommand::Status(words)) => status::run(words),
         Some(Subcommand::Watch(words)) => watch::run(words),
+        Some(Subcommand::Report(words)) => report::report(words),
+        Some(Subcommand::Retest(words)) => retest::run(words),
+        Some(Subcommand::List(words)) => report::list(words),
+        Some(Subcommand::Compare(words)) => report::compare(words),
+        Some(Subcommand::Merge(words)) => report::merge(words),
         Some(Subcommand::Completions { shell }) => tell(&completions::script(*shell)),
         Some(Subcommand::Manual) => tell(&manual::page()),
         None if arguments.version => version::print(arguments.verbose),

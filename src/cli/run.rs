@@ -10,24 +10,40 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::conduct::{self, Conditions};
 use crate::plan::fit::Capacity;
 use crate::record::{Record, VerdictWord};
+use crate::report::compare::Comparison;
 use crate::report::{csv, dry_run, header, json, text};
 use crate::{exit, store, sys};
 
 use super::arguments::Arguments;
 use super::intent::{self, Intent};
+use super::report::beside;
 use super::terminal::{Terminal, complain};
 use super::witness::{Identity, Witness};
 
 /// Runs what the arguments ask for; returns the exit code.
 pub fn run(arguments: &Arguments) -> u8 {
-    let seed = sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20;
-    let intent = match intent::parse(arguments, seed, &here()) {
+    let intent = match intent::parse(arguments, seed(), &here()) {
         Ok(intent) => intent,
         Err(error) => {
             complain(&error.to_string());
             return exit::USAGE;
         }
     };
+    let baseline = match &arguments.baseline {
+        None => None,
+        Some(name) => {
+            let folder = arguments.output.as_deref().unwrap_or(Path::new("."));
+            match super::report::read(name, folder) {
+                Ok(kept) => Some(kept.record),
+                Err(code) => return code,
+            }
+        }
+    };
+    execute(arguments, intent, baseline.as_ref())
+}
+
+/// Runs what was understood, and compares it with an earlier run; returns the exit code.
+pub fn execute(arguments: &Arguments, intent: Intent, baseline: Option<&Record>) -> u8 {
     let is_stdout = |path: &Option<std::path::PathBuf>| path.as_deref() == Some(Path::new("-"));
     let mut terminal = Terminal::new(
         arguments.quiet,
@@ -61,13 +77,18 @@ pub fn run(arguments: &Arguments) -> u8 {
         }
     };
     match measure(arguments, intent, &identity, &mut witness) {
-        Ok(record) => report(arguments, &record, &mut witness),
+        Ok(record) => report(arguments, &record, baseline, &mut witness),
         Err(code) => code,
     }
 }
 
+/// Another seed each time.
+pub fn seed() -> u64 {
+    sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20
+}
+
 /// This host, as nodes on it will find it.
-fn here() -> Capacity {
+pub fn here() -> Capacity {
     Capacity {
         name: sys::facts::own_name(),
         nodes: 0,
@@ -125,12 +146,20 @@ pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
 }
 
 /// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.
-fn report(arguments: &Arguments, record: &Record, witness: &mut Witness<'_>) -> u8 {
+fn report(
+    arguments: &Arguments,
+    record: &Record,
+    baseline: Option<&Record>,
+    witness: &mut Witness<'_>,
+) -> u8 {
     witness.terminal.close_line();
     for line in text::troubles(&record.troubles) {
         complain(&line);
     }
-    let summary = text::summary(record);
+    let mut summary = text::summary(record);
+    if let Some(before) = baseline.filter(|_| !record.tests.is_empty()) {
+        summary.push_str(&beside(&Comparison::of(before, record)));
+    }
     let is_judged = record.verdict.word == VerdictWord::Fail;
     if is_judged || !record.tests.is_empty() {
         witness.terminal.result(&summary);

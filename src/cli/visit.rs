@@ -95,6 +95,7 @@ impl Destination {
             seed: 0,
             keep_going: false,
             samples: false,
+            repeats: None,
         };
         Ok(Self { plan, hosts })
     }

@@ -34,6 +34,8 @@ const MOST_FAULTS: usize = 64;
 pub struct Case<'a> {
     fabric: &'a Fabric,
     looks: Vec<Look<'a>>,
+    /// Places that fell short while their host was at its own limit.
+    limited: BTreeSet<Place>,
 }
 
 struct Look<'a> {
@@ -88,6 +90,16 @@ impl<'a> Look<'a> {
         };
         look.sound = look.compare_with(fabric, &look.expected);
         look
+    }
+
+    /// Whether the host behind a port was at its own limit.
+    fn host_is_limited(&self, fabric: &Fabric, place: Place) -> bool {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return false;
+        };
+        let host = fabric.ports[port].host;
+        let limited = self.observation.host_limited.get(host);
+        limited.is_some_and(|limited| *limited)
     }
 
     /// Share of what was expected, whether or not it is judged.
@@ -152,6 +164,8 @@ pub struct Explanation {
     pub faults: Vec<Fault>,
     /// Places that fall short and are not predicted to, or the reverse.
     pub open: usize,
+    /// Members whose hosts give no reason to think that it is them.
+    strange: usize,
     /// Members that carried clearly more at one time than what limited them at another: a fault that is steady does not.
     swings: usize,
     /// How far predictions are off in all.
@@ -162,10 +176,13 @@ impl<'a> Case<'a> {
     /// Looks at what was seen.
     pub fn new(fabric: &'a Fabric, observations: &'a [Observation]) -> Self {
         let look = |observation: &'a Observation| Look::new(fabric, observation);
-        Self {
+        let mut case = Self {
             fabric,
             looks: observations.iter().map(look).collect(),
-        }
+            limited: BTreeSet::new(),
+        };
+        case.limited = case.at_limit();
+        case
     }
 
     /// The least share of what was expected that passed a place, in all tests that load the fabric; none if it was not loaded.
@@ -204,24 +221,38 @@ impl<'a> Case<'a> {
         suspects
     }
 
-    /// Places of hosts that were at their own limit when they fell short.
-    pub fn host_limited(&self) -> Vec<Place> {
-        let mut limited = BTreeSet::new();
-        for look in &self.looks {
-            for (number, port) in self.fabric.ports.iter().enumerate() {
-                let at_limit = look.observation.host_limited.get(port.host);
-                for place in [Place::Send(number), Place::Receive(number)] {
-                    let number = self.fabric.number(place);
-                    let short = look.share(number);
-                    if at_limit.is_some_and(|at| *at)
-                        && short.is_some_and(|s| s < self.fabric.floor(number))
-                    {
-                        limited.insert(place);
-                    }
-                }
-            }
-        }
-        limited.into_iter().collect()
+    /// Places that fell short while their host was at its own limit: it may be the host, if something is at fault there at all.
+    pub fn limited(&self) -> &BTreeSet<Place> {
+        &self.limited
+    }
+
+    /// Whether a place fell short by itself only while its host was at its limit: then that says nothing of the switch.
+    pub fn limited_alone(&self, place: Place) -> bool {
+        let number = self.fabric.number(place);
+        let floor = self.fabric.floor(number);
+        let alone = self.looks.iter().filter(|look| {
+            let observation = look.observation;
+            let short = look.share(number).is_some_and(|share| share < floor);
+            observation.isolated && !observation.paced && short
+        });
+        let mut alone = alone.map(|look| look.host_is_limited(self.fabric, place));
+        alone.all(|limited| limited)
+    }
+
+    fn at_limit(&self) -> BTreeSet<Place> {
+        let ports = 0..self.fabric.ports.len();
+        let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        let short = |look: &Look<'_>, place: Place| {
+            let number = self.fabric.number(place);
+            let share = look.share(number);
+            share.is_some_and(|share| share < self.fabric.floor(number))
+        };
+        let limited = |look: &Look<'_>, place: Place| {
+            look.host_is_limited(self.fabric, place) && short(look, place)
+        };
+        places
+            .filter(|place| self.looks.iter().any(|look| limited(look, *place)))
+            .collect()
     }
 
     /// The smallest set of faults, beside `given`, that explains what was seen; the one that comes nearest if none does.
@@ -352,6 +383,10 @@ impl<'a> Case<'a> {
         let mut explanation = Explanation {
             faults: faults.to_vec(),
             open: 0,
+            strange: faults
+                .iter()
+                .filter(|fault| !self.is_limited(fault))
+                .count(),
             swings: faults.iter().filter(|fault| self.swings(**fault)).count(),
             off: 0.0,
         };
@@ -359,6 +394,20 @@ impl<'a> Case<'a> {
             self.try_on(look, faults, &mut explanation);
         }
         explanation
+    }
+
+    /// Whether these faults predict that a place falls short in a test.
+    pub fn foresees(&self, faults: &[Fault], place: Place, test: usize) -> bool {
+        let number = self.fabric.number(place);
+        let floor = self.fabric.floor(number);
+        let mut looks = self
+            .looks
+            .iter()
+            .filter(|look| look.observation.test == test);
+        looks.any(|look| {
+            let predicted = self.predict(look, faults);
+            predicted.is_some_and(|all| all[number] < floor * look.expected[number])
+        })
     }
 
     /// Places that fall short though nothing among these faults predicts it, with their least share.
@@ -380,6 +429,10 @@ impl<'a> Case<'a> {
             }
         }
         open.into_iter().collect()
+    }
+
+    fn is_limited(&self, fault: &Fault) -> bool {
+        matches!(fault, Fault::Place(place) if self.limited.contains(place))
     }
 
     fn swings(&self, fault: Fault) -> bool {
@@ -458,6 +511,7 @@ impl<'a> Case<'a> {
 fn compare(a: &Explanation, b: &Explanation) -> std::cmp::Ordering {
     let open = a.open.cmp(&b.open);
     open.then(a.faults.len().cmp(&b.faults.len()))
+        .then(a.strange.cmp(&b.strange))
         .then(a.swings.cmp(&b.swings))
         .then(a.off.total_cmp(&b.off))
 }

@@ -76,13 +76,17 @@ enum Said {
 impl<'a> Second<'a> {
     /// Collects what the isolated ones of these observations say.
     pub fn of(fabric: &'a Fabric, case: &'a Case<'a>, observations: &[Observation]) -> Self {
+        // What acknowledgements took in one test they need not take in another.
+        let most = |place: usize| {
+            let all = observations
+                .iter()
+                .filter_map(|one| one.capacities.get(place));
+            all.copied().reduce(f64::max).unwrap_or(f64::INFINITY)
+        };
         let mut second = Self {
             fabric,
             case,
-            capacities: observations
-                .first()
-                .map(|one| one.capacities.clone())
-                .unwrap_or_default(),
+            capacities: (0..fabric.places()).map(most).collect(),
             pairs: BTreeMap::new(),
             uplinks: BTreeMap::new(),
         };

@@ -4,6 +4,7 @@
 //! it carried instead, and [`confirm`] asks for second looks at them until each has fallen short alone. Nothing here
 //! measures; `conduct` does, and asks again.
 
+pub mod again;
 pub mod ask;
 pub mod blame;
 pub mod confirm;
@@ -12,12 +13,16 @@ pub mod filling;
 pub mod host;
 pub mod loss;
 pub mod order;
+pub mod peers;
 pub mod verdict;
 pub mod view;
 
 use blame::{Case, Fault};
 use confirm::{Request, Second, Standing};
 use fabric::{Fabric, Observation, Place};
+
+/// Beside a fault, connections share what is left so unevenly.
+const UNFAIR: f64 = 0.1;
 
 /// What follows from what was seen until now.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,12 +60,14 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         return Step::Done(Decision::default());
     }
     let second = Second::of(fabric, &case, observations);
-    let cleared = second.cleared();
-    let host_limited = case.host_limited();
-    let mut given: Vec<Fault> = host_limited.iter().copied().map(Fault::Place).collect();
-    let established = second.established().into_iter().map(Fault::Place);
-    let established: Vec<Fault> = established.filter(|fault| !given.contains(fault)).collect();
-    given.extend(&established);
+    let limited =
+        |fault: &Fault| matches!(fault, Fault::Place(place) if case.limited().contains(place));
+    // What was well by itself may still be what its host could not go on with under load.
+    let well = second.cleared();
+    let mut cleared = well.clone();
+    cleared.retain(|fault| !limited(fault));
+    let given = second.established().into_iter().map(Fault::Place);
+    let given: Vec<Fault> = given.collect();
     let explanation = case.explain(&given, &cleared);
     let mut blamed = explanation.faults[given.len()..].to_vec();
     // What the set leaves open must be looked at, too, unless it was seen well.
@@ -68,28 +75,50 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let leftover = leftover.map(|(place, _)| Fault::Place(place));
     blamed.extend(leftover.filter(|fault| !cleared.contains(fault)));
     let mut requests = Vec::new();
-    let mut confirmed = established;
-    for fault in &blamed {
-        match second.standing(*fault, &blamed) {
-            Standing::Confirmed => confirmed.push(*fault),
-            Standing::Open(open) => requests.extend(open),
-            Standing::Undecided => {}
+    let (mut confirmed, mut host_limited) = (Vec::new(), Vec::new());
+    for fault in given.iter().chain(&blamed) {
+        let standing = match given.contains(fault) {
+            true => Standing::Confirmed,
+            false => second.standing(*fault, &blamed),
+        };
+        match (standing, fault) {
+            (Standing::Open(open), _) => requests.extend(open),
+            (Standing::Confirmed, Fault::Place(place))
+                if limited(fault) && case.limited_alone(*place) =>
+            {
+                host_limited.push(*place);
+            }
+            (Standing::Confirmed, _) => confirmed.push(*fault),
+            (Standing::Undecided, Fault::Place(place)) if limited(fault) => {
+                host_limited.push(*place);
+            }
+            (Standing::Undecided, _) => {}
         }
     }
     if !requests.is_empty() {
         return Step::Measure(second.packed(requests));
     }
-    let known: Vec<Fault> = given.iter().chain(&confirmed).copied().collect();
+    // Where there is a fault, what is well by itself and falls short by little is held down by it: connections never share quite
+    // fairly.
+    let is_well = |place: &Place| well.contains(&Fault::Place(*place));
+    let open = case.unexplained(&confirmed);
+    let by_little = |place: &Place| {
+        let floor = fabric.floor(fabric.number(*place));
+        let mut open = open.iter().filter(|(other, _)| other == place);
+        open.all(|(_, share)| *share >= floor - UNFAIR)
+    };
+    host_limited.retain(|place| confirmed.is_empty() || !by_little(place) || !is_well(place));
+    let hosts = host_limited.iter().copied().map(Fault::Place);
+    let known: Vec<Fault> = confirmed.iter().copied().chain(hosts).collect();
     let blame = |fault: &Fault| Blamed {
         fault: *fault,
         or: case.rivals(&known, *fault, &cleared),
     };
     Step::Done(Decision {
-        // Where there is a fault, what is well by itself is held down by it: connections never share quite fairly.
         undecided: case
             .unexplained(&known)
             .into_iter()
-            .filter(|(place, _)| known.is_empty() || !cleared.contains(&Fault::Place(*place)))
+            .filter(|(place, _)| known.is_empty() || !is_well(place))
             .collect(),
         confirmed: confirmed.iter().map(blame).collect(),
         host_limited,

@@ -155,6 +155,7 @@ mod tests {
             seed: 1,
             keep_going: false,
             samples: false,
+            repeats: None,
         };
         let host = |(at, port): (usize, &(Option<u64>, u64, u32))| HostRecord {
             node: format!("n{}", at + 1),

@@ -12,6 +12,7 @@ use super::blame::{Case, Fault};
 use super::confirm::Request;
 use super::fabric::{Observation, Place};
 use super::loss::{self, Losses};
+use super::peers;
 use super::view::View;
 use super::{Decision, Step, decide};
 
@@ -80,15 +81,16 @@ impl Writer<'_> {
             up: self.direction(Place::Up(number)),
             down: self.direction(Place::Down(number)),
         });
+        let faults = self.faults();
         Sheet {
             basis: self.view.basis,
             ports: ports.collect(),
             uplinks: uplinks.collect(),
-            faults: self.faults(),
             order: Vec::new(),
             figure: self.figure(),
             contention: self.contention(),
-            remarks: self.remarks(),
+            remarks: self.remarks(&faults),
+            faults,
         }
     }
 
@@ -103,7 +105,15 @@ impl Writer<'_> {
                 .filter(|pass| !pass.isolated && pass.rate > 0.0)
         };
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
-        let judged = loading().filter(|pass| pass.judged);
+        // Where a fault elsewhere holds it down, its figure is that of the fault; unless it was seen nowhere else.
+        let held_down = |pass: &&super::blame::Pass| self.is_held_down(place, pass);
+        let judged = || loading().filter(|pass| pass.judged);
+        let free: Vec<&super::blame::Pass> = judged().filter(|pass| !held_down(pass)).collect();
+        let judged: Vec<&super::blame::Pass> = match free.is_empty() {
+            true => judged().collect(),
+            false => free,
+        };
+        let judged = judged.into_iter();
         let share = |pass: &&super::blame::Pass| pass.share.unwrap_or(f64::INFINITY);
         let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
         let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
@@ -116,6 +126,19 @@ impl Writer<'_> {
             test: least.test,
             most_bits_per_s: most,
         })
+    }
+
+    /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
+    fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
+        let known = self.known();
+        !known.contains(&Fault::Place(place)) && self.case.foresees(&known, place, pass.test)
+    }
+
+    /// Faults whose effects on others are known.
+    fn known(&self) -> Vec<Fault> {
+        let confirmed = self.decision.confirmed.iter().map(|one| one.fault);
+        let limited = self.decision.host_limited.iter().copied().map(Fault::Place);
+        confirmed.chain(limited).collect()
     }
 
     fn word(
@@ -394,7 +417,9 @@ impl Writer<'_> {
         worst
     }
 
-    fn remarks(&self) -> Vec<String> {
+    fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
+        /// More of them tell nothing more.
+        const MOST_ODD: usize = 10;
         let mut remarks = Vec::new();
         if self
             .plan
@@ -407,6 +432,15 @@ impl Writer<'_> {
                     .to_owned(),
             );
         }
+        let blamed = |place| {
+            let own = culprit(Fault::Place(place));
+            faults.iter().any(|fault| fault.culprit == own)
+        };
+        let known = self.known();
+        let held_down = |place, test| self.case.foresees(&known, place, test);
+        let odd = peers::odd(self.view, &held_down).into_iter();
+        let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
+        remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
         remarks
     }
 

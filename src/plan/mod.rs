@@ -70,6 +70,9 @@ pub struct RunPlan {
     /// Every link is told of each second, not only sums.
     #[serde(default)]
     pub samples: bool,
+    /// Name of the run whose faults are measured again.
+    #[serde(default)]
+    pub repeats: Option<String>,
 }
 
 impl RunPlan {

@@ -249,7 +249,10 @@ impl fmt::Display for Pattern {
             Self::Incast(count) => write!(f, "incast:{count}"),
             Self::Outcast(count) => write!(f, "outcast:{count}"),
             Self::Hol => f.write_str("hol"),
-            Self::Links(links) => write!(f, "{} chosen links", links.len()),
+            Self::Links(links) => match links.len() {
+                1 => f.write_str("1 chosen link"),
+                count => write!(f, "{count} chosen links"),
+            },
         }
     }
 }

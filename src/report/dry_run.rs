@@ -267,6 +267,7 @@ mod tests {
             seed: 1,
             keep_going: false,
             samples: false,
+            repeats: None,
         }
     }
 

@@ -167,6 +167,14 @@ impl Figures {
     /// The port direction with the lowest rate. From three phases on links there and back are equal by
     /// construction; among port directions that do not differ, the one with most limiting links is named.
     pub fn weakest(&self) -> Option<(&Port, Direction, f64)> {
+        self.weakest_but(&|_, _| false)
+    }
+
+    /// The same; among those that do not differ, one that is `known` to be at fault before all others.
+    pub fn weakest_but(
+        &self,
+        known: &dyn Fn(&Port, Direction) -> bool,
+    ) -> Option<(&Port, Direction, f64)> {
         const SAME: f64 = 1.01;
         let all = || {
             let reported = self.ports.iter().filter(|port| port.reported);
@@ -187,7 +195,8 @@ impl Figures {
             .filter(|(_, _, rate)| *rate <= least * SAME)
             .max_by(|a, b| {
                 let count = limiting(a.0, a.1).cmp(&limiting(b.0, b.1));
-                count.then(b.2.total_cmp(&a.2))
+                let at_fault = known(a.0, a.1).cmp(&known(b.0, b.1));
+                at_fault.then(count).then(b.2.total_cmp(&a.2))
             })
     }
 }

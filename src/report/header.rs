@@ -61,7 +61,8 @@ fn facts(host: &HostRecord) -> String {
     )
 }
 
-fn port(host: &HostRecord, rail: &DataPort) -> String {
+/// A data port in words.
+pub fn port(host: &HostRecord, rail: &DataPort) -> String {
     let Some(one) = host.interface_of(rail) else {
         return rail.address.to_string();
     };

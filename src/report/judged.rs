@@ -2,9 +2,12 @@
 
 use crate::judge::verdict::{floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose};
-use crate::record::{Basis, Culprit, FaultKind, FaultSheet, Record, TestRecord, VerdictWord};
+use crate::record::{
+    Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,
+    VerdictWord,
+};
 
-use crate::units::show_gbit;
+use crate::units::{run_name, show_gbit};
 
 use super::figures::{Direction, Port};
 
@@ -34,6 +37,79 @@ pub fn weakest(record: &Record) -> Option<String> {
     ))
 }
 
+/// What one reads first: the weakest port of a PASS, else why.
+pub fn sentence(record: &Record) -> String {
+    let weakest = weakest(record).filter(|_| record.verdict.word == VerdictWord::Pass);
+    weakest.unwrap_or_else(|| record.verdict.reason.clone())
+}
+
+/// How many ports were loaded, and to what share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loaded {
+    /// Ports that carried something both ways.
+    pub ports: usize,
+    /// All that were named.
+    pub named: usize,
+    /// The least of them, at its best, of what it can carry; none if no speed is known.
+    pub share: Option<f64>,
+}
+
+/// How much of what was named was loaded; none if nothing can be said of ports.
+pub fn loaded(record: &Record) -> Option<Loaded> {
+    let ports = &record.sheet.ports;
+    let both = ports
+        .iter()
+        .filter_map(|port| Some((port, port.send?, port.receive?)));
+    let shares = both.clone().flat_map(|(port, send, receive)| {
+        let of = move |one: DirectionSheet| Some(one.most_bits_per_s / port.ceiling_bits_per_s?);
+        [of(send), of(receive)]
+    });
+    let known = |share: &f64| share.is_finite();
+    let rails = record.plan.tests.first().map_or(1, |test| test.rails);
+    let never = record.missing.iter().filter(|missing| {
+        let mut nodes = record.plan.nodes.iter();
+        !nodes.any(|node| node.label == missing.node)
+    });
+    (!ports.is_empty()).then(|| Loaded {
+        ports: both.count(),
+        named: ports.len() + never.count() * rails.max(1),
+        share: shares.flatten().filter(known).reduce(f64::min),
+    })
+}
+
+/// The same as a line.
+fn loaded_line(record: &Record) -> Option<String> {
+    let loaded = loaded(record)?;
+    let share = loaded.share?;
+    Some(format!(
+        "      {} of {} ports loaded both ways, each at its best to {:.1} % or more of what it can carry",
+        loaded.ports,
+        loaded.named,
+        share * 100.0
+    ))
+}
+
+/// Where speeds come from, in words.
+pub fn basis(record: &Record) -> &'static str {
+    match record.sheet.basis {
+        Basis::Ordered => "speed as ordered",
+        Basis::Negotiated => "speed as negotiated, not as ordered",
+        Basis::Unknown => "speed of some ports unknown: these are not judged",
+    }
+}
+
+/// Whether a port direction is a confirmed fault.
+pub fn is_at_fault(record: &Record, port: &Port, direction: Direction) -> bool {
+    let label = |number: usize| record.sheet.ports.get(number).map(|one| &one.label);
+    let faults = record.sheet.faults.iter();
+    let mut confirmed = faults.filter(|fault| fault.word == VerdictWord::Fail);
+    confirmed.any(|fault| match (fault.culprit, direction) {
+        (Culprit::Send(number), Direction::Send)
+        | (Culprit::Receive(number), Direction::Receive) => label(number) == Some(&port.label),
+        _ => false,
+    })
+}
+
 /// Share of what was to be expected of a port in a test; only known where it was the test that counts.
 pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestRecord) -> Option<f64> {
     let mut ports = record.sheet.ports.iter();
@@ -54,6 +130,9 @@ pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestReco
 pub fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(standing(record));
+    if record.verdict.word.is_judged() && !record.tests.is_empty() {
+        lines.extend(loaded_line(record));
+    }
     let faults = || record.sheet.faults.iter();
     for (number, fault) in faults().take(TOLD).enumerate() {
         if number > 0 {
@@ -73,6 +152,14 @@ pub fn lines(record: &Record) -> Vec<String> {
     if more > 0 {
         lines.push(format!("            and {more} more, all in the record"));
     }
+    lines.extend(
+        record
+            .sheet
+            .remarks
+            .iter()
+            .take(TOLD)
+            .map(|remark| format!("            {remark}")),
+    );
     for finding in record.sheet.order.iter().skip(1).take(TOLD) {
         lines.push(format!("            FAIL: {finding}"));
     }
@@ -80,15 +167,11 @@ pub fn lines(record: &Record) -> Vec<String> {
 }
 
 /// What these figures may be used for, and what they were judged by.
-fn standing(record: &Record) -> Option<String> {
+pub fn standing(record: &Record) -> Option<String> {
     if !record.verdict.word.is_judged() || record.tests.is_empty() {
         return None;
     }
-    let basis = match record.sheet.basis {
-        Basis::Ordered => "speed as ordered",
-        Basis::Negotiated => "speed as negotiated, not as ordered",
-        Basis::Unknown => "speed of some ports unknown: these are not judged",
-    };
+    let basis = basis(record);
     let loads: Vec<_> = record
         .plan
         .tests
@@ -129,10 +212,17 @@ fn standing(record: &Record) -> Option<String> {
         (Profile::Soak, true) => "SCREENING (soak, shortened)",
         (Profile::Quick, _) => "SCREENING, not acceptance:",
     };
+    if let Some(first) = &record.plan.repeats {
+        let count = loads.len();
+        return Some(format!(
+            "      RETEST of {first}: {count} links, each alone; {basis}"
+        ));
+    }
     Some(format!("      {word} {}; {basis}", lengths.join(", ")))
 }
 
-fn brief(record: &Record, fault: &FaultSheet) -> String {
+/// A fault with its figures.
+pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
     match fault.kind {
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
@@ -150,8 +240,14 @@ fn brief(record: &Record, fault: &FaultSheet) -> String {
     }
 }
 
+/// The run to be named when its faults are measured again.
+fn again(record: &Record) -> String {
+    let first = record.plan.repeats.clone();
+    first.unwrap_or_else(|| run_name(record.started_ms, &record.token))
+}
+
 /// The segment that hosts can name, and the swap that tells its parts apart.
-fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
+pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     let label = |port: usize| {
         let port = record.sheet.ports.get(port);
         port.map_or("", |port| port.label.as_str())
@@ -167,8 +263,9 @@ fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     }
     Some(match fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
-            "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {}'s cable to another port, run again",
-            label(port)
+            "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {0}'s cable to another port, then `pipebench retest {1} --moved {0}=PORT`",
+            label(port),
+            again(record)
         ),
         Culprit::Pair(from, to) => format!(
             "      both ports are well with others: the path {}->{} within the fabric. Next: the switch's counters on that path",
@@ -223,26 +320,39 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
     lines
 }
 
-/// What repeats the first isolated measurement with another tool.
+/// What repeats the first isolated measurement with another tool, in a line.
 fn reproduce(record: &Record, fault: &FaultSheet) -> Option<String> {
+    let (server, client) = commands(record, fault)?;
+    Some(format!("reproduce   {server}      {client}"))
+}
+
+/// The commands that repeat the first isolated measurement with another tool, and what to expect.
+pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
     let one = fault.evidence.first()?;
     let port = |number: usize| record.sheet.ports.get(number);
     let (from, to) = (port(one.from)?, port(one.to)?);
-    let address = |port: &crate::record::PortSheet| {
+    let address = |port: &PortSheet| {
         let host = record.hosts.get(port.node)?;
         Some(host.rails.get(port.rail)?.address)
     };
+    let host = |port: &PortSheet| {
+        record
+            .plan
+            .nodes
+            .get(port.node)
+            .map(|node| node.host.clone())
+    };
     let streams = record.plan.tests.first().map_or(1, |test| test.streams);
-    Some(format!(
-        "reproduce   {}$ iperf3 -s -B {}      {}$ iperf3 -c {} -B {} -P {} -t 30      (expect about {} Gbit/s)",
-        to.label,
-        address(to)?,
-        from.label,
+    let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
+    let client = format!(
+        "{}$ iperf3 -c {} -B {} -P {} -t 30      (expect about {} Gbit/s)",
+        host(from)?,
         address(to)?,
         address(from)?,
         streams.max(1),
         gbit(one.rate_bits_per_s)
-    ))
+    );
+    Some((server, client))
 }
 
 fn gbit(bits_per_s: f64) -> String {

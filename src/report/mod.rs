@@ -1,12 +1,19 @@
 //! Reports: a record in, a document out. No input or output here, no clock, and nothing that is not in the record.
 
+pub mod compare;
 pub mod csv;
+mod described;
 pub mod dry_run;
 pub mod figures;
 pub mod header;
 pub mod json;
 mod judged;
+pub mod junit;
+pub mod listing;
+pub mod merge;
+pub mod metrics;
 mod overview;
+pub mod page;
 pub mod picture;
 pub mod status;
 pub mod text;

@@ -19,7 +19,7 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             Purpose::Load | Purpose::Isolated => "",
         };
         let weakest = figures
-            .weakest()
+            .weakest_but(&|port, direction| judged::is_at_fault(record, port, direction))
             .map_or_else(String::new, |(port, direction, rate)| {
                 format!("; weakest {} {direction} {}", port.label, show_gbit(rate))
             });

@@ -4,5 +4,6 @@ pub mod bottleneck;
 pub mod ceiling;
 pub mod offset;
 pub mod series;
+pub mod spread;
 pub mod steady;
 pub mod wires;

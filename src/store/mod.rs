@@ -1,6 +1,7 @@
 //! Results on disk: run folders, and files written so that a full disk leaves no half result.
 
 mod journal;
+pub mod runs;
 
 pub use journal::Growing;
 
@@ -53,16 +54,7 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), StoreError> {
 
 /// Makes the folder of a run below `parent`, named by date and token.
 pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBuf, StoreError> {
-    let date: String = units::show_utc(started_ms)
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    let name = format!(
-        "pb-{}-{}-{}",
-        &date[..8],
-        &date[8..],
-        &token[..token.len().min(6)]
-    );
+    let name = units::run_name(started_ms, token);
     let path = parent.join(name);
     fs::create_dir_all(&path).map_err(|source| StoreError {
         path: path.clone(),

@@ -1,0 +1,137 @@
+//! Ports that differ from those like them: told, never a reason to fail, since a class of sound ports has a slowest one, too.
+//!
+//! Only among six members and more: with three hosts, a slow one owns four of six links, and the median is the fault.
+
+use std::collections::BTreeMap;
+
+use crate::stats::spread::{sigmas_exceeded_with, usual};
+use crate::units::{show_gbit, whole};
+
+use super::fabric::{Observation, Place};
+use super::view::View;
+
+/// Fewer members than this say nothing of each other.
+const MEMBERS: usize = 6;
+/// Chance that a run of sound ports, all its figures taken together, names one of them.
+const CHANCE: f64 = 0.01;
+
+/// A port direction far below those like it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Odd {
+    /// Where.
+    pub place: Place,
+    /// What passed, payload in bits per second.
+    pub rate: f64,
+    /// What usually passed those like it.
+    pub median: f64,
+    /// How far below, in standard deviations as the others have them.
+    pub sigmas: f64,
+    /// Members of its class.
+    pub members: usize,
+    /// Index of the test.
+    pub test: usize,
+}
+
+/// What makes port directions alike: direction, speed, what was expected of them, how many links they had.
+type Class = (bool, Option<u64>, Option<u64>, usize);
+
+/// Every port direction that differs, at its worst. What a known fault holds down in a test is left out there.
+pub fn odd(view: &View, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Odd> {
+    let loads = view
+        .observations
+        .iter()
+        .filter(|one| !one.isolated && !one.paced && one.only.is_none());
+    let classes: Vec<(usize, Vec<(usize, f64)>)> = loads
+        .flat_map(|one| {
+            classes(view, one, held_down)
+                .into_values()
+                .map(|class| (one.test, class))
+        })
+        .filter(|(_, class)| class.len() >= MEMBERS)
+        .collect();
+    let figures: usize = classes.iter().map(|(_, class)| class.len()).sum();
+    let limit = sigmas_exceeded_with(CHANCE / figures.max(1) as f64);
+    let mut worst: BTreeMap<usize, Odd> = BTreeMap::new();
+    for (test, class) in &classes {
+        let rates: Vec<f64> = class.iter().map(|(_, rate)| *rate).collect();
+        let Some((median, scale)) = usual(&rates).filter(|(_, scale)| *scale > 0.0) else {
+            continue;
+        };
+        for (place, rate) in class {
+            let sigmas = (median - rate) / scale;
+            let known = worst.get(place).map_or(limit, |odd| odd.sigmas);
+            if sigmas > known {
+                let odd = Odd {
+                    place: view.fabric.place(*place),
+                    rate: *rate,
+                    median,
+                    sigmas,
+                    members: class.len(),
+                    test: *test,
+                };
+                worst.insert(*place, odd);
+            }
+        }
+    }
+    let mut odd: Vec<Odd> = worst.into_values().collect();
+    odd.sort_by(|a, b| b.sigmas.total_cmp(&a.sigmas));
+    odd
+}
+
+/// Port directions of a test that should carry as much as each other; those of hosts at their limit are left out.
+fn classes(
+    view: &View,
+    observation: &Observation,
+    held_down: &dyn Fn(Place, usize) -> bool,
+) -> BTreeMap<Class, Vec<(usize, f64)>> {
+    let fabric = &view.fabric;
+    // By what all can carry alike: the acknowledgements that were counted differ a little.
+    let expected = observation.predicted(&view.loaded_ceilings(), &[]);
+    let seen = observation.seen(fabric);
+    let mut links = vec![0; fabric.places()];
+    for link in &observation.links {
+        for place in [Place::Send(link.from), Place::Receive(link.to)] {
+            links[fabric.number(place)] += 1;
+        }
+    }
+    let mut classes: BTreeMap<Class, Vec<(usize, f64)>> = BTreeMap::new();
+    for (number, port) in view.ports.iter().enumerate() {
+        if observation
+            .host_limited
+            .get(port.node)
+            .is_some_and(|at| *at)
+        {
+            continue;
+        }
+        for (sends, place) in [(true, Place::Send(number)), (false, Place::Receive(number))] {
+            if held_down(place, observation.test) {
+                continue;
+            }
+            let place = fabric.number(place);
+            if links[place] > 0 {
+                let size = Some(expected[place]).filter(|size| size.is_finite());
+                let size = size.map(whole);
+                let class = (sends, port.speed_bits_per_s, size, links[place]);
+                classes.entry(class).or_default().push((place, seen[place]));
+            }
+        }
+    }
+    classes
+}
+
+/// In a sentence.
+pub fn sentence(view: &View, odd: &Odd) -> String {
+    let (port, direction) = match odd.place {
+        Place::Send(port) => (port, "send"),
+        Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),
+    };
+    let label = view.ports.get(port).map_or("", |port| port.label.as_str());
+    format!(
+        "{label} {direction} differs from the {} like it: {} Gbit/s, their median is {} (test {}, {:.1} standard deviations)",
+        odd.members - 1,
+        show_gbit(odd.rate / 1e9),
+        show_gbit(odd.median / 1e9),
+        odd.test + 1,
+        odd.sigmas
+    )
+}

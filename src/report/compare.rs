@@ -1,0 +1,394 @@
+//! Two runs beside each other: what each port direction carried then and now, and where a fault went when cables were moved.
+
+use std::collections::BTreeMap;
+
+use crate::judge::verdict::name_of;
+use crate::plan::Purpose;
+use crate::record::{Culprit, DirectionSheet, FaultSheet, Record, VerdictWord};
+use crate::units::{run_name, show_gbit};
+
+use super::figures::Figures;
+
+/// Options that bear on rates.
+const BEAR: [&str; 8] = [
+    "phases",
+    "streams",
+    "coupling",
+    "datapath",
+    "congestion",
+    "rate",
+    "mss",
+    "verify",
+];
+
+/// A port direction in both runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Name of the port.
+    pub label: String,
+    /// It sends; else it receives.
+    pub sends: bool,
+    /// In the earlier run, in Gbit/s.
+    pub before: Option<f64>,
+    /// In the later one.
+    pub now: Option<f64>,
+}
+
+impl Row {
+    /// By what part it rose; below zero if it fell.
+    pub fn change(&self) -> Option<f64> {
+        let (before, now) = (self.before?, self.now?);
+        (before > 0.0).then(|| now / before - 1.0)
+    }
+}
+
+/// What two runs have to say to each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Names of the runs.
+    pub names: [String; 2],
+    /// Words of the verdicts.
+    pub words: [VerdictWord; 2],
+    /// Conditions that were not the same.
+    pub conditions: Vec<String>,
+    /// Every port direction of either run, most changed for the worse first.
+    pub rows: Vec<Row>,
+    /// What became of each fault of the earlier run.
+    pub faults: Vec<String>,
+    /// Faults that are new, as names.
+    pub new: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares a run with a later one.
+    pub fn of(before: &Record, now: &Record) -> Self {
+        let names = [before, now].map(|record| run_name(record.started_ms, &record.token));
+        let mut rates: BTreeMap<(String, bool), [Option<f64>; 2]> = BTreeMap::new();
+        for (index, record) in [before, now].into_iter().enumerate() {
+            for (label, sends, rate) in rates_of(record) {
+                rates.entry((label, sends)).or_default()[index] = Some(rate);
+            }
+        }
+        let mut rows: Vec<Row> = rates
+            .into_iter()
+            .map(|((label, sends), [before, now])| Row {
+                label,
+                sends,
+                before,
+                now,
+            })
+            .collect();
+        let change = |row: &Row| row.change().unwrap_or(f64::INFINITY);
+        rows.sort_by(|a, b| change(a).total_cmp(&change(b)));
+        let failed = |record: &Record| -> Vec<FaultSheet> {
+            let faults = record.sheet.faults.iter();
+            faults
+                .filter(|fault| fault.word == VerdictWord::Fail)
+                .cloned()
+                .collect()
+        };
+        // The same port of a host, or of the switch: what became of those is told as that.
+        let spots = |record: &Record, fault: &FaultSheet| -> Vec<String> {
+            let Some(spot) = spot(record, fault.culprit) else {
+                return vec![place(record, fault)];
+            };
+            let at = spot.at.map(|at| format!("{at} {}", direction(spot.sends)));
+            at.into_iter()
+                .chain([format!("{} {}", spot.label, direction(spot.sends))])
+                .collect()
+        };
+        let known: Vec<String> = failed(before)
+            .iter()
+            .flat_map(|fault| spots(before, fault))
+            .collect();
+        let is_known =
+            |fault: &FaultSheet| spots(now, fault).iter().any(|spot| known.contains(spot));
+        let new = failed(now);
+        let new = new
+            .iter()
+            .filter(|fault| !is_known(fault))
+            .map(|fault| place(now, fault));
+        Self {
+            names,
+            words: [before.verdict.word, now.verdict.word],
+            conditions: conditions(before, now),
+            rows,
+            faults: failed(before)
+                .iter()
+                .map(|fault| became(before, now, fault))
+                .collect(),
+            new: new.collect(),
+        }
+    }
+
+    /// Whether something carries less than before by more than this part, or is at fault that was not.
+    pub fn is_worse(&self, tolerance: f64) -> bool {
+        let fell = |row: &Row| row.change().is_some_and(|change| change < -tolerance);
+        !self.new.is_empty() || self.rows.iter().any(fell)
+    }
+
+    /// The comparison as text, a row for each of the `most` changed port directions.
+    pub fn lines(&self, most: usize) -> Vec<String> {
+        let [before, now] = &self.names;
+        let mut lines = vec![format!(
+            "{before} {}  ->  {now} {}",
+            self.words[0], self.words[1]
+        )];
+        lines.extend(self.faults.iter().map(|text| format!("      {text}")));
+        lines.extend(
+            self.new
+                .iter()
+                .map(|name| format!("      new: {name} FAIL")),
+        );
+        lines.extend(
+            self.conditions
+                .iter()
+                .map(|text| format!("      not the same: {text}")),
+        );
+        if self.rows.is_empty() {
+            lines.push("      no port is in either run".to_owned());
+            return lines;
+        }
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.label.len())
+            .max()
+            .unwrap_or(0)
+            .max(4);
+        lines.push(format!(
+            "{:width$}  direction  before Gbit/s  now Gbit/s    change",
+            "host"
+        ));
+        let cell = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), show_gbit);
+        for row in self.rows.iter().take(most) {
+            let change = row.change().map_or_else(
+                || "-".to_owned(),
+                |change| format!("{:+.1} %", change * 100.0),
+            );
+            lines.push(format!(
+                "{:width$}  {:9}  {:>13}  {:>10}  {change:>8}",
+                row.label,
+                direction(row.sends),
+                cell(row.before),
+                cell(row.now),
+            ));
+        }
+        let more = self.rows.len().saturating_sub(most);
+        if more > 0 {
+            lines.push(format!("and {more} more that changed less for the worse"));
+        }
+        lines
+    }
+}
+
+fn direction(sends: bool) -> &'static str {
+    if sends { "send" } else { "receive" }
+}
+
+/// What each port direction carried: the least that was judged, or where nothing was, what it carried in the first test.
+fn rates_of(record: &Record) -> Vec<(String, bool, f64)> {
+    let mut rates = Vec::new();
+    for port in &record.sheet.ports {
+        for (sends, one) in [(true, port.send), (false, port.receive)] {
+            // What was held down by others everywhere says nothing of this port.
+            let known =
+                |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
+            rates.extend(
+                one.filter(known)
+                    .map(|one| (port.label.clone(), sends, one.rate_bits_per_s / 1e9)),
+            );
+        }
+    }
+    if !rates.is_empty() {
+        return rates;
+    }
+    let is_load =
+        |test: &&crate::record::TestRecord| record.plan.tests[test.test].purpose == Purpose::Load;
+    let Some(test) = record.tests.iter().find(is_load) else {
+        return rates;
+    };
+    for port in Figures::of(record, test)
+        .ports
+        .iter()
+        .filter(|port| port.reported)
+    {
+        if port.links_out > 0 {
+            rates.push((port.label.clone(), true, port.send_gbit_per_s));
+        }
+        if port.links_in > 0 {
+            rates.push((port.label.clone(), false, port.receive_gbit_per_s));
+        }
+    }
+    rates
+}
+
+/// What makes figures of two runs hard to compare.
+pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
+    let mut differ = Vec::new();
+    let mut compare = |what: &str, a: String, b: String| {
+        if a != b {
+            differ.push(format!("{what} {a}, then {b}"));
+        }
+    };
+    let each = |of: &dyn Fn(&Record) -> String| (of(before), of(now));
+    let (a, b) = each(&|record| record.tool_version.clone());
+    compare("version", a, b);
+    let (a, b) = each(&|record| short(&record.tool_digest));
+    compare("executable", a, b);
+    let (a, b) = each(&|record| format!("{:?}", record.plan.profile).to_lowercase());
+    compare("profile", a, b);
+    let (a, b) = each(&|record| crate::judge::verdict::floor_text(&record.plan));
+    compare("floor", a, b);
+    let (a, b) = each(&|record| mtus(record));
+    compare("MTU", a, b);
+    for name in BEAR {
+        let (a, b) = each(&|record| {
+            let own = record.options.iter().find(|(known, _)| known == name);
+            own.map_or_else(|| "unknown".to_owned(), |(_, value)| value.clone())
+        });
+        compare(name, a, b);
+    }
+    let (a, b) = each(&|record| record.plan.nodes.len().to_string());
+    compare("number of nodes", a, b);
+    differ
+}
+
+fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+fn mtus(record: &Record) -> String {
+    let ports = record
+        .hosts
+        .iter()
+        .flat_map(|host| host.rails.iter().filter_map(|rail| host.interface_of(rail)));
+    let mut mtus: Vec<u32> = ports.map(|one| one.mtu_bytes).collect();
+    mtus.sort_unstable();
+    mtus.dedup();
+    let texts: Vec<String> = mtus.iter().map(u32::to_string).collect();
+    texts.join(" and ")
+}
+
+/// A fault by names that hold in both runs.
+fn place(record: &Record, fault: &FaultSheet) -> String {
+    name_of(&record.plan, &record.sheet, fault)
+}
+
+/// A direction of a port, where a host is plugged in.
+struct Spot {
+    host: String,
+    label: String,
+    sends: bool,
+    at: Option<String>,
+}
+
+fn spot(record: &Record, culprit: Culprit) -> Option<Spot> {
+    let (number, sends) = match culprit {
+        Culprit::Send(port) => (port, true),
+        Culprit::Receive(port) => (port, false),
+        Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => return None,
+    };
+    let port = record.sheet.ports.get(number)?;
+    let node = record.plan.nodes.get(port.node)?;
+    Some(Spot {
+        host: node.host.clone(),
+        label: port.label.clone(),
+        sends,
+        at: switch_port(record, port.node),
+    })
+}
+
+/// Switch and port that a node is plugged into.
+pub fn switch_port(record: &Record, node: usize) -> Option<String> {
+    let node = record.plan.nodes.get(node)?;
+    let port = node.switch_port.clone()?;
+    Some(match &node.switch {
+        Some(switch) => format!("{switch} {port}"),
+        None => port,
+    })
+}
+
+/// The word of a port direction in a run, by the name of its port.
+fn word_of(record: &Record, label: &str, sends: bool) -> Option<VerdictWord> {
+    let mut ports = record.sheet.ports.iter();
+    let port = ports.find(|port| port.label == label)?;
+    Some(if sends { port.send? } else { port.receive? }.word)
+}
+
+/// What became of a fault: it followed the host, stayed with the port, went, or nobody looked.
+fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
+    let name = place(before, fault);
+    let again = || {
+        let mut faults = now.sheet.faults.iter();
+        faults.any(|other| other.word == VerdictWord::Fail && place(now, other) == name)
+    };
+    let Some(spot) = spot(before, fault.culprit) else {
+        return match again() {
+            true => format!("{name}: FAIL again"),
+            false => format!("{name}: FAIL before, and not now"),
+        };
+    };
+    let Spot {
+        host,
+        label,
+        sends,
+        at,
+        ..
+    } = spot;
+    let direction = direction(sends);
+    let own = word_of(now, &label, sends);
+    let node = now
+        .sheet
+        .ports
+        .iter()
+        .find(|port| port.label == label)
+        .map(|port| port.node);
+    let at_now = node.and_then(|node| switch_port(now, node));
+    let failed = own == Some(VerdictWord::Fail);
+    let (Some(at), Some(at_now)) = (at, at_now) else {
+        return match own {
+            None => format!("{label} {direction}: FAIL before, not measured now"),
+            Some(VerdictWord::Fail) => format!(
+                "{label} {direction}: FAIL again (no switch ports were named, so nothing is known of a move)"
+            ),
+            Some(word) => format!("{label} {direction}: FAIL before, {word} now"),
+        };
+    };
+    if at == at_now {
+        return match own {
+            None => format!("{label} {direction} at {at}: FAIL before, not measured now"),
+            Some(VerdictWord::Fail) => {
+                format!("{label} {direction} at {at}: FAIL again, nothing was moved")
+            }
+            Some(word) => format!(
+                "{label} {direction} at {at}: FAIL before, {word} now, though nothing was moved"
+            ),
+        };
+    }
+    // Who is plugged in where it was?
+    let heir = now
+        .sheet
+        .ports
+        .iter()
+        .find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
+    let heir_word = heir.and_then(|port| word_of(now, &port.label, sends));
+    match (failed, heir_word) {
+        (true, Some(VerdictWord::Fail)) => format!(
+            "{label} {direction}: FAIL at {at} and at {at_now}, and {at} fails with another host: two faults, or one behind both ports"
+        ),
+        (true, _) => format!(
+            "the fault followed the host: {label} {direction} FAIL at {at} and at {at_now}: NIC or cable of {host}"
+        ),
+        (false, Some(VerdictWord::Fail)) => format!(
+            "the fault stayed with the switch port: {at} FAIL with {} too, while {host} is well at {at_now}",
+            heir.map_or("another host", |port| port.label.as_str())
+        ),
+        (false, Some(word)) => format!(
+            "{label} {direction}: FAIL at {at} before; now both {host} at {at_now} and {at} with another host are well ({word}): a contact, perhaps"
+        ),
+        (false, None) => format!(
+            "{label} {direction}: well since it was moved from {at} to {at_now}: the port or its contact; plug another host into {at} to tell"
+        ),
+    }
+}

@@ -1,0 +1,113 @@
+//! What is described and never judged: how ports lie apart, and what TCP says of its way.
+
+use crate::plan::Purpose;
+use crate::record::{LinkRecord, Record};
+use crate::stats::spread::{Spread, percentile};
+
+/// Names and values, in words; nothing for what was not measured.
+pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
+    let mut figures = Vec::new();
+    figures.extend(ports(record).map(|text| ("port directions", text)));
+    let links: Vec<&LinkRecord> = loading_links(record).collect();
+    figures.extend(transfer(record).map(|text| ("transfer time ratio", text)));
+    figures.extend(efficiency(&links).map(|text| ("TCP efficiency", text)));
+    figures.extend(delay(&links).map(|text| ("round trips", text)));
+    figures
+}
+
+/// Links between hosts of all tests that load the fabric.
+fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
+    let loads = record
+        .tests
+        .iter()
+        .filter(|test| test.complete && record.plan.tests[test.test].purpose == Purpose::Load);
+    loads
+        .flat_map(|test| &test.links)
+        .filter(|link| link.crosses_switch)
+}
+
+/// Least shares of what was expected, of all directions that have one.
+pub fn shares(record: &Record) -> Vec<f64> {
+    let ports = record.sheet.ports.iter();
+    let directions = ports.flat_map(|port| [port.send, port.receive]);
+    directions.filter_map(|one| one?.share).collect()
+}
+
+fn ports(record: &Record) -> Option<String> {
+    let shares = shares(record);
+    let spread = Spread::of(&shares).filter(|spread| spread.count > 1)?;
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let tails = percentile(&shares, 5.0).zip(percentile(&shares, 95.0));
+    let tails = tails.map_or_else(String::new, |(low, high)| {
+        format!(", 5th percentile {}, 95th {}", percent(low), percent(high))
+    });
+    Some(format!(
+        "{} of what was expected at least, median {}, at most {}{tails}; coefficient of variation {:.2} %, Jain's index {:.4}",
+        percent(spread.least),
+        percent(spread.median),
+        percent(spread.most),
+        spread.variation * 100.0,
+        spread.jain
+    ))
+}
+
+/// RFC 6349, 4.1: the time a transfer took by the time it should have taken, which for equal windows is one rate by the other.
+fn transfer(record: &Record) -> Option<String> {
+    let least = shares(record).into_iter().reduce(f64::min)?;
+    (least > 0.0).then(|| {
+        format!(
+            "{:.3} on the slowest port direction (RFC 6349)",
+            1.0 / least
+        )
+    })
+}
+
+/// RFC 6349, 4.2: bytes sent less bytes sent again, of bytes sent.
+fn efficiency(links: &[&LinkRecord]) -> Option<String> {
+    let passed = |link: &LinkRecord| {
+        let (first, last) = link.tcp?;
+        let sent = last.data_segments.saturating_sub(first.data_segments);
+        let again = last.retransmits.saturating_sub(first.retransmits);
+        (sent > 0).then_some((sent as f64, again as f64))
+    };
+    let all: Vec<(f64, f64)> = links.iter().filter_map(|link| passed(link)).collect();
+    let of = |(sent, again): (f64, f64)| (1.0 - again / sent).max(0.0) * 100.0;
+    let sum = all
+        .iter()
+        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let worst = all.iter().map(|one| of(*one)).reduce(f64::min)?;
+    Some(format!(
+        "{:.3} % of segments sent once only, {worst:.3} % on the worst link (RFC 6349; with contention, repeats are TCP at work)",
+        of(sum)
+    ))
+}
+
+/// RFC 6349, 4.3: how far the round trip under load exceeds the least one.
+fn delay(links: &[&LinkRecord]) -> Option<String> {
+    let known: Vec<(f64, f64)> = links
+        .iter()
+        .filter_map(|link| {
+            let (_, last) = link.tcp?;
+            let least = Some(last.min_rtt_us).filter(|rtt| *rtt > 0 && *rtt < 1 << 31)?;
+            Some((least as f64, last.rtt_us as f64))
+        })
+        .collect();
+    let of =
+        |which: fn(&(f64, f64)) -> f64| Spread::of(&known.iter().map(which).collect::<Vec<_>>());
+    let (least, loaded) = (of(|one| one.0)?, of(|one| one.1)?);
+    let delay = of(|(least, loaded)| (loaded - least).max(0.0) / least * 100.0)?;
+    Some(format!(
+        "least seen {} (median over links), loaded {} (worst {}); buffer delay {:.0} % (RFC 6349)",
+        micros(least.median),
+        micros(loaded.median),
+        micros(loaded.most),
+        delay.median
+    ))
+}
+
+fn micros(us: f64) -> String {
+    match us {
+        ..1000.0 => format!("{us:.0} us"),
+        _ => format!("{:.2} ms", us / 1000.0),
+    }
+}

@@ -1,0 +1,249 @@
+//! JUnit XML for CI: a case per port direction, and one for the run as a whole.
+//!
+//! There is no standard, but a schema that CI systems agree on (that of Apache Ant, as Jenkins and GitLab read it): `failure` is what was
+//! tested and fell short, `error` what could not be told, `skipped` what nobody judged. What cannot be told must not look green.
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+
+use crate::judge::verdict::name_of;
+use crate::record::{Culprit, DirectionSheet, Record, VerdictWord};
+use crate::units::{run_name, show_gbit, show_utc};
+
+use super::{judged, text};
+
+/// Why a document could not be written; writing to memory does not fail.
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// What became of a case.
+enum Outcome {
+    Passed,
+    Failed,
+    Open,
+    Skipped,
+}
+
+struct Case {
+    class: &'static str,
+    name: String,
+    word: VerdictWord,
+    /// In a sentence.
+    what: String,
+    /// In full.
+    more: Vec<String>,
+}
+
+impl Case {
+    fn outcome(&self) -> Outcome {
+        match self.word {
+            VerdictWord::Pass => Outcome::Passed,
+            VerdictWord::Fail => Outcome::Failed,
+            VerdictWord::Undecided | VerdictWord::HostLimited | VerdictWord::Invalid => {
+                Outcome::Open
+            }
+            VerdictWord::NotJudged => Outcome::Skipped,
+        }
+    }
+}
+
+/// The document of a record.
+pub fn write(record: &Record) -> Result<String, Fault> {
+    let cases = cases(record);
+    let count = |of: fn(&Outcome) -> bool| cases.iter().filter(|case| of(&case.outcome())).count();
+    let failures = count(|one| matches!(one, Outcome::Failed)).to_string();
+    let errors = count(|one| matches!(one, Outcome::Open)).to_string();
+    let skipped = count(|one| matches!(one, Outcome::Skipped)).to_string();
+    let (tests, seconds) = (cases.len().to_string(), format!("{:.3}", seconds(record)));
+    let started = show_utc(record.started_ms).replace(' ', "T");
+    let name = run_name(record.started_ms, &record.token);
+    let counts = [
+        ("tests", tests.as_str()),
+        ("failures", &failures),
+        ("errors", &errors),
+        ("time", &seconds),
+    ];
+    let suite = [
+        ("name", name.as_str()),
+        ("skipped", &skipped),
+        ("timestamp", &started),
+    ];
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    let all = element("testsuites", &[("name", "pipebench")]).with_attributes(counts);
+    writer.write_event(Event::Start(all))?;
+    let one = element("testsuite", &suite).with_attributes(counts);
+    writer.write_event(Event::Start(one))?;
+    properties(&mut writer, record)?;
+    for case in &cases {
+        write_case(&mut writer, case)?;
+    }
+    close(&mut writer, "testsuite")?;
+    close(&mut writer, "testsuites")?;
+    let mut text = String::from_utf8_lossy(&writer.into_inner()).into_owned();
+    text.push('\n');
+    Ok(text)
+}
+
+fn element<'name>(name: &'name str, attributes: &[(&str, &str)]) -> BytesStart<'name> {
+    let plain: Vec<(&str, String)> = attributes
+        .iter()
+        .map(|(key, value)| (*key, plain(value)))
+        .collect();
+    BytesStart::new(name).with_attributes(plain.iter().map(|(key, value)| (*key, value.as_str())))
+}
+
+fn close(writer: &mut Writer<Vec<u8>>, name: &str) -> Result<(), Fault> {
+    Ok(writer.write_event(Event::End(BytesEnd::new(name)))?)
+}
+
+fn properties(writer: &mut Writer<Vec<u8>>, record: &Record) -> Result<(), Fault> {
+    let word = record.verdict.word.to_string();
+    let known = [
+        ("verdict", word.as_str()),
+        ("tool_version", &record.tool_version),
+        ("tool_digest", &record.tool_digest),
+        ("token", &record.token),
+    ];
+    writer.write_event(Event::Start(BytesStart::new("properties")))?;
+    for (name, value) in known {
+        let property = element("property", &[("name", name), ("value", value)]);
+        writer.write_event(Event::Empty(property))?;
+    }
+    close(writer, "properties")
+}
+
+fn write_case(writer: &mut Writer<Vec<u8>>, case: &Case) -> Result<(), Fault> {
+    let outer = element(
+        "testcase",
+        &[("classname", case.class), ("name", &case.name)],
+    );
+    let name = match case.outcome() {
+        Outcome::Passed => return Ok(writer.write_event(Event::Empty(outer))?),
+        Outcome::Failed => "failure",
+        Outcome::Open => "error",
+        Outcome::Skipped => "skipped",
+    };
+    writer.write_event(Event::Start(outer))?;
+    let word = case.word.to_string();
+    let inner = match case.outcome() {
+        Outcome::Skipped => element(name, &[("message", &case.what)]),
+        _ => element(name, &[("message", &case.what), ("type", &word)]),
+    };
+    if case.more.is_empty() {
+        writer.write_event(Event::Empty(inner))?;
+    } else {
+        writer.write_event(Event::Start(inner))?;
+        writer.write_event(Event::Text(BytesText::new(&plain(&case.more.join("\n")))))?;
+        close(writer, name)?;
+    }
+    close(writer, "testcase")
+}
+
+/// The run as a whole, every port direction, then faults that are no port's.
+fn cases(record: &Record) -> Vec<Case> {
+    let sheet = &record.sheet;
+    let mut more: Vec<String> = text::troubles(&record.troubles);
+    more.extend(sheet.order.iter().cloned());
+    let mut cases = vec![Case {
+        class: "pipebench.run",
+        name: "verdict".to_owned(),
+        word: record.verdict.word,
+        what: record.verdict.reason.clone(),
+        more,
+    }];
+    for (number, port) in sheet.ports.iter().enumerate() {
+        let both = [
+            (Culprit::Send(number), "send", port.send),
+            (Culprit::Receive(number), "receive", port.receive),
+        ];
+        for (culprit, direction, one) in both {
+            cases.push(Case {
+                class: "pipebench.ports",
+                name: format!("{} {direction}", port.label),
+                word: one.map_or(VerdictWord::NotJudged, |one| one.word),
+                what: one.map_or_else(|| "nothing went through it".to_owned(), |one| figures(&one)),
+                more: details(record, culprit),
+            });
+        }
+    }
+    let elsewhere = sheet
+        .faults
+        .iter()
+        .filter(|fault| !matches!(fault.culprit, Culprit::Send(_) | Culprit::Receive(_)));
+    cases.extend(elsewhere.map(|fault| Case {
+        class: "pipebench.fabric",
+        name: name_of(&record.plan, sheet, fault),
+        word: fault.word,
+        what: judged::brief(record, fault),
+        more: details(record, fault.culprit),
+    }));
+    cases
+}
+
+fn figures(one: &DirectionSheet) -> String {
+    let rate = show_gbit(one.rate_bits_per_s / 1e9);
+    match one.expected_bits_per_s.zip(one.share) {
+        Some((expected, share)) => format!(
+            "{rate} of {} Gbit/s ({:.1} %) in test {}",
+            show_gbit(expected / 1e9),
+            share * 100.0,
+            one.test + 1
+        ),
+        None => format!("{rate} Gbit/s, not judged"),
+    }
+}
+
+/// Every fault of a place, with what to do next and how to see it again.
+fn details(record: &Record, culprit: Culprit) -> Vec<String> {
+    let faults = record.sheet.faults.iter();
+    let own = faults.filter(|fault| fault.culprit == culprit);
+    own.flat_map(|fault| {
+        let commands = judged::commands(record, fault);
+        let commands = commands
+            .into_iter()
+            .flat_map(|(server, client)| [server, client]);
+        let next = judged::next(record, fault);
+        let next = next.map(|next| next.trim().to_owned());
+        [judged::brief(record, fault)]
+            .into_iter()
+            .chain(next)
+            .chain(commands)
+    })
+    .collect()
+}
+
+/// Length of all tests together.
+fn seconds(record: &Record) -> f64 {
+    let spans = record.tests.iter().filter_map(|test| test.span_ns);
+    spans.map(|span| span as f64 / 1e9).sum()
+}
+
+/// Without the characters that XML 1.0 does not know (2.2, Char).
+fn plain(text: &str) -> String {
+    let known = |c: char| {
+        matches!(c, '\t' | '\n' | '\r') || (c >= ' ' && c != '\u{fffe}' && c != '\u{ffff}')
+    };
+    text.chars()
+        .map(|c| if known(c) { c } else { '?' })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    #[test]
+    fn what_xml_does_not_know_is_replaced_and_the_rest_escaped() {
+        let sound = include_str!("../../tests/golden/two-hosts/record.json");
+        let mut record = json::read(sound).unwrap();
+        record.verdict.word = VerdictWord::Invalid;
+        record.verdict.reason = "a < b & \"c\"\u{1}\u{ffff}".to_owned();
+        let text = write(&record).unwrap();
+        assert!(
+            text.contains("message=\"a &lt; b &amp; &quot;c&quot;??\""),
+            "{text}"
+        );
+        assert!(text.contains("errors=\"1\""), "{text}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Several cablings of one switch as one sheet: 32 hosts load half of a switch with 64 ports, are plugged into the other half, and load that.
+
+use std::collections::BTreeMap;
+
+use crate::judge::verdict::{floor_text, name_of};
+use crate::record::{DirectionSheet, Record, VerdictWord};
+use crate::units::{run_name, show_gbit};
+
+use super::{compare, judged, natural};
+
+/// Why runs make no sheet together.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum MergeError {
+    /// A port cannot be told from others.
+    #[error("{0}: {1} has no switch port: name it in the host file (n07 switchport=Eth1/7)")]
+    NoSwitchPort(String, String),
+    /// One run stands twice.
+    #[error("{0} was named twice: a run makes no sheet with itself")]
+    Twice(String),
+    /// What ports had to reach differs.
+    #[error("{0} was judged by a floor of {1}, {2} by {3}: these are not one test")]
+    OtherFloor(String, String, String, String),
+}
+
+/// What a port of the switch carried.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    host: String,
+    send: Option<DirectionSheet>,
+    receive: Option<DirectionSheet>,
+}
+
+/// Several runs as one sheet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merged {
+    /// Of all of them: what cannot stand in any of them cannot stand here.
+    pub word: VerdictWord,
+    rows: Vec<(String, Row)>,
+    faults: Vec<String>,
+    runs: Vec<String>,
+    conditions: Vec<String>,
+    floor: String,
+}
+
+impl Merged {
+    /// Puts runs together, by ports of the switch.
+    pub fn of(records: &[Record]) -> Result<Self, MergeError> {
+        let name = |record: &Record| run_name(record.started_ms, &record.token);
+        let floor = |record: &Record| floor_text(&record.plan);
+        let mut rows: BTreeMap<Vec<(String, u64)>, (String, Row)> = BTreeMap::new();
+        let (mut faults, mut conditions) = (Vec::new(), Vec::new());
+        for (number, record) in records.iter().enumerate() {
+            if records[..number]
+                .iter()
+                .any(|other| other.token == record.token)
+            {
+                return Err(MergeError::Twice(name(record)));
+            }
+            if let Some(first) = records
+                .first()
+                .filter(|first| floor(first) != floor(record))
+            {
+                return Err(MergeError::OtherFloor(
+                    name(first),
+                    floor(first),
+                    name(record),
+                    floor(record),
+                ));
+            }
+            for port in &record.sheet.ports {
+                let Some(at) = compare::switch_port(record, port.node) else {
+                    return Err(MergeError::NoSwitchPort(name(record), port.label.clone()));
+                };
+                let at = match port.rail {
+                    0 => at,
+                    rail => format!("{at} rail {rail}"),
+                };
+                let (_, row) = rows.entry(natural(&at)).or_insert_with(|| {
+                    let row = Row {
+                        host: port.label.clone(),
+                        send: None,
+                        receive: None,
+                    };
+                    (at.clone(), row)
+                });
+                row.send = lesser(row.send, port.send);
+                row.receive = lesser(row.receive, port.receive);
+            }
+            let own = record.sheet.faults.iter();
+            faults.extend(own.map(|fault| {
+                format!(
+                    "{} {} in {}",
+                    fault.word,
+                    name_of(&record.plan, &record.sheet, fault),
+                    name(record)
+                )
+            }));
+        }
+        if let Some((first, rest)) = records.split_first() {
+            for other in rest {
+                conditions.extend(compare::conditions(first, other));
+            }
+        }
+        Ok(Self {
+            word: worst(records.iter().map(|record| record.verdict.word)),
+            rows: rows.into_values().collect(),
+            faults,
+            runs: records
+                .iter()
+                .map(|record| {
+                    format!(
+                        "{} {}: {}",
+                        name(record),
+                        record.verdict.word,
+                        judged::sentence(record)
+                    )
+                })
+                .collect(),
+            conditions,
+            floor: records.first().map(floor).unwrap_or_default(),
+        })
+    }
+
+    /// The sheet as text.
+    pub fn lines(&self) -> Vec<String> {
+        let directions = self.rows.iter().flat_map(|(at, row)| {
+            let send = row.send.map(|one| (at, &row.host, "send", one));
+            let receive = row.receive.map(|one| (at, &row.host, "receive", one));
+            send.into_iter().chain(receive)
+        });
+        let judged =
+            directions.filter_map(|(at, host, word, one)| Some((at, host, word, one, one.share?)));
+        let weakest = judged.min_by(|a, b| a.4.total_cmp(&b.4));
+        let weakest = weakest.map_or_else(String::new, |(at, host, word, one, share)| {
+            format!(
+                ": weakest {at} ({host}) {word} {} of {} Gbit/s payload ({:.1} %, floor {})",
+                show_gbit(one.rate_bits_per_s / 1e9),
+                show_gbit(one.expected_bits_per_s.unwrap_or(0.0) / 1e9),
+                share * 100.0,
+                self.floor
+            )
+        });
+        let mut lines = vec![format!(
+            "{}  {} runs, {} ports of the switch{weakest}",
+            self.word,
+            self.runs.len(),
+            self.rows.len()
+        )];
+        lines.extend(self.runs.iter().map(|run| format!("      {run}")));
+        lines.extend(self.faults.iter().map(|fault| format!("      {fault}")));
+        lines.extend(
+            self.conditions
+                .iter()
+                .map(|text| format!("      not the same: {text}")),
+        );
+        let width = |of: fn(&(String, Row)) -> usize| self.rows.iter().map(of).max().unwrap_or(0);
+        let (at_width, host_width) = (
+            width(|row| row.0.len()).max(11),
+            width(|row| row.1.host.len()).max(4),
+        );
+        lines.push(format!(
+            "{:at_width$}  {:host_width$}  {:>24}  {:>24}",
+            "switch port", "host", "least send Gbit/s", "least receive Gbit/s"
+        ));
+        let cell = |one: &Option<DirectionSheet>| match one {
+            None => "-".to_owned(),
+            Some(one) => {
+                let share = one
+                    .share
+                    .map_or_else(String::new, |share| format!("  {:.1} %", share * 100.0));
+                let word = match one.word {
+                    VerdictWord::Pass | VerdictWord::NotJudged => String::new(),
+                    word => format!("  {word}"),
+                };
+                format!("{}{share}{word}", show_gbit(one.rate_bits_per_s / 1e9))
+            }
+        };
+        for (at, row) in &self.rows {
+            lines.push(format!(
+                "{at:at_width$}  {:host_width$}  {:>24}  {:>24}",
+                row.host,
+                cell(&row.send),
+                cell(&row.receive)
+            ));
+        }
+        lines.push(judged::FIXED_WORDS.to_owned());
+        lines
+    }
+}
+
+/// Of two measurements of a port the one with the lower share.
+fn lesser(a: Option<DirectionSheet>, b: Option<DirectionSheet>) -> Option<DirectionSheet> {
+    let key = |one: &DirectionSheet| one.share.unwrap_or(f64::INFINITY);
+    match (a, b) {
+        (Some(a), Some(b)) if key(&b) < key(&a) => Some(b),
+        (Some(a), _) => Some(a),
+        (None, b) => b,
+    }
+}
+
+/// The word that stands for all.
+fn worst(words: impl Iterator<Item = VerdictWord>) -> VerdictWord {
+    let order = [
+        VerdictWord::Fail,
+        VerdictWord::Invalid,
+        VerdictWord::Undecided,
+        VerdictWord::HostLimited,
+        VerdictWord::NotJudged,
+        VerdictWord::Pass,
+    ];
+    let rank = |word: &VerdictWord| order.iter().position(|other| other == word);
+    words.min_by_key(rank).unwrap_or(VerdictWord::NotJudged)
+}

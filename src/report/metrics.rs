@@ -1,0 +1,208 @@
+//! OpenMetrics text (version 1.0.0), for a file that a node exporter collects or a push gateway takes.
+//!
+//! Written here and not by a library: the known ones keep series in a hash table, and a report must be the same each time.
+
+use std::fmt::Write;
+
+use crate::plan::Purpose;
+use crate::record::{DirectionSheet, Record, VerdictWord};
+use crate::units::run_name;
+
+use super::figures::Figures;
+
+#[derive(Default)]
+struct Exposition {
+    text: String,
+}
+
+impl Exposition {
+    /// Begins a family of gauges.
+    fn family(&mut self, name: &str, unit: &str, help: &str) {
+        let unit_line = match unit {
+            "" => String::new(),
+            unit => format!("# UNIT {name} {unit}\n"),
+        };
+        self.push(&format!(
+            "# TYPE {name} gauge\n{unit_line}# HELP {name} {help}\n"
+        ));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let mut line = name.to_owned();
+        for (number, (label, text)) in labels.iter().enumerate() {
+            let before = if number == 0 { '{' } else { ',' };
+            let escaped = text
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
+            // Writing to a string cannot fail.
+            match write!(line, "{before}{label}=\"{escaped}\"") {
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        self.push(&format!("{line}{close} {value}\n"));
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+}
+
+/// A figure of a port direction.
+type Figure = fn(&DirectionSheet) -> Option<f64>;
+
+/// The exposition of a record.
+pub fn write(record: &Record) -> String {
+    let mut out = Exposition::default();
+    let run = run_name(record.started_ms, &record.token);
+    let word = record.verdict.word.to_string();
+    out.push(
+        "# TYPE pipebench_run info\n# HELP pipebench_run What was run, and what came of it.\n",
+    );
+    let labels = [
+        ("run", run.as_str()),
+        ("verdict", &word),
+        ("version", &record.tool_version),
+        ("digest", &record.tool_digest),
+    ];
+    out.sample("pipebench_run_info", &labels, 1.0);
+    out.family(
+        "pipebench_run_started_seconds",
+        "seconds",
+        "Start of the run, since 1970.",
+    );
+    out.sample(
+        "pipebench_run_started_seconds",
+        &[],
+        record.started_ms as f64 / 1e3,
+    );
+    out.family("pipebench_run_exit_code", "", "Exit code of the run.");
+    out.sample("pipebench_run_exit_code", &[], f64::from(record.exit_code));
+    out.family("pipebench_run_passed", "", "1 if the verdict is PASS.");
+    let passed = record.verdict.word == VerdictWord::Pass;
+    out.sample("pipebench_run_passed", &[], f64::from(u8::from(passed)));
+    ports(&mut out, record);
+    faults(&mut out, record);
+    if let Some(figure) = record.sheet.figure {
+        out.family(
+            "pipebench_signed_bits_per_second",
+            "",
+            "The figure to sign: payload one way of the weakest port direction, both directions loaded.",
+        );
+        out.sample(
+            "pipebench_signed_bits_per_second",
+            &[],
+            figure.rate_bits_per_s,
+        );
+        out.family(
+            "pipebench_signed_ratio",
+            "ratio",
+            "The same, of what the port can carry.",
+        );
+        out.sample(
+            "pipebench_signed_ratio",
+            &[],
+            figure.rate_bits_per_s / figure.ceiling_bits_per_s,
+        );
+    }
+    tests(&mut out, record);
+    out.push("# EOF\n");
+    out.text
+}
+
+fn ports(out: &mut Exposition, record: &Record) {
+    let families: [(&str, &str, &str, Figure); 3] = [
+        (
+            "pipebench_port_bits_per_second",
+            "",
+            "Payload one way in the test in which the port direction carried least of what was expected.",
+            |one| Some(one.rate_bits_per_s),
+        ),
+        (
+            "pipebench_port_expected_bits_per_second",
+            "",
+            "What was to be expected then.",
+            |one| one.expected_bits_per_s,
+        ),
+        (
+            "pipebench_port_ratio",
+            "ratio",
+            "The one of the other; only where the port should have been full.",
+            |one| one.share,
+        ),
+    ];
+    for (name, unit, help, of) in families {
+        let mut samples = Vec::new();
+        for port in &record.sheet.ports {
+            for (direction, one) in [("send", &port.send), ("receive", &port.receive)] {
+                let value = one.as_ref().and_then(of).filter(|value| value.is_finite());
+                samples.extend(value.map(|value| (port.label.as_str(), direction, value)));
+            }
+        }
+        if !samples.is_empty() {
+            out.family(name, unit, help);
+            for (port, direction, value) in samples {
+                out.sample(name, &[("port", port), ("direction", direction)], value);
+            }
+        }
+    }
+}
+
+fn faults(out: &mut Exposition, record: &Record) {
+    out.family("pipebench_faults", "", "Faults by what is said of them.");
+    for word in [
+        VerdictWord::Fail,
+        VerdictWord::Undecided,
+        VerdictWord::HostLimited,
+    ] {
+        let faults = record.sheet.faults.iter();
+        let count = faults.filter(|fault| fault.word == word).count();
+        out.sample(
+            "pipebench_faults",
+            &[("word", &word.to_string())],
+            count as f64,
+        );
+    }
+}
+
+fn tests(out: &mut Exposition, record: &Record) {
+    if record.tests.is_empty() {
+        return;
+    }
+    out.family(
+        "pipebench_test_bits_per_second",
+        "",
+        "Payload through the switch one way, all ports together; a total hides single ports.",
+    );
+    for test in &record.tests {
+        let plan = &record.plan.tests[test.test];
+        let purpose = match plan.purpose {
+            Purpose::Load => "load",
+            Purpose::Loss => "loss",
+            Purpose::Isolated => "isolated",
+        };
+        let number = (test.test + 1).to_string();
+        let pattern = plan.pattern.to_string();
+        let labels = [
+            ("test", number.as_str()),
+            ("pattern", &pattern),
+            ("purpose", purpose),
+        ];
+        let total = Figures::of(record, test).total_gbit_per_s * 1e9;
+        out.sample("pipebench_test_bits_per_second", &labels, total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        let mut out = Exposition::default();
+        out.sample("x", &[("a", "b\"c\\d\ne"), ("f", "g")], 1.5);
+        out.sample("y", &[], 2.0);
+        assert_eq!(out.text, "x{a=\"b\\\"c\\\\d\\ne\",f=\"g\"} 1.5\ny 2\n");
+    }
+}

@@ -1,0 +1,181 @@
+//! Rates over time: the least, the middle and the best port of every second, test behind test.
+
+use maud::{Markup, html};
+
+use crate::plan::Purpose;
+use crate::record::{Record, Second, TestRecord};
+use crate::stats::spread::Spread;
+use crate::units::{gbit_per_s, show_gbit};
+
+/// Points across the picture at most.
+const POINTS: usize = 1000;
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 220.0;
+const LEFT: f64 = 64.0;
+const BELOW: f64 = 34.0;
+
+/// What ports received over one stretch, in Gbit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+/// Number of a test from 1, what it was, and its points.
+type Part = (usize, String, Vec<Point>);
+
+/// All of a run.
+pub struct Course {
+    tests: Vec<Part>,
+    /// Seconds that a point stands for.
+    stretch_s: u64,
+}
+
+impl Course {
+    /// Of tests that load the fabric.
+    pub fn of(record: &Record) -> Self {
+        let loads: Vec<&TestRecord> = record
+            .tests
+            .iter()
+            .filter(|test| record.plan.tests[test.test].purpose == Purpose::Load)
+            .collect();
+        let ports = |test: &TestRecord| crossing_ports(record, test);
+        let tests = loads.iter().map(|test| {
+            let name = record.plan.tests[test.test].pattern.to_string();
+            let own = ports(test);
+            let points = test
+                .seconds
+                .iter()
+                .filter_map(|second| point(second, &own, test.stretch_s));
+            (test.test + 1, name, points.collect::<Vec<_>>())
+        });
+        let tests = tests.filter(|(_, _, points)| points.len() > 1).collect();
+        let stretch_s = loads.iter().map(|test| test.stretch_s).max().unwrap_or(1);
+        let mut course = Self { tests, stretch_s };
+        let all: usize = course.tests.iter().map(|(_, _, points)| points.len()).sum();
+        let merged = all.div_ceil(POINTS).max(1);
+        if merged > 1 {
+            for (_, _, points) in &mut course.tests {
+                *points = points.chunks(merged).map(merge).collect();
+            }
+            course.stretch_s = course.stretch_s.saturating_mul(merged as u64);
+        }
+        course
+    }
+
+    /// The picture; nothing where there are no series.
+    pub fn draw(&self) -> Markup {
+        let count: usize = self.tests.iter().map(|(_, _, points)| points.len()).sum();
+        if count == 0 {
+            return html! {};
+        }
+        let all = || self.tests.iter().flat_map(|(_, _, points)| points);
+        let top = all().map(|point| point.most).fold(0.0, f64::max) * 1.08;
+        let top = if top > 0.0 { top } else { 1.0 };
+        let across = (WIDTH - LEFT) / count as f64;
+        let x = |at: f64| LEFT + at * across;
+        let y = |rate: f64| HEIGHT - BELOW - rate / top * (HEIGHT - BELOW - 8.0);
+        let lines = [0.0, 0.25, 0.5, 0.75, 1.0].map(|part| part * top / 1.08);
+        let mut begins = 0;
+        let parts: Vec<(f64, &Part)> = self
+            .tests
+            .iter()
+            .map(|test| {
+                let at = begins as f64;
+                begins += test.2.len();
+                (at, test)
+            })
+            .collect();
+        let named = parts.len() <= 12;
+        let path = |at: f64, points: &[Point], of: fn(&Point) -> f64| {
+            let each = points.iter().enumerate();
+            each.map(|(number, point)| {
+                let word = if number == 0 { 'M' } else { 'L' };
+                format!(
+                    "{word}{:.1} {:.1}",
+                    x(at + number as f64 + 0.5),
+                    y(of(point))
+                )
+            })
+            .collect::<String>()
+        };
+        let band = |at: f64, points: &[Point]| {
+            let back = points.iter().enumerate().rev().map(|(number, point)| {
+                format!("L{:.1} {:.1}", x(at + number as f64 + 0.5), y(point.least))
+            });
+            path(at, points, |point| point.most) + &back.collect::<String>() + "z"
+        };
+        html! {
+            section #course {
+                h2 { "Rate over time" }
+                p .note {
+                    "What ports received, per " @if self.stretch_s == 1 { "second" } @else { (self.stretch_s) " seconds" }
+                    ": from the least to the best of them, the line is the middle one. Gbit/s of payload."
+                }
+                div .wide {
+                    svg .course role="img" aria-label="rates of ports over time" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+                        @for rate in lines {
+                            line .grid x1=(LEFT) x2=(WIDTH) y1=(format!("{:.1}", y(rate))) y2=(format!("{:.1}", y(rate))) {}
+                            text x=(LEFT - 6.0) y=(format!("{:.1}", y(rate) + 4.0)) text-anchor="end" { (show_gbit(rate)) }
+                        }
+                        @for (at, (number, name, points)) in &parts {
+                            path .band d=(band(*at, points)) { title { "test " (number) ", " (name) } }
+                            path .median d=(path(*at, points, |point| point.median)) {}
+                            @if *at > 0.0 { line .edge x1=(format!("{:.1}", x(*at))) x2=(format!("{:.1}", x(*at))) y1="4" y2=(HEIGHT - BELOW) {} }
+                            @if named {
+                                text x=(format!("{:.1}", x(at + points.len() as f64 / 2.0))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (number) ": " (name) }
+                            }
+                        }
+                        @if !named {
+                            text x=(LEFT) y=(HEIGHT - BELOW + 16.0) { "test " (parts.first().map_or(1, |part| part.1.0)) " to " (parts.last().map_or(1, |part| part.1.0)) }
+                        }
+                        text x=(WIDTH) y=(HEIGHT - 4.0) text-anchor="end" { (count as u64 * self.stretch_s) " s in all" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Columns of ports that receive from other hosts in a test.
+fn crossing_ports(record: &Record, test: &TestRecord) -> Vec<usize> {
+    let plan = &record.plan.tests[test.test];
+    let rails = plan.rails.max(1);
+    let mut columns: Vec<usize> = test
+        .links
+        .iter()
+        .filter(|link| link.crosses_switch)
+        .map(|link| link.lane.to * rails + plan.rail_of(link.lane.stream))
+        .collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+fn point(second: &Second, columns: &[usize], stretch_s: u64) -> Option<Point> {
+    let stretch_ns = stretch_s.saturating_mul(1_000_000_000);
+    let rates: Vec<f64> = columns
+        .iter()
+        .filter_map(|column| second.received_bytes.get(*column))
+        .map(|bytes| gbit_per_s(*bytes, stretch_ns))
+        .collect();
+    let spread = Spread::of(&rates)?;
+    Some(Point {
+        least: spread.least,
+        median: spread.median,
+        most: spread.most,
+    })
+}
+
+fn merge(points: &[Point]) -> Point {
+    let mean = points.iter().map(|point| point.median).sum::<f64>() / points.len() as f64;
+    Point {
+        least: points
+            .iter()
+            .map(|point| point.least)
+            .fold(f64::INFINITY, f64::min),
+        median: mean,
+        most: points.iter().map(|point| point.most).fold(0.0, f64::max),
+    }
+}

@@ -1,0 +1,59 @@
+//! What is at fault, with what was measured of it alone and the commands that show it again.
+
+use maud::{Markup, html};
+
+use crate::judge::verdict;
+use crate::record::{Culprit, FaultKind, FaultSheet, Record};
+use crate::units::show_gbit;
+
+use crate::report::judged;
+
+/// Every fault; nothing where there are none.
+pub fn section(record: &Record) -> Markup {
+    let sheet = &record.sheet;
+    if sheet.faults.is_empty() && sheet.order.is_empty() && record.troubles.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #faults {
+            h2 { "What is wrong" }
+            @for trouble in crate::report::text::troubles(&record.troubles) { p .fault { (trouble) } }
+            @for finding in &sheet.order { p .fault { b { "FAIL " } (finding) } }
+            @for fault in &sheet.faults { (one(record, fault)) }
+        }
+    }
+}
+
+fn one(record: &Record, fault: &FaultSheet) -> Markup {
+    let pair = |from, to| verdict::name(&record.plan, &record.sheet, Culprit::Pair(from, to));
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    html! {
+        article .fault {
+            h3 { (fault.word) " " (judged::brief(record, fault)) }
+            @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
+            @if !fault.evidence.is_empty() {
+                div .wide {
+                    table {
+                        thead { tr { th { "measured again" } th .number { "links at once" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "segments lost" } th .number { "test" } } }
+                        tbody {
+                            @for one in &fault.evidence {
+                                tr {
+                                    td { (pair(one.from, one.to)) }
+                                    td .number { (one.width) }
+                                    td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                                    td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
+                                    td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
+                                    td .number { @if fault.kind == FaultKind::Loss { (format!("{:.1e}", one.loss)) } @else { "" } }
+                                    td .number { (one.test + 1) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if let Some((server, client)) = judged::commands(record, fault) {
+                pre { (server) "\n" (client) }
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The map of pairs: who sends by row, who receives by column. Readable at 3 hosts, where cells bear figures, and at 256, where they are
+//! runs of colour.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::judge::view::View;
+use crate::record::Record;
+use crate::units::show_gbit;
+
+/// Cells bear their figure up to so many ports.
+const FIGURES_TO: usize = 12;
+/// Each cell is an element of its own, with words when pointed at, up to so many ports.
+const CELLS_TO: usize = 64;
+/// Classes of shares: below each of these bounds, and above the last.
+pub const BOUNDS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98];
+
+/// What a pair carried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Payload in bits per second.
+    pub rate: f64,
+    /// Of what was expected, or of the best pair where nothing was known of ports.
+    pub share: f64,
+    /// Index of the test.
+    pub test: usize,
+}
+
+/// All pairs of ports.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heat {
+    /// Names of the ports.
+    pub labels: Vec<String>,
+    /// By sending and receiving port.
+    pub cells: BTreeMap<(usize, usize), Cell>,
+    /// Shares are of the best pair.
+    pub relative: bool,
+    /// Pairs were measured with one link each way at every port.
+    pub single: bool,
+}
+
+impl Heat {
+    /// The least that each pair carried: in permutations if there were any, else in what was measured.
+    pub fn of(record: &Record) -> Self {
+        let view = View::of(&record.plan, &record.hosts, &record.tests);
+        let loads = || {
+            let all = view.observations.iter();
+            all.filter(|one| !one.isolated && !one.paced)
+        };
+        let single = loads().any(|one| one.is_single(&view.fabric));
+        let mut cells: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
+        let mut relative = false;
+        for observation in loads().filter(|one| one.is_single(&view.fabric) == single) {
+            let shares = observation.shares();
+            for link in &observation.links {
+                let pair = (link.from, link.to);
+                let share = shares.get(&pair).map(|share| share.part());
+                relative |= share.is_none();
+                let cell = Cell {
+                    rate: link.rate,
+                    share: share.unwrap_or(1.0),
+                    test: observation.test,
+                };
+                let known = cells.entry(pair).or_insert(cell);
+                if cell.share < known.share || (relative && cell.rate < known.rate) {
+                    *known = cell;
+                }
+            }
+        }
+        if relative {
+            let most = cells.values().map(|cell| cell.rate).fold(0.0, f64::max);
+            for cell in cells.values_mut() {
+                cell.share = if most > 0.0 { cell.rate / most } else { 0.0 };
+            }
+        }
+        Self {
+            labels: view.ports.iter().map(|port| port.label.clone()).collect(),
+            cells,
+            relative,
+            single,
+        }
+    }
+
+    /// The map with its legend; nothing where nothing crossed a switch.
+    pub fn draw(&self) -> Markup {
+        if self.cells.is_empty() {
+            return html! {};
+        }
+        let what = match self.single {
+            true => "one partner at a time: the least of all permutations",
+            false => {
+                "all at once, where connections never share a port quite fairly: look for rows and columns"
+            }
+        };
+        let of = match self.relative {
+            true => "of the best pair (speeds of ports are not known)",
+            false => "of what was to be expected",
+        };
+        html! {
+            section #pairs {
+                h2 { "Pairs" }
+                p .note { "Rows send, columns receive; " (what) "; share " (of) "." }
+                (self.legend())
+                div .wide { (self.picture()) }
+            }
+        }
+    }
+
+    fn legend(&self) -> Markup {
+        let percent = |bound: f64| format!("{:.0}", bound * 100.0);
+        let words = (0..=BOUNDS.len()).map(|class| match class {
+            0 => format!("below {} %", percent(BOUNDS[0])),
+            last if last == BOUNDS.len() => format!("{} % and more", percent(BOUNDS[last - 1])),
+            class => format!(
+                "{} to {} %",
+                percent(BOUNDS[class - 1]),
+                percent(BOUNDS[class])
+            ),
+        });
+        html! {
+            ul .legend {
+                @for (class, words) in words.enumerate() {
+                    li { span class={ "swatch c" (class) } {} (words) }
+                }
+            }
+        }
+    }
+
+    fn picture(&self) -> Markup {
+        let ports = self.labels.len();
+        // Room for names, in cells.
+        let longest = self.labels.iter().map(String::len).max().unwrap_or(0);
+        let letter = match ports {
+            0..=FIGURES_TO => 0.22,
+            13..=CELLS_TO => 0.62,
+            _ => ports as f64 / 90.0,
+        };
+        let room = longest as f64 * letter * 0.62 + letter;
+        let side = ports as f64 + room + 0.1;
+        let step = if ports <= CELLS_TO {
+            1
+        } else {
+            ports.div_ceil(32)
+        };
+        let named = || (0..ports).step_by(step);
+        let width = match ports {
+            0..=FIGURES_TO => side * 64.0,
+            13..=CELLS_TO => (side * 14.0).max(480.0),
+            _ => 900.0,
+        };
+        html! {
+            svg .heat role="img" aria-label="share of what was expected, pair by pair"
+                viewBox=(format!("0 0 {side:.2} {side:.2}")) style=(format!("width:{width:.0}px")) font-size=(format!("{letter:.2}")) {
+                @for port in named() {
+                    @let middle = room + port as f64 + 0.5;
+                    text .name x=(format!("{:.2}", room - letter / 3.0)) y=(format!("{:.2}", middle + letter * 0.35)) text-anchor="end" { (self.labels[port]) }
+                    text .name transform=(format!("translate({:.2} {:.2}) rotate(-90)", middle + letter * 0.35, room - letter / 3.0)) { (self.labels[port]) }
+                }
+                g transform=(format!("translate({room:.2} {room:.2})")) {
+                    rect .ground width=(ports) height=(ports) {}
+                    @if ports <= CELLS_TO { (self.cells()) } @else { (self.runs()) }
+                }
+            }
+        }
+    }
+
+    fn cells(&self) -> Markup {
+        let figures = self.labels.len() <= FIGURES_TO;
+        html! {
+            @for ((from, to), cell) in &self.cells {
+                rect class={ "c" (class_of(cell.share)) } x=(to) y=(from) width="1" height="1" {
+                    title { (self.words(*from, *to, cell)) }
+                }
+                @if figures {
+                    text class={ "in c" (class_of(cell.share)) } x=(format!("{:.2}", *to as f64 + 0.5)) y=(format!("{:.2}", *from as f64 + 0.48)) text-anchor="middle" {
+                        (show_gbit(cell.rate / 1e9))
+                    }
+                    text class={ "in c" (class_of(cell.share)) } x=(format!("{:.2}", *to as f64 + 0.5)) y=(format!("{:.2}", *from as f64 + 0.76)) text-anchor="middle" {
+                        (format!("{:.0} %", cell.share * 100.0))
+                    }
+                }
+            }
+        }
+    }
+
+    fn words(&self, from: usize, to: usize, cell: &Cell) -> String {
+        format!(
+            "{} to {}: {} Gbit/s, {:.1} % (test {})",
+            self.labels[from],
+            self.labels[to],
+            show_gbit(cell.rate / 1e9),
+            cell.share * 100.0,
+            cell.test + 1
+        )
+    }
+
+    /// Neighbours of one class are one shape; all shapes of a class are one path.
+    fn runs(&self) -> Markup {
+        let mut paths = vec![String::new(); BOUNDS.len() + 1];
+        let mut open: Option<(usize, usize, usize, usize)> = None;
+        let mut close = |run: Option<(usize, usize, usize, usize)>| {
+            if let Some((class, row, column, length)) = run {
+                paths[class].push_str(&format!("M{column} {row}h{length}v1h-{length}z"));
+            }
+        };
+        for ((from, to), cell) in &self.cells {
+            let class = class_of(cell.share);
+            open = match open {
+                Some((known, row, column, length))
+                    if known == class && row == *from && column + length == *to =>
+                {
+                    Some((class, row, column, length + 1))
+                }
+                other => {
+                    close(other);
+                    Some((class, *from, *to, 1))
+                }
+            };
+        }
+        close(open);
+        html! {
+            @for (class, path) in paths.iter().enumerate() {
+                @if !path.is_empty() { path class={ "c" (class) } d=(path) {} }
+            }
+        }
+    }
+}
+
+/// The class of a share.
+pub fn class_of(share: f64) -> usize {
+    BOUNDS.iter().filter(|bound| share >= **bound).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_the_class_between_their_bounds() {
+        let classes = [0.0, 0.49, 0.5, 0.9, 0.979, 0.98, 1.2].map(class_of);
+        assert_eq!(classes, [0, 0, 1, 4, 5, 6, 6]);
+    }
+
+    #[test]
+    fn neighbours_of_a_class_are_one_shape() {
+        let cell = |share| Cell {
+            rate: 1e9,
+            share,
+            test: 0,
+        };
+        let ports = CELLS_TO + 1;
+        let mut cells = BTreeMap::new();
+        for to in 1..ports {
+            cells.insert((0, to), cell(if to == 3 { 0.4 } else { 1.0 }));
+        }
+        let heat = Heat {
+            labels: vec!["n".to_owned(); ports],
+            cells,
+            relative: false,
+            single: true,
+        };
+        let text = heat.runs().into_string();
+        assert_eq!(
+            text,
+            "<path class=\"c0\" d=\"M3 0h1v1h-1z\"></path><path class=\"c6\" d=\"M1 0h2v1h-2zM4 0h61v1h-61z\"></path>"
+        );
+    }
+}

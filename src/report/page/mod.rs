@@ -1,0 +1,129 @@
+//! The page: one HTML file with all that a reader needs to sign, or to send the switch back. Nothing is loaded from elsewhere and nothing
+//! runs in it; figures are those of the other reports.
+
+mod course;
+mod evidence;
+mod heat;
+mod spread;
+mod tables;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::record::{Record, VerdictWord};
+use crate::units::{show_gbit, show_utc};
+
+use super::compare::Comparison;
+use super::judged;
+use course::Course;
+use heat::Heat;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page of a record.
+pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
+    let title = format!("{} - pipebench {}", record.verdict.word, name(record));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (verdict(record))
+                    (tiles(record))
+                    (evidence::section(record))
+                    (Heat::of(record).draw())
+                    (tables::worst(record))
+                    (spread::section(record))
+                    (Course::of(record).draw())
+                    (tables::baseline(baseline))
+                    (tables::hosts(record))
+                    (tables::excluded(record))
+                    (tables::tests(record))
+                    (tables::conditions(record))
+                    (signatures())
+                    footer { p { (judged::FIXED_WORDS) "." } }
+                }
+            }
+        }
+    };
+    page.into_string() + "\n"
+}
+
+/// How a run is called: by its start and the beginning of its token, as its folder is.
+fn name(record: &Record) -> String {
+    crate::units::run_name(record.started_ms, &record.token)
+}
+
+fn verdict(record: &Record) -> Markup {
+    let word = record.verdict.word;
+    let class = match word {
+        VerdictWord::Pass => "pass",
+        VerdictWord::Fail | VerdictWord::Invalid => "fail",
+        VerdictWord::Undecided | VerdictWord::HostLimited => "open",
+        VerdictWord::NotJudged => "none",
+    };
+    html! {
+        header class=(class) {
+            p .word { (word) }
+            div {
+                h1 { (judged::sentence(record)) }
+                @if let Some(standing) = judged::standing(record) { p { (standing.trim()) } }
+                p .run { (name(record)) ", " (show_utc(record.started_ms)) " UTC" }
+            }
+        }
+    }
+}
+
+/// The first screen: how much was loaded, to what share, and the figure to sign.
+fn tiles(record: &Record) -> Markup {
+    let figure = record.sheet.figure;
+    let label = |port: usize| {
+        let port = record.sheet.ports.get(port);
+        port.map_or("", |port| port.label.as_str())
+    };
+    html! {
+        ul .tiles {
+            @if let Some(loaded) = judged::loaded(record) {
+                li { b { (loaded.ports) " of " (loaded.named) } span { "ports loaded both ways" } }
+                @if let Some(share) = loaded.share {
+                    li { b { (format!("{:.1} %", share * 100.0)) } span { "of what a port can carry, by the least of them at its best" } }
+                }
+            }
+            @if let Some(figure) = figure {
+                li {
+                    b { (show_gbit(figure.rate_bits_per_s / 1e9)) " Gbit/s" }
+                    span {
+                        "the figure to sign: " (label(figure.port)) @if figure.sends { " send" } @else { " receive" }
+                        (format!(", payload one way, both directions loaded; {:.1} % of its ceiling", figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0))
+                    }
+                }
+            }
+            @if let Some(contention) = record.sheet.contention {
+                li {
+                    b { (format!("{:.1} %", contention.share * 100.0)) }
+                    span { "of what " (label(contention.port)) " carries with one at a time, with all at once" }
+                }
+            }
+            li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
+        }
+    }
+}
+
+fn signatures() -> Markup {
+    html! {
+        section #signatures {
+            h2 { "Signatures" }
+            div .signatures {
+                @for who in ["Tested by", "For the customer", "For the vendor"] {
+                    div { p .line {} p { (who) ", name and date" } }
+                }
+            }
+        }
+    }
+}

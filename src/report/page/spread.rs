@@ -1,0 +1,87 @@
+//! How port directions lie apart, in bars, and what is described beside it.
+
+use maud::{Markup, html};
+
+use crate::record::Record;
+
+use crate::report::described;
+
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 150.0;
+/// Room for figures below the outermost bars.
+const SIDE: f64 = 16.0;
+
+/// Bars of one per cent, and described figures.
+pub fn section(record: &Record) -> Markup {
+    let figures = described::figures(record);
+    if figures.is_empty() {
+        return html! {};
+    }
+    let shares = described::shares(record);
+    html! {
+        section #spread {
+            h2 { "Distribution" }
+            @if shares.len() > 2 { (bars(&shares)) }
+            p .note { "Described, never judged." }
+            dl {
+                @for (name, value) in figures { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+/// Counts of shares by whole per cents, from the lowest to the highest.
+fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
+    let whole = |share: f64| crate::units::whole((share * 100.0).clamp(0.0, 200.0).floor());
+    let least = shares.iter().map(|share| whole(*share)).min().unwrap_or(0);
+    let most = shares.iter().map(|share| whole(*share)).max().unwrap_or(0);
+    let mut counts = vec![0; usize::try_from(most - least + 1).unwrap_or(1)];
+    for share in shares {
+        if let Ok(bin) = usize::try_from(whole(*share) - least) {
+            counts[bin] += 1;
+        }
+    }
+    (least, counts)
+}
+
+fn bars(shares: &[f64]) -> Markup {
+    let (least, counts) = counts(shares);
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let across = (WIDTH - 2.0 * SIDE) / counts.len().max(8) as f64;
+    let every = counts.len().div_ceil(12).max(1);
+    html! {
+        div .wide {
+            svg .bars role="img" aria-label="port directions by share" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+                @for (bin, count) in counts.iter().enumerate() {
+                    @let percent = least + bin as u64;
+                    @let height = *count as f64 / most as f64 * (HEIGHT - 40.0);
+                    rect class={ "c" (super::heat::class_of(percent as f64 / 100.0)) }
+                        x=(format!("{:.1}", SIDE + bin as f64 * across + 1.0)) y=(format!("{:.1}", HEIGHT - 22.0 - height))
+                        width=(format!("{:.1}", across - 2.0)) height=(format!("{height:.1}")) {
+                        title { (count) " port directions at " (percent) " %" }
+                    }
+                    @if *count > 0 && counts.len() <= 40 {
+                        text x=(format!("{:.1}", SIDE + (bin as f64 + 0.5) * across)) y=(format!("{:.1}", HEIGHT - 26.0 - height)) text-anchor="middle" { (count) }
+                    }
+                    @if bin % every == 0 {
+                        text x=(format!("{:.1}", SIDE + (bin as f64 + 0.5) * across)) y=(HEIGHT - 6.0) text-anchor="middle" { (percent) " %" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_counted_by_whole_per_cents() {
+        assert_eq!(
+            counts(&[0.951, 0.959, 0.97, 1.01]),
+            (95, vec![2, 0, 1, 0, 0, 0, 1])
+        );
+        assert_eq!(counts(&[f64::NAN]).1, vec![1]);
+    }
+}

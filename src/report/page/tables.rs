@@ -1,0 +1,286 @@
+//! Tables of the page: the worst port directions, hosts, what was excluded, tests, and the conditions of test.
+
+use maud::{Markup, html};
+
+use crate::judge::verdict::floor_text;
+use crate::plan::Purpose;
+use crate::record::{Culprit, DirectionSheet, HostRecord, PortSheet, Record, VerdictWord};
+use crate::units::{show_gbit, show_ns, sum};
+
+use crate::report::compare::Comparison;
+use crate::report::figures::{Figures, Port};
+use crate::report::{header, judged};
+
+/// Rows of the table of the worst.
+const WORST: usize = 10;
+
+/// The worst port directions, as first measured and as measured alone.
+pub fn worst(record: &Record) -> Markup {
+    let mut rows: Vec<(usize, bool, &PortSheet, DirectionSheet)> = Vec::new();
+    for (number, port) in record.sheet.ports.iter().enumerate() {
+        rows.extend(port.send.map(|one| (number, true, port, one)));
+        rows.extend(port.receive.map(|one| (number, false, port, one)));
+    }
+    if rows.is_empty() {
+        return html! {};
+    }
+    let key = |one: &DirectionSheet| one.share.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| {
+        let shares = key(&a.3).total_cmp(&key(&b.3));
+        shares.then(a.3.rate_bits_per_s.total_cmp(&b.3.rate_bits_per_s))
+    });
+    let all = rows.len();
+    rows.truncate(WORST);
+    html! {
+        section #worst {
+            h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
+            div .wide {
+                table {
+                    thead { tr {
+                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "alone" } th { "verdict" }
+                    } }
+                    tbody {
+                        @for (number, sends, port, one) in &rows {
+                            tr {
+                                td { (port.label) }
+                                td { @if *sends { "send" } @else { "receive" } }
+                                td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                                td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
+                                td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
+                                td .number { (one.test + 1) }
+                                td .number { (alone(record, *number, *sends)) }
+                                td { (one.word) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a port direction carried when it was measured alone.
+fn alone(record: &Record, port: usize, sends: bool) -> String {
+    let own = match sends {
+        true => Culprit::Send(port),
+        false => Culprit::Receive(port),
+    };
+    let faults = record.sheet.faults.iter();
+    let evidence = faults
+        .filter(|fault| fault.culprit == own)
+        .flat_map(|fault| &fault.evidence);
+    let direct = evidence.filter(|one| port == if sends { one.from } else { one.to });
+    let least = direct.map(|one| one.rate_bits_per_s).reduce(f64::min);
+    least.map_or_else(String::new, |rate| show_gbit(rate / 1e9))
+}
+
+/// What changed since an earlier run.
+pub fn baseline(comparison: Option<&Comparison>) -> Markup {
+    let Some(comparison) = comparison else {
+        return html! {};
+    };
+    let [before, _] = &comparison.names;
+    let cell = |rate: Option<f64>| rate.map_or_else(String::new, show_gbit);
+    html! {
+        section #baseline {
+            h2 { "Against " (before) ", " (comparison.words[0]) }
+            @for text in &comparison.faults { p { (text) } }
+            @for name in &comparison.new { p { "new: " (name) " FAIL" } }
+            @for text in &comparison.conditions { p .note { "not the same: " (text) } }
+            div .wide {
+                table {
+                    thead { tr { th { "port" } th { "direction" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
+                    tbody {
+                        @for row in comparison.rows.iter().take(WORST) {
+                            tr {
+                                td { (row.label) }
+                                td { @if row.sends { "send" } @else { "receive" } }
+                                td .number { (cell(row.before)) }
+                                td .number { (cell(row.now)) }
+                                td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Hosts with what they are, and what they did.
+pub fn hosts(record: &Record) -> Markup {
+    let row = |node: usize, host: &HostRecord| {
+        let ports: Vec<String> = host
+            .rails
+            .iter()
+            .map(|rail| header::port(host, rail))
+            .collect();
+        let measured = || {
+            record
+                .tests
+                .iter()
+                .filter_map(move |test| test.nodes.get(node)?.as_ref())
+        };
+        let core = measured()
+            .filter_map(|one| one.busiest_core)
+            .reduce(f64::max);
+        let again = sum(measured().map(|one| one.retransmits));
+        let drops =
+            sum(measured()
+                .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.drops)));
+        let errors =
+            sum(measured()
+                .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.errors)));
+        let spec = &record.plan.nodes[node];
+        let at = [&spec.switch, &spec.switch_port, &spec.group];
+        let at: Vec<&str> = at.into_iter().flatten().map(String::as_str).collect();
+        html! {
+            tr {
+                td { (host.node) }
+                td { (ports.join(", ")) }
+                td { (at.join(" ")) }
+                td { (host.facts.cores) " x " (host.facts.cpu) }
+                td { (host.facts.kernel) ", " (host.facts.congestion) }
+                td { (host.transport) }
+                td .number { (core.map_or_else(String::new, |core| format!("{:.0} %", core * 100.0))) }
+                td .number { (again) }
+                td .number { (errors) " / " (drops) }
+            }
+        }
+    };
+    if record.hosts.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #hosts {
+            h2 { "Hosts" }
+            div .wide {
+                table {
+                    thead { tr {
+                        th { "node" } th { "data ports" } th { "switch port" } th { "processors" } th { "kernel, congestion control" } th { "reached by" }
+                        th .number { "busiest core" } th .number { "segments again" } th .number { "errors / drops" }
+                    } }
+                    tbody { @for (node, host) in record.hosts.iter().enumerate() { (row(node, host)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Who was named and is not judged.
+pub fn excluded(record: &Record) -> Markup {
+    let ports = record.sheet.ports.iter();
+    let directions = ports.flat_map(|port| {
+        let send = port.send.map(|one| (port, "send", one));
+        let receive = port.receive.map(|one| (port, "receive", one));
+        send.into_iter().chain(receive)
+    });
+    let open: Vec<(&PortSheet, &str, DirectionSheet)> = directions
+        .filter(|(_, _, one)| matches!(one.word, VerdictWord::NotJudged | VerdictWord::HostLimited))
+        .collect();
+    let unloaded: Vec<&PortSheet> = record
+        .sheet
+        .ports
+        .iter()
+        .filter(|port| port.send.is_none() && port.receive.is_none())
+        .collect();
+    let remarks = &record.sheet.remarks;
+    if record.missing.is_empty() && open.is_empty() && unloaded.is_empty() && remarks.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #excluded {
+            h2 { "Not judged" }
+            ul {
+                @for one in &record.missing { li { (one.node) ": " (one.what) } }
+                @for port in unloaded { li { (port.label) ": nothing that could be judged went through it" } }
+                @for (port, direction, one) in open {
+                    li { (port.label) " " (direction) ": " (one.word) ", proven to " (show_gbit(one.most_bits_per_s / 1e9)) " Gbit/s" }
+                }
+                @for remark in remarks { li { (remark) } }
+            }
+        }
+    }
+}
+
+/// Every test with its weakest port.
+pub fn tests(record: &Record) -> Markup {
+    let row = |test: &crate::record::TestRecord| {
+        let plan = &record.plan.tests[test.test];
+        let figures = Figures::of(record, test);
+        let known = |port: &Port, direction| judged::is_at_fault(record, port, direction);
+        let weakest = figures.weakest_but(&known);
+        let weakest = weakest.map(|(port, direction, rate)| {
+            format!("{} {direction} {}", port.label, show_gbit(rate))
+        });
+        let purpose = match plan.purpose {
+            Purpose::Load => "load",
+            Purpose::Loss => "loss, paced",
+            Purpose::Isolated => "suspects alone",
+        };
+        let length = test.window_ns.or(test.span_ns).map(show_ns);
+        html! {
+            tr {
+                td .number { (test.test + 1) }
+                td { (plan.pattern) ", " (plan.phases) " phases" }
+                td { (purpose) }
+                td .number { (length.unwrap_or_default()) }
+                td .number { (show_gbit(figures.total_gbit_per_s)) }
+                td { (weakest.unwrap_or_default()) }
+                td { (test.conservation.agreeing) " of " (test.conservation.links) }
+                td .number { (test.skew_ns.map_or_else(String::new, |skew| format!("{:.1} ms", skew as f64 / 1e6))) }
+                td { @if !test.complete { "broke off" } @else if let Some(from) = test.steady_from_s { "steady from " (from) " s" } }
+            }
+        }
+    };
+    if record.tests.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #tests {
+            h2 { "Tests" }
+            details open[record.tests.len() <= 12] {
+                summary { (record.tests.len()) " tests" }
+                div .wide {
+                    table {
+                        thead { tr {
+                            th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
+                            th { "links sent = received" } th .number { "skew" } th {}
+                        } }
+                        tbody { @for test in &record.tests { (row(test)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What it was measured and judged by.
+pub fn conditions(record: &Record) -> Markup {
+    let criteria = &record.plan.criteria;
+    let uplinks = criteria
+        .uplinks
+        .iter()
+        .map(|uplink| format!("{} {} Gbit/s", uplink.group, uplink.bits_per_s as f64 / 1e9));
+    let uplinks: Vec<String> = uplinks.collect();
+    html! {
+        section #conditions {
+            h2 { "Conditions of test" }
+            dl {
+                dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
+                dt { "command" } dd { code { "pipebench " (record.command.join(" ")) } }
+                dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" }
+                dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) }
+                @if let Some(mtu) = criteria.mtu_bytes { dt { "MTU" } dd { (mtu) " as ordered" } }
+                @if criteria.overhead_bytes > 0 { dt { "tunnel" } dd { (criteria.overhead_bytes) " bytes more in each frame" } }
+                @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
+                dt { "speeds" } dd { (judged::basis(record)) }
+                @for (name, value) in &record.options { dt { (name) } dd { (value) } }
+            }
+            @if !record.notices.is_empty() {
+                h3 { "Noticed on the way" }
+                ul { @for notice in &record.notices { li { (notice) } } }
+            }
+        }
+    }
+}

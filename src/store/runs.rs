@@ -1,0 +1,129 @@
+//! Runs that were kept: finding them by name, and all of a folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::sys::why;
+
+/// File of a run's folder that holds its record.
+pub const RECORD: &str = "record.json";
+/// What names of runs begin with.
+const PREFIX: &str = "pb-";
+
+/// Why a run was not found.
+#[derive(Debug, Error)]
+pub enum FindError {
+    /// Nothing of that name.
+    #[error(
+        "no run {0:?} (a record, the folder of a run, or the beginning of a run's name in {1}; see 'pipebench list')"
+    )]
+    Unknown(String, String),
+    /// More than one.
+    #[error("{0:?} is the beginning of several runs: {1}")]
+    Several(String, String),
+    /// It is there and cannot be read.
+    #[error("cannot read {}: {}", .0.display(), why(.1))]
+    Unreadable(PathBuf, io::Error),
+}
+
+/// The record that `name` means: a file, the folder of a run, or the beginning of a run's name below `folder`.
+pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
+    let path = Path::new(name);
+    if path.is_dir() && path.join(RECORD).is_file() {
+        return Ok(path.join(RECORD));
+    }
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    let unknown = || FindError::Unknown(name.to_owned(), folder.display().to_string());
+    if name.is_empty() || name.contains('/') {
+        return Err(unknown());
+    }
+    let begins = |path: &PathBuf| {
+        let own = name_of(path);
+        own.starts_with(name) || own.starts_with(&format!("{PREFIX}{name}"))
+    };
+    let mut found: Vec<PathBuf> = all(folder)?.into_iter().filter(begins).collect();
+    match (found.pop(), found.is_empty()) {
+        (None, _) => Err(unknown()),
+        (Some(one), true) => Ok(one),
+        (Some(last), false) => {
+            found.push(last);
+            let names: Vec<String> = found.iter().take(4).map(|path| name_of(path)).collect();
+            let more = if found.len() > 4 { ", ..." } else { "" };
+            Err(FindError::Several(name.to_owned(), names.join(", ") + more))
+        }
+    }
+}
+
+/// The records of all runs below a folder, by name and so by date.
+pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
+    let fail = |error| FindError::Unreadable(folder.to_owned(), error);
+    let mut records = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if name_of_folder(&path).starts_with(PREFIX) && path.join(RECORD).is_file() {
+            records.push(path.join(RECORD));
+        }
+    }
+    records.sort();
+    Ok(records)
+}
+
+/// The text of a record.
+pub fn read(path: &Path) -> Result<String, FindError> {
+    fs::read_to_string(path).map_err(|error| FindError::Unreadable(path.to_owned(), error))
+}
+
+/// How the run of a record is called: by its folder, or its file where that stands alone.
+pub fn name_of(record: &Path) -> String {
+    match record.file_name().is_some_and(|name| name == RECORD) {
+        true => record.parent().map_or_else(String::new, name_of_folder),
+        false => record.display().to_string(),
+    }
+}
+
+fn name_of_folder(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_found_by_path_and_by_the_beginning_of_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "pb-20261121-101500-abcdef",
+            "pb-20261122-101500-123456",
+            "other",
+        ] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join(RECORD), "x").unwrap();
+        }
+        let found = |name: &str| find(name, folder.path()).map(|path| name_of(&path));
+        assert_eq!(found("pb-20261122").unwrap(), "pb-20261122-101500-123456");
+        assert_eq!(found("20261121").unwrap(), "pb-20261121-101500-abcdef");
+        let whole = folder.path().join("other");
+        assert_eq!(found(&whole.display().to_string()).unwrap(), "other");
+        let file = whole.join(RECORD).display().to_string();
+        assert_eq!(found(&file).unwrap(), "other");
+        assert_eq!(all(folder.path()).unwrap().len(), 2);
+        let several = found("pb-2026").unwrap_err().to_string();
+        assert!(
+            several.ends_with("pb-20261121-101500-abcdef, pb-20261122-101500-123456"),
+            "{several}"
+        );
+        for nothing in ["other", "", "no/such"] {
+            let error = found(nothing).unwrap_err();
+            assert!(matches!(error, FindError::Unknown(..)), "{error}");
+        }
+        let missing = find("x", &folder.path().join("none")).unwrap_err();
+        assert!(matches!(missing, FindError::Unreadable(..)), "{missing}");
+    }
+}

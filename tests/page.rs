@@ -1,0 +1,246 @@
+//! The page in a real browser: as wide as a phone and as a desk, on paper, and its figures against the record's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(60);
+const RECORDS: [&str; 5] = [
+    "one-host",
+    "two-hosts",
+    "broken-off",
+    "acceptance",
+    "slow-receiver",
+];
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+        .join("record.json")
+}
+
+fn record(name: &str) -> Record {
+    let text = fs::read_to_string(golden(name)).expect("a stored record");
+    json::read(&text).expect("a record")
+}
+
+/// Makes the page of a stored record as a user does.
+fn make(name: &str, folder: &Path) -> PathBuf {
+    let page = folder.join(format!("{name}.html"));
+    let made = Command::new(PIPEBENCH)
+        .arg("report")
+        .arg(golden(name))
+        .args(["--format", "html", "--output"])
+        .arg(&page)
+        .output()
+        .expect("pipebench runs");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    page
+}
+
+/// Runs the browser to its end; what it wrote to standard output.
+fn browse(folder: &Path, words: &[&str], page: &Path) -> String {
+    let out = fs::File::create(folder.join("out")).expect("a file");
+    let profile = format!("--user-data-dir={}", folder.join("profile").display());
+    let mut browser = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .args([&profile, "--allow-file-access-from-files"])
+        .args(words)
+        .arg(format!("file://{}", page.display()))
+        .env("HOME", folder)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromium: tests/run installs it");
+    let ends = Instant::now() + DEADLINE;
+    loop {
+        if let Some(status) = browser.try_wait().expect("a child") {
+            assert!(status.success(), "chromium {words:?}: {status}");
+            return fs::read_to_string(folder.join("out")).expect("what it said");
+        }
+        if Instant::now() > ends {
+            browser.kill().expect("killed");
+            browser.wait().expect("reaped");
+            panic!("chromium {words:?} did not end within {DEADLINE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a script finds in the page, shown in a frame of this width.
+fn asked(folder: &Path, page: &Path, width: u32, script: &str) -> String {
+    let frame = folder.join("frame.html");
+    let name = page.file_name().expect("a name").to_string_lossy();
+    let text = format!(
+        "<!doctype html><body><iframe id=f src=\"{name}\" style=\"width:{width}px;height:900px;border:0\"></iframe><script>\
+         document.getElementById('f').onload = () => {{ const d = document.getElementById('f').contentDocument; \
+         const e = document.createElement('output'); e.textContent = 'ANSWER ' + (({script})(d)) + ' END'; document.body.append(e); }}\
+         </script></body>"
+    );
+    fs::write(&frame, text).expect("a file");
+    let shown = browse(
+        folder,
+        &["--virtual-time-budget=5000", "--dump-dom"],
+        &frame,
+    );
+    let answer = shown
+        .split_once("<output>ANSWER ")
+        .and_then(|(_, rest)| rest.split_once(" END"));
+    let (answer, _) = answer.unwrap_or_else(|| panic!("no answer: {shown}"));
+    answer
+        .replace("&gt;", ">")
+        .replace("&lt;", "<")
+        .replace("&amp;", "&")
+}
+
+#[test]
+fn no_page_is_wider_than_its_screen_or_loads_anything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in RECORDS {
+        let page = make(name, folder.path());
+        let text = fs::read_to_string(&page).expect("a page");
+        for foreign in ["http://", "https://", "src=", "<script", "@import", "url("] {
+            assert!(!text.contains(foreign), "{name}: {foreign}");
+        }
+        for width in [360, 1280] {
+            let found = asked(
+                folder.path(),
+                &page,
+                width,
+                "d => d.documentElement.scrollWidth + ' ' + d.querySelector('header .word').getBoundingClientRect().bottom",
+            );
+            let figures: Vec<f64> = found
+                .split(' ')
+                .map(|one| one.parse().expect("a number"))
+                .collect();
+            assert!(figures[0] <= f64::from(width), "{name} at {width}: {found}");
+            // The verdict is on the first screen.
+            assert!(figures[1] < 200.0, "{name} at {width}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_page_shows_the_figures_of_its_record() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["acceptance", "slow-receiver"] {
+        let record = record(name);
+        let page = make(name, folder.path());
+        let texts = "d => [d.querySelector('header .word').textContent, d.querySelectorAll('svg.heat rect[class^=c]').length, \
+                     d.querySelectorAll('#worst tbody tr').length, d.querySelectorAll('#tests tbody tr').length, \
+                     d.querySelectorAll('article.fault').length, d.querySelectorAll('.signatures .line').length].join('|')";
+        let ports = record.sheet.ports.len();
+        let expected = format!(
+            "{}|{}|{}|{}|{}|3",
+            record.verdict.word,
+            ports * (ports - 1),
+            (2 * ports).min(10),
+            record.tests.len(),
+            record.sheet.faults.len()
+        );
+        assert_eq!(asked(folder.path(), &page, 1280, texts), expected, "{name}");
+        let rows = "d => [...d.querySelectorAll('#worst tbody tr')].map(r => [...r.cells].slice(0, 5).map(c => c.textContent).join(',')).join('|')";
+        let shown = asked(folder.path(), &page, 1280, rows);
+        for row in shown.split('|') {
+            let cells: Vec<&str> = row.split(',').collect();
+            let port = record
+                .sheet
+                .ports
+                .iter()
+                .find(|port| port.label == cells[0])
+                .expect("a port");
+            let one = if cells[1] == "send" {
+                port.send
+            } else {
+                port.receive
+            }
+            .expect("a direction");
+            let rate: f64 = cells[2].parse().expect("a rate");
+            assert!(
+                (rate - one.rate_bits_per_s / 1e9).abs() < 5e-5,
+                "{row}: {one:?}"
+            );
+            let share = format!("{:.1} %", one.share.expect("judged") * 100.0);
+            assert_eq!(cells[4], share, "{row}");
+        }
+        // Cells of the map are rates of links.
+        let titles =
+            "d => [...d.querySelectorAll('svg.heat title')].map(t => t.textContent).join('|')";
+        for title in asked(folder.path(), &page, 1280, titles).split('|') {
+            let (pair, rest) = title.split_once(": ").expect("a pair");
+            let (from, to) = pair.split_once(" to ").expect("a pair");
+            let (rate, rest) = rest.split_once(" Gbit/s").expect("a rate");
+            let test = rest
+                .rsplit_once("(test ")
+                .expect("a test")
+                .1
+                .trim_end_matches(')');
+            let test: usize = test.parse().expect("a number");
+            let node = |label: &str| {
+                record
+                    .plan
+                    .nodes
+                    .iter()
+                    .position(|node| node.label == label)
+                    .expect("a node")
+            };
+            let (from, to) = (node(from), node(to));
+            let measured = &record.tests[test - 1];
+            let links = measured
+                .links
+                .iter()
+                .filter(|link| (link.lane.from, link.lane.to) == (from, to));
+            let sum: f64 = links.map(|link| measured.rate_of(link)).sum();
+            let rate: f64 = rate.parse().expect("a rate");
+            assert!((rate - sum).abs() < 5e-5, "{title}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn on_paper_a_page_is_a4_and_short() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["acceptance", "slow-receiver"] {
+        let page = make(name, folder.path());
+        let paper = folder.path().join("page.pdf");
+        let print = format!("--print-to-pdf={}", paper.display());
+        browse(folder.path(), &["--no-pdf-header-footer", &print], &page);
+        let bytes = fs::read(&paper).expect("a document");
+        let text = String::from_utf8_lossy(&bytes);
+        let boxes: Vec<&str> = text
+            .split("/MediaBox")
+            .skip(1)
+            .map(|rest| rest.split(']').next().unwrap_or_default())
+            .collect();
+        assert!((1..=8).contains(&boxes.len()), "{name}: {boxes:?}");
+        for one in boxes {
+            let sizes: Vec<f64> = one
+                .trim_start_matches([' ', '['])
+                .split(' ')
+                .map(|part| part.parse().expect("a size"))
+                .collect();
+            // 210 mm by 297 mm in points.
+            assert!(
+                (sizes[2] - 595.3).abs() < 1.0 && (sizes[3] - 841.9).abs() < 1.0,
+                "{name}: {one}"
+            );
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! `report`, `list`, `compare`, `merge` and `retest` as a user types them, over stored records.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+        .join("record.json")
+}
+
+/// A folder with runs as `--output` keeps them.
+fn shelf(runs: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, record) in runs {
+        let run = folder.path().join(name);
+        fs::create_dir(&run).expect("a folder");
+        fs::copy(golden(record), run.join("record.json")).expect("a copy");
+    }
+    folder
+}
+
+fn ask(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(PIPEBENCH);
+    command
+        .current_dir(folder)
+        .args(words)
+        .output()
+        .expect("it runs")
+}
+
+#[track_caller]
+fn said(folder: &Path, words: &[&str], code: i32) -> String {
+    let output = ask(folder, words);
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert_eq!(output.status.code(), Some(code), "{words:?}\n{out}\n{err}");
+    assert_eq!(err, "", "{words:?}");
+    out.into_owned()
+}
+
+/// The one line of a command that could not do what it was asked to.
+#[track_caller]
+fn refused(folder: &Path, words: &[&str]) -> String {
+    let output = ask(folder, words);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{words:?}\n{err}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{words:?}");
+    assert_eq!(err.lines().count(), 1, "{words:?}\n{err}");
+    err.trim_end().to_owned()
+}
+
+#[test]
+fn every_form_of_a_report_is_the_stored_one() {
+    let shelf = shelf(&[("pb-20261121-184127-acacac", "acceptance")]);
+    for (format, stored) in [
+        ("html", "page.html"),
+        ("csv", "table.csv"),
+        ("json", "record.json"),
+        ("junit", "junit.xml"),
+        ("openmetrics", "metrics.txt"),
+    ] {
+        let expected =
+            fs::read_to_string(golden("acceptance").with_file_name(stored)).expect("stored");
+        assert_eq!(
+            said(shelf.path(), &["report", "20261121", "--format", format], 0),
+            expected,
+            "{format}"
+        );
+        let words = ["report", "pb-2026", "-f", format, "-o", "report.out"];
+        assert_eq!(said(shelf.path(), &words, 0), "");
+        assert_eq!(
+            fs::read_to_string(shelf.path().join("report.out")).expect("written"),
+            expected
+        );
+    }
+    let text = said(shelf.path(), &["report", "pb-20261121-184127-acacac"], 0);
+    let summary =
+        fs::read_to_string(golden("acceptance").with_file_name("summary.txt")).expect("stored");
+    let seal = text
+        .strip_prefix(&summary)
+        .expect("the summary, then the seal");
+    let digest = Command::new("sha256sum")
+        .arg(golden("acceptance"))
+        .output()
+        .expect("coreutils");
+    let digest = String::from_utf8_lossy(&digest.stdout);
+    let digest = digest.split(' ').next().expect("a digest");
+    assert_eq!(
+        seal,
+        format!("record pb-20261121-184127-acacac/record.json  sha256 {digest}\n")
+    );
+}
+
+/// As the machines that read them see them: well-formed, and with the counts that they promise.
+#[test]
+fn reports_for_machines_are_well_formed() {
+    for name in ["acceptance", "slow-receiver", "broken-off", "one-host"] {
+        let record = golden(name).display().to_string();
+        let folder = tempfile::tempdir().expect("a folder");
+        said(
+            folder.path(),
+            &["report", &record, "-f", "junit", "-o", "junit.xml"],
+            0,
+        );
+        let script = "import sys, xml.etree.ElementTree as x\n\
+            s = x.parse('junit.xml').getroot().find('testsuite'); c = s.findall('testcase')\n\
+            n = lambda tag: str(sum(1 for one in c if one.find(tag) is not None))\n\
+            assert s.get('tests') == str(len(c)), s.attrib\n\
+            assert [s.get('failures'), s.get('errors'), s.get('skipped')] == [n('failure'), n('error'), n('skipped')], s.attrib\n\
+            print(s.find('properties')[0].get('value'))";
+        let read = Command::new("python3")
+            .current_dir(folder.path())
+            .args(["-c", script])
+            .output()
+            .expect("python");
+        assert!(
+            read.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&read.stderr)
+        );
+        let metrics = said(folder.path(), &["report", &record, "-f", "openmetrics"], 0);
+        let mut families = BTreeSet::new();
+        let mut samples = BTreeSet::new();
+        let lines: Vec<&str> = metrics.lines().collect();
+        assert_eq!(lines.last(), Some(&"# EOF"), "{name}");
+        for line in &lines[..lines.len() - 1] {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let family = rest.split(' ').next().expect("a name");
+                assert!(families.insert(family), "{name}: {family} twice");
+            } else if !line.starts_with('#') {
+                let (series, value) = line.rsplit_once(' ').expect("a value");
+                let value: f64 = value.parse().expect("a number");
+                assert!(value.is_finite(), "{name}: {line}");
+                assert!(samples.insert(series), "{name}: {series} twice");
+                let own = series.split('{').next().expect("a name");
+                let own = own.strip_suffix("_info").unwrap_or(own);
+                assert!(families.contains(own), "{name}: {own} has no type");
+            }
+        }
+        assert!(samples.len() > 3, "{name}: {metrics}");
+    }
+}
+
+#[test]
+fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
+    let shelf = shelf(&[
+        ("pb-20261121-184127-acacac", "acceptance"),
+        ("pb-20261122-090000-b0b0b0", "slow-receiver"),
+        ("notes", "one-host"),
+    ]);
+    let list = said(shelf.path(), &["list"], 0);
+    let rows: Vec<&str> = list.lines().collect();
+    assert_eq!(rows.len(), 3, "{list}");
+    assert!(
+        rows[1].starts_with("pb-20261121-184127-acacac  2026-11-21 18:41:27")
+            && rows[1].contains("PASS"),
+        "{list}"
+    );
+    assert!(
+        rows[2].contains("FAIL     n3 receive 0.0554 of 0.0916"),
+        "{list}"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["report", "pb-2026"]),
+        "pipebench: \"pb-2026\" is the beginning of several runs: pb-20261121-184127-acacac, pb-20261122-090000-b0b0b0"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["report", "pb-2027"]),
+        "pipebench: no run \"pb-2027\" (a record, the folder of a run, or the beginning of a run's name in .; see 'pipebench list')"
+    );
+    let nothing = tempfile::tempdir().expect("a folder");
+    assert_eq!(
+        said(nothing.path(), &["list"], 0),
+        "no runs in . (runs are kept with --output DIR)\n"
+    );
+    // What cannot be read is named, and the others are listed.
+    fs::write(
+        shelf.path().join("pb-20261122-090000-b0b0b0/record.json"),
+        "{",
+    )
+    .expect("written");
+    let output = ask(shelf.path(), &["list"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        err.starts_with("pipebench: pb-20261122-090000-b0b0b0: not a record: "),
+        "{err}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+}
+
+#[test]
+fn a_run_is_compared_with_a_later_one() {
+    let shelf = shelf(&[("pb-1", "acceptance"), ("pb-2", "slow-receiver")]);
+    let worse = said(shelf.path(), &["compare", "pb-1", "pb-2"], 1);
+    assert!(
+        worse.contains("      new: n3 receive (switch port Eth1/3) FAIL\n"),
+        "{worse}"
+    );
+    let row = worse
+        .lines()
+        .find(|line| line.starts_with("n3") && line.contains("receive"))
+        .expect("a row");
+    assert!(row.ends_with("-37.7 %"), "{row}");
+    let better = said(
+        shelf.path(),
+        &["compare", "pb-2", "pb-1", "--tolerance", "15"],
+        0,
+    );
+    assert!(
+        better.contains("n3 receive at Eth1/3: FAIL before, PASS now, though nothing was moved"),
+        "{better}"
+    );
+    said(shelf.path(), &["compare", "pb-2", "pb-1"], 1);
+    said(shelf.path(), &["compare", "pb-1", "pb-1"], 0);
+    let text = said(shelf.path(), &["report", "pb-2", "--baseline", "pb-1"], 0);
+    assert!(
+        text.contains(
+            "baseline    pb-20261121-184127-acacac PASS  ->  pb-20261121-184228-b0b0b0 FAIL\n"
+        ),
+        "{text}"
+    );
+    assert_eq!(
+        refused(
+            shelf.path(),
+            &["report", "pb-2", "--baseline", "pb-1", "-f", "csv"]
+        ),
+        "pipebench: --baseline stands in text and on the page only (--format text or html)"
+    );
+    assert_eq!(
+        refused(
+            shelf.path(),
+            &["compare", "pb-1", "pb-2", "--tolerance", "101"]
+        ),
+        "pipebench: --tolerance 101 is no share in per cent (0 to 100)"
+    );
+}
+
+#[test]
+fn cablings_are_merged_by_ports_of_the_switch() {
+    let shelf = shelf(&[
+        ("pb-1", "acceptance"),
+        ("pb-2", "slow-receiver"),
+        ("pb-3", "two-hosts"),
+    ]);
+    let sheet = said(shelf.path(), &["merge", "pb-1", "pb-2"], 1);
+    assert!(
+        sheet
+            .starts_with("FAIL  2 runs, 4 ports of the switch: weakest Eth1/3 (n3) receive 0.0554"),
+        "{sheet}"
+    );
+    let other_half = fs::read_to_string(golden("acceptance"))
+        .expect("stored")
+        .replace("Eth1/", "Eth2/")
+        .replace("acacacac", "cdcdcdcd");
+    fs::write(shelf.path().join("other.json"), other_half).expect("written");
+    let sheet = said(shelf.path(), &["merge", "pb-1", "other.json"], 0);
+    assert!(
+        sheet.starts_with("PASS  2 runs, 8 ports of the switch: "),
+        "{sheet}"
+    );
+    assert!(
+        sheet.lines().any(|line| line.starts_with("Eth2/4 ")),
+        "{sheet}"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["merge", "pb-1", "pb-1"]),
+        "pipebench: pb-20261121-184127-acacac was named twice: a run makes no sheet with itself"
+    );
+    let unnamed = fs::read_to_string(golden("acceptance"))
+        .expect("stored")
+        .replace("\"switch_port\": \"Eth1/2\"", "\"switch_port\": null")
+        .replace("acacacac", "efefefef");
+    fs::write(shelf.path().join("unnamed.json"), unnamed).expect("written");
+    assert_eq!(
+        refused(shelf.path(), &["merge", "pb-1", "unnamed.json"]),
+        "pipebench: pb-20261121-184127-efefef: n2 has no switch port: name it in the host file (n07 switchport=Eth1/7)"
+    );
+}
+
+#[test]
+fn a_retest_needs_faults_hosts_and_places_that_are_known() {
+    let shelf = shelf(&[("pb-1", "acceptance"), ("pb-2", "slow-receiver")]);
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-1"]),
+        "pipebench: nothing was at fault in pb-20261121-184127-acacac (PASS): there is nothing to measure again"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-2"]),
+        "pipebench: the command of pb-20261121-184228-b0b0b0: cannot read cluster.hosts: no such file or directory"
+    );
+    fs::write(shelf.path().join("cluster.hosts"), "n1\nn2\nn9\nn4\n").expect("written");
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-2"]),
+        "pipebench: the command of pb-20261121-184228-b0b0b0 names other hosts now than then (n1,n2,n9,n4; then n1,n2,n3,n4)"
+    );
+    fs::write(shelf.path().join("cluster.hosts"), "n1\nn2\nn3\nn4\n").expect("written");
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-2", "--moved", "n7=Eth1/8"]),
+        "pipebench: --moved \"n7=Eth1/8\": no host n7 in pb-20261121-184228-b0b0b0"
+    );
+    assert_eq!(
+        refused(shelf.path(), &["retest", "pb-2", "--moved", "n3"]),
+        "pipebench: --moved \"n3\" is not HOST=PORT (n07=Eth1/8)"
+    );
+    let plan = said(shelf.path(), &["retest", "pb-2", "--dry-run"], 0);
+    assert!(plan.contains("nodes      3: n[1-3]"), "{plan}");
+    assert!(plan.contains("tests      4, one after the other"), "{plan}");
+}
