@@ -95,8 +95,11 @@ fn help_of(command: &[&str]) -> String {
 }
 
 /// The plain command, and those that have a name.
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 11] = [
     &[],
+    &["run"],
+    &["init"],
+    &["check"],
     &["status"],
     &["watch"],
     &["report"],
@@ -148,7 +151,9 @@ fn dry_run(words: &str) -> Output {
 
 /// Lets commands about runs that were kept work on some; none if it is no such command.
 fn of_kept_runs(words: &str) -> Option<Output> {
-    const COMMANDS: [&str; 5] = ["report", "list", "compare", "merge", "retest"];
+    const COMMANDS: [&str; 7] = [
+        "report", "list", "compare", "merge", "retest", "init", "run",
+    ];
     let command = words
         .split(' ')
         .next()
@@ -174,7 +179,17 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         folder.path().join("cluster.hosts"),
         "n1\nn2\nn3\nn4\n".to_owned(),
     );
-    let asked = if command == "retest" { "--dry-run" } else { "" };
+    let template = root().join("src/cli/plan.toml");
+    let plan = fs::read_to_string(template).expect("a template");
+    if command == "run" {
+        write(folder.path().join("plan.toml"), plan);
+    }
+    let asked = match command {
+        "retest" => "--dry-run",
+        // With a run to go on with, it would be looked for.
+        "run" if !words.contains("--resume") => "--dry-run",
+        _ => "",
+    };
     let line = format!("exec \"$PIPEBENCH\" {words} {asked}");
     let mut shell = Command::new("sh");
     shell
@@ -323,7 +338,12 @@ fn options(help: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_help_has_an_example_for_every_option() {
-    for (command, least) in COMMANDS.iter().zip([25, 10, 10]) {
+    for command in COMMANDS {
+        let least = match command.first() {
+            None => 25,
+            Some(&"status" | &"watch") => 10,
+            Some(_) => 0,
+        };
         expect_examples(&help_of(command), least);
     }
 }

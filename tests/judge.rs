@@ -36,6 +36,10 @@ struct World {
     busy: Vec<usize>,
     /// Faults are there in isolated measurements, too.
     always: bool,
+    /// In isolated measurements busy hosts do not say that they were at their limit.
+    hidden: bool,
+    /// How long busy hosts wait for a processor.
+    waiting: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,6 +82,8 @@ impl World {
             faults: Vec::new(),
             busy: Vec::new(),
             always: true,
+            hidden: false,
+            waiting: 0.0,
         }
     }
 
@@ -119,10 +125,17 @@ impl World {
         });
         let has_links = |host: &usize| pairs.iter().any(|(from, to)| from == host || to == host);
         let hosts = 0..self.fabric.ports.len();
-        let busy = hosts.map(|host| here && self.busy.contains(&host) && has_links(&host));
+        let busy = |host: usize| here && self.busy.contains(&host) && has_links(&host);
+        let told = hosts
+            .clone()
+            .map(|host| busy(host) && !(isolated && self.hidden));
+        let waiting = hosts
+            .clone()
+            .map(|host| if busy(host) { self.waiting } else { 0.0 });
         Observation {
             isolated,
-            host_limited: busy.collect(),
+            host_limited: told.collect(),
+            waiting: waiting.collect(),
             capacities: self.capacities.clone(),
             links: links.collect(),
             flows,
@@ -339,7 +352,7 @@ fn large_fabrics_are_judged_too() {
 /// A host that cannot go on is told as that, whether or not it can when it has one link only; the switch is not blamed.
 #[test]
 fn a_busy_host_never_fails_a_switch() {
-    for always in [true, false] {
+    for (always, hidden) in [(true, false), (true, true), (false, false)] {
         for seed in 1..=120_u64 {
             let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let ports = SMALL[draw.below(SMALL.len())];
@@ -350,6 +363,8 @@ fn a_busy_host_never_fails_a_switch() {
                 panic!("both directions");
             };
             (world.busy, world.always) = (vec![host], always);
+            // Where it does not say so, it waits nearly as long as is missing.
+            (world.hidden, world.waiting) = (hidden, (1.0 - left) * 0.8);
             let (decision, _) = world.judge(true, &mut draw);
             let own = [Place::Send(host), Place::Receive(host)];
             let told = decision
@@ -380,6 +395,8 @@ fn a_busy_host_hides_no_fault() {
             else {
                 panic!("a port");
             };
+            // What is missing is far more than that.
+            world.waiting = 0.1;
             world.busy = (0..ports)
                 .filter(|host| *host != port && draw.below(2) == 0)
                 .collect();

@@ -10,9 +10,11 @@ pub use order::Order;
 
 use crate::exit;
 
+use super::check::CheckArguments;
 use super::completions::Shell;
 use super::report::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
 use super::retest::RetestArguments;
+use super::runplan::{InitArguments, RunArguments};
 use super::status::StatusArguments;
 use super::watch::WatchArguments;
 
@@ -416,6 +418,10 @@ pub struct Arguments {
     #[arg(long, requires = "version")]
     pub verbose: bool,
 
+    /// Lines of a host file that a plan file holds.
+    #[arg(skip)]
+    pub host_lines: Option<String>,
+
     /// Stand still at a stage (for tests)
     #[arg(long, value_name = "STAGE", hide = true)]
     pub hold: Option<String>,
@@ -484,6 +490,14 @@ pub struct Launch {
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
 pub enum Subcommand {
+    /// Run what a plan file says
+    #[command(long_about = super::runplan::LONG)]
+    Run(RunArguments),
+    /// Write a plan file with comments, to be filled in
+    Init(InitArguments),
+    /// Look at hosts, ports and pairs before a run
+    #[command(long_about = super::check::LONG)]
+    Check(CheckArguments),
     /// List the runs alive on hosts, and what they move; end one
     #[command(long_about = super::status::LONG)]
     Status(StatusArguments),

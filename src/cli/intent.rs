@@ -16,6 +16,7 @@ use crate::plan::{
     Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PLAN_VERSION, Pattern, Purpose,
     RunPlan, Sink, Source, Test, Transport, Verify, Workers,
 };
+use crate::record::Resumed;
 use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
@@ -29,7 +30,7 @@ mod patterns;
 mod profile;
 
 pub use checks::check_launch;
-pub use nodes::{hosts_of, nodes_of};
+pub use nodes::{host_lines, hosts_of, nodes_of};
 
 /// What is to be done, fully understood.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct Intent {
     pub open: bool,
     /// Stand still there.
     pub hold: Option<Hold>,
+    /// What is taken over from a run that broke off.
+    pub resumed: Option<Resumed>,
 }
 
 /// Why words are no plan: one sentence with the flag to change.
@@ -73,12 +76,12 @@ pub enum UsageError {
 
 /// Turns arguments into an intent; `here` is this host, on which nodes may live.
 pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent, UsageError> {
-    let hosts = hosts_of(
-        arguments.hosts.as_deref(),
-        arguments.hostfile.as_deref(),
-        arguments.exclude.as_deref(),
-        arguments.launch.rsh.is_some(),
-    )?;
+    let named = match &arguments.host_lines {
+        Some(lines) => host_lines(lines)?,
+        None => nodes::named(arguments.hosts.as_deref(), arguments.hostfile.as_deref())?,
+    };
+    let by_rsh = arguments.launch.rsh.is_some();
+    let hosts = nodes::left_of(named, arguments.exclude.as_deref(), by_rsh)?;
     let mut nodes = nodes_of(&hosts)?;
     let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
@@ -106,6 +109,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         keep_going: arguments.keep_going,
         samples: arguments.samples.is_some(),
         repeats: None,
+        site: None,
     };
     let options = effective(arguments, &plan);
     let hold = arguments.hold.as_deref().map(hold_of).transpose()?;
@@ -116,6 +120,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         note: notes.into_iter().next(),
         open,
         hold,
+        resumed: None,
     })
 }
 

@@ -1,13 +1,17 @@
 //! The command line: words in, exit code out. The only place besides `report/` that prints.
 
 mod arguments;
+mod check;
 mod completions;
 mod intent;
 mod manual;
 mod node;
+mod planfile;
 mod report;
+mod resume;
 mod retest;
 mod run;
+mod runplan;
 mod secret;
 mod status;
 mod terminal;
@@ -39,6 +43,9 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Node) => node::serve(),
         Some(Subcommand::Status(words)) => status::run(words),
         Some(Subcommand::Watch(words)) => watch::run(words),
+        Some(Subcommand::Run(words)) => runplan::run(words),
+        Some(Subcommand::Init(words)) => runplan::init(words),
+        Some(Subcommand::Check(words)) => check::run(words),
         Some(Subcommand::Report(words)) => report::report(words),
         Some(Subcommand::Retest(words)) => retest::run(words),
         Some(Subcommand::List(words)) => report::list(words),
@@ -77,6 +84,15 @@ fn explain(error: &clap::Error) -> u8 {
             Ok(()) | Err(_) => exit::OK,
         };
     }
+    terminal::complain(&format!(
+        "{} (see 'pipebench --help')",
+        first_sentence(error)
+    ));
+    exit::USAGE
+}
+
+/// What is wrong with words, in one line.
+fn first_sentence(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first: Vec<&str> = text
         .lines()
@@ -84,7 +100,5 @@ fn explain(error: &clap::Error) -> u8 {
         .map(str::trim)
         .collect();
     let first = first.join(" ");
-    let first = first.strip_prefix("error: ").unwrap_or(&first);
-    terminal::complain(&format!("{first} (see 'pipebench --help')"));
-    exit::USAGE
+    first.strip_prefix("error: ").unwrap_or(&first).to_owned()
 }

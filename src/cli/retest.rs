@@ -11,10 +11,11 @@ use crate::plan::Pattern;
 use crate::record::Record;
 use crate::units::run_name;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Subcommand};
 use super::intent::{self, Intent};
+use super::planfile;
 use super::report::{self, Shelf};
-use super::run;
+use super::run::{self, Telling};
 use super::terminal::complain;
 
 /// What the long help begins with.
@@ -68,7 +69,9 @@ pub fn run(words: &RetestArguments) -> u8 {
         Err(code) => return code,
     };
     match prepare(words, &kept.record) {
-        Ok((arguments, intent)) => run::execute(&arguments, intent, Some(&kept.record)),
+        Ok((arguments, intent)) => {
+            run::execute(&arguments, intent, &Telling::Run(Some(&kept.record)))
+        }
         Err(error) => {
             complain(&error);
             exit::USAGE
@@ -91,21 +94,29 @@ fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Inten
         )
     })?;
     let own = std::iter::once("pipebench").chain(record.command.iter().map(String::as_str));
-    let mut arguments = Arguments::try_parse_from(own).map_err(|error| {
+    let arguments = Arguments::try_parse_from(own).map_err(|error| {
         format!(
             "the command of {name} is not understood: {}",
             first_line(&error.to_string())
         )
     })?;
+    let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");
+    let (mut arguments, mut intent) = match &arguments.subcommand {
+        Some(Subcommand::Run(plan)) => planfile::read(&plan.plan).map_err(|error| told(&error))?,
+        _ => {
+            let intent = intent::parse(&arguments, run::seed(), &run::here());
+            let intent = intent.map_err(|error| told(&error))?;
+            (arguments, intent)
+        }
+    };
     // Files of the first run stay as they are.
     (arguments.json, arguments.csv, arguments.samples) = (None, None, None);
+    intent.plan.samples = false;
     if words.output.is_some() {
         arguments.output.clone_from(&words.output);
     }
     arguments.quiet |= words.quiet;
     arguments.dry_run = words.dry_run;
-    let mut intent = intent::parse(&arguments, run::seed(), &run::here())
-        .map_err(|error| format!("the command of {name}: {error}"))?;
     let labels = |nodes: &[crate::plan::NodeSpec]| -> Vec<String> {
         nodes.iter().map(|node| node.label.clone()).collect()
     };

@@ -9,8 +9,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::conduct::{self, Conditions};
 use crate::plan::fit::Capacity;
+use crate::plan::seal;
 use crate::record::{Record, VerdictWord};
 use crate::report::compare::Comparison;
+use crate::report::preflight::{self, Readiness};
 use crate::report::{csv, dry_run, header, json, text};
 use crate::{exit, store, sys};
 
@@ -29,21 +31,54 @@ pub fn run(arguments: &Arguments) -> u8 {
             return exit::USAGE;
         }
     };
-    let baseline = match &arguments.baseline {
-        None => None,
-        Some(name) => {
-            let folder = arguments.output.as_deref().unwrap_or(Path::new("."));
-            match super::report::read(name, folder) {
-                Ok(kept) => Some(kept.record),
-                Err(code) => return code,
-            }
-        }
+    let baseline = match baseline(arguments) {
+        Ok(baseline) => baseline,
+        Err(code) => return code,
     };
-    execute(arguments, intent, baseline.as_ref())
+    execute(arguments, intent, &Telling::Run(baseline.as_ref()))
 }
 
-/// Runs what was understood, and compares it with an earlier run; returns the exit code.
-pub fn execute(arguments: &Arguments, intent: Intent, baseline: Option<&Record>) -> u8 {
+/// Digits of a seal that are shown: enough to tell it from any other.
+const SEAL_DIGITS: usize = 16;
+
+/// How a run is told of when it has ended.
+pub enum Telling<'a> {
+    /// By its summary, and a comparison with an earlier run.
+    Run(Option<&'a Record>),
+    /// As a pre-flight.
+    Preflight,
+}
+
+impl Telling<'_> {
+    fn summary(&self, record: &Record) -> String {
+        match self {
+            Self::Preflight => preflight::lines(record).join("\n") + "\n",
+            Self::Run(Some(before)) if !record.tests.is_empty() => {
+                text::summary(record) + &beside(&Comparison::of(before, record))
+            }
+            Self::Run(_) => text::summary(record),
+        }
+    }
+
+    /// Whether there is something to tell besides failures.
+    fn has_summary(&self, record: &Record) -> bool {
+        let is_judged = record.verdict.word == VerdictWord::Fail;
+        matches!(self, Self::Preflight) || is_judged || !record.tests.is_empty()
+    }
+
+    fn exit_code(&self, record: &Record) -> u8 {
+        match (self, preflight::readiness(record)) {
+            // Who is missing costs a run its row, and a pre-flight its point.
+            (Self::Preflight, Readiness::NotReady) if record.troubles.is_empty() => {
+                exit::UNREACHABLE
+            }
+            _ => record.exit_code,
+        }
+    }
+}
+
+/// Runs what was understood; returns the exit code.
+pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> u8 {
     let is_stdout = |path: &Option<std::path::PathBuf>| path.as_deref() == Some(Path::new("-"));
     let mut terminal = Terminal::new(
         arguments.quiet,
@@ -61,12 +96,18 @@ pub fn execute(arguments: &Arguments, intent: Intent, baseline: Option<&Record>)
         terminal.result(&text);
         return exit::OK;
     }
+    let (program, stop) = match stand_by() {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
     let command: Vec<String> = std::env::args().skip(1).collect();
     let token = conduct::random_token();
+    let seal = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let identity = Identity {
         token: &token,
         started_ms: sys::clock::wall_ms(),
         command: &command,
+        seal: &seal,
     };
     let (output, samples) = (arguments.output.as_deref(), arguments.samples.as_deref());
     let mut witness = match Witness::new(&mut terminal, identity.clone(), output, samples) {
@@ -76,10 +117,40 @@ pub fn execute(arguments: &Arguments, intent: Intent, baseline: Option<&Record>)
             return exit::NOT_WRITTEN;
         }
     };
-    match measure(arguments, intent, &identity, &mut witness) {
-        Ok(record) => report(arguments, &record, baseline, &mut witness),
-        Err(code) => code,
-    }
+    let mut options = intent.options;
+    let digest = launcher::digest_of(seal.as_bytes());
+    options.push((
+        "seal".to_owned(),
+        digest.chars().take(SEAL_DIGITS).collect(),
+    ));
+    let conditions = Conditions {
+        settings: intent::settings(&arguments.launch, &intent.plan, &stop),
+        program,
+        stop,
+        command: command.clone(),
+        options,
+        hold: intent.hold,
+        token: token.clone(),
+        started_ms: identity.started_ms,
+        seal: Some(seal.clone()),
+        resumed: intent.resumed,
+    };
+    let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut witness);
+    report(arguments, &record, telling, &mut witness)
+}
+
+/// The run that the words want this one to be compared with.
+pub fn baseline(arguments: &Arguments) -> Result<Option<Record>, u8> {
+    let Some(name) = &arguments.baseline else {
+        return Ok(None);
+    };
+    let folder = arguments.output.as_deref().unwrap_or(Path::new("."));
+    Ok(Some(super::report::read(name, folder)?.record))
+}
+
+/// SHA-256 of the own executable.
+pub fn own_digest() -> Result<String, launcher::ProgramError> {
+    Ok(Program::current()?.digest)
 }
 
 /// Another seed each time.
@@ -95,31 +166,6 @@ pub fn here() -> Capacity {
         processors: Some(sys::affinity::allowed().len()),
         memory_bytes: sys::limits::spare_memory(),
     }
-}
-
-fn measure(
-    arguments: &Arguments,
-    intent: Intent,
-    identity: &Identity<'_>,
-    witness: &mut Witness<'_>,
-) -> Result<Record, u8> {
-    let (program, stop) = stand_by()?;
-    let conditions = Conditions {
-        settings: intent::settings(&arguments.launch, &intent.plan, &stop),
-        program,
-        stop,
-        command: identity.command.to_vec(),
-        options: intent.options,
-        hold: intent.hold,
-        token: identity.token.to_owned(),
-        started_ms: identity.started_ms,
-    };
-    Ok(conduct::conduct(
-        intent.plan,
-        &intent.hosts,
-        &conditions,
-        witness,
-    ))
 }
 
 /// The own executable, and where a signal that asks for the end is noted.
@@ -149,19 +195,15 @@ pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
 fn report(
     arguments: &Arguments,
     record: &Record,
-    baseline: Option<&Record>,
+    telling: &Telling<'_>,
     witness: &mut Witness<'_>,
 ) -> u8 {
     witness.terminal.close_line();
     for line in text::troubles(&record.troubles) {
         complain(&line);
     }
-    let mut summary = text::summary(record);
-    if let Some(before) = baseline.filter(|_| !record.tests.is_empty()) {
-        summary.push_str(&beside(&Comparison::of(before, record)));
-    }
-    let is_judged = record.verdict.word == VerdictWord::Fail;
-    if is_judged || !record.tests.is_empty() {
+    let summary = telling.summary(record);
+    if telling.has_summary(record) {
         witness.terminal.result(&summary);
     }
     let mut written = true;
@@ -186,10 +228,9 @@ fn report(
         complain("cannot write to standard output");
         written = false;
     }
-    if written || record.exit_code != exit::OK {
-        record.exit_code
-    } else {
-        exit::NOT_WRITTEN
+    match telling.exit_code(record) {
+        exit::OK if !written => exit::NOT_WRITTEN,
+        code => code,
     }
 }
 

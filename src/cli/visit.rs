@@ -96,6 +96,7 @@ impl Destination {
             keep_going: false,
             samples: false,
             repeats: None,
+            site: None,
         };
         Ok(Self { plan, hosts })
     }
@@ -118,6 +119,8 @@ impl Destination {
             hold: None,
             token: String::new(),
             started_ms: 0,
+            seal: None,
+            resumed: None,
         };
         let visit = conduct::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
         Ok(Visiting { visit, stop })

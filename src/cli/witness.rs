@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, Second};
+use crate::record::{HostRecord, Second, TestRecord};
 use crate::stats::series::Sum;
 use crate::store::{self, Growing, StoreError};
 
@@ -40,6 +40,8 @@ pub struct Identity<'a> {
     pub started_ms: u64,
     /// Arguments as they were given.
     pub command: &'a [String],
+    /// What was settled before the start.
+    pub seal: &'a str,
 }
 
 /// First line of the journal.
@@ -153,6 +155,12 @@ impl Observer for Witness<'_> {
 
     fn test(&mut self, number: usize, of: usize, test: &Test) {
         self.terminal.test(number, of, test);
+    }
+
+    fn tested(&mut self, test: &TestRecord) {
+        if let Some(journal) = &mut self.journal {
+            journal.append_json(&std::collections::BTreeMap::from([("test", test)]));
+        }
     }
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {

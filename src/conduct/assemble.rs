@@ -13,8 +13,9 @@ use crate::record::{
 use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
 use crate::stats::wires::{self, Load, RailLoad};
+use crate::sys::counters::InterfaceCounters;
 use crate::sys::socket::TcpInfo;
-use crate::sys::usage::{self, CoreTime, InterfaceCounters};
+use crate::sys::usage::{self, CoreTime};
 
 use crate::units::{gbit_per_s, sum};
 use crate::wire::block::HEADER_BYTES;
@@ -264,6 +265,7 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         run_delay_ns: 0,
         busiest_core: None,
         interfaces: passed(&report.interfaces),
+        backlog_drops: report.backlog_drops[1].saturating_sub(report.backlog_drops[0]),
         strangers: report.strangers,
     };
     for link in links
@@ -447,14 +449,7 @@ fn merge<'a>(
         match merged.iter_mut().find(|(other, _)| other == name) {
             None => merged.push((name.clone(), *counters)),
             Some((_, known)) => {
-                *known = InterfaceCounters {
-                    received_bytes: of_two(known.received_bytes, counters.received_bytes),
-                    sent_bytes: of_two(known.sent_bytes, counters.sent_bytes),
-                    errors: of_two(known.errors, counters.errors),
-                    drops: of_two(known.drops, counters.drops),
-                    received_packets: of_two(known.received_packets, counters.received_packets),
-                    sent_packets: of_two(known.sent_packets, counters.sent_packets),
-                };
+                *known = known.with(counters, of_two);
             }
         }
     }
@@ -625,6 +620,7 @@ mod tests {
             edges: vec![edge(most, EndCount::default()), edge(0, count)],
             ends: ends.iter().map(end).collect(),
             strangers: most,
+            backlog_drops: [0, most],
             interfaces: [
                 vec![("eth0".to_owned(), InterfaceCounters::default())],
                 vec![(

@@ -25,7 +25,8 @@ use crate::judge::{order, verdict};
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
 use crate::record::{
-    self, HostRecord, Missing, RECORD_VERSION, Record, Second, TestRecord, Trouble, TroubleKind,
+    self, HostRecord, Missing, RECORD_VERSION, Record, Resumed, Second, TestRecord, Trouble,
+    TroubleKind,
 };
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
@@ -44,6 +45,8 @@ pub trait Observer {
     fn stage(&mut self, text: &str);
     /// A test of several has begun, `number` from 1.
     fn test(&mut self, _number: usize, _of: usize, _test: &Test) {}
+    /// A test has come to its end.
+    fn tested(&mut self, _test: &TestRecord) {}
     /// All nodes have said who they are.
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
@@ -72,6 +75,10 @@ pub struct Conditions {
     pub token: String,
     /// Start of the run, milliseconds since 1970.
     pub started_ms: u64,
+    /// What was settled before the start.
+    pub seal: Option<String>,
+    /// What is taken over from a run that broke off.
+    pub resumed: Option<Resumed>,
 }
 
 /// Where a run can be made to stand still, for tests.
@@ -111,6 +118,10 @@ pub fn conduct(
     observer: &mut dyn Observer,
 ) -> Record {
     let token = conditions.token.clone();
+    let taken_over = conditions.resumed.as_ref();
+    let tests = taken_over
+        .map(|resumed| resumed.tests.clone())
+        .unwrap_or_default();
     let mut crew = Crew::start(&plan, hosts, conditions);
     let mut run = Running {
         plan,
@@ -120,7 +131,8 @@ pub fn conduct(
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
-        tests: Vec::new(),
+        first: tests.len(),
+        tests,
         missing: Vec::new(),
         order: Vec::new(),
         asked: Vec::new(),
@@ -183,6 +195,8 @@ pub fn conduct(
         troubles,
         notices,
         plan,
+        seal: conditions.seal.clone(),
+        resumed: taken_over.map(|resumed| resumed.run.clone()),
     }
 }
 
@@ -209,6 +223,8 @@ struct Running<'a> {
     /// In effect, as far as everything is settled.
     options: Vec<(String, String)>,
     hosts: Vec<HostRecord>,
+    /// The test it begins with.
+    first: usize,
     tests: Vec<TestRecord>,
     missing: Vec<Missing>,
     /// Ports that are not as ordered.
@@ -224,7 +240,7 @@ impl Running<'_> {
         if let Err(halt) = launched {
             self.leave_behind(crew, halt)?;
         }
-        let mut number = 0;
+        let mut number = self.first;
         while number < self.plan.tests.len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;
@@ -277,6 +293,9 @@ impl Running<'_> {
     /// Goes on without the nodes that have failed until now, if that was asked for and enough are left.
     fn leave_behind(&mut self, crew: &mut Crew, halt: Halt) -> Result<(), Halt> {
         crew.note(halt);
+        if self.first > 0 {
+            return Err(Halt::Noted); // Tests that were taken over know all nodes by their numbers.
+        }
         let left = crew.leave_behind().ok_or(Halt::Noted)?;
         self.tell_notices(crew);
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
@@ -304,7 +323,7 @@ impl Running<'_> {
             let test = self.settle(crew, number);
             match self.set_up(crew, number, &test) {
                 Ok(offsets) => break (test, offsets),
-                Err(halt) if number == 0 => self.leave_behind(crew, halt)?,
+                Err(halt) if number == self.first => self.leave_behind(crew, halt)?,
                 // Nodes stand in the records of earlier tests: they stay, and rest.
                 Err(halt) => {
                     crew.note(halt);
@@ -326,6 +345,7 @@ impl Running<'_> {
         if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
             record.worst_links = series;
         }
+        self.observer.tested(&record);
         self.tests.push(record);
         Ok(())
     }
@@ -360,7 +380,7 @@ impl Running<'_> {
     fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
         self.hold(crew, Hold::Hello)?;
         self.choose_ports(crew, number)?;
-        if number == 0 {
+        if number == self.first {
             self.order = order::check(&self.plan, &self.hosts);
         }
         if !self.order.is_empty() {
@@ -368,7 +388,7 @@ impl Running<'_> {
             return Ok(Vec::new());
         }
         self.prepare(crew, number, test)?;
-        if number == 0 {
+        if number == self.first {
             self.observer.hosts(&self.plan, &self.hosts, &self.options);
         }
         self.hold(crew, Hold::Fork)?;

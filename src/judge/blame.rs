@@ -23,6 +23,8 @@ const NEAR: f64 = 0.07;
 const WRONG: f64 = 0.10;
 /// Where both are below the floor, the depth may differ: connections that share what is left never do so quite fairly.
 const DEPTH: f64 = 0.20;
+/// Time without a processor explains what is missing if it is this part of it.
+const EXPLAINS: f64 = 0.5;
 /// Sets that are tried in full have as many members at most; larger ones grow by their best member.
 const TRIED_IN_FULL: usize = 2;
 /// Suspects that are tried against each other, worst first.
@@ -100,6 +102,15 @@ impl<'a> Look<'a> {
         let host = fabric.ports[port].host;
         let limited = self.observation.host_limited.get(host);
         limited.is_some_and(|limited| *limited)
+    }
+
+    /// For what part of the time the host behind a port waited for a processor.
+    fn waiting(&self, fabric: &Fabric, place: Place) -> f64 {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return 0.0;
+        };
+        let host = fabric.ports[port].host;
+        self.observation.waiting.get(host).copied().unwrap_or(0.0)
     }
 
     /// Share of what was expected, whether or not it is judged.
@@ -226,7 +237,8 @@ impl<'a> Case<'a> {
         &self.limited
     }
 
-    /// Whether a place fell short by itself only while its host was at its limit: then that says nothing of the switch.
+    /// Whether a place fell short by itself only while its host was at its limit, or waited for a processor long enough to explain it: then
+    /// that says nothing of the switch.
     pub fn limited_alone(&self, place: Place) -> bool {
         let number = self.fabric.number(place);
         let floor = self.fabric.floor(number);
@@ -235,8 +247,13 @@ impl<'a> Case<'a> {
             let short = look.share(number).is_some_and(|share| share < floor);
             observation.isolated && !observation.paced && short
         });
-        let mut alone = alone.map(|look| look.host_is_limited(self.fabric, place));
-        alone.all(|limited| limited)
+        let explained = |look: &Look<'_>| {
+            let missing = 1.0 - look.share(number).unwrap_or(1.0);
+            let waiting = look.waiting(self.fabric, place);
+            look.host_is_limited(self.fabric, place) || waiting >= missing * EXPLAINS
+        };
+        let mut alone = alone;
+        alone.all(explained)
     }
 
     fn at_limit(&self) -> BTreeSet<Place> {

@@ -119,6 +119,8 @@ pub struct Observation {
     pub links: Vec<Seen>,
     /// For each host, whether it was at its own limit.
     pub host_limited: Vec<bool>,
+    /// For each host, for what part of the time its processes were ready and waited for a processor, on average.
+    pub waiting: Vec<f64>,
 }
 
 /// What one port received from another, over all connections.

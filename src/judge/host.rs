@@ -43,6 +43,55 @@ pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
     None
 }
 
+/// For what part of the time the processes behind a host's links were ready and waited for a processor, on average.
+pub fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
+    let measured = || {
+        nodes
+            .iter()
+            .filter_map(|node| test.nodes.get(*node)?.as_ref())
+    };
+    let delay: f64 = measured().map(|node| node.run_delay_ns as f64).sum();
+    let interval = measured().map(|node| node.interval_ns).max().unwrap_or(0);
+    let ends = |link: &LinkRecord| {
+        let own = [link.lane.from, link.lane.to].into_iter();
+        own.filter(|node| nodes.contains(node)).count()
+    };
+    let ends: usize = test.links.iter().map(ends).sum();
+    delay / (interval.max(1) as f64 * ends.max(1) as f64)
+}
+
+/// Whether the host behind a data port could not take what came: frames that found no room, or pause frames that it sent.
+pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Option<String> {
+    /// Of frames received; fewer say nothing.
+    const MISSED: f64 = 1e-4;
+    /// In a test; a few are usual when a link comes up.
+    const PAUSES: u64 = 10;
+    let measured = test.nodes.get(node)?.as_ref()?;
+    let (name, counters) = measured
+        .interfaces
+        .iter()
+        .find(|(name, _)| Some(name.as_str()) == interface)?;
+    let received = counters.received_packets.max(1) as f64;
+    if counters.missed as f64 > MISSED * received {
+        let missed = counters.missed;
+        return Some(format!(
+            "{missed} frames came to {name} and found no room in the host"
+        ));
+    }
+    if measured.backlog_drops as f64 > MISSED * received {
+        let dropped = measured.backlog_drops;
+        return Some(format!(
+            "its processors dropped {dropped} packets, their backlog was full"
+        ));
+    }
+    (counters.pauses_sent > PAUSES).then(|| {
+        format!(
+            "{name} sent {} pause frames: the host could not take what came",
+            counters.pauses_sent
+        )
+    })
+}
+
 /// Whether a host could not take what came: most of the links into it were held back by its own window.
 pub fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Option<String> {
     let into = |link: &&LinkRecord| link.crosses_switch && nodes.contains(&link.lane.to);

@@ -14,6 +14,7 @@ pub mod host;
 pub mod loss;
 pub mod order;
 pub mod peers;
+pub mod uniform;
 pub mod verdict;
 pub mod view;
 

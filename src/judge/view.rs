@@ -315,12 +315,17 @@ impl View {
         observation: &mut Observation,
     ) {
         observation.host_limited = vec![false; hosts.len()];
+        observation.waiting = vec![0.0; hosts.len()];
         for port in &self.ports {
             let first = port.node;
             let nodes = host::nodes_of(hosts, first);
+            observation.waiting[first] = host::waiting(record, &nodes);
+            let rail = hosts[first].rails.get(port.rail);
+            let interface = rail.and_then(|rail| rail.interface.as_deref());
             let limit = port
                 .slot_limit
                 .clone()
+                .or_else(|| host::port_limit(record, first, interface))
                 .or_else(|| host::limit(record, &nodes))
                 .or_else(|| host::receive_limit(record, test.phases, &nodes));
             if let Some(limit) = limit {

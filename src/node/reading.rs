@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::pipeline::plant::Plant;
 use crate::record::{Edge, EndRole, NodeReport};
-use crate::sys::usage::InterfaceCounters;
+use crate::sys::counters::InterfaceCounters;
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
 
@@ -97,6 +97,8 @@ pub struct Taken {
     pub done_ns: Option<u64>,
     /// Counters of interfaces before the first block and behind the last one.
     pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
+    /// Packets that processors had dropped by then because their backlog was full.
+    pub backlog_drops: [u64; 2],
 }
 
 /// Everything the board knows at the end.
@@ -106,6 +108,7 @@ pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
         rung_ns,
         done_ns,
         interfaces,
+        backlog_drops,
     } = taken;
     let ends: Vec<_> = plant
         .board
@@ -120,5 +123,6 @@ pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
         ends,
         strangers: plant.board.strangers(),
         interfaces,
+        backlog_drops,
     }
 }

@@ -13,7 +13,7 @@ use crate::stats::series::Series;
 use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
-use crate::sys::{clock, file, memory, signals, usage, why};
+use crate::sys::{clock, counters, file, memory, signals, why};
 use crate::wire::message::{AddressBook, FromNode, Go, Listener};
 
 use super::reading::{self, Taken};
@@ -215,7 +215,8 @@ impl Run {
         }
         self.go = Some(go);
         // Now and not at the start: a quicker node's first blocks would be missing.
-        self.taken.interfaces[0] = usage::interface_counters(&self.interfaces);
+        self.taken.interfaces[0] = counters::interface_counters(&self.interfaces);
+        self.taken.backlog_drops[0] = counters::backlog_drops();
         self.stage = Stage::Scheduled;
         self.due_ns = go.at_ns;
     }
@@ -589,7 +590,8 @@ impl Run {
 
     fn finish(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
-        taken.interfaces[1] = usage::interface_counters(&self.interfaces);
+        taken.interfaces[1] = counters::interface_counters(&self.interfaces);
+        taken.backlog_drops[1] = counters::backlog_drops();
         let report = reading::report(&self.plant, taken);
         self.messages.push(FromNode::Finished(Box::new(report)));
         // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.

@@ -11,6 +11,7 @@ pub mod fit;
 pub mod lanes;
 mod pattern;
 pub mod placement;
+pub mod seal;
 pub mod size;
 mod test;
 
@@ -73,6 +74,9 @@ pub struct RunPlan {
     /// Name of the run whose faults are measured again.
     #[serde(default)]
     pub repeats: Option<String>,
+    /// What was tested, where and for whom, as a plan file says.
+    #[serde(default)]
+    pub site: Option<Site>,
 }
 
 impl RunPlan {
@@ -107,6 +111,43 @@ impl RunPlan {
                 ..test
             });
         }
+    }
+}
+
+/// What was tested, where and for whom: printed on the sheet, and nothing else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// Model of the switch.
+    pub switch: Option<String>,
+    /// Its serial number.
+    pub serial: Option<String>,
+    /// Where it is.
+    pub location: Option<String>,
+    /// Who tests.
+    pub operator: Option<String>,
+    /// Who signs.
+    pub customer: Option<String>,
+    /// What else should be known.
+    pub remarks: Option<String>,
+    /// Ports that the switch has.
+    pub ports: Option<usize>,
+}
+
+impl Site {
+    /// What was said, with its name.
+    pub fn said(&self) -> Vec<(&'static str, &str)> {
+        let all = [
+            ("switch", &self.switch),
+            ("serial number", &self.serial),
+            ("location", &self.location),
+            ("operator", &self.operator),
+            ("customer", &self.customer),
+            ("remarks", &self.remarks),
+        ];
+        let said = all
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text.as_deref()?)));
+        said.collect()
     }
 }
 

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::lanes::Lane;
 use crate::plan::{DataPort, LinkKind, RunPlan};
+use crate::sys::counters::InterfaceCounters;
 use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket::TcpInfo;
-use crate::sys::usage::InterfaceCounters;
 use crate::units::gbit_per_s;
 
 /// Version of the record; docs/record.md describes it.
@@ -65,6 +65,21 @@ pub struct Record {
     pub sheet: Sheet,
     /// Exit code of the run.
     pub exit_code: u8,
+    /// What was settled before the start (`plan::seal`); its digest was printed then.
+    #[serde(default)]
+    pub seal: Option<String>,
+    /// Run from which the first tests were taken over, if this one went on with it.
+    #[serde(default)]
+    pub resumed: Option<String>,
+}
+
+/// What is taken over from a run that broke off.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resumed {
+    /// Its name.
+    pub run: String,
+    /// Its whole tests, the first ones of the plan.
+    pub tests: Vec<TestRecord>,
 }
 
 /// A node that was named and is not accounted for, in a run that went on without it.
@@ -246,6 +261,9 @@ pub struct NodeRecord {
     pub busiest_core: Option<f64>,
     /// Counters of the host's interfaces over the whole run, from before the first block to behind the last.
     pub interfaces: Vec<(String, InterfaceCounters)>,
+    /// Packets that the host's processors dropped over the whole run because their backlog was full.
+    #[serde(default)]
+    pub backlog_drops: u64,
     /// Connections closed because they were no links of this run.
     pub strangers: u64,
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sys::counters::InterfaceCounters;
 use crate::sys::socket::TcpInfo;
-use crate::sys::usage::InterfaceCounters;
 
 /// Which end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,9 @@ pub struct NodeReport {
     /// Counters of the host's interfaces before the first block and behind the last one.
     #[serde(default)]
     pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
+    /// Packets that the host's processors had dropped by then because their backlog was full.
+    #[serde(default)]
+    pub backlog_drops: [u64; 2],
 }
 
 /// One reading of all counters of a node.

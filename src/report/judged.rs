@@ -1,7 +1,7 @@
 //! What the judge says, in lines: the weakest port, faults with their evidence, how to see them again, and what to do next.
 
 use crate::judge::verdict::{floor_text, name, name_of};
-use crate::plan::{Bound, Pattern, Profile, Purpose};
+use crate::plan::{Bound, Pattern, Profile, Purpose, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,
     VerdictWord,
@@ -77,12 +77,25 @@ pub fn loaded(record: &Record) -> Option<Loaded> {
     })
 }
 
+/// What was tested, where and for whom, in a line.
+fn site(record: &Record) -> Option<String> {
+    let said = record.plan.site.as_ref()?.said();
+    let said: Vec<String> = said
+        .iter()
+        .map(|(name, text)| format!("{name} {text}"))
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
 /// The same as a line.
 fn loaded_line(record: &Record) -> Option<String> {
     let loaded = loaded(record)?;
     let share = loaded.share?;
+    let of_switch = record.plan.site.as_ref().and_then(|site| site.ports);
+    let of_switch =
+        of_switch.map_or_else(String::new, |ports| format!(" of a switch with {ports}"));
     Some(format!(
-        "      {} of {} ports loaded both ways, each at its best to {:.1} % or more of what it can carry",
+        "      {} of {} ports{of_switch} loaded both ways, each at its best to {:.1} % or more of what it can carry",
         loaded.ports,
         loaded.named,
         share * 100.0
@@ -126,10 +139,27 @@ pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestReco
     (one.test == test.test).then_some(rate * 1e9 / expected)
 }
 
+/// What makes the record's thresholds worth less than they look: they are not those that were sealed before the start.
+pub fn broken_seal(record: &Record) -> Option<String> {
+    let sealed = record.seal.as_ref()?;
+    let criteria = seal::criteria(&record.plan);
+    let mut lines = criteria.lines();
+    let changed = lines.find(|line| !sealed.lines().any(|other| other == *line))?;
+    Some(format!(
+        "NOT AS SEALED: {changed:?} was not settled before the start"
+    ))
+}
+
 /// Lines below the headline: how far this can be signed, and every fault.
 pub fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(broken_seal(record).map(|text| format!("      {text}")));
     lines.extend(standing(record));
+    lines.extend(site(record).map(|text| format!("      {text}")));
+    let resumed = record.resumed.as_ref();
+    lines.extend(
+        resumed.map(|run| format!("      the first tests are those of {run}, which broke off")),
+    );
     if record.verdict.word.is_judged() && !record.tests.is_empty() {
         lines.extend(loaded_line(record));
     }

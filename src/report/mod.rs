@@ -15,6 +15,7 @@ pub mod metrics;
 mod overview;
 pub mod page;
 pub mod picture;
+pub mod preflight;
 pub mod status;
 pub mod text;
 mod wires;

@@ -2,7 +2,7 @@
 //! and which paths take smaller packets than their ends.
 
 use crate::record::{Record, TestRecord, WireFinding, WireKind};
-use crate::sys::usage::InterfaceCounters;
+use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_bytes, sum};
 
 /// Where interface counters contradict the payload, and bonds of which a member stands idle.

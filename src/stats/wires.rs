@@ -6,7 +6,7 @@
 //! counted and not by segments sent.
 
 use crate::record::{WireFinding, WireKind};
-use crate::sys::usage::InterfaceCounters;
+use crate::sys::counters::InterfaceCounters;
 use crate::units::sum;
 
 /// What the links of a rail moved through one host, in one direction.

@@ -59,6 +59,31 @@ pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
     }
 }
 
+/// Name and text of the journal of a run that left no record, by the run's folder or the beginning of its name.
+pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
+    const JOURNAL: &str = "journal.jsonl";
+    let named = |path: &Path| {
+        let text = fs::read_to_string(path.join(JOURNAL)).ok()?;
+        Some((name_of_folder(path), text))
+    };
+    if Path::new(name).is_dir() {
+        return named(Path::new(name));
+    }
+    let entries = fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path());
+    let own = |path: &PathBuf| {
+        let known = name_of_folder(path);
+        known.starts_with(PREFIX) && known.starts_with(name) && path.join(JOURNAL).is_file()
+    };
+    let mut found: Vec<PathBuf> = entries.filter(own).collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) if !name.is_empty() => named(&one),
+        _ => None,
+    }
+}
+
 /// The records of all runs below a folder, by name and so by date.
 pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
     let fail = |error| FindError::Unreadable(folder.to_owned(), error);

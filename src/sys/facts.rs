@@ -8,6 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::ethtool;
+
 /// What a node says of its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
@@ -41,6 +43,9 @@ pub struct HostFacts {
     pub interfaces: Vec<Interface>,
     /// Kernel settings that bear on throughput, name and value.
     pub settings: Vec<(String, String)>,
+    /// How the processors choose their frequency, where they do.
+    #[serde(default)]
+    pub governor: Option<String>,
 }
 
 /// A network interface.
@@ -56,6 +61,12 @@ pub struct Interface {
     pub speed_mbit: Option<u64>,
     /// Kernel driver, where there is one.
     pub driver: Option<String>,
+    /// Its firmware, where the driver tells.
+    #[serde(default)]
+    pub firmware: Option<String>,
+    /// How often its link went down or came up since it was made.
+    #[serde(default)]
+    pub carrier_changes: u64,
     /// Interfaces below it: members of a bond or bridge, the parent of a VLAN.
     #[serde(default)]
     pub members: Vec<String>,
@@ -154,6 +165,7 @@ pub fn collect() -> HostFacts {
             .iter()
             .map(|name| (name.replace('/', "."), sysctl(name)))
             .collect(),
+        governor: governor(),
     }
 }
 
@@ -169,6 +181,18 @@ const SETTINGS: [&str; 6] = [
 fn sysctl(name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The governors of all processors, each once.
+fn governor() -> Option<String> {
+    let folders = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+    let read = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("cpufreq/scaling_governor")).ok()?;
+        Some(text.trim().to_owned())
+    };
+    let names: std::collections::BTreeSet<String> = folders.filter_map(read).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
 /// Boot id and network namespace of this process.
@@ -241,6 +265,8 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
     let number = |text: String| text.trim().parse::<i64>().ok();
     let driver = fs::read_link(format!("/sys/class/net/{name}/device/driver")).ok();
+    let told = ethtool::driver(name);
+    let firmware = told.as_ref().map(|told| told.firmware.clone());
     Interface {
         name: name.to_owned(),
         addresses: vec![address],
@@ -253,7 +279,14 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
             .and_then(number)
             .and_then(|speed| u64::try_from(speed).ok())
             .filter(|s| *s > 0),
-        driver: driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned())),
+        driver: driver
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .or(told.map(|told| told.name)),
+        firmware: firmware.filter(|text| !text.is_empty()),
+        carrier_changes: read("carrier_changes")
+            .and_then(number)
+            .and_then(|count| u64::try_from(count).ok())
+            .unwrap_or(0),
         members: members(Path::new(&format!("/sys/class/net/{name}"))),
         physical: is_physical(name, 4),
         tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),

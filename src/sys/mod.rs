@@ -10,6 +10,8 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod counters;
+pub mod ethtool;
 pub mod facts;
 pub mod file;
 pub mod limits;

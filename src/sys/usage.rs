@@ -1,7 +1,6 @@
 //! What this process and this host spent: CPU time, busy cores, interface counters, free memory.
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
-use serde::{Deserialize, Serialize};
 
 /// CPU time of a process, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,63 +84,6 @@ pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// Counters of a network interface.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InterfaceCounters {
-    /// Bytes received, with headers.
-    pub received_bytes: u64,
-    /// Bytes sent, with headers.
-    pub sent_bytes: u64,
-    /// Errors in both directions.
-    pub errors: u64,
-    /// Frames dropped in both directions.
-    pub drops: u64,
-    /// Packets received.
-    pub received_packets: u64,
-    /// Packets sent.
-    pub sent_packets: u64,
-}
-
-impl InterfaceCounters {
-    /// What was counted since an earlier reading.
-    pub fn since(&self, before: &Self) -> Self {
-        let passed = |of: fn(&Self) -> u64| of(self).saturating_sub(of(before));
-        Self {
-            received_bytes: passed(|all| all.received_bytes),
-            sent_bytes: passed(|all| all.sent_bytes),
-            errors: passed(|all| all.errors),
-            drops: passed(|all| all.drops),
-            received_packets: passed(|all| all.received_packets),
-            sent_packets: passed(|all| all.sent_packets),
-        }
-    }
-}
-
-/// Counters of the interfaces of those names, from `/proc/net/dev`.
-pub fn interface_counters(names: &[String]) -> Vec<(String, InterfaceCounters)> {
-    let text = std::fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
-    let all = text.lines().filter_map(parse_interface);
-    all.filter(|(name, _)| names.contains(name)).collect()
-}
-
-fn parse_interface(line: &str) -> Option<(String, InterfaceCounters)> {
-    let (name, rest) = line.split_once(':')?;
-    let fields: Vec<u64> = rest
-        .split_whitespace()
-        .map_while(|word| word.parse().ok())
-        .collect();
-    let field = |index: usize| fields.get(index).copied();
-    let counters = InterfaceCounters {
-        received_bytes: field(0)?,
-        received_packets: field(1)?,
-        errors: field(2)? + field(10)?,
-        drops: field(3)? + field(11)?,
-        sent_bytes: field(8)?,
-        sent_packets: field(9)?,
-    };
-    Some((name.trim().to_owned(), counters))
-}
-
 /// Memory that can be had without swapping, in bytes.
 pub fn available_memory() -> Option<u64> {
     Some(memory_line("MemAvailable:")? * 1024)
@@ -213,26 +155,11 @@ mod tests {
             })
         );
         assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8"), None);
-        let line = "  eth0: 100 1 2 3 0 0 0 0 200 5 6 7 0 0 0 0";
-        let (name, counters) = parse_interface(line).unwrap();
-        assert_eq!(name, "eth0");
-        let expected = InterfaceCounters {
-            received_bytes: 100,
-            sent_bytes: 200,
-            errors: 8,
-            drops: 10,
-            received_packets: 1,
-            sent_packets: 5,
-        };
-        assert_eq!(counters, expected);
-        assert_eq!(expected.since(&expected), InterfaceCounters::default());
-        assert_eq!(parse_interface("Inter-|   Receive"), None);
     }
 
     #[test]
     fn this_process_has_used_cpu_and_this_host_has_cores() {
         assert!(!cores().is_empty());
-        assert_eq!(interface_counters(&["lo".to_owned()]).len(), 1);
         assert!(available_memory().is_some());
         assert!(raise_descriptor_limit() > 0);
     }

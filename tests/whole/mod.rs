@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 
 #[path = "../alone/mod.rs"]
-mod alone;
+pub mod alone;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -23,23 +23,35 @@ pub fn hosts_of(
     exclude: Option<&str>,
     by_rsh: bool,
 ) -> Result<Vec<Host>, UsageError> {
-    let named = match (list, file) {
+    left_of(named(list, file)?, exclude, by_rsh)
+}
+
+/// Hosts by lines of a host file.
+pub fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
+    hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
+}
+
+/// Hosts by their list or file.
+pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, UsageError> {
+    match (list, file) {
         (Some("auto"), _) => {
             let variable = |name: &str| std::env::var(name).ok();
             let read = |path: &str| std::fs::read_to_string(path);
             hosts::from_environment(&variable, &read)
-                .map_err(|error| UsageError::Hosts("--hosts auto", error))?
+                .map_err(|error| UsageError::Hosts("--hosts auto", error))
         }
-        (Some(list), _) => {
-            hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error))?
-        }
-        (None, Some(path)) => {
-            let text = read(path)?;
-            hosts::hostfile(&text, &ATTRIBUTES)
-                .map_err(|error| UsageError::Hosts("--hostfile", error))?
-        }
-        (None, None) => return Err(UsageError::NoHosts),
-    };
+        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error)),
+        (None, Some(path)) => host_lines(&read(path)?),
+        (None, None) => Err(UsageError::NoHosts),
+    }
+}
+
+/// These hosts without those that are to be left out; the launching host needs no remote shell.
+pub fn left_of(
+    named: Vec<Host>,
+    exclude: Option<&str>,
+    by_rsh: bool,
+) -> Result<Vec<Host>, UsageError> {
     let left = match exclude {
         Some(pattern) => {
             hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?

@@ -74,6 +74,7 @@ fn verdict(record: &Record) -> Markup {
             div {
                 h1 { (judged::sentence(record)) }
                 @if let Some(standing) = judged::standing(record) { p { (standing.trim()) } }
+                @if let Some(text) = judged::broken_seal(record) { p { b { (text) } } }
                 p .run { (name(record)) ", " (show_utc(record.started_ms)) " UTC" }
             }
         }
@@ -90,7 +91,10 @@ fn tiles(record: &Record) -> Markup {
     html! {
         ul .tiles {
             @if let Some(loaded) = judged::loaded(record) {
-                li { b { (loaded.ports) " of " (loaded.named) } span { "ports loaded both ways" } }
+                li {
+                    b { (loaded.ports) " of " (loaded.named) }
+                    span { "ports loaded both ways" @if let Some(ports) = ports_of_switch(record) { "; the switch has " (ports) } }
+                }
                 @if let Some(share) = loaded.share {
                     li { b { (format!("{:.1} %", share * 100.0)) } span { "of what a port can carry, by the least of them at its best" } }
                 }
@@ -113,6 +117,10 @@ fn tiles(record: &Record) -> Markup {
             li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
         }
     }
+}
+
+fn ports_of_switch(record: &Record) -> Option<usize> {
+    record.plan.site.as_ref()?.ports
 }
 
 fn signatures() -> Markup {

@@ -267,6 +267,10 @@ pub fn conditions(record: &Record) -> Markup {
         section #conditions {
             h2 { "Conditions of test" }
             dl {
+                @if let Some(site) = &record.plan.site {
+                    @for (name, text) in site.said() { dt { (name) } dd { (text) } }
+                }
+                @if let Some(run) = &record.resumed { dt { "resumed" } dd { "the first tests are those of " (run) ", which broke off" } }
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (record.command.join(" ")) } }
                 dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" }
@@ -276,6 +280,12 @@ pub fn conditions(record: &Record) -> Markup {
                 @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
                 dt { "speeds" } dd { (judged::basis(record)) }
                 @for (name, value) in &record.options { dt { (name) } dd { (value) } }
+            }
+            @if let Some(sealed) = &record.seal {
+                details {
+                    summary { "Sealed before the start" }
+                    pre { (sealed) }
+                }
             }
             @if !record.notices.is_empty() {
                 h3 { "Noticed on the way" }

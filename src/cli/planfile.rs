@@ -1,0 +1,604 @@
+//! Plan files: a run written down, for the shelf and for the vendor. Their keys are the options of the plain command by their long names, so that
+//! there is one set of words; errors name line and key.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::plan::{PLAN_VERSION, Purpose, Site, Test};
+
+use super::arguments::Arguments;
+use super::intent::{self, Intent};
+use super::run;
+
+/// What `pipebench init` writes.
+pub const TEMPLATE: &str = include_str!("plan.toml");
+
+/// Options that make no sense in a plan: they are the launching side's own.
+const NOT_IN_PLANS: [&str; 8] = [
+    "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv",
+];
+/// What a test may say for itself; everything else is the run's.
+const OF_TESTS: [&str; 12] = [
+    "pattern",
+    "time",
+    "warmup",
+    "buffers",
+    "streams",
+    "phases",
+    "block-size",
+    "rate",
+    "coupling",
+    "datapath",
+    "verify",
+    "workers",
+];
+/// Repeats of a test at most.
+const MOST_REPEATS: i64 = 1000;
+
+/// Why a plan file is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanFileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
+    Unreadable(PathBuf, std::io::Error),
+    /// Something in it is wrong.
+    #[error("{}:{line}: {key}{what}", .path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Table and key with a colon behind them; empty where no key is at fault.
+        key: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// A plan file while it is read.
+struct Reader<'text> {
+    path: &'text Path,
+    text: &'text str,
+}
+
+/// Words of the command line with the place they come from.
+#[derive(Debug, Clone, Default)]
+struct Words {
+    /// Option, its words, and where it stands.
+    all: Vec<(String, Vec<String>, usize)>,
+}
+
+impl Words {
+    /// These words, with those of `own` in place of theirs.
+    fn with(&self, own: &Words) -> Words {
+        let keeps = |option: &String| !own.all.iter().any(|(other, ..)| other == option);
+        let mut all: Vec<_> = self
+            .all
+            .iter()
+            .filter(|(option, ..)| keeps(option))
+            .cloned()
+            .collect();
+        all.extend(own.all.iter().cloned());
+        Words { all }
+    }
+
+    fn line(&self) -> Vec<String> {
+        let words = self
+            .all
+            .iter()
+            .flat_map(|(_, words, _)| words.iter().cloned());
+        std::iter::once("pipebench".to_owned())
+            .chain(words)
+            .collect()
+    }
+}
+
+/// Reads a plan file into what is to be done, and the arguments that say how.
+pub fn read(path: &Path) -> Result<(Arguments, Intent), PlanFileError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
+    Reader { path, text: &text }.read()
+}
+
+impl Reader<'_> {
+    fn wrong(&self, at: usize, key: &str, what: impl std::fmt::Display) -> PlanFileError {
+        let before = self.text.as_bytes().iter().take(at);
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        PlanFileError::Wrong {
+            path: self.path.to_owned(),
+            line,
+            key: if key.is_empty() {
+                String::new()
+            } else {
+                format!("{key}: ")
+            },
+            what: what.to_string(),
+        }
+    }
+
+    fn read(&self) -> Result<(Arguments, Intent), PlanFileError> {
+        let root = DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.wrong(at, "", error.message().trim().replace('\n', "; "))
+        })?;
+        let (mut run, mut site, mut lines, mut loss) = (Words::default(), None, None, None);
+        let mut tests = Vec::new();
+        let mut has_version = false;
+        for (key, value) in root.get_ref() {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            match (name, value.get_ref()) {
+                ("version", value) => {
+                    has_version = true;
+                    self.version(at, value)?;
+                }
+                ("site", DeValue::Table(table)) => site = Some(self.site(table)?),
+                ("run", DeValue::Table(table)) => {
+                    run.all.extend(self.options("run", table, &[])?.all)
+                }
+                ("criteria", DeValue::Table(table)) => {
+                    loss = self.loss(table)?;
+                    run.all
+                        .extend(self.options("criteria", table, &["loss"])?.all);
+                }
+                ("hosts", DeValue::Array(entries)) => lines = Some(self.hosts(entries)?),
+                ("tests", DeValue::Array(entries)) => tests = self.tests(entries)?,
+                _ => {
+                    let what =
+                        "not known here (version, [site], [run], [criteria], [[hosts]], [[tests]])";
+                    return Err(self.wrong(at, name, what));
+                }
+            }
+        }
+        if !has_version {
+            return Err(self.wrong(
+                0,
+                "version",
+                format!("missing: write version = {PLAN_VERSION}"),
+            ));
+        }
+        self.settle(&run, &tests, lines, site, loss)
+    }
+
+    fn version(&self, at: usize, value: &DeValue<'_>) -> Result<(), PlanFileError> {
+        match integer(value) {
+            Some(version) if version == i64::from(PLAN_VERSION) => Ok(()),
+            Some(version) => Err(self.wrong(
+                at,
+                "version",
+                format!("plan of version {version}, this is version {PLAN_VERSION}"),
+            )),
+            None => Err(self.wrong(at, "version", "not a number")),
+        }
+    }
+
+    fn site(&self, table: &DeTable<'_>) -> Result<Site, PlanFileError> {
+        let mut site = Site::default();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            let place = match name {
+                "switch" => &mut site.switch,
+                "serial" => &mut site.serial,
+                "location" => &mut site.location,
+                "operator" => &mut site.operator,
+                "customer" => &mut site.customer,
+                "remarks" => &mut site.remarks,
+                "ports" => {
+                    let ports =
+                        integer(value.get_ref()).and_then(|ports| usize::try_from(ports).ok());
+                    site.ports =
+                        Some(ports.filter(|ports| *ports > 0).ok_or_else(|| {
+                            self.wrong(at, "site.ports", "not a number of ports")
+                        })?);
+                    continue;
+                }
+                _ => {
+                    let what = "not known here (switch, serial, location, operator, customer, remarks, ports)";
+                    return Err(self.wrong(at, &format!("site.{name}"), what));
+                }
+            };
+            let text = value
+                .get_ref()
+                .as_str()
+                .ok_or_else(|| self.wrong(at, &format!("site.{name}"), "not a text"))?;
+            // One line each: reports are made of lines.
+            *place = Some(text.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+        Ok(site)
+    }
+
+    fn loss(&self, table: &DeTable<'_>) -> Result<Option<f64>, PlanFileError> {
+        let entry = table
+            .iter()
+            .find(|(key, _)| key.get_ref().as_ref() == "loss");
+        let Some((key, value)) = entry else {
+            return Ok(None);
+        };
+        let number = match value.get_ref() {
+            DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+            other => integer(other).map(|number| number as f64),
+        };
+        let share = number.filter(|share| (0.0..1.0).contains(share));
+        let share = share.ok_or_else(|| {
+            self.wrong(
+                key.span().start,
+                "criteria.loss",
+                "not a share of segments (1e-5)",
+            )
+        })?;
+        Ok(Some(share))
+    }
+
+    /// Keys of a table as words; each is tried by itself, so that its line can be named.
+    fn options(
+        &self,
+        table_name: &str,
+        table: &DeTable<'_>,
+        apart: &[&str],
+    ) -> Result<Words, PlanFileError> {
+        let mut words = Words::default();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if apart.contains(&name) {
+                continue;
+            }
+            let shown = format!("{table_name}.{name}");
+            if NOT_IN_PLANS.contains(&name) {
+                return Err(self.wrong(at, &shown, "belongs to the command line, not into a plan"));
+            }
+            let own = words_of(name, value.get_ref()).ok_or_else(|| {
+                self.wrong(at, &shown, "neither text, number, true nor a list of them")
+            })?;
+            let alone = std::iter::once("pipebench".to_owned()).chain(own.iter().cloned());
+            if let Err(error) = Arguments::try_parse_from(alone) {
+                return Err(self.wrong(at, &shown, super::first_sentence(&error)));
+            }
+            words.all.push((name.to_owned(), own, at));
+        }
+        Ok(words)
+    }
+
+    /// Hosts as lines of a host file; each is tried by itself.
+    fn hosts(&self, entries: &toml::de::DeArray<'_>) -> Result<String, PlanFileError> {
+        let mut lines = String::new();
+        for entry in entries.iter() {
+            let at = entry.span().start;
+            let DeValue::Table(table) = entry.get_ref() else {
+                return Err(self.wrong(at, "hosts", "not a table: write [[hosts]]"));
+            };
+            let mut line = String::new();
+            for (key, value) in table {
+                let (name, at) = (key.get_ref().as_ref(), key.span().start);
+                let value = word_of(value.get_ref()).filter(|word| {
+                    !word.contains(char::is_whitespace) && !word.is_empty() && !word.contains('#')
+                });
+                let value = value.ok_or_else(|| {
+                    self.wrong(at, &format!("hosts.{name}"), "not a word or a number")
+                })?;
+                match name {
+                    "name" => line.insert_str(0, &value),
+                    key => line.push_str(&format!(" {key}={value}")),
+                }
+            }
+            if line.is_empty() || line.starts_with(' ') {
+                return Err(self.wrong(at, "hosts.name", "missing"));
+            }
+            if let Err(error) = intent::host_lines(&line) {
+                let text = error.to_string();
+                let what = text
+                    .split_once("line 1: ")
+                    .map_or(text.as_str(), |(_, what)| what);
+                return Err(self.wrong(at, "hosts", what));
+            }
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+        Ok(lines)
+    }
+
+    fn tests(&self, entries: &toml::de::DeArray<'_>) -> Result<Vec<Planned>, PlanFileError> {
+        let mut tests = Vec::new();
+        for entry in entries.iter() {
+            let at = entry.span().start;
+            let DeValue::Table(table) = entry.get_ref() else {
+                return Err(self.wrong(at, "tests", "not a table: write [[tests]]"));
+            };
+            let (mut repeat, mut held) = (1, false);
+            for (key, value) in table {
+                let (name, at) = (key.get_ref().as_ref(), key.span().start);
+                let shown = format!("tests.{name}");
+                match name {
+                    "repeat" => {
+                        let count = integer(value.get_ref())
+                            .filter(|count| (1..=MOST_REPEATS).contains(count));
+                        repeat = count.ok_or_else(|| {
+                            self.wrong(at, &shown, format!("not a number from 1 to {MOST_REPEATS}"))
+                        })?;
+                    }
+                    "held" => {
+                        held = value
+                            .get_ref()
+                            .as_bool()
+                            .ok_or_else(|| self.wrong(at, &shown, "neither true nor false"))?
+                    }
+                    name if OF_TESTS.contains(&name) => {}
+                    _ => {
+                        let what =
+                            format!("not known here ({}, repeat, held)", OF_TESTS.join(", "));
+                        return Err(self.wrong(at, &shown, what));
+                    }
+                }
+            }
+            let words = self.options("tests", table, &["repeat", "held"])?;
+            tests.push(Planned {
+                at,
+                words,
+                repeat,
+                held,
+            });
+        }
+        Ok(tests)
+    }
+
+    /// Arguments and intent of the whole.
+    fn settle(
+        &self,
+        run: &Words,
+        tests: &[Planned],
+        lines: Option<String>,
+        site: Option<Site>,
+        loss: Option<f64>,
+    ) -> Result<(Arguments, Intent), PlanFileError> {
+        let profile = run.all.iter().find(|(option, ..)| option == "profile");
+        if let (Some((_, _, at)), Some(_)) = (profile, tests.first()) {
+            return Err(self.wrong(
+                *at,
+                "run.profile",
+                "a profile has tests of its own: leave out the profile or [[tests]]",
+            ));
+        }
+        let one = [Planned::default()];
+        let planned = if tests.is_empty() { &one[..] } else { tests };
+        let seed = run::seed();
+        let mut found: Option<(Arguments, Intent)> = None;
+        for test in planned {
+            let words = run.with(&test.words);
+            let mut arguments = Arguments::try_parse_from(words.line()).map_err(|error| {
+                self.wrong(
+                    self.place(&words, &super::first_sentence(&error), test.at),
+                    "",
+                    super::first_sentence(&error),
+                )
+            })?;
+            arguments.host_lines.clone_from(&lines);
+            let intent = intent::parse(&arguments, seed, &run::here()).map_err(|error| {
+                self.wrong(self.place(&words, &error.to_string(), test.at), "", error)
+            })?;
+            let Intent { plan, .. } = &intent;
+            let mut own: Vec<Test> = Vec::new();
+            for _ in 0..test.repeat {
+                own.extend(plan.tests.iter().cloned());
+            }
+            if test.held {
+                if own.iter().any(|test| test.phases > 2) {
+                    return Err(self.wrong(
+                        test.at,
+                        "tests.held",
+                        "losses are looked for with two phases (phases = 2)",
+                    ));
+                }
+                own.iter_mut().for_each(|test| test.purpose = Purpose::Loss);
+            }
+            match &mut found {
+                None => {
+                    let mut intent = intent;
+                    intent.plan.tests = own;
+                    found = Some((arguments, intent));
+                }
+                Some((_, first)) => first.plan.tests.extend(own),
+            }
+        }
+        let Some((arguments, mut intent)) = found else {
+            return Err(self.wrong(0, "", "nothing to do"));
+        };
+        intent.plan.site = site;
+        if let Some(loss) = loss {
+            intent.plan.criteria.loss = loss;
+        }
+        if tests.len() > 1 {
+            for (option, value) in &mut intent.options {
+                if option == "pattern" {
+                    *value = format!(
+                        "{} tests of {}",
+                        intent.plan.tests.len(),
+                        self.path.display()
+                    );
+                }
+            }
+        }
+        Ok((arguments, intent))
+    }
+
+    /// Where the option that a sentence speaks of stands; the test otherwise.
+    fn place(&self, words: &Words, sentence: &str, otherwise: usize) -> usize {
+        let named = words.all.iter().filter(|(option, ..)| {
+            let flag = format!("--{option}");
+            sentence
+                .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
+                .any(|word| word == flag)
+        });
+        named.map(|(_, _, at)| *at).next().unwrap_or(otherwise)
+    }
+}
+
+/// A test as a plan file has it.
+#[derive(Debug, Clone)]
+struct Planned {
+    at: usize,
+    words: Words,
+    repeat: i64,
+    held: bool,
+}
+
+impl Default for Planned {
+    fn default() -> Self {
+        Self {
+            at: 0,
+            words: Words::default(),
+            repeat: 1,
+            held: false,
+        }
+    }
+}
+
+fn integer(value: &DeValue<'_>) -> Option<i64> {
+    match value {
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// A value as one word of the command line.
+fn word_of(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(_) => integer(value).map(|number| number.to_string()),
+        DeValue::Float(float) => Some(float.as_str().replace('_', "")),
+        _ => None,
+    }
+}
+
+/// An option with its value as words: `true` is the option alone, `false` nothing, and of a list every value is given.
+fn words_of(name: &str, value: &DeValue<'_>) -> Option<Vec<String>> {
+    let flag = format!("--{name}");
+    match value {
+        DeValue::Boolean(true) => Some(vec![flag]),
+        DeValue::Boolean(false) => Some(Vec::new()),
+        DeValue::Array(values) => {
+            let values: Option<Vec<String>> = values
+                .iter()
+                .map(|value: &Spanned<DeValue<'_>>| word_of(value.get_ref()))
+                .collect();
+            let pairs = values?.into_iter().map(|value| format!("{flag}={value}"));
+            Some(pairs.collect())
+        }
+        other => word_of(other).map(|word| vec![format!("{flag}={word}")]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understood(text: &str) -> Result<(Arguments, Intent), String> {
+        let reader = Reader {
+            path: Path::new("plan.toml"),
+            text,
+        };
+        reader.read().map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    fn refused(text: &str, sentence: &str) {
+        let error = understood(text).expect_err(sentence);
+        assert_eq!(error, sentence);
+    }
+
+    const HOSTS: &str = "version = 1\n[[hosts]]\nname = \"local:3\"\n";
+
+    #[test]
+    fn the_template_is_a_plan() {
+        let (arguments, intent) = understood(TEMPLATE).unwrap();
+        assert_eq!(arguments.order.link_speed.as_deref(), Some("25G"));
+        assert_eq!(intent.plan.nodes.len(), 4);
+        assert_eq!(intent.plan.site.unwrap().ports, Some(48));
+        assert_eq!(intent.plan.tests.len(), 9);
+    }
+
+    #[test]
+    fn tests_of_a_plan_are_run_one_after_the_other() {
+        let text = format!(
+            "{HOSTS}[run]\nlink-speed = \"10G\"\nstreams = 2\n[[tests]]\npattern = \"rotate\"\ntime = \"3s\"\nrepeat = 2\n[[tests]]\npattern = \"ring\"\nheld = true\nstreams = 1\n"
+        );
+        let (_, intent) = understood(&text).unwrap();
+        let tests = &intent.plan.tests;
+        let shapes: Vec<(String, usize, Purpose)> = tests
+            .iter()
+            .map(|test| (test.pattern.to_string(), test.streams, test.purpose))
+            .collect();
+        let rotate = [
+            ("ring".to_owned(), 2, Purpose::Load),
+            ("shift:2".to_owned(), 2, Purpose::Load),
+        ];
+        let expected = [
+            &rotate[..],
+            &rotate[..],
+            &[("ring".to_owned(), 1, Purpose::Loss)],
+        ]
+        .concat();
+        assert_eq!(shapes, expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_by_line_and_key() {
+        refused("", "plan.toml:1: version: missing: write version = 1");
+        refused(
+            "version = 2",
+            "plan.toml:1: version: plan of version 2, this is version 1",
+        );
+        refused(
+            "version = 1\nfoo = 3",
+            "plan.toml:2: foo: not known here (version, [site], [run], [criteria], [[hosts]], [[tests]])",
+        );
+        refused(
+            &format!("{HOSTS}[run]\nstreamz = 3\n"),
+            "plan.toml:5: run.streamz: unexpected argument '--streamz' found",
+        );
+        refused(
+            &format!("{HOSTS}[run]\nstreams = \"many\"\n"),
+            "plan.toml:5: run.streams: invalid value 'many' for '--streams <K>': invalid digit found in string",
+        );
+        refused(
+            &format!("{HOSTS}[run]\ntime = \"3x\"\n"),
+            "plan.toml:5: --time: time \"3x\" is not understood (write 10s, 500ms, 2m, 24h or 10)",
+        );
+        refused(
+            &format!("{HOSTS}[run]\njson = \"x\"\n"),
+            "plan.toml:5: run.json: belongs to the command line, not into a plan",
+        );
+        refused(
+            "version = 1\n[[hosts]]\nname = \"n1\"\nspede = \"1G\"\n",
+            "plan.toml:2: hosts: unknown key 'spede' (known: user, port, nodes, data, speed, switch, switchport, group)",
+        );
+        refused(
+            "version = 1\n[[hosts]]\nspeed = \"1G\"\n",
+            "plan.toml:2: hosts.name: missing",
+        );
+        refused(
+            &format!("{HOSTS}[site]\nport = 3\n"),
+            "plan.toml:5: site.port: not known here (switch, serial, location, operator, customer, remarks, ports)",
+        );
+        refused(
+            &format!("{HOSTS}[criteria]\nloss = 2\n"),
+            "plan.toml:5: criteria.loss: not a share of segments (1e-5)",
+        );
+        refused(
+            &format!("{HOSTS}[[tests]]\nhosts = \"x\"\n"),
+            "plan.toml:5: tests.hosts: not known here (pattern, time, warmup, buffers, streams, phases, block-size, rate, coupling, datapath, verify, workers, repeat, held)",
+        );
+        refused(
+            &format!("{HOSTS}[run]\nprofile = \"soak\"\n[[tests]]\npattern = \"ring\"\n"),
+            "plan.toml:5: run.profile: a profile has tests of its own: leave out the profile or [[tests]]",
+        );
+        let syntax = understood("version = \n").expect_err("no value");
+        assert!(syntax.starts_with("plan.toml:1: "), "{syntax}");
+        refused(
+            "version = 1\n",
+            "plan.toml:1: no hosts: name them with --hosts or --hostfile (try --hosts local:3)",
+        );
+    }
+}

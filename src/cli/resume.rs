@@ -1,0 +1,157 @@
+//! Going on with a run that broke off: what it measured whole is taken over, the rest is run.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::plan::{Purpose, RunPlan, seal};
+use crate::record::{Resumed, TestRecord};
+use crate::report::json;
+use crate::store::runs;
+
+use super::intent::Intent;
+use super::run;
+
+/// A line of a journal that opens it, or holds a test.
+#[derive(Deserialize)]
+struct Line {
+    token: Option<String>,
+    started_ms: Option<u64>,
+    plan: Option<RunPlan>,
+    seal: Option<String>,
+    test: Option<TestRecord>,
+}
+
+/// What is known of the earlier run.
+struct Earlier {
+    name: String,
+    plan: RunPlan,
+    seal: Option<String>,
+    tests: Vec<TestRecord>,
+}
+
+/// Lets an intent begin behind the last whole test of a run.
+pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), String> {
+    let earlier = read(name, folder)?;
+    let digest =
+        run::own_digest().map_err(|error| format!("cannot read the own executable: {error}"))?;
+    let now = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &digest);
+    let then = earlier
+        .seal
+        .ok_or_else(|| format!("{} was not made by a plan that was sealed", earlier.name))?;
+    if let Some((then, now)) = seal::difference(&then, &now) {
+        return Err(format!(
+            "{} cannot go on: it was made with {then:?}, now it is {now:?}",
+            earlier.name
+        ));
+    }
+    let labels = |plan: &RunPlan| -> Vec<String> {
+        plan.nodes.iter().map(|node| node.label.clone()).collect()
+    };
+    if labels(&earlier.plan) != labels(&intent.plan) {
+        return Err(format!(
+            "{} cannot go on: hosts were left out of it",
+            earlier.name
+        ));
+    }
+    // In the plan's order, without gaps; what looked at suspects is looked at again.
+    let is_planned = |test: &&TestRecord| {
+        earlier
+            .plan
+            .tests
+            .get(test.test)
+            .is_some_and(|plan| plan.purpose != Purpose::Isolated)
+    };
+    let nodes = intent.plan.nodes.len();
+    let fits = |test: &TestRecord| {
+        let ends = test
+            .links
+            .iter()
+            .flat_map(|link| [link.lane.from, link.lane.to]);
+        test.nodes.len() == nodes && ends.max().is_none_or(|most| most < nodes)
+    };
+    let whole = |(number, test): &(usize, &TestRecord)| {
+        let all_here = test.nodes.iter().all(Option::is_some);
+        test.complete && test.test == *number && all_here && fits(test)
+    };
+    let tests: Vec<TestRecord> = earlier
+        .tests
+        .iter()
+        .filter(is_planned)
+        .enumerate()
+        .take_while(whole)
+        .map(|(_, test)| test.clone())
+        .collect();
+    if tests.is_empty() {
+        return Err(format!("{} has no whole test: begin anew", earlier.name));
+    }
+    if tests.len() >= intent.plan.tests.len() {
+        return Err(format!(
+            "{} is whole: there is nothing to go on with",
+            earlier.name
+        ));
+    }
+    // Rates that links were held to were found when the hosts were known.
+    for (own, then) in intent
+        .plan
+        .tests
+        .iter_mut()
+        .zip(&earlier.plan.tests)
+        .take(tests.len())
+    {
+        own.clone_from(then);
+    }
+    intent.resumed = Some(Resumed {
+        run: earlier.name,
+        tests,
+    });
+    Ok(())
+}
+
+fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
+    match runs::find(name, folder) {
+        Ok(path) => {
+            let text = runs::read(&path).map_err(|error| error.to_string())?;
+            let record =
+                json::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok(Earlier {
+                name: runs::name_of(&path),
+                plan: record.plan,
+                seal: record.seal,
+                tests: record.tests,
+            })
+        }
+        // The launching side died: there is no record, but a journal.
+        Err(error) => match runs::find_journal(name, folder) {
+            Some((name, text)) => from_journal(name, &text),
+            None => Err(error.to_string()),
+        },
+    }
+}
+
+fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
+    let mut earlier: Option<Earlier> = None;
+    for (number, line) in text.lines().enumerate() {
+        // The last line may be cut off.
+        let Ok(line) = serde_json::from_str::<Line>(line) else {
+            continue;
+        };
+        if let (Some(plan), Some(_), Some(_)) = (line.plan, line.token, line.started_ms) {
+            earlier = Some(Earlier {
+                name: name.clone(),
+                plan,
+                seal: line.seal,
+                tests: Vec::new(),
+            });
+        } else if let Some(test) = line.test {
+            let open = earlier.as_mut().ok_or_else(|| {
+                format!(
+                    "{name}: line {} of its journal comes before the plan",
+                    number + 1
+                )
+            })?;
+            open.tests.push(test);
+        }
+    }
+    earlier.ok_or_else(|| format!("{name}: its journal has no plan"))
+}

@@ -1,0 +1,153 @@
+//! Hosts of one class should be alike: what they have in common, and who differs.
+
+use std::collections::BTreeMap;
+
+use crate::plan::RunPlan;
+use crate::record::HostRecord;
+
+/// Fewer hosts than this have nobody who is odd.
+const LEAST: usize = 3;
+
+/// One thing that hosts say of themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trait {
+    /// What it is.
+    pub name: String,
+    /// What is said of it, and by whom; most hosts first. Nothing is said by an empty text.
+    pub groups: Vec<(String, Vec<String>)>,
+}
+
+impl Trait {
+    /// Whether all that say something of it say the same.
+    pub fn is_uniform(&self) -> bool {
+        self.groups.len() < 2
+    }
+
+    /// Whether hosts of a group differ from most of the others.
+    pub fn is_odd(&self, group: usize) -> bool {
+        let all: usize = self.groups.iter().map(|(_, hosts)| hosts.len()).sum();
+        let most = self.groups.first().map_or(0, |(_, hosts)| hosts.len());
+        group > 0 && all >= LEAST && most * 2 > all
+    }
+}
+
+/// Everything that hosts should have in common, host by host.
+pub fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
+    let mut names: Vec<String> = Vec::new();
+    let mut said: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+    let firsts = hosts.iter().enumerate();
+    for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+        let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
+        for (name, value) in of_host(host) {
+            if !names.contains(&name) {
+                names.push(name.clone());
+            }
+            let by_value = said.entry(name).or_default();
+            by_value.entry(value).or_default().push(label.clone());
+        }
+    }
+    let one = |name: String| {
+        let groups = said.remove(&name).unwrap_or_default();
+        let mut groups: Vec<(String, Vec<String>)> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, hosts)| std::cmp::Reverse(hosts.len()));
+        Trait { name, groups }
+    };
+    names.into_iter().map(one).collect()
+}
+
+fn of_host(host: &HostRecord) -> Vec<(String, String)> {
+    let facts = &host.facts;
+    let mut all = vec![
+        ("kernel".to_owned(), facts.kernel.clone()),
+        ("architecture".to_owned(), facts.architecture.clone()),
+        (
+            "processor".to_owned(),
+            format!("{} x {}", facts.cores, facts.cpu),
+        ),
+        (
+            "governor".to_owned(),
+            facts.governor.clone().unwrap_or_default(),
+        ),
+        ("congestion control".to_owned(), facts.congestion.clone()),
+    ];
+    for (rail, port) in host.rails.iter().enumerate() {
+        let Some(interface) = host.interface_of(port) else {
+            continue;
+        };
+        let mut add = |what: &str, value: String| {
+            let name = match host.rails.len() {
+                1 => what.to_owned(),
+                _ => format!("{what}, rail {rail}"),
+            };
+            all.push((name, value));
+        };
+        add("driver", interface.driver.clone().unwrap_or_default());
+        add("firmware", interface.firmware.clone().unwrap_or_default());
+        let speed = interface.speed_mbit.filter(|_| interface.physical);
+        add(
+            "speed",
+            speed.map_or_else(String::new, |mbit| format!("{} Gbit/s", mbit as f64 / 1e3)),
+        );
+        add("MTU", interface.mtu_bytes.to_string());
+        let slot = interface.pcie.map(|slot| {
+            let rate = slot.mega_transfers_per_s as f64 / 1e3;
+            format!("{rate} GT/s x{}", slot.lanes)
+        });
+        add("PCIe", slot.unwrap_or_default());
+    }
+    all.extend(facts.settings.iter().cloned());
+    all
+}
+
+/// Data ports whose link went down and came up far more often than that of the others: host, interface, how often, and how often is usual.
+pub fn flapping(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<(String, String, u64, u64)> {
+    const FEW: u64 = 10;
+    const TIMES: u64 = 3;
+    let firsts = hosts.iter().enumerate();
+    let firsts = firsts.filter(|(node, host)| host.host_index == *node);
+    let ports: Vec<(String, String, u64)> = firsts
+        .flat_map(|(node, host)| {
+            let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
+            let interfaces = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+            interfaces.map(|one| (label.clone(), one.name.clone(), one.carrier_changes))
+        })
+        .collect();
+    let mut counts: Vec<u64> = ports.iter().map(|(_, _, count)| *count).collect();
+    counts.sort_unstable();
+    let Some(usual) = counts.get(counts.len() / 2).copied() else {
+        return Vec::new();
+    };
+    let often = |count: u64| count > FEW && count > usual.saturating_mul(TIMES);
+    let ports = ports.into_iter().filter(|(_, _, count)| often(*count));
+    ports
+        .map(|(host, name, count)| (host, name, count, usual))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_differs_from_most_is_odd() {
+        let group = |value: &str, hosts: &[&str]| {
+            (
+                value.to_owned(),
+                hosts.iter().map(|host| (*host).to_owned()).collect(),
+            )
+        };
+        let of = |groups: Vec<(String, Vec<String>)>| Trait {
+            name: "kernel".to_owned(),
+            groups,
+        };
+        let one_of_three = of(vec![group("6.1", &["n1", "n2"]), group("6.2", &["n3"])]);
+        assert!(!one_of_three.is_uniform() && one_of_three.is_odd(1) && !one_of_three.is_odd(0));
+        let halves = of(vec![
+            group("6.1", &["n1", "n2"]),
+            group("6.2", &["n3", "n4"]),
+        ]);
+        assert!(!halves.is_odd(1));
+        let two = of(vec![group("6.1", &["n1"]), group("6.2", &["n2"])]);
+        assert!(!two.is_odd(1));
+    }
+}

@@ -1,0 +1,111 @@
+//! What was settled before the start: thresholds, ports, tests and tool, as text. Its digest is printed before a byte flows, so that nobody
+//! need ask later whether a threshold was chosen when the figures were known.
+
+use std::fmt::Write;
+
+use super::{Bound, Purpose, RunPlan};
+
+/// The sealed text of a plan, a line for each thing; equal plans have equal texts.
+pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
+    let criteria = criteria(plan);
+    let mut text = format!("pipebench {tool_version} {tool_digest}\n{criteria}");
+    for test in plan
+        .tests
+        .iter()
+        .filter(|test| test.purpose != Purpose::Isolated)
+    {
+        let bound = match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => format!("{window_ns} ns after {warmup_ns} ns"),
+            Bound::Volume { buffers } => format!("{buffers} blocks"),
+            Bound::Files => "files".to_owned(),
+        };
+        let purpose = match test.purpose {
+            Purpose::Load => "load",
+            Purpose::Loss => "loss",
+            Purpose::Isolated => "isolated",
+        };
+        line(
+            &mut text,
+            &format!(
+                "test {} {purpose}, {} phases, {} streams, {bound}",
+                test.pattern, test.phases, test.streams
+            ),
+        );
+    }
+    text
+}
+
+/// The lines of a sealed text that say what is enough: these never change in a run.
+pub fn criteria(plan: &RunPlan) -> String {
+    let criteria = &plan.criteria;
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    let mut text = String::new();
+    line(
+        &mut text,
+        &format!(
+            "floor {} min-rate {} loss {:e} mtu {} overhead {}",
+            criteria.floor,
+            or_none(criteria.min_rate_bits_per_s.map(|rate| rate.to_string())),
+            criteria.loss,
+            or_none(criteria.mtu_bytes.map(|mtu| mtu.to_string())),
+            criteria.overhead_bytes
+        ),
+    );
+    for uplink in &criteria.uplinks {
+        line(
+            &mut text,
+            &format!("uplink {} {}", uplink.group, uplink.bits_per_s),
+        );
+    }
+    for node in &plan.nodes {
+        line(
+            &mut text,
+            &format!(
+                "node {} speed {} group {}",
+                node.label,
+                or_none(node.speed_bits_per_s.map(|speed| speed.to_string())),
+                or_none(node.group.clone())
+            ),
+        );
+    }
+    text
+}
+
+/// The first line in which two sealed texts differ, as it was and as it is.
+pub fn difference(then: &str, now: &str) -> Option<(String, String)> {
+    let (mut left, mut right) = (then.lines(), now.lines());
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return None,
+            (a, b) if a == b => {}
+            (a, b) => {
+                let or_nothing = |line: Option<&str>| line.unwrap_or("nothing").to_owned();
+                return Some((or_nothing(a), or_nothing(b)));
+            }
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing to a string cannot fail.
+    match writeln!(text, "{line}") {
+        Ok(()) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_differs_is_found() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        let found = difference("a\nb\n", "a\nc\n");
+        assert_eq!(found, Some(("b".to_owned(), "c".to_owned())));
+        let found = difference("a\n", "a\nb\n");
+        assert_eq!(found, Some(("nothing".to_owned(), "b".to_owned())));
+    }
+}

@@ -1,0 +1,182 @@
+//! What a pre-flight found: who can be reached, which pairs are linked and pass full packets, what is as ordered, who differs.
+
+use crate::judge::uniform::{self, Trait};
+use crate::record::Record;
+use crate::units::sum;
+
+use super::fold;
+
+/// What a pre-flight came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Nothing stands in the way.
+    Ready,
+    /// A port is not as ordered.
+    NotAsOrdered,
+    /// Somebody is missing, or something failed.
+    NotReady,
+}
+
+/// Judges a pre-flight by its record.
+pub fn readiness(record: &Record) -> Readiness {
+    if !record.missing.is_empty() || !record.troubles.is_empty() {
+        return Readiness::NotReady;
+    }
+    match record.sheet.order.is_empty() {
+        true => Readiness::Ready,
+        false => Readiness::NotAsOrdered,
+    }
+}
+
+/// The findings, the worst first.
+pub fn lines(record: &Record) -> Vec<String> {
+    let hosts = record.hosts.iter().enumerate();
+    let hosts = hosts
+        .filter(|(node, host)| host.host_index == *node)
+        .count();
+    let traits = uniform::traits(&record.plan, &record.hosts);
+    let differ = traits.iter().filter(|one| !one.is_uniform()).count();
+    let but = match differ {
+        0 => String::new(),
+        1 => ", but hosts differ in one thing".to_owned(),
+        several => format!(", but hosts differ in {several} things"),
+    };
+    let headline = match readiness(record) {
+        Readiness::Ready => format!("READY  {}, {}{but}", count(hosts, "host"), pairs(record)),
+        Readiness::NotReady if record.troubles.is_empty() => {
+            let all = hosts + record.missing.len();
+            format!("NOT READY  {hosts} of {all} hosts are there{but}")
+        }
+        Readiness::NotAsOrdered => format!(
+            "FAIL  {} not as ordered{but}",
+            count(record.sheet.order.len(), "port")
+        ),
+        Readiness::NotReady => format!("NOT READY  {}", record.verdict.reason),
+    };
+    let mut lines = vec![headline];
+    lines.extend(
+        record
+            .missing
+            .iter()
+            .map(|one| format!("missing     {}: {}", one.node, one.what)),
+    );
+    lines.extend(
+        record
+            .sheet
+            .order
+            .iter()
+            .map(|finding| format!("FAIL        {finding}")),
+    );
+    for one in traits.iter().filter(|one| !one.is_uniform()) {
+        lines.push(format!("differs     {}", told(one)));
+    }
+    for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
+        lines.push(format!("flaps       {host} {interface}: its link changed {count} times, that of others {usual} times"));
+    }
+    lines.extend(counted(record));
+    lines.push(format!("alike       {}", alike(&traits)));
+    lines.push(format!("not seen    {}", unseen(&traits)));
+    lines
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+/// Links that were made, and what they are proof of.
+fn pairs(record: &Record) -> String {
+    let links = record.tests.first().map_or(0, |test| {
+        test.links.iter().filter(|link| link.crosses_switch).count()
+    });
+    match links {
+        0 => "no pair crosses a switch".to_owned(),
+        _ => format!("{links} links between them: all connected, and each passed a full packet"),
+    }
+}
+
+/// The values of a trait by hosts, odd ones marked.
+fn told(one: &Trait) -> String {
+    let groups = one.groups.iter().enumerate();
+    let texts: Vec<String> = groups
+        .map(|(number, (value, hosts))| {
+            let value = if value.is_empty() { "unknown" } else { value };
+            let odd = if one.is_odd(number) { " <- odd" } else { "" };
+            format!("{} {value}{odd}", fold(hosts))
+        })
+        .collect();
+    format!("{}: {}", one.name, texts.join("; "))
+}
+
+/// Counters of errors that moved while links were made.
+fn counted(record: &Record) -> Vec<String> {
+    let mut found = Vec::new();
+    for test in &record.tests {
+        for (node, measured) in test.nodes.iter().enumerate() {
+            let (Some(measured), Some(host)) = (measured, record.hosts.get(node)) else {
+                continue;
+            };
+            let is_rail = |name: &String| {
+                host.rails
+                    .iter()
+                    .any(|rail| rail.interface.as_ref() == Some(name))
+            };
+            for (name, counters) in measured.interfaces.iter().filter(|(name, _)| is_rail(name)) {
+                let moved = [
+                    ("CRC errors", counters.crc_errors),
+                    ("frames without room", counters.missed),
+                    ("uncorrectable FEC blocks", counters.fec_uncorrectable),
+                    ("pause frames sent", counters.pauses_sent),
+                    ("pause frames received", counters.pauses_received),
+                    ("link changes", counters.carrier_changes),
+                    ("drops", counters.drops),
+                    ("errors", counters.errors),
+                ];
+                let moved: Vec<String> = moved
+                    .iter()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(what, count)| format!("{what} +{count}"))
+                    .collect();
+                if !moved.is_empty() {
+                    found.push(format!(
+                        "counters    {} {name}: {}",
+                        host.node,
+                        moved.join(", ")
+                    ));
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        let ports = sum(record.hosts.iter().map(|host| host.rails.len() as u64));
+        found.push(format!(
+            "counters    no error was counted at {ports} ports while links were made"
+        ));
+    }
+    found
+}
+
+fn alike(traits: &[Trait]) -> String {
+    let known = traits.iter().filter_map(|one| match &one.groups[..] {
+        [(value, _)] if !value.is_empty() => Some(format!("{} {value}", one.name)),
+        _ => None,
+    });
+    let known: Vec<String> = known.collect();
+    match known.is_empty() {
+        true => "nothing".to_owned(),
+        false => known.join("; "),
+    }
+}
+
+/// What no host told, and what hosts cannot see.
+fn unseen(traits: &[Trait]) -> String {
+    let silent = traits
+        .iter()
+        .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
+    let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
+    all.push("optics and modules (need root)".to_owned());
+    all.push("the switch's own counters".to_owned());
+    all.join(", ")
+}

@@ -1,0 +1,85 @@
+//! `pipebench check` between hosts of the lab: one that cannot be reached, one with another MTU, a path that swallows large packets.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::{Finished, Lab, LabOptions};
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(90);
+
+fn check(lab: &Lab, words: &[&str]) -> Finished {
+    let mut all = vec![PIPEBENCH, "check", "--quiet"];
+    all.extend(words);
+    lab.run(0, &all, DEADLINE)
+}
+
+#[test]
+fn a_preflight_names_what_stands_in_the_way() {
+    let lab = Lab::raise(LabOptions {
+        hosts: 4,
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    let ready = check(&lab, &["--hosts", "n[1-4]"]);
+    assert_eq!(ready.code(), Some(0), "{ready}");
+    assert!(
+        ready.stdout.starts_with(
+            "READY  4 hosts, 12 links between them: all connected, and each passed a full packet"
+        ),
+        "{ready}"
+    );
+    assert!(
+        ready
+            .stdout
+            .contains("counters    no error was counted at 4 ports"),
+        "{ready}"
+    );
+    assert!(ready.stdout.contains("; driver veth; MTU 1500"), "{ready}");
+    assert!(ready.stdout.contains("not seen    "), "{ready}");
+    // One host has another default.
+    lab.run(
+        2,
+        &["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr"],
+        DEADLINE,
+    );
+    let differs = check(&lab, &["--hosts", "n[1-4]"]);
+    assert!(
+        differs.stdout.contains(", but hosts differ in one thing\n"),
+        "{differs}"
+    );
+    assert!(
+        differs
+            .stdout
+            .contains("differs     congestion control: n[1,3-4] reno"),
+        "{differs}"
+    );
+    assert!(differs.stdout.contains("; n2 bbr <- odd"), "{differs}");
+    // Not as ordered.
+    let ordered = check(&lab, &["--hosts", "n[1-4]", "--mtu", "9000"]);
+    assert_eq!(ordered.code(), Some(1), "{ordered}");
+    assert!(
+        ordered.stdout.starts_with("FAIL  4 ports not as ordered"),
+        "{ordered}"
+    );
+    assert!(
+        ordered
+            .stdout
+            .contains("FAIL        n1 eth0 has MTU 1500, ordered is 9000"),
+        "{ordered}"
+    );
+    // Nobody there.
+    lab.link_down(3);
+    let missing = check(&lab, &["--hosts", "n[1-4]", "--deadline", "connect=2s"]);
+    assert_eq!(missing.code(), Some(10), "{missing}");
+    assert!(
+        missing.stdout.starts_with("NOT READY  3 of 4 hosts"),
+        "{missing}"
+    );
+    assert!(missing.stdout.contains("missing     n3: "), "{missing}");
+    lab.link_up(3);
+    for host in lab.test_hosts() {
+        lab.expect_no_survivors(host, "pb-", Duration::from_secs(10));
+    }
+}

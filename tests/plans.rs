@@ -1,0 +1,218 @@
+//! Plan files: written, run, broken off and gone on with; and the pre-flight on this machine.
+
+mod whole;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use nix::sys::signal::Signal;
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+
+const PLAN: &str = "version = 1\n\
+    [site]\nswitch = \"a switch\"\noperator = \"A. Tester\"\nports = 48\n\
+    [run]\noutput = \"results\"\ntime = \"1s\"\nwarmup = \"200ms\"\nstreams = 1\n\
+    [criteria]\nfloor = 80\nloss = 1e-4\n\
+    [[hosts]]\nname = \"local:4\"\n\
+    [[tests]]\npattern = \"rotate\"\n\
+    [[tests]]\npattern = \"ring\"\ntime = \"2s\"\nrepeat = 2\n";
+
+fn folder(plan: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("plan.toml"), plan).expect("a plan");
+    folder
+}
+
+fn ask(folder: &Path, words: &[&str]) -> Output {
+    whole::alone::wait();
+    let mut command = Command::new(PIPEBENCH);
+    command
+        .current_dir(folder)
+        .args(words)
+        .output()
+        .expect("it runs")
+}
+
+#[track_caller]
+fn said(folder: &Path, words: &[&str], code: i32) -> (String, String) {
+    let output = ask(folder, words);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{words:?}\n{out}\n{err}");
+    (out, err)
+}
+
+fn runs(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("results")).expect("results");
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.expect("a run").path()).collect();
+    runs.sort();
+    runs
+}
+
+fn record(run: &Path) -> Record {
+    let text = fs::read_to_string(run.join("record.json")).expect("a record");
+    json::read(&text).expect("a record")
+}
+
+#[test]
+fn a_template_is_written_once_and_understood() {
+    let folder = tempfile::tempdir().expect("a folder");
+    said(folder.path(), &["init"], 0);
+    let (_, err) = said(folder.path(), &["init"], 2);
+    assert_eq!(
+        err,
+        "pipebench: plan.toml is there already: it is left alone\n"
+    );
+    let (printed, _) = said(folder.path(), &["init", "-"], 0);
+    assert_eq!(
+        printed,
+        fs::read_to_string(folder.path().join("plan.toml")).expect("written")
+    );
+    let (plan, _) = said(folder.path(), &["run", "plan.toml", "--dry-run"], 0);
+    assert!(plan.contains("nodes      4: n[01-04]"), "{plan}");
+    assert!(plan.contains("tests      9, one after the other"), "{plan}");
+    let (_, err) = said(folder.path(), &["run", "none.toml"], 2);
+    assert_eq!(
+        err,
+        "pipebench: cannot read none.toml: no such file or directory\n"
+    );
+}
+
+#[test]
+fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
+    let folder = folder(PLAN);
+    let (out, _) = said(folder.path(), &["run", "plan.toml"], 0);
+    let record = record(&runs(folder.path())[0]);
+    assert_eq!(record.tests.len(), 5);
+    assert!(record.tests.iter().all(|test| test.complete));
+    assert_eq!(
+        (record.plan.criteria.floor, record.plan.criteria.loss),
+        (0.8, 1e-4)
+    );
+    let sealed = record.seal.as_ref().expect("sealed");
+    assert!(
+        sealed.contains("floor 0.8 min-rate none loss 1e-4"),
+        "{sealed}"
+    );
+    assert!(sealed.contains(&record.tool_digest), "{sealed}");
+    let digest = launcher::digest_of(sealed.as_bytes());
+    assert!(out.contains(&format!("seal={}", &digest[..16])), "{out}");
+    assert!(
+        out.contains("      switch a switch; operator A. Tester\n"),
+        "{out}"
+    );
+    // Thresholds that were changed afterwards are told.
+    let mut changed = record.clone();
+    changed.plan.criteria.floor = 0.7;
+    let path = folder.path().join("changed.json");
+    fs::write(&path, json::write(&changed).expect("JSON")).expect("written");
+    let (out, _) = said(folder.path(), &["report", "changed.json"], 0);
+    assert!(
+        out.contains("NOT AS SEALED: \"floor 0.7 min-rate none loss 1e-4"),
+        "{out}"
+    );
+}
+
+/// The launching side is killed in the fourth of five tests: three are taken over, two are run.
+#[test]
+fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
+    let folder = folder(PLAN);
+    let plan = folder.path().join("plan.toml").display().to_string();
+    let output = folder.path().join("results");
+    let text = PLAN.replace("results", &output.display().to_string());
+    fs::write(&plan, &text).expect("a plan");
+    let mut run = whole::Run::start(&["run", &plan]);
+    run.wait_for("test 4 of 5, ring");
+    let tree = run.tree();
+    whole::send(run.pid(), Signal::SIGKILL);
+    drop(run);
+    whole::expect_gone("a run whose launching side was killed", &tree);
+    let first = runs(folder.path())[0].clone();
+    assert!(!first.join("record.json").exists());
+    let name = first
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    // Another threshold is another test.
+    fs::write(&plan, text.replace("floor = 80", "floor = 70")).expect("a plan");
+    let (_, err) = said(folder.path(), &["run", &plan, "--resume", &name], 2);
+    assert!(
+        err.starts_with(&format!(
+            "pipebench: {name} cannot go on: it was made with \"floor 0.8 "
+        )) && err.contains("now it is \"floor 0.7 "),
+        "{err}"
+    );
+    fs::write(&plan, &text).expect("a plan");
+    let (out, _) = said(folder.path(), &["run", &plan, "--resume", &name], 0);
+    assert!(
+        out.contains(&format!(
+            "the first tests are those of {name}, which broke off"
+        )),
+        "{out}"
+    );
+    let second = runs(folder.path())[1].clone();
+    let record = record(&second);
+    assert_eq!(record.resumed.as_deref(), Some(name.as_str()));
+    let numbers: Vec<usize> = record.tests.iter().map(|test| test.test).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    let journal = fs::read_to_string(first.join("journal.jsonl")).expect("a journal");
+    for (number, test) in record.tests.iter().enumerate() {
+        let line = serde_json::to_string(&serde_json::json!({ "test": test })).expect("JSON");
+        let taken_over = journal.lines().any(|other| {
+            let same = serde_json::from_str::<serde_json::Value>(other).ok();
+            same == serde_json::from_str(&line).ok()
+        });
+        assert_eq!(taken_over, number < 3, "test {number}");
+    }
+    let whole = second
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let (_, err) = said(folder.path(), &["run", &plan, "--resume", &whole], 2);
+    assert_eq!(
+        err,
+        format!("pipebench: {whole} is whole: there is nothing to go on with\n")
+    );
+    let (_, err) = said(folder.path(), &["run", &plan, "--resume", "pb-1999"], 2);
+    assert!(err.starts_with("pipebench: no run \"pb-1999\""), "{err}");
+}
+
+#[test]
+fn a_preflight_needs_no_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (out, _) = said(
+        folder.path(),
+        &["check", "--hosts", "local:2", "--quiet"],
+        0,
+    );
+    assert!(
+        out.starts_with("READY  1 host, no pair crosses a switch\n"),
+        "{out}"
+    );
+    assert!(out.contains("\nalike       kernel "), "{out}");
+    let (_, err) = said(
+        folder.path(),
+        &["check", "--hosts", "local:2", "--nonsense"],
+        2,
+    );
+    assert!(
+        err.starts_with("pipebench: unexpected argument '--nonsense' found"),
+        "{err}"
+    );
+    let (_, err) = said(folder.path(), &["check"], 2);
+    assert_eq!(
+        err,
+        "pipebench: no hosts: name them with --hosts or --hostfile (try --hosts local:3)\n"
+    );
+    let (plan, _) = said(
+        folder.path(),
+        &["check", "--hosts", "local:3", "--dry-run"],
+        0,
+    );
+    assert!(plan.contains("mesh"), "{plan}");
+}
