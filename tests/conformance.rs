@@ -103,6 +103,58 @@ fn every_link_carries_the_volume_and_no_more() {
     }
 }
 
+/// Patterns are sets of links, whatever moves data over them.
+#[test]
+fn every_pattern_moves_its_volume_in_every_way() {
+    // Nodes, pattern, phases, and links of each of its tests.
+    let patterns: [(usize, &str, &str, &[usize]); 11] = [
+        (3, "all-to-all", "2", &[9]),
+        (4, "mesh", "3", &[24]),
+        (4, "ring", "3", &[8]),
+        (5, "shift:2", "2", &[5]),
+        (4, "rotate", "2", &[4, 4, 4]),
+        (4, "bisection", "2", &[8]),
+        (4, "bisection:one-way", "2", &[4]),
+        (4, "pairs", "3", &[8]),
+        (4, "incast:3", "2", &[3]),
+        (4, "outcast:2", "2", &[2]),
+        // What half of a port is, is told by --rate where there is no port.
+        (4, "hol", "2", &[3]),
+    ];
+    for way in ways().filter(|way| way.transport == "tcp") {
+        for (nodes, pattern, phases, links) in patterns {
+            let hosts = format!("local:{nodes}");
+            let words = [
+                "--hosts",
+                &hosts,
+                "--pattern",
+                pattern,
+                "--phases",
+                phases,
+                "--buffers",
+                "3",
+                "--rate",
+                "20G",
+            ];
+            let (code, record, errors) = run(way, &words);
+            assert_eq!(code, Some(0), "{way:?} {words:?}: {errors}");
+            let found: Vec<usize> = record.tests.iter().map(|test| test.links.len()).collect();
+            assert_eq!(found, links, "{way:?} {words:?}");
+            for test in &record.tests {
+                assert!(test.complete, "{way:?} {words:?}");
+                assert_eq!(
+                    test.conservation.agreeing,
+                    test.links.len(),
+                    "{way:?} {words:?}"
+                );
+                let block = record.plan.tests[test.test].block_bytes as u64;
+                let whole = |link: &pipebench::record::LinkRecord| link.received_bytes == 3 * block;
+                assert!(test.links.iter().all(whole), "{way:?} {words:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn blocks_larger_than_a_pipe_pass_whole() {
     for way in ways() {

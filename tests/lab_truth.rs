@@ -9,7 +9,19 @@ use truth::{Case, Injury, Shape, try_case};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
-fn expect(hosts: usize, shape: Shape, injury: Option<Injury>, left: u32, word: VerdictWord) {
+/// Everything that one signs on, as short as can be.
+const ALL: &[&str] = &["--profile", "acceptance", "--time", "1s"];
+/// Enough to find what slows a port down.
+const PERMUTATIONS: &[&str] = &["--pattern", "rotate", "--time", "1s"];
+
+fn expect(
+    tests: &[&str],
+    hosts: usize,
+    shape: Shape,
+    injury: Option<Injury>,
+    left: u32,
+    word: VerdictWord,
+) {
     let case = Case {
         hosts,
         shape,
@@ -17,31 +29,39 @@ fn expect(hosts: usize, shape: Shape, injury: Option<Injury>, left: u32, word: V
         injury,
         left,
     };
-    let outcome = try_case(PIPEBENCH, &case, "1s");
+    let outcome = try_case(PIPEBENCH, &case, tests);
     assert!(outcome.right, "{case}: {outcome:#?}\n{}", outcome.said);
     assert_eq!(outcome.word, word, "{case}:\n{}", outcome.said);
 }
 
 #[test]
 fn a_sound_fabric_passes() {
-    expect(4, Shape::Plain, None, 100, VerdictWord::Pass);
+    expect(ALL, 4, Shape::Plain, None, 100, VerdictWord::Pass);
 }
 
 #[test]
 fn mixed_speeds_and_a_slow_port_on_purpose_pass() {
-    expect(3, Shape::MixedSpeeds, None, 100, VerdictWord::Pass);
+    expect(
+        PERMUTATIONS,
+        3,
+        Shape::MixedSpeeds,
+        None,
+        100,
+        VerdictWord::Pass,
+    );
 }
 
 #[test]
 fn an_oversubscribed_uplink_passes_and_one_that_carries_half_is_named() {
-    expect(4, Shape::Oversubscribed, None, 100, VerdictWord::Pass);
+    expect(ALL, 4, Shape::Oversubscribed, None, 100, VerdictWord::Pass);
     let uplink = Some(Injury::Uplink);
-    expect(4, Shape::Oversubscribed, uplink, 50, VerdictWord::Fail);
+    expect(ALL, 4, Shape::Oversubscribed, uplink, 50, VerdictWord::Fail);
 }
 
 #[test]
 fn a_host_that_sends_slowly_is_named() {
     expect(
+        PERMUTATIONS,
         3,
         Shape::Plain,
         Some(Injury::Send(1)),
@@ -53,6 +73,7 @@ fn a_host_that_sends_slowly_is_named() {
 #[test]
 fn a_host_that_receives_slowly_is_named() {
     expect(
+        PERMUTATIONS,
         3,
         Shape::Plain,
         Some(Injury::Receive(3)),
@@ -64,6 +85,7 @@ fn a_host_that_receives_slowly_is_named() {
 #[test]
 fn a_pair_is_named_and_not_its_ports() {
     expect(
+        PERMUTATIONS,
         3,
         Shape::Plain,
         Some(Injury::Pair(2, 3)),
@@ -75,6 +97,7 @@ fn a_pair_is_named_and_not_its_ports() {
 #[test]
 fn two_faults_at_once_are_told_apart() {
     expect(
+        PERMUTATIONS,
         4,
         Shape::Plain,
         Some(Injury::Two(1, 3)),
@@ -86,11 +109,18 @@ fn two_faults_at_once_are_told_apart() {
 #[test]
 fn a_slow_processor_never_fails_a_switch() {
     let throttled = Some(Injury::Throttled(2, 6));
-    expect(3, Shape::Plain, throttled, 100, VerdictWord::HostLimited);
+    expect(
+        ALL,
+        3,
+        Shape::Plain,
+        throttled,
+        100,
+        VerdictWord::HostLimited,
+    );
 }
 
 #[test]
 fn lost_frames_are_counted_where_nothing_need_be_lost() {
     let loss = Some(Injury::Loss(2, 1000));
-    expect(3, Shape::Plain, loss, 100, VerdictWord::Fail);
+    expect(ALL, 3, Shape::Plain, loss, 100, VerdictWord::Fail);
 }

@@ -39,7 +39,11 @@ fn main() {
             } else {
                 draw.sound()
             };
-            let outcome = try_case(PIPEBENCH, &case, &options.time);
+            let outcome = try_case(
+                PIPEBENCH,
+                &case,
+                &["--profile", "acceptance", "--time", &options.time],
+            );
             let row = Row::of(&case, &outcome);
             println!(
                 "{number:4} {}  {} {case}",

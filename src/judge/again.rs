@@ -26,10 +26,15 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
         })
         .collect();
     let is_uplink = |culprit: Culprit| matches!(culprit, Culprit::Up(_) | Culprit::Down(_));
-    let whole = sheet
+    let blocked = sheet
         .faults
         .iter()
-        .any(|fault| is_uplink(fault.culprit) || fault.evidence.is_empty());
+        .any(|fault| fault.kind == FaultKind::HeadOfLine);
+    let whole = blocked
+        || sheet
+            .faults
+            .iter()
+            .any(|fault| is_uplink(fault.culprit) || fault.evidence.is_empty());
     let base = own.first()?;
     if whole {
         return Some(own);
@@ -38,7 +43,7 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     let mut looks: Vec<(Purpose, usize, usize)> = Vec::new();
     for fault in &sheet.faults {
         let purpose = match fault.kind {
-            FaultKind::Rate => Purpose::Load,
+            FaultKind::Rate | FaultKind::HeadOfLine => Purpose::Load,
             FaultKind::Loss => Purpose::Loss,
         };
         for one in &fault.evidence {

@@ -15,6 +15,12 @@ const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
 /// A test for a request, as much like `base` as can be.
 pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Request) -> Test {
+    if let Some(again) = request.again.and_then(|number| plan.tests.get(number)) {
+        return Test {
+            purpose: Purpose::Isolated,
+            ..again.clone()
+        };
+    }
     let view = View::of(plan, hosts, &[]);
     let node = |port: usize| view.ports[port].node;
     let mut links: Vec<(usize, usize)> = request

@@ -19,11 +19,18 @@ pub struct Request {
     pub pairs: Vec<(usize, usize)>,
     /// Held to less than their ports carry, to look for losses; for so many times as long as the looks that found some.
     pub paced: Option<f64>,
+    /// Not these pairs, but this test of the plan once more, as it was.
+    pub again: Option<usize>,
 }
 
 impl Request {
-    fn of(pairs: Vec<(usize, usize)>) -> Self {
-        Self { pairs, paced: None }
+    /// These pairs, at full rate.
+    pub fn of(pairs: Vec<(usize, usize)>) -> Self {
+        Self {
+            pairs,
+            paced: None,
+            again: None,
+        }
     }
 }
 
@@ -97,8 +104,8 @@ impl<'a> Second<'a> {
     }
 
     fn add(&mut self, observation: &Observation) {
-        if observation.paced {
-            return; // It looked for losses.
+        if observation.paced || observation.only.is_some() {
+            return; // It looked for losses, or for what a congested port does to another.
         }
         let width = observation.links.len();
         if observation.is_single(self.fabric) {

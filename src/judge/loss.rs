@@ -122,6 +122,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             .map(|pair| Request {
                 pairs: vec![*pair],
                 paced: Some(times),
+                again: None,
             })
             .collect();
         if !open.is_empty() {

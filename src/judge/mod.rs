@@ -10,6 +10,7 @@ pub mod blame;
 pub mod confirm;
 pub mod fabric;
 pub mod filling;
+pub mod hol;
 pub mod host;
 pub mod loss;
 pub mod order;

@@ -11,6 +11,7 @@ use crate::units::show_gbit;
 use super::blame::{Case, Fault};
 use super::confirm::Request;
 use super::fabric::{Observation, Place};
+use super::hol;
 use super::loss::{self, Losses};
 use super::peers;
 use super::view::View;
@@ -30,12 +31,23 @@ pub struct Judgement {
 pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judgement {
     let view = View::of(plan, hosts, tests);
     let losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
-    let (decision, mut open) = match decide(&view.fabric, &view.observations) {
+    let blocking = hol::judge(&view.fabric, &view.observations);
+    // What goes to a congested port is shared as it may be: that blames nobody.
+    let rates: Vec<Observation> = view
+        .observations
+        .iter()
+        .filter(|one| one.only.is_none())
+        .cloned()
+        .collect();
+    let (decision, mut open) = match decide(&view.fabric, &rates) {
         Step::Measure(open) => (Decision::default(), open),
         Step::Done(decision) => (decision, Vec::new()),
     };
     if open.is_empty() {
         open.clone_from(&losses.open);
+    }
+    if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
+        open.clone_from(requests);
     }
     let writer = Writer {
         plan,
@@ -43,6 +55,7 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judg
         case: Case::new(&view.fabric, &view.observations),
         decision,
         losses,
+        blocking,
     };
     let sheet = writer.sheet();
     let verdict = writer.verdict(&sheet);
@@ -59,6 +72,7 @@ struct Writer<'a> {
     case: Case<'a>,
     decision: Decision,
     losses: Losses,
+    blocking: hol::Finding,
 }
 
 impl Writer<'_> {
@@ -232,8 +246,30 @@ impl Writer<'_> {
                 });
             }
         }
+        faults.extend(self.blocked());
         faults.sort_by(worse_first);
         faults
+    }
+
+    /// A pair that a congested port elsewhere slows down.
+    fn blocked(&self) -> Option<FaultSheet> {
+        let (word, found) = match &self.blocking {
+            hol::Finding::Confirmed(found) => (VerdictWord::Fail, found),
+            hol::Finding::Undecided(found) => (VerdictWord::Undecided, found),
+            hol::Finding::None | hol::Finding::Open(_) => return None,
+        };
+        let (from, to) = found.pair;
+        let fault = Fault::Pair(from, to);
+        Some(FaultSheet {
+            word,
+            culprit: culprit(fault),
+            or: Vec::new(),
+            kind: FaultKind::HeadOfLine,
+            share: found.share,
+            rate_bits_per_s: found.rate,
+            evidence: self.evidence(fault, false),
+            notes: Vec::new(),
+        })
     }
 
     /// Least share of a suspect under load, and what passed then.
@@ -360,6 +396,7 @@ impl Writer<'_> {
                             sends,
                             rate_bits_per_s: pass.rate,
                             ceiling_bits_per_s: pass.capacity,
+                            wire_bits_per_s: self.view.on_wire(port, pass.rate, pass.capacity),
                             test: pass.test,
                         };
                         least = Some((share, figure));
@@ -497,6 +534,19 @@ impl Writer<'_> {
             );
         }
         let gbit = fault.rate_bits_per_s / 1e9;
+        if fault.kind == FaultKind::HeadOfLine {
+            let again = match fault.word {
+                VerdictWord::Fail => "and again, though well by itself",
+                _ => "once, and not again or not by itself",
+            };
+            return format!(
+                "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
+                show_gbit(gbit),
+                show_gbit(gbit / fault.share.max(1e-9)),
+                fault.share * 100.0,
+                floor_text(self.plan)
+            );
+        }
         let expected = gbit / fault.share.max(1e-9);
         let figures = format!(
             "{name}: {} of {} Gbit/s ({:.1} %, floor {})",
@@ -541,7 +591,7 @@ fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
         _ => 2,
     };
     let size = match a.kind {
-        FaultKind::Rate => a.share.total_cmp(&b.share),
+        FaultKind::Rate | FaultKind::HeadOfLine => a.share.total_cmp(&b.share),
         FaultKind::Loss => b.share.total_cmp(&a.share),
     };
     let kind = |fault: &FaultSheet| fault.kind == FaultKind::Loss;

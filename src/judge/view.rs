@@ -160,6 +160,14 @@ impl View {
         Some(port.framing.payload_ceiling(speed, 0.0))
     }
 
+    /// What payload of a port is on the wire, with the acknowledgements that lowered its ceiling to `capacity`.
+    pub fn on_wire(&self, port: usize, payload: f64, capacity: f64) -> Option<f64> {
+        let port = &self.ports[port];
+        let speed = port.speed_bits_per_s? as f64;
+        let acks = speed - port.framing.wire_rate(capacity, 0.0);
+        Some(port.framing.wire_rate(payload, 0.0) + acks.max(0.0))
+    }
+
     /// What each place can carry while as much comes back, with an acknowledgement for every second segment.
     pub fn loaded_ceilings(&self) -> Vec<f64> {
         let none = vec![0.0; self.fabric.places()];
@@ -203,7 +211,9 @@ impl View {
             test: record.test,
             isolated: test.purpose == Purpose::Isolated,
             paced: test.purpose == Purpose::Loss
-                || (test.purpose == Purpose::Isolated && !test.paces.is_empty()),
+                || (test.purpose == Purpose::Isolated
+                    && !test.paces.is_empty()
+                    && test.pattern != Pattern::Hol),
             ..Observation::default()
         };
         let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();

@@ -185,6 +185,8 @@ pub enum FaultKind {
     Rate,
     /// It loses segments.
     Loss,
+    /// It is slowed down by a congested port that it does not go to.
+    HeadOfLine,
 }
 
 /// One isolated measurement.
@@ -228,6 +230,9 @@ pub struct SignedFigure {
     pub rate_bits_per_s: f64,
     /// What the port can carry with the acknowledgements that were counted.
     pub ceiling_bits_per_s: f64,
+    /// What that is on the wire: headers, gaps between frames, and acknowledgements for what came the other way.
+    #[serde(default)]
+    pub wire_bits_per_s: Option<f64>,
     /// Index of the test.
     pub test: usize,
 }

@@ -15,6 +15,27 @@ pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
     figures
 }
 
+/// The shortest of it, in a line; nothing where nothing crossed a switch.
+pub fn line(record: &Record) -> Option<String> {
+    let links: Vec<&LinkRecord> = loading_links(record).collect();
+    let mut parts = Vec::new();
+    if let Some(spread) = Spread::of(&shares(record)).filter(|spread| spread.count > 1) {
+        parts.push(format!(
+            "port directions vary by {:.1} % (Jain {:.4})",
+            spread.variation * 100.0,
+            spread.jain
+        ));
+    }
+    let (least, loaded) = round_trips(&links)?;
+    parts.push(format!(
+        "round trip {} at least, {} loaded",
+        micros(least.median),
+        micros(loaded.median)
+    ));
+    parts.extend(once(&links).map(|(all, _)| format!("{all:.3} % of segments sent once")));
+    Some(format!("described, not judged: {}", parts.join("; ")))
+}
+
 /// Links between hosts of all tests that load the fabric.
 fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
     let loads = record
@@ -62,8 +83,16 @@ fn transfer(record: &Record) -> Option<String> {
     })
 }
 
-/// RFC 6349, 4.2: bytes sent less bytes sent again, of bytes sent.
+/// RFC 6349, 4.2: what was sent less what was sent again, of what was sent, in per cent.
 fn efficiency(links: &[&LinkRecord]) -> Option<String> {
+    let (all, worst) = once(links)?;
+    Some(format!(
+        "{all:.3} % of segments sent once only, {worst:.3} % on the worst link (RFC 6349; with contention, repeats are TCP at work)"
+    ))
+}
+
+/// Segments that were sent once only, in per cent: of all links, and of the worst.
+fn once(links: &[&LinkRecord]) -> Option<(f64, f64)> {
     let passed = |link: &LinkRecord| {
         let (first, last) = link.tcp?;
         let sent = last.data_segments.saturating_sub(first.data_segments);
@@ -72,36 +101,34 @@ fn efficiency(links: &[&LinkRecord]) -> Option<String> {
     };
     let all: Vec<(f64, f64)> = links.iter().filter_map(|link| passed(link)).collect();
     let of = |(sent, again): (f64, f64)| (1.0 - again / sent).max(0.0) * 100.0;
-    let sum = all
-        .iter()
-        .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let add = |sum: (f64, f64), one: &(f64, f64)| (sum.0 + one.0, sum.1 + one.1);
     let worst = all.iter().map(|one| of(*one)).reduce(f64::min)?;
-    Some(format!(
-        "{:.3} % of segments sent once only, {worst:.3} % on the worst link (RFC 6349; with contention, repeats are TCP at work)",
-        of(sum)
-    ))
+    Some((of(all.iter().fold((0.0, 0.0), add)), worst))
 }
 
-/// RFC 6349, 4.3: how far the round trip under load exceeds the least one.
-fn delay(links: &[&LinkRecord]) -> Option<String> {
-    let known: Vec<(f64, f64)> = links
-        .iter()
-        .filter_map(|link| {
+/// Least round trips of links and those under load, in microseconds.
+fn round_trips(links: &[&LinkRecord]) -> Option<(Spread, Spread)> {
+    let known = || {
+        links.iter().filter_map(|link| {
             let (_, last) = link.tcp?;
             let least = Some(last.min_rtt_us).filter(|rtt| *rtt > 0 && *rtt < 1 << 31)?;
             Some((least as f64, last.rtt_us as f64))
         })
-        .collect();
-    let of =
-        |which: fn(&(f64, f64)) -> f64| Spread::of(&known.iter().map(which).collect::<Vec<_>>());
-    let (least, loaded) = (of(|one| one.0)?, of(|one| one.1)?);
-    let delay = of(|(least, loaded)| (loaded - least).max(0.0) / least * 100.0)?;
+    };
+    let least: Vec<f64> = known().map(|one| one.0).collect();
+    let loaded: Vec<f64> = known().map(|one| one.1).collect();
+    Spread::of(&least).zip(Spread::of(&loaded))
+}
+
+/// RFC 6349, 4.3: how far the round trip under load exceeds the least one.
+fn delay(links: &[&LinkRecord]) -> Option<String> {
+    let (least, loaded) = round_trips(links)?;
+    let delay = (loaded.median - least.median).max(0.0) / least.median * 100.0;
     Some(format!(
-        "least seen {} (median over links), loaded {} (worst {}); buffer delay {:.0} % (RFC 6349)",
+        "least seen {} (median over links), loaded {} (worst {}); buffer delay {delay:.0} % (RFC 6349)",
         micros(least.median),
         micros(loaded.median),
-        micros(loaded.most),
-        delay.median
+        micros(loaded.most)
     ))
 }
 

@@ -196,6 +196,31 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
+/// The MTU of all data ports: every link has passed a full packet before it stood.
+fn mtu(record: &Record) -> Option<String> {
+    if record
+        .plan
+        .tests
+        .iter()
+        .any(|test| test.sockets.mss_bytes.is_some())
+    {
+        return None; // Smaller packets were asked for.
+    }
+    let ports = record
+        .hosts
+        .iter()
+        .flat_map(|host| host.rails.iter().map(|rail| host.interface_of(rail)));
+    let mut mtus: Vec<u32> = ports
+        .map(|port| port.map(|port| port.mtu_bytes))
+        .collect::<Option<_>>()?;
+    mtus.sort_unstable();
+    mtus.dedup();
+    match mtus[..] {
+        [mtu] => Some(format!("MTU {mtu} verified")),
+        _ => None,
+    }
+}
+
 /// What these figures may be used for, and what they were judged by.
 pub fn standing(record: &Record) -> Option<String> {
     if !record.verdict.word.is_judged() || record.tests.is_empty() {
@@ -248,7 +273,8 @@ pub fn standing(record: &Record) -> Option<String> {
             "      RETEST of {first}: {count} links, each alone; {basis}"
         ));
     }
-    Some(format!("      {word} {}; {basis}", lengths.join(", ")))
+    let mtu = mtu(record).map_or_else(String::new, |mtu| format!(", {mtu}"));
+    Some(format!("      {word} {}; {basis}{mtu}", lengths.join(", ")))
 }
 
 /// A fault with its figures.
@@ -256,7 +282,7 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
     match fault.kind {
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
-        FaultKind::Rate => {
+        FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
             let note = fault.notes.first();
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
@@ -288,6 +314,12 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     if !fault.or.is_empty() {
         return Some(
             "      hosts cannot tell these apart. Next: name more hosts, or swap two cables and run again"
+                .to_owned(),
+        );
+    }
+    if fault.kind == FaultKind::HeadOfLine {
+        return Some(
+            "      traffic to one port slows down traffic to another: the switch's queues. Next: its settings of buffers and flow control (pause frames do this, too)"
                 .to_owned(),
         );
     }
@@ -326,13 +358,15 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
                 _ => "with others",
             };
             match fault.kind {
-                FaultKind::Rate => format!("{pair} {alone} {}", gbit(one.rate_bits_per_s)),
+                FaultKind::Rate | FaultKind::HeadOfLine => {
+                    format!("{pair} {alone} {}", gbit(one.rate_bits_per_s))
+                }
                 FaultKind::Loss => format!("{pair} {alone} {:.1e} lost", one.loss),
             }
         })
         .collect();
     let unit = match fault.kind {
-        FaultKind::Rate => " Gbit/s",
+        FaultKind::Rate | FaultKind::HeadOfLine => " Gbit/s",
         FaultKind::Loss => "",
     };
     let mut lines: Vec<String> = told

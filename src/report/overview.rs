@@ -5,6 +5,7 @@ use crate::record::{Record, TestRecord};
 
 use crate::units::show_gbit;
 
+use super::described;
 use super::figures::Figures;
 use super::judged;
 
@@ -79,8 +80,12 @@ fn to_sign(record: &Record) -> Vec<String> {
             Some(host.interface_of(port)?.mtu_bytes)
         });
         let mtu = mtu.map_or_else(String::new, |mtu| format!(" at MTU {mtu}"));
+        let wire = figure.wire_bits_per_s;
+        let wire = wire.map_or_else(String::new, |wire| {
+            format!(" ({} on the wire)", show_gbit(wire / 1e9))
+        });
         lines.push(format!(
-            "to sign: {} {} Gbit/s payload one way, both directions loaded: {:.1} % of what the port can carry{mtu} (test {})",
+            "to sign: {} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of what the port can carry{mtu} (test {})",
             name(figure.port, figure.sends),
             show_gbit(figure.rate_bits_per_s / 1e9),
             figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
@@ -94,6 +99,7 @@ fn to_sign(record: &Record) -> Vec<String> {
             contention.share * 100.0
         ));
     }
+    lines.extend(described::line(record));
     lines.push(judged::FIXED_WORDS.to_owned());
     lines
 }

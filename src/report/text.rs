@@ -9,7 +9,7 @@ use crate::record::{
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::figures::{self, Direction, Figures, rate};
-use super::{fold, judged, overview, wires};
+use super::{described, fold, judged, overview, wires};
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
@@ -91,6 +91,7 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figure
         out.line(&format!("note: {note}"));
     }
     if record.verdict.word.is_judged() {
+        out.lines(described::line(record));
         out.line(judged::FIXED_WORDS);
     }
 }

@@ -88,8 +88,8 @@ pub struct Outcome {
     pub said: String,
 }
 
-/// Builds the fabric, runs pipebench on it with permutations of `time`, and compares.
-pub fn try_case(program: &str, case: &Case, time: &str) -> Outcome {
+/// Builds the fabric, runs pipebench on it with these tests, and compares.
+pub fn try_case(program: &str, case: &Case, tests: &[&str]) -> Outcome {
     let lab = Lab::raise(LabOptions {
         hosts: case.hosts,
         congestion: Some(case.congestion),
@@ -129,7 +129,7 @@ pub fn try_case(program: &str, case: &Case, time: &str) -> Outcome {
             lab.shape_ingress(to, less(speed(case, to)));
         }
     }
-    let finished = run(&lab, program, case, time);
+    let finished = run(&lab, program, case, tests);
     drop(wire);
     let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json"))
         .unwrap_or_else(|why| panic!("{case}: no record: {why}\n{finished}"));
@@ -137,22 +137,18 @@ pub fn try_case(program: &str, case: &Case, time: &str) -> Outcome {
     compare(case, &record, &finished)
 }
 
-fn run(lab: &Lab, program: &str, case: &Case, time: &str) -> Finished {
+fn run(lab: &Lab, program: &str, case: &Case, tests: &[&str]) -> Finished {
     let words = [
         program,
         "--hostfile",
         "/tmp/hosts",
-        "--profile",
-        "acceptance",
-        "--time",
-        time,
         "--warmup",
         "500ms",
         "--quiet",
         "--json",
         "/tmp/record.json",
     ];
-    let mut words: Vec<&str> = words.to_vec();
+    let mut words: Vec<&str> = words.iter().chain(tests).copied().collect();
     let uplinks;
     if case.shape == Shape::Oversubscribed {
         let mbit = PORT_MBIT * u32::try_from(case.hosts / 2).expect("few hosts") / 2;

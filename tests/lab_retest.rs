@@ -1,0 +1,115 @@
+//! A fault is found, a cable is moved, and the retest says whether the fault followed the host or stayed with the switch port.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::{Finished, Lab, LabOptions};
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(120);
+
+fn run(lab: &Lab, words: &[&str]) -> Finished {
+    let mut all = vec![PIPEBENCH];
+    all.extend(words);
+    lab.run(0, &all, DEADLINE)
+}
+
+/// The record of the only run in a folder of the launching host.
+fn record(lab: &Lab, folder: &str) -> (String, Record) {
+    let entries = std::fs::read_dir(lab.path(0, folder)).expect("a folder");
+    let mut runs: Vec<_> = entries.map(|entry| entry.expect("a run").path()).collect();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let run = runs.remove(0);
+    let text = std::fs::read_to_string(run.join("record.json")).expect("a record");
+    let name = run
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    (name, json::read(&text).expect("a record"))
+}
+
+#[test]
+fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
+    let lab = Lab::raise(LabOptions {
+        hosts: 3,
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    for host in lab.test_hosts() {
+        lab.shape_egress(host, 100);
+        lab.shape_ingress(host, 100);
+    }
+    lab.shape_ingress(2, 60);
+    let hosts = (1..=3).map(|host| format!("n{host} switchport=Eth1/{host}\n"));
+    std::fs::write(lab.path(0, "/tmp/hosts"), hosts.collect::<String>()).expect("a host file");
+    let words = [
+        "--hostfile",
+        "/tmp/hosts",
+        "--link-speed",
+        "100M",
+        "--pattern",
+        "rotate",
+        "--time",
+        "1s",
+        "--output",
+        "/tmp/first",
+        "--quiet",
+    ];
+    let first = run(&lab, &words);
+    assert_eq!(first.code(), Some(1), "{first}");
+    let (name, _) = record(&lab, "/tmp/first");
+    assert!(
+        first
+            .stdout
+            .contains(&format!("`pipebench retest {name} --moved n2=PORT`")),
+        "{first}"
+    );
+    // The cable of n2 is moved, and its port is as slow as before: NIC or cable.
+    let follows = run(
+        &lab,
+        &[
+            "retest",
+            &name,
+            "--in",
+            "/tmp/first",
+            "--moved",
+            "n2=Eth1/8",
+            "--output",
+            "/tmp/second",
+            "--quiet",
+        ],
+    );
+    assert_eq!(follows.code(), Some(1), "{follows}");
+    assert!(
+        follows.stdout.contains("the fault followed the host: n2 receive FAIL at Eth1/2 and at Eth1/8: NIC or cable of n2\n"),
+        "{follows}"
+    );
+    let (_, again) = record(&lab, "/tmp/second");
+    assert_eq!(again.plan.repeats.as_deref(), Some(name.as_str()));
+    // n3 is plugged in where n2 was, and is slow there; n2 is well at n3's: the switch port.
+    lab.shape_ingress(2, 100);
+    lab.shape_ingress(3, 60);
+    let moved = "n2=Eth1/3,n3=Eth1/2";
+    let words = [
+        "retest",
+        &name,
+        "--in",
+        "/tmp/first",
+        "--moved",
+        moved,
+        "--output",
+        "/tmp/third",
+        "--quiet",
+    ];
+    let stays = run(&lab, &words);
+    assert_eq!(stays.code(), Some(1), "{stays}");
+    let sentence = "the fault stayed with the switch port: Eth1/2 FAIL with n3 too, while n2 is well at Eth1/3\n";
+    assert!(stays.stdout.contains(sentence), "{stays}");
+    for host in lab.test_hosts() {
+        lab.expect_no_survivors(host, "pb-", Duration::from_secs(10));
+    }
+}
