@@ -277,7 +277,7 @@ fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
 #[test]
 fn a_signal_in_a_later_test_ends_the_run_and_leaves_nothing() {
     let lab = raise(3);
-    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let words = [
             "--hosts",
             "n[1-3]",
@@ -292,8 +292,8 @@ fn a_signal_in_a_later_test_ends_the_run_and_leaves_nothing() {
         running.wait_for_line("test 2 of 2, shift:2", DEADLINE);
         running.signal(signal);
         let finished = running.finish(DEADLINE);
-        if signal == Signal::SIGINT {
-            assert_eq!(finished.code(), Some(130), "{finished}");
+        if signal == Signal::SIGTERM {
+            assert_eq!(finished.code(), Some(143), "{finished}");
         }
         expect_clean(&lab, &[1, 2, 3]);
     }

@@ -1,7 +1,11 @@
 //! Records: what reads has every report, and reads again as the same.
 
 use pipebench::record::Record;
-use pipebench::report::{csv, dry_run, header, json, text};
+use pipebench::report::compare::Comparison;
+use pipebench::report::merge::Merged;
+use pipebench::report::{
+    csv, dry_run, header, json, junit, listing, metrics, page, preflight, text,
+};
 
 use crate::driver::magnitude;
 
@@ -52,7 +56,21 @@ pub fn follow(record: &Record) -> String {
         text::troubles(&record.troubles).join("\n"),
         summary.clone(),
         table.clone(),
+        junit::write(record).expect("a record has cases"),
+        metrics::write(record),
+        preflight::lines(record).join("\n"),
+        listing::table(&[listing::row("run", record)]),
+        Comparison::of(record, record).lines(100).join("\n"),
+        Merged::of(std::slice::from_ref(record))
+            .map_or_else(|error| error.to_string(), |one| one.lines().join("\n")),
     ];
+    // The page has words and styles of its own, whatever it tells.
+    let page = page::write(record, Some(&Comparison::of(record, record)));
+    assert!(
+        page.len() <= 64 * (written.len() + 1024),
+        "{} bytes",
+        page.len()
+    );
     let length: usize = documents.iter().map(String::len).sum();
     assert!(
         length <= 64 * (written.len() + 1024),

@@ -28,6 +28,8 @@ struct Earlier {
     plan: RunPlan,
     seal: Option<String>,
     tests: Vec<TestRecord>,
+    /// It came to its end.
+    whole: bool,
 }
 
 /// Lets an intent begin behind the last whole test of a run.
@@ -82,14 +84,14 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
         .take_while(whole)
         .map(|(_, test)| test.clone())
         .collect();
-    if tests.is_empty() {
-        return Err(format!("{} has no whole test: begin anew", earlier.name));
-    }
-    if tests.len() >= intent.plan.tests.len() {
+    if earlier.whole {
         return Err(format!(
             "{} is whole: there is nothing to go on with",
             earlier.name
         ));
+    }
+    if tests.is_empty() {
+        return Err(format!("{} has no whole test: begin anew", earlier.name));
     }
     // Rates that links were held to were found when the hosts were known.
     for (own, then) in intent
@@ -118,6 +120,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
                 name: runs::name_of(&path),
                 plan: record.plan,
                 seal: record.seal,
+                whole: record.troubles.is_empty(),
                 tests: record.tests,
             })
         }
@@ -141,6 +144,7 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
                 name: name.clone(),
                 plan,
                 seal: line.seal,
+                whole: false,
                 tests: Vec::new(),
             });
         } else if let Some(test) = line.test {

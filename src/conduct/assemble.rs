@@ -157,13 +157,20 @@ impl<'report> View<'report> {
         let (Some(first), Some(last)) = (first.ends.get(index), last.ends.get(index)) else {
             return EndCount::default();
         };
+        let at_ns = last.at_ns.saturating_sub(first.at_ns);
+        let cpu_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
+        // A wait is counted when it ends, all of it: one that began earlier counts from the first reading on, and one that
+        // lasts through both was not counted yet.
+        let starved = first.is_ready && last.is_ready && cpu_ns < at_ns / 100;
+        let waited = last.run_delay_ns.saturating_sub(first.run_delay_ns);
         EndCount {
-            at_ns: last.at_ns.saturating_sub(first.at_ns),
+            at_ns,
             bytes: last.bytes.saturating_sub(first.bytes),
             activity_ns: [0, 1, 2, 3]
                 .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
-            cpu_ns: last.cpu_ns.saturating_sub(first.cpu_ns),
-            run_delay_ns: last.run_delay_ns.saturating_sub(first.run_delay_ns),
+            cpu_ns,
+            run_delay_ns: if starved { at_ns } else { waited.min(at_ns) },
+            is_ready: last.is_ready,
         }
     }
 }
@@ -606,6 +613,7 @@ mod tests {
             activity_ns: [most; 4],
             cpu_ns: most,
             run_delay_ns: most,
+            is_ready: false,
         };
         let edge = |after_ns: u64, count: EndCount| Edge {
             before_ns: 0,

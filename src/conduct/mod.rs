@@ -241,6 +241,10 @@ impl Running<'_> {
             self.leave_behind(crew, halt)?;
         }
         let mut number = self.first;
+        if number > 0 {
+            // Tests that were taken over are judged by the ports that they used.
+            self.choose_ports(crew, number - 1)?;
+        }
         while number < self.plan.tests.len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;

@@ -253,7 +253,26 @@ impl<'a> Case<'a> {
             look.host_is_limited(self.fabric, place) || waiting >= missing * EXPLAINS
         };
         let mut alone = alone;
-        alone.all(explained)
+        self.limited_mostly(place) || alone.all(explained)
+    }
+
+    /// Whether the host behind a port was at its limit in most of the tests in which it had something to do: waits for a
+    /// processor are lumps, and a short test may miss them.
+    fn limited_mostly(&self, place: Place) -> bool {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return false;
+        };
+        let both = [Place::Send(port), Place::Receive(port)].map(|place| self.fabric.number(place));
+        let busy = self
+            .looks
+            .iter()
+            .filter(|look| both.iter().any(|place| look.seen[*place] > 0.0));
+        let (mut all, mut limited) = (0, 0);
+        for look in busy {
+            all += 1;
+            limited += usize::from(look.host_is_limited(self.fabric, place));
+        }
+        limited * 2 > all
     }
 
     fn at_limit(&self) -> BTreeSet<Place> {

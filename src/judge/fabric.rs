@@ -136,6 +136,10 @@ pub struct Seen {
     pub segments: u64,
     /// Segments sent again because they were lost.
     pub lost: u64,
+    /// Connections.
+    pub links: usize,
+    /// Connections that waited for their way: the sender had data under way, and the reader room.
+    pub limiting: usize,
 }
 
 /// What a pair received in a test, and should have.

@@ -246,6 +246,7 @@ mod tests {
             rate: 1.0,
             segments: 100_000,
             lost: lost(*from, *to),
+            ..Seen::default()
         };
         Observation {
             isolated,

@@ -33,13 +33,16 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judg
     let losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
     // What goes to a congested port is shared as it may be: that blames nobody.
-    let rates: Vec<Observation> = view
-        .observations
-        .iter()
-        .filter(|one| one.only.is_none())
-        .cloned()
-        .collect();
-    let (decision, mut open) = match decide(&view.fabric, &rates) {
+    let others: Vec<Observation>;
+    let rates = match view.observations.iter().any(|one| one.only.is_some()) {
+        false => &view.observations,
+        true => {
+            let others_of = view.observations.iter().filter(|one| one.only.is_none());
+            others = others_of.cloned().collect();
+            &others
+        }
+    };
+    let (decision, mut open) = match decide(&view.fabric, rates) {
         Step::Measure(open) => (Decision::default(), open),
         Step::Done(decision) => (decision, Vec::new()),
     };
@@ -208,7 +211,7 @@ impl Writer<'_> {
                 share,
                 rate_bits_per_s: rate,
                 evidence: self.evidence(one.fault, false),
-                notes: Vec::new(),
+                notes: [self.waits_at(one.fault), self.broken_frames_at(one.fault)].concat(),
             });
         }
         let rate_of = |word, place: Place| {
@@ -242,13 +245,61 @@ impl Writer<'_> {
                     share: *share,
                     rate_bits_per_s: 0.0,
                     evidence: self.evidence(*fault, true),
-                    notes: Vec::new(),
+                    notes: self.broken_frames_at(*fault),
                 });
             }
         }
         faults.extend(self.blocked());
         faults.sort_by(worse_first);
         faults
+    }
+
+    /// Where the time of the links went that go through a fault: if not on their way, something else held them.
+    fn waits_at(&self, fault: Fault) -> Vec<String> {
+        let through = |from: usize, to: usize| match fault {
+            Fault::Place(place) => {
+                let number = self.view.fabric.number(place);
+                self.view.fabric.way(from, to).contains(&number)
+            }
+            Fault::Pair(a, b) => (from, to) == (a, b),
+        };
+        let loads = self
+            .view
+            .observations
+            .iter()
+            .filter(|one| !one.isolated && !one.paced);
+        let seen = loads
+            .flat_map(|one| &one.links)
+            .filter(|link| through(link.from, link.to));
+        let (mut links, mut limiting) = (0, 0);
+        for one in seen {
+            links += one.links;
+            limiting += one.limiting;
+        }
+        let told = format!(
+            "waits: {limiting} of {links} connections through it waited for their way, not for hosts"
+        );
+        if links > 0 { vec![told] } else { Vec::new() }
+    }
+
+    /// Frames that came broken, where a receiving port or a pair is at fault; and how many ports had none.
+    fn broken_frames_at(&self, fault: Fault) -> Vec<String> {
+        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
+            return Vec::new();
+        };
+        let sound = self
+            .view
+            .ports
+            .iter()
+            .filter(|port| port.broken_frames().is_none())
+            .count();
+        let told = self
+            .view
+            .ports
+            .get(port)
+            .and_then(|port| port.broken_frames());
+        let told = told.map(|told| format!("{told} at its interface, none at {sound} others"));
+        told.into_iter().collect()
     }
 
     /// A pair that a congested port elsewhere slows down.
@@ -473,6 +524,21 @@ impl Writer<'_> {
             let own = culprit(Fault::Place(place));
             faults.iter().any(|fault| fault.culprit == own)
         };
+        let broken = self
+            .view
+            .ports
+            .iter()
+            .enumerate()
+            .filter_map(|(number, port)| {
+                let told = port
+                    .broken_frames()
+                    .filter(|_| !blamed(Place::Receive(number)))?;
+                Some(format!(
+                    "{} received broken frames: {told} (cable, optics or port)",
+                    port.label
+                ))
+            });
+        remarks.extend(broken.take(MOST_ODD));
         let known = self.known();
         let held_down = |place, test| self.case.foresees(&known, place, test);
         let odd = peers::odd(self.view, &held_down).into_iter();

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::{self, Basis, HostRecord, TestRecord};
+use crate::record::{self, Basis, HeldBy, HostRecord, TestRecord};
 use crate::stats::ceiling::Framing;
+use crate::sys::counters::InterfaceCounters;
 
 use super::fabric::{Fabric, Observation, Place, Port, Seen};
 use super::filling::Flow;
@@ -44,6 +45,23 @@ pub struct PortView {
     pub framing: Framing,
     /// Why its host cannot load it, if that is known without measuring.
     pub slot_limit: Option<String>,
+    /// What its interface counted in all tests together.
+    pub counters: InterfaceCounters,
+}
+
+impl PortView {
+    /// Frames that were broken when they came, if there were any: that is below TCP, whatever TCP made of it.
+    pub fn broken_frames(&self) -> Option<String> {
+        let counted = [
+            ("CRC errors", self.counters.crc_errors),
+            ("uncorrectable FEC blocks", self.counters.fec_uncorrectable),
+        ];
+        let counted = counted.iter().filter(|(_, count)| *count > 0);
+        let texts: Vec<String> = counted
+            .map(|(what, count)| format!("{what} +{count}"))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
 }
 
 /// The speed a port is judged by: the one that was ordered, else what hardware has negotiated.
@@ -88,11 +106,26 @@ impl View {
         for test in tests {
             let planned = &plan.tests[test.test];
             view.mark_gone(hosts, test);
+            view.count(hosts, test);
             if test.complete && planned.coupling == Coupling::Block && is_whole(test) {
                 view.add_test(plan, hosts, planned, test);
             }
         }
         view
+    }
+
+    /// Adds what the interfaces of all ports counted in a test.
+    fn count(&mut self, hosts: &[HostRecord], test: &TestRecord) {
+        for port in &mut self.ports {
+            let interface = hosts[port.node].rails.get(port.rail);
+            let interface = interface.and_then(|rail| rail.interface.as_ref());
+            let measured = test.nodes[port.node]
+                .iter()
+                .flat_map(|node| &node.interfaces);
+            for (_, counters) in measured.filter(|(name, _)| Some(name) == interface) {
+                port.counters = port.counters.with(counters, u64::saturating_add);
+            }
+        }
     }
 
     /// A host with a node that has not reported was lost.
@@ -135,6 +168,7 @@ impl View {
             slot_limit: interface
                 .zip(speed_bits_per_s)
                 .and_then(|(one, speed)| host::slot_limit(one, speed)),
+            counters: InterfaceCounters::default(),
         });
         let group = plan.nodes[node].group.as_ref();
         let last = &self.ports[self.ports.len() - 1];
@@ -226,6 +260,8 @@ impl View {
                 ..Seen::default()
             });
             pair.rate += record.rate_of(link) * 1e9;
+            pair.links += 1;
+            pair.limiting += usize::from(link.held_by == HeldBy::Limiting);
             let Some((first, last)) = link.tcp else {
                 continue;
             };

@@ -26,7 +26,9 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
             continue;
         }
         // A process that has ended and was reaped is gone from /proc; it noted its time before that.
-        let (cpu_ns, run_delay_ns) = usage::scheduled(i32::try_from(*pid).unwrap_or(0));
+        let pid = i32::try_from(*pid).unwrap_or(0);
+        let (cpu_ns, run_delay_ns) = usage::scheduled(pid);
+        count.is_ready = usage::is_ready(pid);
         count.cpu_ns = count.cpu_ns.max(cpu_ns);
         count.run_delay_ns = run_delay_ns;
     }

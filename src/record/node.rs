@@ -88,9 +88,12 @@ pub struct EndCount {
     pub activity_ns: [u64; 4],
     /// CPU time until now.
     pub cpu_ns: u64,
-    /// Time until now in which the process was ready to run and did not.
+    /// Time until now in which the process was ready to run and did not, as far as such waits have ended.
     #[serde(default)]
     pub run_delay_ns: u64,
+    /// The process ran, or was ready to.
+    #[serde(default)]
+    pub is_ready: bool,
 }
 
 /// A link end at the end of the run.

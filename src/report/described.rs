@@ -3,11 +3,15 @@
 use crate::plan::Purpose;
 use crate::record::{LinkRecord, Record};
 use crate::stats::spread::{Spread, percentile};
+use crate::units::show_gbit;
+
+use super::figures::Figures;
 
 /// Names and values, in words; nothing for what was not measured.
 pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let mut figures = Vec::new();
     figures.extend(ports(record).map(|text| ("port directions", text)));
+    figures.extend(goodput(record).map(|text| ("goodput", text)));
     let links: Vec<&LinkRecord> = loading_links(record).collect();
     figures.extend(transfer(record).map(|text| ("transfer time ratio", text)));
     figures.extend(efficiency(&links).map(|text| ("TCP efficiency", text)));
@@ -69,6 +73,25 @@ fn ports(record: &Record) -> Option<String> {
         percent(spread.most),
         spread.variation * 100.0,
         spread.jain
+    ))
+}
+
+/// RFC 8238, 7: payload that reached applications, by time; of the whole switch, which hides single ports.
+fn goodput(record: &Record) -> Option<String> {
+    let loads = record
+        .tests
+        .iter()
+        .filter(|test| test.complete && record.plan.tests[test.test].purpose == Purpose::Load);
+    let totals: Vec<f64> = loads
+        .map(|test| Figures::of(record, test))
+        .filter(|figures| figures.crosses_switch)
+        .map(|figures| figures.total_gbit_per_s)
+        .collect();
+    let spread = Spread::of(&totals)?;
+    Some(format!(
+        "{} to {} Gbit/s one way through the switch, test by test (RFC 8238; a total hides single ports)",
+        show_gbit(spread.least),
+        show_gbit(spread.most)
     ))
 }
 

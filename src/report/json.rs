@@ -1,6 +1,6 @@
 //! The record itself, as JSON; its fields are described in docs/record.md.
 
-use crate::plan::RAILS;
+use crate::plan::{PHASES, RAILS, STREAMS};
 use crate::record::{RECORD_VERSION, Record};
 
 /// Why a record could not be read or written.
@@ -46,14 +46,27 @@ fn check(record: &Record) -> Result<(), String> {
         let index = host.host_index;
         return Err(format!("host {index} of {hosts}"));
     }
+    let is_first = |index: usize| record.hosts[index].host_index == index;
+    if let Some(host) = record.hosts.iter().find(|host| !is_first(host.host_index)) {
+        let index = host.host_index;
+        return Err(format!("host {index} is not the first node of its host"));
+    }
+    if hosts > nodes {
+        return Err(format!("{hosts} hosts, {nodes} nodes in the plan"));
+    }
+    for (number, plan) in record.plan.tests.iter().enumerate() {
+        let (rails, streams, phases) = (plan.rails, plan.streams, plan.phases);
+        if !RAILS.contains(&rails) || !STREAMS.contains(&streams) || !PHASES.contains(&phases) {
+            return Err(format!(
+                "{rails} rails, {streams} streams and {phases} phases in test {number}"
+            ));
+        }
+    }
     for test in &record.tests {
         let tests = record.plan.tests.len();
         let Some(plan) = record.plan.tests.get(test.test) else {
             return Err(format!("test {} of {tests}", test.test));
         };
-        if !RAILS.contains(&plan.rails) {
-            return Err(format!("{} rails in test {}", plan.rails, test.test));
-        }
         if hosts != nodes || test.nodes.len() != nodes {
             let measured = test.nodes.len();
             return Err(format!(

@@ -176,6 +176,9 @@ pub fn lines(record: &Record) -> Vec<String> {
         if fault.word == VerdictWord::Fail || number == 0 {
             lines.extend(next(record, fault));
             lines.extend(evidence(record, fault));
+            if fault.word == VerdictWord::Fail {
+                lines.extend(fault.notes.iter().map(|note| format!("            {note}")));
+            }
         }
     }
     let more = faults().count().saturating_sub(TOLD);
@@ -284,7 +287,10 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
-            let note = fault.notes.first();
+            let note = fault
+                .notes
+                .first()
+                .filter(|_| fault.word == VerdictWord::HostLimited);
             let note = note.map_or_else(String::new, |note| format!(": {note}"));
             format!(
                 "{name}: {} of {} Gbit/s ({:.1} %){note}",

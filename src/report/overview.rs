@@ -42,16 +42,20 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         .unwrap_or(0)
         .max(4);
     lines.push(format!(
-        "{:width$}  least send Gbit/s             least receive Gbit/s          (of what was to be expected, test)",
-        "host"
+        "{:width$}  {:<36}  {:<36}  (the least: of what was to be expected, test)",
+        "host", "send Gbit/s, least to most", "receive Gbit/s, least to most"
     ));
     let cell = |one: &Option<crate::record::DirectionSheet>| match one {
-        None => format!("{:>28}", "-"),
+        None => format!("{:<36}", "-"),
         Some(one) => {
             let share = one.share.map_or_else(String::new, |share| {
                 format!("{:.1} %, test {}", share * 100.0, one.test + 1)
             });
-            format!("{:>8}  {share:<18}", show_gbit(one.rate_bits_per_s / 1e9))
+            let (least, most) = (
+                show_gbit(one.rate_bits_per_s / 1e9),
+                show_gbit(one.most_bits_per_s / 1e9),
+            );
+            format!("{:<16}  {share:<18}", format!("{least} to {most}"))
         }
     };
     for port in &sheet.ports {

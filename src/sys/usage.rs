@@ -40,6 +40,16 @@ pub fn scheduled(pid: i32) -> (u64, u64) {
     (words.next().unwrap_or(0), words.next().unwrap_or(0))
 }
 
+/// Whether a process of this host runs, or is ready to. Its wait for a processor is counted when it ends, not before.
+pub fn is_ready(pid: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name stands in brackets and may itself contain blanks and brackets.
+    let state = text
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    state == Some('R')
+}
+
 /// Busy and total time of every core since boot, in clock ticks.
 pub fn cores() -> Vec<CoreTime> {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();

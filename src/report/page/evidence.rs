@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::judge::verdict;
-use crate::record::{Culprit, FaultKind, FaultSheet, Record};
+use crate::record::{Culprit, FaultKind, FaultSheet, Record, VerdictWord};
 use crate::units::show_gbit;
 
 use crate::report::judged;
@@ -31,6 +31,7 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
         article .fault {
             h3 { (fault.word) " " (judged::brief(record, fault)) }
             @if let Some(next) = judged::next(record, fault) { p { (next.trim()) } }
+            @if fault.word == VerdictWord::Fail { @for note in &fault.notes { p .note { (note) } } }
             @if !fault.evidence.is_empty() {
                 div .wide {
                     table {

@@ -37,7 +37,7 @@ pub fn worst(record: &Record) -> Markup {
             div .wide {
                 table {
                     thead { tr {
-                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "alone" } th { "verdict" }
+                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number { "alone" } th { "verdict" }
                     } }
                     tbody {
                         @for (number, sends, port, one) in &rows {
@@ -48,6 +48,7 @@ pub fn worst(record: &Record) -> Markup {
                                 td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
                                 td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
                                 td .number { (one.test + 1) }
+                                td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
                                 td .number { (alone(record, *number, *sends)) }
                                 td { (one.word) }
                             }
