@@ -267,9 +267,12 @@ impl View {
             };
             let passed =
                 |of: fn(&crate::sys::socket::TcpInfo) -> u64| of(&last).saturating_sub(of(&first));
-            pair.segments += passed(|info| info.data_segments);
+            // Counters come from other processes.
+            let sent = passed(|info| info.data_segments);
+            pair.segments = pair.segments.saturating_add(sent);
             let again = passed(|info| info.retransmits);
-            pair.lost += again.saturating_sub(passed(|info| info.needless_repeats));
+            let lost = again.saturating_sub(passed(|info| info.needless_repeats));
+            pair.lost = pair.lost.saturating_add(lost);
             let seconds = link.sender_interval_ns.max(1) as f64 / 1e9;
             let acks = passed(|info| info.segments_in) as f64 / seconds;
             for place in self.fabric.way(to, from) {
