@@ -204,6 +204,17 @@ fn a_preflight_needs_no_plan() {
         err.starts_with("pipebench: unexpected argument '--nonsense' found"),
         "{err}"
     );
+    let (_, err) = said(folder.path(), &["check", "--hosts", "local:1"], 2);
+    assert_eq!(err, "pipebench: check needs at least 2 nodes; there is 1\n");
+    // One that is missing costs its row, and differs from the others in nothing.
+    let words = ["check", "--hosts", "local:2,nosuch.invalid", "--quiet"];
+    let (out, err) = said(folder.path(), &words, 10);
+    assert!(
+        out.starts_with("NOT READY  ")
+            && out.contains("\nmissing     nosuch.invalid: cannot resolve"),
+        "{out}{err}"
+    );
+    assert!(!out.contains("differs "), "{out}");
     let (_, err) = said(folder.path(), &["check"], 2);
     assert_eq!(
         err,

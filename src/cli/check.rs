@@ -52,7 +52,12 @@ pub fn run(words: &CheckArguments) -> u8 {
     let intent = match intent::parse(&arguments, run::seed(), &run::here()) {
         Ok(intent) => intent,
         Err(error) => {
-            complain(&error.to_string());
+            // Nobody asked for a pattern here.
+            complain(
+                &error
+                    .to_string()
+                    .replace("--pattern mesh needs", "check needs"),
+            );
             return exit::USAGE;
         }
     };

@@ -359,6 +359,14 @@ impl Reader<'_> {
                 "a profile has tests of its own: leave out the profile or [[tests]]",
             ));
         }
+        let named = run
+            .all
+            .iter()
+            .find(|(option, ..)| option == "hosts" || option == "hostfile");
+        if let (Some((option, _, at)), true) = (named, lines.is_some()) {
+            let what = "hosts are named twice: keep it, or [[hosts]]";
+            return Err(self.wrong(*at, &format!("run.{option}"), what));
+        }
         let one = [Planned::default()];
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = run::seed();
@@ -596,6 +604,10 @@ mod tests {
         );
         let syntax = understood("version = \n").expect_err("no value");
         assert!(syntax.starts_with("plan.toml:1: "), "{syntax}");
+        refused(
+            &format!("version = 1\n[run]\nhosts = \"n1\"\n{}", &HOSTS[12..]),
+            "plan.toml:3: run.hosts: hosts are named twice: keep it, or [[hosts]]",
+        );
         refused(
             "version = 1\n",
             "plan.toml:1: no hosts: name them with --hosts or --hostfile (try --hosts local:3)",

@@ -13,6 +13,7 @@ pub mod filling;
 pub mod hol;
 pub mod host;
 pub mod loss;
+pub mod names;
 pub mod order;
 pub mod peers;
 pub mod uniform;

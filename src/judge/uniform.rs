@@ -36,7 +36,9 @@ pub fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
     let mut names: Vec<String> = Vec::new();
     let mut said: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     let firsts = hosts.iter().enumerate();
-    for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+    // Who never said a word is told as missing, and differs in nothing.
+    let here = firsts.filter(|(_, host)| !host.facts.kernel.is_empty());
+    for (node, host) in here.filter(|(node, host)| host.host_index == *node) {
         let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
         for (name, value) in of_host(host) {
             if !names.contains(&name) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::verdict::name_of;
+use crate::judge::names::name_of;
 use crate::plan::Purpose;
 use crate::record::{Culprit, DirectionSheet, FaultSheet, Record, VerdictWord};
 use crate::units::{run_name, show_gbit};
@@ -238,7 +238,7 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     compare("executable", a, b);
     let (a, b) = each(&|record| format!("{:?}", record.plan.profile).to_lowercase());
     compare("profile", a, b);
-    let (a, b) = each(&|record| crate::judge::verdict::floor_text(&record.plan));
+    let (a, b) = each(&|record| crate::judge::names::floor_text(&record.plan));
     compare("floor", a, b);
     let (a, b) = each(&|record| mtus(record));
     compare("MTU", a, b);

@@ -1,6 +1,6 @@
 //! What the judge says, in lines: the weakest port, faults with their evidence, how to see them again, and what to do next.
 
-use crate::judge::verdict::{floor_text, name, name_of};
+use crate::judge::names::{floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,

@@ -6,7 +6,7 @@
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
-use crate::judge::verdict::name_of;
+use crate::judge::names::name_of;
 use crate::record::{Culprit, DirectionSheet, Record, VerdictWord};
 use crate::units::{run_name, show_gbit, show_utc};
 

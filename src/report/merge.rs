@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::verdict::{floor_text, name_of};
+use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
 use crate::units::{run_name, show_gbit};
 

@@ -12,9 +12,15 @@ use super::judged;
 /// A line per test or group of tests, then a row per port.
 pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut lines = Vec::new();
+    let mut crosses = false;
     for test in tests {
         let plan = &record.plan.tests[test.test];
         let figures = Figures::of(record, test);
+        crosses |= figures.crosses_switch;
+        let what = match figures.crosses_switch {
+            true => "switch",
+            false => "between nodes",
+        };
         let paced = match plan.purpose {
             Purpose::Loss => ", paced",
             Purpose::Load | Purpose::Isolated => "",
@@ -26,12 +32,15 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             });
         let state = if test.complete { "" } else { "  broke off" };
         lines.push(format!(
-            "test {:>3}    {}, {} phases{paced}: switch {} Gbit/s one way{weakest}{state}",
+            "test {:>3}    {}, {} phases{paced}: {what} {} Gbit/s one way{weakest}{state}",
             test.test + 1,
             plan.pattern,
             plan.phases,
             show_gbit(figures.total_gbit_per_s),
         ));
+    }
+    if !crosses {
+        return lines; // There is no port to tell of, and nothing to sign.
     }
     let sheet = &record.sheet;
     let width = sheet

@@ -155,12 +155,19 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
 fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let word = record.verdict.word;
     let figures = Figures::of(record, tests[0]);
-    let scope = format!(
-        "{}, {}, {}",
-        count(figures.hosts, "host"),
-        count(figures.ports.len(), "port"),
-        count(tests.len(), "test")
-    );
+    let scope = match figures.crosses_switch {
+        true => format!(
+            "{}, {}, {}",
+            count(figures.hosts, "host"),
+            count(figures.ports.len(), "port"),
+            count(tests.len(), "test")
+        ),
+        false => format!(
+            "{} on one host, no switch between them, {}",
+            count(figures.ports.len(), "node"),
+            count(tests.len(), "test")
+        ),
+    };
     match (word, judged::weakest(record)) {
         (VerdictWord::Pass, Some(text)) => format!("{word}  {scope}: {text}"),
         (VerdictWord::Pass | VerdictWord::NotJudged, _) => {

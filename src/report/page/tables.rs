@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::judge::verdict::floor_text;
+use crate::judge::names::floor_text;
 use crate::plan::Purpose;
 use crate::record::{Culprit, DirectionSheet, HostRecord, PortSheet, Record, VerdictWord};
 use crate::units::{show_gbit, show_ns, sum};
