@@ -27,11 +27,13 @@ macro_rules! targets {
 
 targets! {
     dialogue
+    fabric
     frames
     host_file
     host_list
     known_hosts
     link
+    linktest_file
     messages
     plan
     record

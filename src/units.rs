@@ -205,6 +205,17 @@ pub fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
+/// Seconds as microseconds: three digits that count.
+pub fn show_us(seconds: f64) -> String {
+    let us = seconds * 1e6 + 0.0;
+    let digits = match us.abs() {
+        large if large >= 99.95 => 0,
+        middle if middle >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{us:.digits$} us")
+}
+
 /// Rates as all reports show them: more digits for less.
 pub fn show_gbit(rate: f64) -> String {
     let rate = rate + 0.0; // The sum of no rates is -0.

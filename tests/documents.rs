@@ -95,7 +95,7 @@ fn help_of(command: &[&str]) -> String {
 }
 
 /// The plain command, and those that have a name.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 20] = [
     &[],
     &["run"],
     &["init"],
@@ -107,6 +107,15 @@ const COMMANDS: [&[&str]; 11] = [
     &["list"],
     &["compare"],
     &["merge"],
+    &["linktest"],
+    &["linktest", "export"],
+    &["latency", "generate"],
+    &["latency", "import"],
+    &["latency", "plan"],
+    &["latency", "run"],
+    &["latency", "locate"],
+    &["latency", "pairs"],
+    &["latency", "simulate"],
 ];
 
 /// Lines of the fenced blocks of a page whose first line is ``` and one of `kinds`.
@@ -151,13 +160,15 @@ fn dry_run(words: &str) -> Output {
 
 /// Lets commands about runs that were kept work on some; none if it is no such command.
 fn of_kept_runs(words: &str) -> Option<Output> {
-    const COMMANDS: [&str; 7] = [
-        "report", "list", "compare", "merge", "retest", "init", "run",
+    const COMMANDS: [&str; 8] = [
+        "latency", "report", "list", "compare", "merge", "retest", "init", "run",
     ];
+    let of_file = ["linktest show ", "linktest export "];
+    let of_file = of_file.iter().any(|start| words.starts_with(start));
     let command = words
         .split(' ')
         .next()
-        .filter(|word| COMMANDS.contains(word))?;
+        .filter(|word| COMMANDS.contains(word) || of_file)?;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let write = |path: PathBuf, text: String| {
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -167,6 +178,7 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         ("pb-20261101-090000-aaaaaa", "acceptance"),
         ("pb-20261120-090000-acacac", "acceptance"),
         ("pb-20261121-090000-b0b0b0", "slow-receiver"),
+        ("pb-20261122-100000-cab1e5", "latency"),
     ] {
         let stored = root().join("tests/golden").join(record).join("record.json");
         let text = fs::read_to_string(stored).expect("a stored record");
@@ -179,12 +191,21 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         folder.path().join("cluster.hosts"),
         "n1\nn2\nn3\nn4\n".to_owned(),
     );
+    let sample = root().join("tests/samples/n4_basic.sion");
+    let result = folder.path().join("pingpong_results_bin.sion");
+    fs::copy(sample, result).expect("a file");
     let template = root().join("src/cli/plan.toml");
     let plan = fs::read_to_string(template).expect("a template");
     if command == "run" {
         write(folder.path().join("plan.toml"), plan);
     }
+    // Files that commands about latencies are given.
+    for name in ["topology.txt", "lfts.txt", "ports.csv", "fabric.toml"] {
+        let sample = root().join("tests/samples/fabric").join(name);
+        fs::copy(sample, folder.path().join(name)).expect("a file");
+    }
     let asked = match command {
+        "latency" if words.contains(" run ") || words.contains(" locate ") => "--dry-run",
         "retest" => "--dry-run",
         // With a run to go on with, it would be looked for.
         "run" if !words.contains("--resume") => "--dry-run",
@@ -424,7 +445,7 @@ fn the_exit_codes_of_the_documents_are_those_of_the_help() {
 fn every_field_of_a_record_is_described() {
     let page = fs::read_to_string(root().join("docs/record.md")).expect("docs/record.md");
     let mut fields = BTreeSet::new();
-    for name in ["one-host", "two-hosts", "broken-off"] {
+    for name in ["one-host", "two-hosts", "broken-off", "linktest", "latency"] {
         let path = root().join("tests/golden").join(name).join("record.json");
         let text = fs::read_to_string(path).expect("a stored record");
         collect_fields(&serde_json::from_str(&text).expect("JSON"), &mut fields);
@@ -573,6 +594,7 @@ fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
         .arg(folder.path().join("results"))
         .env("PATH", format!("{}:{path}", folder.path().display()))
         .env("TIME", "1s")
+        .env("TREES", "4x2 8x2")
         .current_dir(Path::new("/"));
     (finish(&mut command, name), folder)
 }
@@ -591,6 +613,40 @@ fn the_example_of_three_local_nodes_runs() {
         3,
         "{said}"
     );
+}
+
+#[test]
+fn the_example_of_the_papers_tables_runs() {
+    let (output, folder) = run_example("latency-paper.sh", &[]);
+    expect_success(&output, "latency-paper.sh");
+    let said = String::from_utf8_lossy(&output.stdout);
+    for expected in [
+        "plan       16 pairs in 8 rounds (paper)",
+        "plan       16 pairs in 5 rounds (rounds)",
+        "plan       64 pairs in 31 rounds (paper)",
+        "plan       64 pairs in 4 rounds (rounds)",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    // What was set is found, to the digits that are shown.
+    assert_eq!(said.matches("| 0.000 | 0.000 |").count(), 2, "{said}");
+    let table =
+        |name: &str| fs::read_to_string(folder.path().join("results").join(name)).expect("a table");
+    for (name, rows) in [
+        ("pairs-4-2.csv", 28),
+        ("cables-4-2.csv", 16),
+        ("pairs-8-2.csv", 496),
+    ] {
+        let table = table(name);
+        assert_eq!(table.lines().count(), rows + 1, "{name}");
+        for line in table.lines().skip(1) {
+            let mut figures = line
+                .rsplit(',')
+                .map(|word| word.parse::<f64>().expect("a number"));
+            let (calculated, set) = (figures.next().expect("two"), figures.next().expect("two"));
+            assert!((calculated - set).abs() < 2e-6, "{name}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -235,3 +235,150 @@ fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
         drop(open);
     }
 }
+
+/// Silence and nonsense at the ports of ranks that may open few descriptors, while they measure: they go on, and count it.
+#[test]
+fn strangers_at_the_ports_of_ranks_are_counted_and_end_nothing() {
+    const EACH: usize = 400;
+    for words in [&b""[..], b"GET / HTTP/1.0\r\n\r\n"] {
+        let what = format!("ranks, and strangers that say {words:?}");
+        let mut command = std::process::Command::new("prlimit");
+        command.args(["--nofile=100:100", whole::PIPEBENCH]);
+        let test = "linktest --hosts local:2 --mode tcp -n 20 -s 1000 --num-slowest 0 --min-runtime 6 --no-sion-file --quiet \
+                    --port-range 23470-23471";
+        let run = Run::start_by(command, &test.split_whitespace().collect::<Vec<_>>());
+        wait_until("two ranks measure", SOON, || {
+            let ranks = run.tree().into_iter();
+            let busy =
+                ranks.filter(|one| one.name.starts_with("pb-rank-") && cpu_ticks(one.pid) > 10);
+            busy.count() == 2
+        });
+        let open = flood([23470, 23471], EACH, words);
+        let ended = run.end(&what, SOON);
+        ended.expect(&what, 0, &[]);
+        let ranks = &ended.record.expect("a record").jobs[0].ranks;
+        // Most of them had to go for others: there are not as many descriptors.
+        let counted = ranks.iter().map(|rank| rank.strangers);
+        assert!(counted.sum::<u64>() > EACH as u64, "{what}: {ranks:?}");
+        drop(open);
+    }
+}
+
+/// A link test that lasts, with ranks that have begun to measure.
+fn ranks_at_work() -> Run {
+    let words =
+        "linktest --hosts local:2 --ranks-per-node 2 -n 100000000 -s 100000 --no-sion-file --quiet";
+    let run = Run::start(&words.split(' ').collect::<Vec<_>>());
+    wait_until("four ranks are at work", SOON, || {
+        let ranks = run.tree().into_iter();
+        let busy = ranks.filter(|one| one.name.starts_with("pb-rank-") && cpu_ticks(one.pid) > 10);
+        busy.count() == 4
+    });
+    run
+}
+
+/// CPU time of a process in clock ticks: one that waits to be told what to do needs next to none.
+fn cpu_ticks(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat
+        .rsplit_once(") ")
+        .map_or("", |(_, rest)| rest)
+        .split(' ');
+    // User and system time are the 14th and 15th field; the third one is the first behind the name.
+    fields
+        .skip(11)
+        .take(2)
+        .filter_map(|one| one.parse::<u64>().ok())
+        .sum()
+}
+
+#[test]
+fn a_rank_that_is_killed_or_stopped_ends_the_job_with_its_name() {
+    for (signal, said) in [
+        (Signal::SIGKILL, "killed by signal 9"),
+        (Signal::SIGSTOP, "stopped by signal 19"),
+    ] {
+        for victim in ["pb-rank-0", "pb-rank-3"] {
+            let what = format!("{victim} {said}");
+            let run = ranks_at_work();
+            let tree = run.tree();
+            let chosen = tree.iter().find(|process| process.name == victim);
+            send(chosen.expect("it was born").pid, signal);
+            let ended = run.end(&what, SOON);
+            let rank = victim.trim_start_matches("pb-").replace("rank-", "rank ");
+            ended.expect(&what, 20, &[&format!("{rank}: {said}")]);
+            let record = ended.record.expect("a record");
+            assert!(record.jobs.len() == 1 && !record.jobs[0].complete, "{what}");
+            expect_gone(&what, &tree);
+        }
+    }
+}
+
+/// What was measured in rounds before a rank died is kept, and told to be incomplete.
+#[test]
+fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fabric = folder.path().join("f.toml");
+    let fabric = fabric.to_string_lossy();
+    let star = "latency generate leaf-spine --leaves 1 --spines 1 --hosts-per-switch 4 -o";
+    let made = std::process::Command::new(whole::PIPEBENCH)
+        .args(star.split_whitespace().chain([&*fabric]))
+        .output();
+    assert!(made.expect("it runs").status.success());
+    let words = format!(
+        "latency run {fabric} --hosts local:4 --map order --pings 20000 --wait sleep --quiet --output {}",
+        folder.path().display()
+    );
+    // How much CPU time its three rounds take is not known: one that is killed too early or too late teaches when.
+    let mut ticks = 60;
+    for _ in 0..8 {
+        let run = Run::start(&words.split(' ').collect::<Vec<_>>());
+        let victim = || run.tree().into_iter().find(|one| one.name == "pb-rank-3");
+        let mut born = None;
+        wait_until("a rank is at work or has ended", SOON, || {
+            let found = victim().map(|one| one.pid);
+            let ended = born.is_some() && found.is_none();
+            born = found.or(born);
+            ended || found.is_some_and(|pid| cpu_ticks(pid) > ticks)
+        });
+        let tree = run.tree();
+        if let Some(one) = victim() {
+            send(one.pid, Signal::SIGKILL);
+        }
+        let ended = run.end("killed", SOON);
+        let record = ended.record.as_ref().expect("a record");
+        let measured = &record.latencies[0];
+        match measured.pairs.len() {
+            0 => ticks *= 2,
+            pairs if pairs < measured.planned.pairs => {
+                ended.expect("killed", 20, &["rank 3: killed by signal 9"]);
+                assert!(!measured.complete && measured.cables.is_empty());
+                expect_gone("killed", &tree);
+                return;
+            }
+            _ => ticks /= 2,
+        }
+    }
+    panic!("pairs are kept of all rounds or of none");
+}
+
+#[test]
+fn a_link_test_whose_node_or_launching_side_is_killed_leaves_no_rank_behind() {
+    let run = ranks_at_work();
+    let tree = run.tree();
+    let node = tree.iter().find(|process| process.name == "pb-node");
+    send(node.expect("a node").pid, Signal::SIGKILL);
+    let ended = run.end("node killed", SOON);
+    ended.expect("node killed", 20, &["node status process killed by "]);
+    expect_gone("node killed", &tree);
+    let run = ranks_at_work();
+    let tree = run.tree();
+    send(run.pid(), Signal::SIGKILL);
+    expect_gone("launching side killed", &tree);
+    let run = ranks_at_work();
+    let tree = run.tree();
+    send(run.pid(), Signal::SIGINT);
+    let ended = run.end("asked to end", SOON);
+    ended.expect("asked to end", 130, &["ended by SIGINT"]);
+    expect_gone("asked to end", &tree);
+}

@@ -5,7 +5,8 @@
 //! `broken-off` come from real runs with the host's name, kernel and addresses replaced; `two-hosts` is written
 //! by hand: a switch between two hosts, whose port into n2 carries less than it should. `acceptance` and `slow-receiver`
 //! come from real runs in the lab, the first on sound ports, the second with the port into n3 at 60 %; host names, kernels,
-//! addresses and speeds were replaced. `several/` holds what is made of more than one record.
+//! addresses and speeds were replaced. `linktest` is a link test in the lab with the port into n2 at half of its speed, changed in the same way. `latency` is a plan of latencies
+//! in the lab with 500 µs of delay at the cable of n2. `several/` holds what is made of more than one record.
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
 
@@ -17,12 +18,14 @@ use pipebench::report::compare::Comparison;
 use pipebench::report::merge::Merged;
 use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
 
-const RECORDS: [&str; 5] = [
+const RECORDS: [&str; 7] = [
     "one-host",
     "two-hosts",
     "broken-off",
     "acceptance",
     "slow-receiver",
+    "linktest",
+    "latency",
 ];
 
 fn folder(name: &str) -> PathBuf {

@@ -40,6 +40,8 @@ struct World {
     hidden: bool,
     /// How long busy hosts wait for a processor.
     waiting: f64,
+    /// Links of busy hosts go as it comes, each time and each of them.
+    fitful: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,6 +86,7 @@ impl World {
             always: true,
             hidden: false,
             waiting: 0.0,
+            fitful: false,
         }
     }
 
@@ -113,6 +116,13 @@ impl World {
                         let narrowest = flow.route.iter().map(|place| self.capacities[*place]);
                         flow.cap = narrowest.take(2).fold(f64::INFINITY, f64::min) * left;
                     }
+                }
+            }
+        }
+        if self.fitful {
+            for (flow, (from, to)) in real.iter_mut().zip(pairs) {
+                if self.busy.contains(from) || self.busy.contains(to) {
+                    flow.cap = 100.0 * draw.between(0.1, 1.1);
                 }
             }
         }
@@ -376,6 +386,23 @@ fn a_busy_host_never_fails_a_switch() {
                 "seed {seed}, {ports} ports, host {host} at {left}: {decision:?}"
             );
         }
+    }
+}
+
+/// A host whose processor comes and goes makes now this link slow and now that one, alone as well: that is no fault of a pair.
+#[test]
+fn a_host_that_goes_by_fits_and_starts_fails_no_switch() {
+    for seed in 1..=240_u64 {
+        let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let ports = SMALL[draw.below(SMALL.len())];
+        let mut world = World::new(ports, Shape::Plain, &mut draw);
+        let host = draw.below(ports);
+        (world.busy, world.fitful, world.waiting) = (vec![host], true, 0.5);
+        let (decision, _) = world.judge(true, &mut draw);
+        assert!(
+            decision.confirmed.is_empty(),
+            "seed {seed}, {ports} ports, host {host}: {decision:?}"
+        );
     }
 }
 

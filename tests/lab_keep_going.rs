@@ -142,17 +142,28 @@ fn a_host_that_cannot_make_its_processes_costs_its_row() {
 /// Whoever serves the links, and however data moves: a relay in one process loses the one end or the other, and a shared
 /// worker has to go on with all other links.
 #[test]
-fn a_host_without_power_in_the_window_costs_its_row() {
-    let ways: [&[&str]; 5] = [
-        &["--workers", "peer"],
-        &["--workers", "slot"],
-        &["--workers", "shared"],
-        &["--datapath", "zerocopy"],
-        &["--datapath", "zerocopy", "--workers", "shared"],
-    ];
-    for way in ways {
-        lose_power_in_the_window(way);
-    }
+fn a_host_without_power_costs_its_row_with_a_process_for_a_peer() {
+    lose_power_in_the_window(&["--workers", "peer"]);
+}
+
+#[test]
+fn a_host_without_power_costs_its_row_with_a_process_for_a_slot() {
+    lose_power_in_the_window(&["--workers", "slot"]);
+}
+
+#[test]
+fn a_host_without_power_costs_its_row_with_shared_workers() {
+    lose_power_in_the_window(&["--workers", "shared"]);
+}
+
+#[test]
+fn a_host_without_power_costs_its_row_without_copies() {
+    lose_power_in_the_window(&["--datapath", "zerocopy"]);
+}
+
+#[test]
+fn a_host_without_power_costs_its_row_with_shared_workers_and_without_copies() {
+    lose_power_in_the_window(&["--datapath", "zerocopy", "--workers", "shared"]);
 }
 
 fn lose_power_in_the_window(way: &[&str]) {
@@ -163,7 +174,7 @@ fn lose_power_in_the_window(way: &[&str]) {
         "--phases",
         "3",
         "--time",
-        "8s",
+        "6s",
         "--deadline",
         "silence=3s",
     ];

@@ -71,7 +71,8 @@ fn a_link_that_stalls_never_slows_its_siblings() {
         let finished = finished.expect_success();
         let rates = [1, 2, 3].map(|to| rate(&record, 0, to));
         assert!(rates[1] < 1.5, "{rates:?} {finished}");
-        assert!(rates[0] > 35.0 && rates[2] > 35.0, "{rates:?} {finished}");
+        // How two connections share a port in three seconds is TCP's; that they fill it is not.
+        assert!(rates[0] > 15.0 && rates[2] > 15.0, "{rates:?} {finished}");
         assert!(rates[0] + rates[2] > 80.0, "{rates:?} {finished}");
     }
 }

@@ -211,18 +211,51 @@ fn a_run_that_comes_to_its_end_has_a_record_and_no_journal() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told_before_anything_runs() {
-    let output = Command::new(PIPEBENCH)
-        .args(["--hosts", "local:2", "--output", "/proc/nowhere"])
-        .output()
-        .expect("it starts");
-    assert_eq!(output.status.code(), Some(30));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.starts_with("pipebench: cannot write /proc/nowhere/pb-"),
-        "{errors}"
-    );
-    assert_eq!(errors.lines().count(), 1);
+fn results_that_could_not_be_written_are_told_before_anything_runs() {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let is_a_folder = elsewhere.path().join("taken");
+    std::fs::create_dir(&is_a_folder).expect("made");
+    let plain = ["--hosts", "local:2", "--time", "30s"];
+    let links = ["linktest", "--hosts", "local:2", "--min-runtime", "30"];
+    let fabrics = tempfile::tempdir().expect("a folder");
+    let fabric = fabrics.path().join("f.toml");
+    let fabric = fabric.to_string_lossy();
+    let made = Command::new(PIPEBENCH)
+        .args(["latency", "generate", "leaf-spine", "-o", &fabric])
+        .output();
+    assert!(made.expect("it starts").status.success());
+    let ways = [
+        "latency", "run", &fabric, "--hosts", "local:2", "--map", "order",
+    ];
+    let cases: [(&[&str], &[&str], &str); 10] = [
+        (&plain, &["--output", "/proc/nowhere"], "/proc/nowhere/pb-"),
+        (&plain, &["--csv", "no/a.csv"], "no/a.csv: no such file"),
+        (&plain, &["--json", "taken"], "taken: is a directory"),
+        (&links, &["-o", "no/a.sion"], "no/a.sion: no such file"),
+        (&links, &["--csv", "taken"], "taken: is a directory"),
+        (&links, &["--json", "no/a.json"], "no/a.json: no such file"),
+        (&links, &["--folder", "/proc/nowhere"], "/proc/nowhere/pb-"),
+        (&ways, &["--output", "/proc/nowhere"], "/proc/nowhere/pb-"),
+        (&ways, &["--csv", "taken"], "taken: is a directory"),
+        (&ways, &["--json", "no/a.json"], "no/a.json: no such file"),
+    ];
+    for (command, more, expected) in cases {
+        let output = Command::new(PIPEBENCH)
+            .args(command)
+            .args(more)
+            .current_dir(elsewhere.path())
+            .output()
+            .expect("it starts");
+        assert_eq!(output.status.code(), Some(30), "{more:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let beginning = format!("pipebench: cannot write {expected}");
+        assert!(errors.starts_with(&beginning), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        let nothing = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(nothing, "", "nothing has begun");
+    }
+    let left = std::fs::read_dir(elsewhere.path()).expect("listed").count();
+    assert_eq!(left, 1, "nothing is left but what was there");
 }
 
 /// Resident bytes and open descriptors of a process and everything below it.

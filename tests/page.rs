@@ -10,12 +10,13 @@ use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
-const RECORDS: [&str; 5] = [
+const RECORDS: [&str; 6] = [
     "one-host",
     "two-hosts",
     "broken-off",
     "acceptance",
     "slow-receiver",
+    "linktest",
 ];
 
 fn golden(name: &str) -> PathBuf {
@@ -215,9 +216,78 @@ fn a_page_shows_the_figures_of_its_record() {
 }
 
 #[test]
+fn a_page_of_a_link_test_shows_every_link_and_the_slowest_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = record("linktest");
+    let job = &record.jobs[0];
+    let page = make("linktest", folder.path());
+    let titles = "d => [...d.querySelectorAll('svg.heat title')].map(t => t.textContent).join('|')";
+    let titles = asked(folder.path(), &page, 1280, titles);
+    assert_eq!(titles.split('|').count(), job.rounds[0].times.len());
+    for title in titles.split('|') {
+        let (pair, rest) = title.split_once(": ").expect("a pair");
+        let (from, to) = pair.split_once(" to n").expect("a pair");
+        let rank = |name: &str| {
+            name.trim_start_matches('n')
+                .parse::<usize>()
+                .expect("a host")
+                - 1
+        };
+        let (from, to) = (rank(from), rank(to));
+        let (rate, rest) = rest.split_once(" Gbit/s").expect("a rate");
+        let mut times = job.rounds[0].times.iter();
+        let time = times
+            .find(|time| (time.from, time.to) == (from, to))
+            .expect("a link");
+        let expected = 8.0 * (8 << 20) as f64 / time.seconds / 1e9;
+        let rate: f64 = rate.parse().expect("a rate");
+        assert!((rate - expected).abs() < 5e-5, "{title}: {expected}");
+        assert!(
+            rest.ends_with(&format!("(step {})", time.step + 1)),
+            "{title}"
+        );
+    }
+    let rows = "d => [...d.querySelectorAll('#slowest tbody tr')].map(r => r.cells[0].textContent + '>' + r.cells[1].textContent).join('|')";
+    let rows = asked(folder.path(), &page, 1280, rows);
+    let rows: Vec<&str> = rows.split('|').collect();
+    assert_eq!(rows.len(), 10);
+    // The port into n2 is slow: it is at an end of the six slowest links, and of no others.
+    let slow = |row: &&str| row.contains("(n2)");
+    assert!(
+        rows[..6].iter().all(slow) && !rows[6..].iter().any(slow),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn a_page_of_latencies_shows_every_cable_and_the_slow_one_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = record("latency");
+    let latency = &record.latencies[0];
+    let page = make("latency", folder.path());
+    let titles =
+        "d => [...d.querySelectorAll('#cables svg.heat title')].map(t => t.textContent).join('|')";
+    let titles = asked(folder.path(), &page, 1280, titles);
+    let titles: Vec<&str> = titles.split('|').collect();
+    assert_eq!(titles.len(), latency.cables.len());
+    for (title, cable) in titles.iter().zip(&latency.cables) {
+        let us = cable.value_s.expect("known") * 1e6;
+        let (name, rest) = title.split_once(": ").expect("a name");
+        let (shown, _) = rest.split_once(" us one way").expect("a value");
+        let shown: f64 = shown.parse().expect("a number");
+        assert_eq!(name, cable.name);
+        assert!((shown / us - 1.0).abs() < 0.01, "{title}: {us}");
+    }
+    let rows = "d => [...d.querySelectorAll('#slowest tbody tr')].map(r => r.cells[0].textContent + '>' + r.cells[6].textContent).join('|')";
+    let rows = asked(folder.path(), &page, 1280, rows);
+    assert!(rows.starts_with("n2-s1>slow, again alone|"), "{rows}");
+    assert_eq!(rows.matches("slow").count(), 1, "{rows}");
+}
+
+#[test]
 fn on_paper_a_page_is_a4_and_short() {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["acceptance", "slow-receiver"] {
+    for name in ["acceptance", "slow-receiver", "linktest", "latency"] {
         let page = make(name, folder.path());
         let paper = folder.path().join("page.pdf");
         let print = format!("--print-to-pdf={}", paper.display());

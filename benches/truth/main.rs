@@ -50,7 +50,7 @@ fn main() {
                 if row.right { "right" } else { "WRONG" },
                 row.word
             );
-            if !row.right {
+            if !row.right || (!injured && row.word != "PASS") {
                 println!("{}\n", outcome.said);
             }
             keep(&row);
@@ -138,7 +138,7 @@ impl Draw {
             6 => (Injury::Uplink, Shape::Oversubscribed, self.of(&[4, 6, 8])),
             7 => (Injury::Two(one, other), Shape::Plain, hosts.max(4)),
             8 => (
-                Injury::Loss(one, self.of(&[1_000, 10_000])),
+                Injury::Loss(one.min(4), self.of(&[1_000, 10_000])),
                 Shape::Plain,
                 hosts.min(4),
             ),

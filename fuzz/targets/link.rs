@@ -2,10 +2,11 @@
 
 use pipebench::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 use pipebench::wire::hello::{HELLO_BYTES, LinkHello};
+use pipebench::wire::rank::{HEAD_BYTES, MessageHead, RankHello};
 
 use super::one_line;
 
-pub const WORDS: &[&str] = &["PBLK", "PBLK\u{1}\0", "PBLINK01", "PBLINKOK"];
+pub const WORDS: &[&str] = &["PBLK", "PBLK\u{1}\0", "PBLINK01", "PBRANK01", "PBLINKOK"];
 
 const LIMIT: u64 = 262_144;
 
@@ -21,6 +22,13 @@ pub fn run(input: &[u8]) -> String {
         assert_eq!(hello.encode()[..56], hello_bytes[..56]);
         return "a hello".to_owned();
     }
+    if let Some(hello) = RankHello::decode(&hello_bytes) {
+        assert_eq!(RankHello::decode(&hello.encode()), Some(hello));
+        return "a rank".to_owned();
+    }
+    let mut head = [0; HEAD_BYTES];
+    head.copy_from_slice(&bytes[..HEAD_BYTES]);
+    assert_eq!(MessageHead::decode(&head).encode(), head);
     match BlockHeader::decode(&bytes, LIMIT) {
         Err(error) => named(&error),
         Ok(header) => {

@@ -1,5 +1,8 @@
 //! Messages of the control channel, both ways, and what is computed from them alone.
 
+use pipebench::jobs::linktest::schedule;
+use pipebench::plan::job::Round;
+use pipebench::record::RankWord;
 use pipebench::stats::offset::{Sample, estimate};
 use pipebench::wire::message::{FromNode, ToNode};
 
@@ -28,6 +31,17 @@ pub const WORDS: &[&str] = &[
     "node_ns",
     "window_ns",
     "blocks",
+    "prepare-ranks",
+    "ranks-listen",
+    "rank-book",
+    "round",
+    "whole",
+    "alone",
+    "all-to-all",
+    "linktest",
+    "order",
+    "times",
+    "done",
 ];
 
 pub fn run(input: &[u8]) -> String {
@@ -53,8 +67,35 @@ fn to_node(input: &[u8]) -> String {
         ToNode::Series(of) => format!("series {}", magnitude(of.len())),
         ToNode::Look { ends } => format!("look {ends}"),
         ToNode::EndRun(token) => format!("end run {}", magnitude(token.len())),
+        ToNode::PrepareRanks(assignment) => match assignment.check() {
+            Ok(()) => {
+                // What a node computes of it before it makes anything.
+                let ranks = assignment.job.ranks();
+                let own = ranks.of_node(assignment.node, assignment.nodes());
+                assert!(own.len() <= assignment.ranks());
+                let bytes = assignment.job.bytes_per_rank(assignment.ranks());
+                format!("ranks {} {}", magnitude(own.len()), magnitude(bytes))
+            }
+            Err(error) => format!("no ranks: {}", super::misread(&error)),
+        },
+        ToNode::RankBook(book) => format!("book {}", magnitude(book.len())),
+        ToNode::Round(round) => format!("round {}", follow_round(&round)),
         ToNode::Stop => "stop".to_owned(),
         ToNode::End => "end".to_owned(),
+    }
+}
+
+/// The steps that every rank computes for itself.
+fn follow_round(round: &Round) -> String {
+    match round {
+        Round::Whole { order, .. } if order.len() <= 64 => {
+            let steps = schedule::parallel(order);
+            format!("whole {}", magnitude(steps.len()))
+        }
+        Round::Whole { .. } => "whole".to_owned(),
+        Round::Alone { links, .. } => format!("alone {}", magnitude(links.len())),
+        Round::Steps { steps, .. } => format!("steps {}", magnitude(steps.len())),
+        Round::AllToAll => "all to all".to_owned(),
     }
 }
 
@@ -69,6 +110,12 @@ fn from_node(input: &[u8]) -> String {
     match message {
         FromNode::Hello(hello) => format!("hello {}", magnitude(hello.facts.interfaces.len())),
         FromNode::Prepared { listeners, .. } => format!("prepared {}", magnitude(listeners.len())),
+        FromNode::RanksListen(addresses) => format!("ranks listen {}", magnitude(addresses.len())),
+        FromNode::Rank { word, .. } => match word {
+            RankWord::Ready => "rank ready".to_owned(),
+            RankWord::Times(times) => format!("rank times {}", magnitude(times.len())),
+            RankWord::Done { all_to_all_s, .. } => format!("rank done {}", all_to_all_s.is_some()),
+        },
         FromNode::Ready => "ready".to_owned(),
         FromNode::Pong { sent_ns, node_ns } => pong(sent_ns, node_ns),
         FromNode::Progress(progress) => format!("progress {}", progress.slowest.is_some()),

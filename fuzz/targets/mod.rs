@@ -1,11 +1,13 @@
 //! One file per target: what is read, and what must hold of it whatever the bytes.
 
 pub mod dialogue;
+pub mod fabric;
 pub mod frames;
 pub mod host_file;
 pub mod host_list;
 pub mod known_hosts;
 pub mod link;
+pub mod linktest_file;
 pub mod messages;
 pub mod plan;
 pub mod record;

@@ -2,16 +2,22 @@
 
 use std::path::PathBuf;
 
+mod hosts;
 mod order;
+mod sockets;
 
 use clap::{Parser, Subcommand as ClapSubcommand};
 
+pub use hosts::HostWords;
 pub use order::Order;
+pub use sockets::Sockets;
 
 use crate::exit;
 
 use super::check::CheckArguments;
 use super::completions::Shell;
+use super::latency::LatencyArguments;
+use super::linktest::LinktestArguments;
 use super::report::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
 use super::retest::RetestArguments;
 use super::runplan::{InitArguments, RunArguments};
@@ -38,31 +44,9 @@ pub struct Arguments {
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
 
-    /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
-    ///
-    /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without
-    /// SSH. `auto` takes the list of a Slurm or PBS job ($SLURM_JOB_NODELIST, $PBS_NODEFILE). A name twice is two
-    /// nodes. No default. Example: --hosts 'n[01-16]'
-    #[arg(long, value_name = "HOSTS", help_heading = "Hosts")]
-    pub hosts: Option<String>,
-
-    /// A line per node: name [user=] [port=] [data=] [speed=] [switch=] [switchport=] [group=] [nodes=]
-    ///
-    /// Use it when hosts differ, or to say what was ordered: `n07 data=10.1.0.7 speed=100G switchport=Eth1/7`.
-    /// `#` begins a comment; `slots=` is tolerated. No default. Example: --hostfile cluster.txt
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Hosts",
-        conflicts_with = "hosts"
-    )]
-    pub hostfile: Option<PathBuf>,
-
-    /// Hosts to leave out, in the same form as --hosts
-    ///
-    /// Use it to leave a host under repair out of a list. No default. Example: -x n07,n[12-14]
-    #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
-    pub exclude: Option<String>,
+    /// Hosts of the run.
+    #[command(flatten)]
+    pub hosts: HostWords,
 
     /// Phases of the pipeline on every node, at least 2
     ///
@@ -109,10 +93,11 @@ pub struct Arguments {
 
     /// Links per pair of nodes and rail
     ///
-    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing (a bond, several
-    /// uplinks). Default 1. Example: --streams 4
-    #[arg(long, value_name = "K", default_value_t = 1, help_heading = "Shape")]
-    pub streams: usize,
+    /// Use more where one TCP connection does not fill the port, or where paths are chosen by hashing (several uplinks).
+    /// Default 1; more by itself where a port has less than one connection for each 25 Gbit/s of its speed, or than four for each
+    /// member of a bond. Example: --streams 4
+    #[arg(long, value_name = "K", help_heading = "Shape")]
+    pub streams: Option<usize>,
 
     /// Payload of a block, in bytes (64K, 1MiB)
     ///
@@ -258,89 +243,9 @@ pub struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub buffers: Option<u64>,
 
-    /// Network that bears the data, chosen on each host; several are rails
-    ///
-    /// Use it when SSH runs over another network than the data. Each network is a rail, with links, ports and rows of its
-    /// own. Default: the address at which SSH arrives. Example: --data-network 10.1.0.0/16,10.2.0.0/16
-    #[arg(
-        long,
-        value_name = "CIDR",
-        value_delimiter = ',',
-        help_heading = "Sockets",
-        conflicts_with = "interface"
-    )]
-    pub data_network: Vec<String>,
-
-    /// Interface that bears the data, on each host; several are rails
-    ///
-    /// As --data-network, by the interface's name. No default. Example: --interface ib0,ib1
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        help_heading = "Sockets"
-    )]
-    pub interface: Vec<String>,
-
-    /// Ports to listen on, P-1 per node
-    ///
-    /// Use it behind a packet filter. Default: any free port. Example: --port-range 5201-5210
-    #[arg(long, value_name = "FIRST-LAST", help_heading = "Sockets")]
-    pub port_range: Option<String>,
-
-    /// IPv4 only
-    ///
-    /// For names and data addresses. Default: either. Example: -4
-    #[arg(
-        short = '4',
-        long = "ipv4",
-        help_heading = "Sockets",
-        conflicts_with = "ipv6"
-    )]
-    pub ipv4: bool,
-
-    /// IPv6 only
-    ///
-    /// For names and data addresses. Default: either. Example: -6
-    #[arg(short = '6', long = "ipv6", help_heading = "Sockets")]
-    pub ipv6: bool,
-
-    /// Send buffer of every data socket, in bytes
-    ///
-    /// Default: the system's, except Unix sockets (256K) and hosts with more than 4096 links (64K). Example: --sndbuf 1M
-    #[arg(long, value_name = "SIZE", help_heading = "Sockets")]
-    pub sndbuf: Option<String>,
-
-    /// Receive buffer of every data socket, in bytes
-    ///
-    /// Setting it switches TCP's autotuning off. Default: the system's. Example: --rcvbuf 4M
-    #[arg(long, value_name = "SIZE", help_heading = "Sockets")]
-    pub rcvbuf: Option<String>,
-
-    /// Largest TCP segment, in bytes
-    ///
-    /// Use it to test with smaller packets. Default: what the path gives. Example: --mss 1400
-    #[arg(long, value_name = "BYTES", help_heading = "Sockets")]
-    pub mss: Option<u32>,
-
-    /// Congestion control of every data socket
-    ///
-    /// reno may be set by anyone; bbr costs 2 to 4 times the CPU where nothing is lost. Default: the system's.
-    /// Example: --congestion reno
-    #[arg(long, value_name = "NAME", help_heading = "Sockets")]
-    pub congestion: Option<String>,
-
-    /// Differentiated services code point, 0 to 63
-    ///
-    /// Use it to test a traffic class of the switch. Default: 0. Example: --dscp 26
-    #[arg(long, value_name = "N", help_heading = "Sockets")]
-    pub dscp: Option<u8>,
-
-    /// Greatest rate of each link, in bits per second
-    ///
-    /// Paced by the kernel on TCP, by the sender on Unix sockets. Default: none. Example: --rate 1G
-    #[arg(long, value_name = "RATE", help_heading = "Sockets")]
-    pub rate: Option<String>,
+    /// What is asked of data ports and sockets.
+    #[command(flatten)]
+    pub sockets: Sockets,
 
     /// What the run is judged by.
     #[command(flatten)]
@@ -498,6 +403,12 @@ pub enum Subcommand {
     /// Look at hosts, ports and pairs before a run
     #[command(long_about = super::check::LONG)]
     Check(CheckArguments),
+    /// Measure every pair of links, in LinkTest's patterns and file, without MPI
+    #[command(long_about = super::linktest::LONG)]
+    Linktest(Box<LinktestArguments>),
+    /// Latencies of all pairs of a fabric from a handful of rounds; find slow cables
+    #[command(long_about = super::latency::LONG)]
+    Latency(Box<LatencyArguments>),
     /// List the runs alive on hosts, and what they move; end one
     #[command(long_about = super::status::LONG)]
     Status(StatusArguments),

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::conduct::Hold;
 use crate::plan::fit::{self, Capacity, Unasked};
+use crate::plan::job::Wait;
 use crate::plan::placement::Pin;
 use crate::plan::{
     Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PLAN_VERSION, Pattern, Purpose,
@@ -21,7 +22,7 @@ use crate::sys::affinity;
 use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
 
-use super::arguments::{Arguments, Launch};
+use super::arguments::{Arguments, Launch, Sockets};
 
 mod checks;
 mod criteria;
@@ -29,7 +30,8 @@ mod nodes;
 mod patterns;
 mod profile;
 
-pub use checks::check_launch;
+pub use checks::{check_launch, check_sockets, is_one_machine};
+pub use criteria::criteria_of;
 pub use nodes::{host_lines, hosts_of, nodes_of};
 
 /// What is to be done, fully understood.
@@ -78,10 +80,13 @@ pub enum UsageError {
 pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent, UsageError> {
     let named = match &arguments.host_lines {
         Some(lines) => host_lines(lines)?,
-        None => nodes::named(arguments.hosts.as_deref(), arguments.hostfile.as_deref())?,
+        None => nodes::named(
+            arguments.hosts.list.as_deref(),
+            arguments.hosts.file.as_deref(),
+        )?,
     };
     let by_rsh = arguments.launch.rsh.is_some();
-    let hosts = nodes::left_of(named, arguments.exclude.as_deref(), by_rsh)?;
+    let hosts = nodes::left_of(named, arguments.hosts.exclude.as_deref(), by_rsh)?;
     let mut nodes = nodes_of(&hosts)?;
     let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
@@ -109,6 +114,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         keep_going: arguments.keep_going,
         samples: arguments.samples.is_some(),
         repeats: None,
+        jobs: Vec::new(),
         site: None,
     };
     let options = effective(arguments, &plan);
@@ -121,6 +127,18 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
         open,
         hold,
         resumed: None,
+    })
+}
+
+/// What ranks do while nothing moves.
+pub fn wait_of(text: &str) -> Result<Wait, UsageError> {
+    let known = Wait::NAMES.iter().find(|(name, _)| *name == text);
+    known.map(|(_, wait)| *wait).ok_or_else(|| {
+        let names: Vec<&str> = Wait::NAMES.iter().map(|(name, _)| *name).collect();
+        UsageError::Value(format!(
+            "--wait {text:?} is not known (write {})",
+            names.join(", ")
+        ))
     })
 }
 
@@ -143,7 +161,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
     Ok(Test {
         pattern: Pattern::AllToAll, // As words have it: set where the nodes are known.
         phases: arguments.phases,
-        streams: arguments.streams.saturating_mul(rails),
+        streams: arguments.streams.unwrap_or(1).saturating_mul(rails),
         rails,
         block_bytes,
         coupling: match arguments.coupling.as_str() {
@@ -158,21 +176,9 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "unix" => Transport::Unix,
             other => return Err(choice("--transport", other, "auto, tcp or unix")),
         },
-        sockets: sockets_of(arguments)?,
-        ports: arguments.port_range.as_deref().map(ports).transpose()?,
-        network: DataNetwork {
-            networks: arguments
-                .data_network
-                .iter()
-                .map(|text| network(text))
-                .collect::<Result<_, _>>()?,
-            interfaces: arguments.interface.clone(),
-            family: match (arguments.ipv4, arguments.ipv6) {
-                (true, _) => Family::V4,
-                (_, true) => Family::V6,
-                _ => Family::Any,
-            },
-        },
+        sockets: sockets_of(&arguments.sockets)?,
+        ports: ports_of(&arguments.sockets)?,
+        network: network_of(&arguments.sockets)?,
         source: match arguments.source.as_str() {
             "memory" => Source::Memory,
             file => Source::File(file.to_owned()),
@@ -201,7 +207,9 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
         unasked: Unasked {
             workers: arguments.workers == "auto",
             block: arguments.block_size.is_none(),
-            socket_buffers: arguments.sndbuf.is_none() && arguments.rcvbuf.is_none(),
+            streams: arguments.streams.is_none(),
+            socket_buffers: arguments.sockets.sndbuf.is_none()
+                && arguments.sockets.rcvbuf.is_none(),
         },
         datapath: match arguments.datapath.as_str() {
             "copy" => Datapath::Copy,
@@ -253,20 +261,40 @@ fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
     })
 }
 
-fn sockets_of(arguments: &Arguments) -> Result<SocketOptions, UsageError> {
+/// How data addresses are chosen.
+pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
+    let networks = sockets.data_network.iter().map(|text| network(text));
+    Ok(DataNetwork {
+        networks: networks.collect::<Result<_, _>>()?,
+        interfaces: sockets.interface.clone(),
+        family: match (sockets.ipv4, sockets.ipv6) {
+            (true, _) => Family::V4,
+            (_, true) => Family::V6,
+            _ => Family::Any,
+        },
+    })
+}
+
+/// Ports to listen on, if they were given.
+pub fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageError> {
+    sockets.port_range.as_deref().map(ports).transpose()
+}
+
+/// What is asked of data sockets.
+pub fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
     let buffer =
         |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();
-    let rate = arguments
+    let rate = sockets
         .rate
         .as_deref()
         .map(units::parse_rate_bits)
         .transpose();
     Ok(SocketOptions {
-        send_buffer_bytes: buffer("--sndbuf", &arguments.sndbuf)?,
-        receive_buffer_bytes: buffer("--rcvbuf", &arguments.rcvbuf)?,
-        mss_bytes: arguments.mss,
-        congestion: arguments.congestion.clone(),
-        dscp: arguments.dscp,
+        send_buffer_bytes: buffer("--sndbuf", &sockets.sndbuf)?,
+        receive_buffer_bytes: buffer("--rcvbuf", &sockets.rcvbuf)?,
+        mss_bytes: sockets.mss,
+        congestion: sockets.congestion.clone(),
+        dscp: sockets.dscp,
         rate_bits_per_s: rate.map_err(|error| UsageError::Unit("--rate", error))?,
     })
 }
@@ -385,13 +413,13 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             .unwrap_or_else(|| "system".to_owned()),
     ));
     let optional = [
-        ("data-network", joined(&arguments.data_network)),
-        ("interface", joined(&arguments.interface)),
+        ("data-network", joined(&arguments.sockets.data_network)),
+        ("interface", joined(&arguments.sockets.interface)),
         ("rails", (test.rails > 1).then(|| test.rails.to_string())),
-        ("port-range", arguments.port_range.clone()),
-        ("mss", arguments.mss.map(|mss| mss.to_string())),
-        ("dscp", arguments.dscp.map(|dscp| dscp.to_string())),
-        ("rate", arguments.rate.clone()),
+        ("port-range", arguments.sockets.port_range.clone()),
+        ("mss", arguments.sockets.mss.map(|mss| mss.to_string())),
+        ("dscp", arguments.sockets.dscp.map(|dscp| dscp.to_string())),
+        ("rate", arguments.sockets.rate.clone()),
         ("huge", arguments.huge.then(|| "yes".to_owned())),
         (
             "rsh",
@@ -430,10 +458,9 @@ pub fn settings(launch: &Launch, plan: &RunPlan, stop: &Arc<AtomicUsize>) -> lau
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
-    let family = plan
-        .tests
-        .first()
-        .map_or(Family::Any, |test| test.network.family);
+    let of_tests = plan.tests.first().map(|test| test.network.family);
+    let of_jobs = plan.jobs.first().map(|job| job.ranks().network.family);
+    let family = of_tests.or(of_jobs).unwrap_or_default();
     launcher::Settings {
         remote_shell: launch.rsh.clone(),
         user: launch.user.clone(),
@@ -477,6 +504,7 @@ mod tests {
             nodes: 0,
             processors: Some(2),
             memory_bytes: Some(memory_bytes),
+            flows: 0,
         }
     }
 

@@ -4,7 +4,10 @@ mod arguments;
 mod check;
 mod completions;
 mod intent;
+mod latency;
+mod linktest;
 mod manual;
+mod measure;
 mod node;
 mod planfile;
 mod report;
@@ -46,6 +49,8 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Run(words)) => runplan::run(words),
         Some(Subcommand::Init(words)) => runplan::init(words),
         Some(Subcommand::Check(words)) => check::run(words),
+        Some(Subcommand::Latency(words)) => latency::run(words),
+        Some(Subcommand::Linktest(words)) => linktest::run(words),
         Some(Subcommand::Report(words)) => report::report(words),
         Some(Subcommand::Retest(words)) => retest::run(words),
         Some(Subcommand::List(words)) => report::list(words),

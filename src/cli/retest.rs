@@ -87,6 +87,12 @@ fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Inten
             "{name} is a retest itself: name the run whose faults it measured again ({first})"
         ));
     }
+    if record.tests.is_empty() && !record.jobs.is_empty() {
+        return Err(format!(
+            "{name} is a link test, which measures its slowest links again by itself: give its command once more (pipebench {})",
+            record.command.join(" ")
+        ));
+    }
     let tests = again::tests(record).ok_or_else(|| {
         format!(
             "nothing was at fault in {name} ({}): there is nothing to measure again",

@@ -18,6 +18,7 @@ use crate::{exit, store, sys};
 
 use super::arguments::Arguments;
 use super::intent::{self, Intent};
+use super::measure;
 use super::report::beside;
 use super::terminal::{Terminal, complain};
 use super::witness::{Identity, Witness};
@@ -79,11 +80,9 @@ impl Telling<'_> {
 
 /// Runs what was understood; returns the exit code.
 pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> u8 {
-    let is_stdout = |path: &Option<std::path::PathBuf>| path.as_deref() == Some(Path::new("-"));
-    let mut terminal = Terminal::new(
-        arguments.quiet,
-        is_stdout(&arguments.csv) || is_stdout(&arguments.json),
-    );
+    let (table, whole) = (arguments.csv.as_deref(), arguments.json.as_deref());
+    let to_stdout = Some(Path::new("-"));
+    let mut terminal = Terminal::new(arguments.quiet, table == to_stdout || whole == to_stdout);
     if arguments.dry_run {
         let mut text = header::options(&intent.options) + &dry_run::dry_run(&intent.plan);
         text.extend(intent.note.map(|note| format!("note       {note}\n")));
@@ -96,6 +95,9 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         terminal.result(&text);
         return exit::OK;
     }
+    if !can_keep([table, whole].into_iter().flatten()) {
+        return exit::NOT_WRITTEN;
+    }
     let (program, stop) = match stand_by() {
         Ok(ready) => ready,
         Err(code) => return code,
@@ -105,7 +107,7 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
     let seal = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let identity = Identity {
         token: &token,
-        started_ms: sys::clock::wall_ms(),
+        started_ms: now_ms(),
         command: &command,
         seal: &seal,
     };
@@ -153,6 +155,11 @@ pub fn own_digest() -> Result<String, launcher::ProgramError> {
     Ok(Program::current()?.digest)
 }
 
+/// The date of a run, in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    sys::clock::wall_ms()
+}
+
 /// Another seed each time.
 pub fn seed() -> u64 {
     sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20
@@ -165,6 +172,7 @@ pub fn here() -> Capacity {
         nodes: 0,
         processors: Some(sys::affinity::allowed().len()),
         memory_bytes: sys::limits::spare_memory(),
+        flows: 0, // Which port bears the data is not known yet.
     }
 }
 
@@ -218,23 +226,30 @@ fn report(
         written &= keep(path, json::write(record).map_err(|error| error.to_string()));
     }
     if let Some(folder) = witness.folder.clone() {
-        let kept = keep_folder(&folder, record, &summary, witness.terminal);
+        let table = csv::write(record).map_err(|error| error.to_string());
+        let table = ("table.csv", table);
+        let kept = measure::keep_folder(&folder, record, table, &summary, witness.terminal);
         if kept {
             witness.close_journal();
         }
         written &= kept;
     }
-    if witness.terminal.has_lost() {
-        complain("cannot write to standard output");
-        written = false;
-    }
-    match telling.exit_code(record) {
-        exit::OK if !written => exit::NOT_WRITTEN,
-        code => code,
-    }
+    measure::exit_code(telling.exit_code(record), written, witness.terminal)
 }
 
-fn keep(path: &Path, content: Result<String, String>) -> bool {
+/// Whether results can be written there, before anything is measured for them; says why if not.
+pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>) -> bool {
+    let files = paths.into_iter().filter(|path| *path != Path::new("-"));
+    let checked = files.map(store::check_writable);
+    let failed: Vec<_> = checked.filter_map(Result::err).collect();
+    for error in &failed {
+        complain(&error.to_string());
+    }
+    failed.is_empty()
+}
+
+/// Writes a result to a file, or to standard output; says why if it cannot.
+pub fn keep(path: &Path, content: Result<String, String>) -> bool {
     let outcome = content.and_then(|content| {
         if path == Path::new("-") {
             let written = super::terminal::write_all(&mut std::io::stdout().lock(), &content);
@@ -250,19 +265,4 @@ fn keep(path: &Path, content: Result<String, String>) -> bool {
             false
         }
     }
-}
-
-fn keep_folder(folder: &Path, record: &Record, summary: &str, terminal: &mut Terminal) -> bool {
-    let record_path = folder.join("record.json");
-    let all = keep(
-        &record_path,
-        json::write(record).map_err(|error| error.to_string()),
-    ) & keep(
-        &folder.join("table.csv"),
-        csv::write(record).map_err(|error| error.to_string()),
-    ) & keep(&folder.join("summary.txt"), Ok(summary.to_owned()));
-    if all {
-        terminal.result(&format!("record {}\n", record_path.display()));
-    }
-    all
 }

@@ -66,6 +66,11 @@ impl Terminal {
         self.lost |= !written;
     }
 
+    /// Whether only results are wanted.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether a result could not be printed.
     pub fn has_lost(&self) -> bool {
         self.lost

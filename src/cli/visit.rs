@@ -96,6 +96,7 @@ impl Destination {
             keep_going: false,
             samples: false,
             repeats: None,
+            jobs: Vec::new(),
             site: None,
         };
         Ok(Self { plan, hosts })

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::plan::{DataPort, Family, NodeSpec, Test};
+use crate::plan::{DataNetwork, DataPort, Family, NodeSpec};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket;
@@ -14,7 +14,8 @@ use super::crew::SeenHost;
 /// node of this machine, the address towards the others.
 pub fn choose(
     nodes: &[NodeSpec],
-    test: &Test,
+    network: &DataNetwork,
+    rails: usize,
     seen: &[SeenHost<'_>],
 ) -> Result<Vec<Vec<DataPort>>, Trouble> {
     let one_host = seen
@@ -29,9 +30,9 @@ pub fn choose(
         let of_rail = |rail| -> Result<DataPort, Trouble> {
             let wanted = Wanted {
                 given: node.data.get(rail).copied(),
-                network: test.network.networks.get(rail).copied(),
-                interface: test.network.interfaces.get(rail).map(String::as_str),
-                family: test.network.family,
+                network: network.networks.get(rail).copied(),
+                interface: network.interfaces.get(rail).map(String::as_str),
+                family: network.family,
             };
             let address = address_of(&wanted, host, one_host, remote).map_err(|what| Trouble {
                 node: node.label.clone(),
@@ -41,7 +42,7 @@ pub fn choose(
             let interface = interface.map(|interface| interface.name.clone());
             Ok(DataPort { address, interface })
         };
-        let rails: Result<Vec<_>, _> = (0..test.rails).map(of_rail).collect();
+        let rails: Result<Vec<_>, _> = (0..rails).map(of_rail).collect();
         all.push(rails?);
     }
     check(nodes, &all, one_host)?;
@@ -225,7 +226,6 @@ fn check_port(
 mod tests {
     use super::*;
     use crate::plan::DataNetwork;
-    use crate::plan::lanes::tests::test_of;
 
     fn facts(identity: &str, addresses: &[(&str, &str)]) -> HostFacts {
         let mut interfaces = vec![Interface {
@@ -260,14 +260,12 @@ mod tests {
         nodes: &[NodeSpec],
         all: &[HostFacts],
     ) -> Result<Vec<String>, String> {
-        let mut test = test_of(2, 1);
-        test.rails = network
+        let rails = network
             .networks
             .len()
             .max(network.interfaces.len())
             .max(nodes[0].data.len())
             .max(1);
-        test.network = network;
         let seen: Vec<SeenHost<'_>> = all
             .iter()
             .map(|facts| SeenHost {
@@ -276,7 +274,7 @@ mod tests {
                 local: false,
             })
             .collect();
-        match choose(nodes, &test, &seen) {
+        match choose(nodes, &network, rails, &seen) {
             Ok(all) => Ok(all
                 .iter()
                 .map(|rails| {

@@ -2,7 +2,7 @@
 
 use crate::judge::{ask, verdict};
 use crate::plan::{Pattern, Purpose, Test, lanes};
-use crate::record::{Trouble, TroubleKind, Verdict, VerdictWord};
+use crate::record::{HostRecord, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord};
 
 use super::Running;
 use super::crew::{Crew, Halt};
@@ -16,7 +16,7 @@ impl Running<'_> {
         if self.plan.tests.iter().filter(looks).count() >= MOST_LOOKS {
             return false;
         }
-        let open = verdict::judge(&self.plan, &self.hosts, &self.tests).open;
+        let open = verdict::judge(&self.plan, &self.hosts, &self.tests, &[]).open;
         if open == self.asked {
             return false; // It was measured, and told nothing: a host may be gone.
         }
@@ -101,8 +101,38 @@ impl Running<'_> {
     }
 }
 
+/// Links that went down or up while a test was under way that broke off: whose cable that is, is no guess any more.
+fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> String {
+    /// More of them are not one cable's fault.
+    const MOST: usize = 4;
+    let mut found = Vec::new();
+    for test in tests.iter().filter(|test| !test.complete) {
+        // Interfaces are those of the host: its first node tells.
+        let firsts = hosts.iter().enumerate();
+        for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+            let interfaces = test.nodes.get(node).into_iter().flatten();
+            for (name, counters) in interfaces.flat_map(|node| &node.interfaces) {
+                if counters.carrier_changes > 0 {
+                    found.push((counters.carrier_changes, format!("{} {name}", host.node)));
+                }
+            }
+        }
+    }
+    found.sort_by(|one, other| other.cmp(one));
+    let words = found.iter().take(MOST).map(|(times, name)| {
+        let times = if *times == 1 {
+            "once".to_owned()
+        } else {
+            format!("{times} times")
+        };
+        format!("; the link of {name} went down or up {times} meanwhile")
+    });
+    words.collect()
+}
+
 /// The verdict of a run that something has broken.
-pub(super) fn broken_by(first: &Trouble) -> Verdict {
+pub(super) fn broken_by(first: &Trouble, hosts: &[HostRecord], tests: &[TestRecord]) -> Verdict {
+    let links = changed_links(hosts, tests);
     let node = if first.node.is_empty() {
         String::new()
     } else {
@@ -110,7 +140,16 @@ pub(super) fn broken_by(first: &Trouble) -> Verdict {
     };
     Verdict {
         word: VerdictWord::Invalid,
-        reason: format!("{node}{}", first.text()),
+        reason: format!("{node}{}{links}", first.text()),
+    }
+}
+
+/// A link test cannot look at everything the judge would like to see.
+pub(super) fn leave_open(verdict: &mut Verdict) {
+    if matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
+        verdict.word = VerdictWord::Undecided;
+        "what falls short is more than single links show (an uplink?): measure it with pipebench --pattern rotate"
+            .clone_into(&mut verdict.reason);
     }
 }
 
@@ -123,5 +162,41 @@ pub(super) fn not_as_ordered(first: &str, findings: usize) -> Verdict {
     Verdict {
         word: VerdictWord::Fail,
         reason: format!("{first}{more}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Record;
+
+    #[test]
+    fn a_link_that_goes_down_and_up_is_named_beside_what_it_broke() {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let trouble = Trouble::own(TroubleKind::Deadline, "no byte moved for 15 s");
+        let said = |record: &Record| broken_by(&trouble, &record.hosts, &record.tests).reason;
+        let counted = |record: &mut Record, times: u64| {
+            let node = record.tests[0].nodes[1].as_mut().unwrap();
+            node.interfaces[0].1.carrier_changes = times;
+        };
+        counted(&mut record, 12);
+        assert_eq!(
+            said(&record),
+            "no byte moved for 15 s",
+            "the test came to its end"
+        );
+        record.tests[0].complete = false;
+        let name = record.tests[0].nodes[1].as_ref().unwrap().interfaces[0]
+            .0
+            .clone();
+        assert_eq!(
+            said(&record),
+            format!(
+                "no byte moved for 15 s; the link of n2 {name} went down or up 12 times meanwhile"
+            )
+        );
+        counted(&mut record, 0);
+        assert_eq!(said(&record), "no byte moved for 15 s");
     }
 }

@@ -3,9 +3,10 @@
 mod clocks;
 mod hearing;
 mod losses;
+mod ranks;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -17,7 +18,7 @@ use launcher::{Event, Fleet};
 use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
 use crate::record::{
-    Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
+    Asked, HostRecord, LinkSeries, Missing, NodeReport, RankWord, Sighting, Trouble, TroubleKind,
 };
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock::{self, Lull};
@@ -55,6 +56,10 @@ pub struct Member {
     pub listeners: Option<Vec<Listener>>,
     /// Length of its source file.
     source_bytes: u64,
+    /// Where its ranks listen.
+    pub rank_addresses: Option<Vec<Option<SocketAddr>>>,
+    /// What its ranks have told.
+    rank_words: VecDeque<(usize, RankWord)>,
     /// All its links stand.
     pub ready: bool,
     samples: Vec<Sample>,
@@ -81,6 +86,8 @@ impl Member {
     /// What it said of one test does not belong to the next.
     fn forget_test(&mut self) {
         self.listeners = None;
+        self.rank_addresses = None;
+        self.rank_words.clear();
         self.source_bytes = 0;
         self.ready = false;
         self.report = None;

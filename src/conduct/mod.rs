@@ -8,8 +8,11 @@ mod addresses;
 mod agenda;
 pub mod assemble;
 mod crew;
+mod findings;
 mod heartbeat;
+mod latency;
 mod pulse;
+mod ranks;
 mod visit;
 
 use std::sync::Arc;
@@ -21,18 +24,20 @@ use launcher::hosts::Host;
 
 use crate::exit;
 use crate::judge::confirm::Request;
-use crate::judge::{order, verdict};
+use crate::judge::{cables, order, verdict};
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, RunPlan, Sink, Test, kind_of, lanes, size};
+use crate::plan::{Assignment, Bound, DataNetwork, RunPlan, Sink, Test, job, kind_of, lanes, size};
 use crate::record::{
-    self, HostRecord, Missing, RECORD_VERSION, Record, Resumed, Second, TestRecord, Trouble,
-    TroubleKind,
+    self, HostRecord, LatencyRecord, LinktestRecord, Missing, PairTime, RECORD_VERSION, Record,
+    Resumed, RoundProgress, Second, TestRecord, Trouble, TroubleKind,
 };
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use crew::{Crew, Halt};
+pub use findings::{errors_of, proof_text, values_of};
+pub use latency::size_of;
 pub use pulse::LinkSample;
 
 pub use visit::Visit;
@@ -51,6 +56,10 @@ pub trait Observer {
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
     /// One more second of a test has passed.
     fn second(&mut self, test: &Test, second: &Second);
+    /// A round of a link test has begun.
+    fn round(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress) {}
+    /// All links of a step of a link test were measured.
+    fn step(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress, _times: &[PairTime]) {}
     /// What every link received in that second, if samples are wanted.
     fn samples(&mut self, _samples: &[LinkSample]) {}
     /// The run stands still at a stage until standard input says go on.
@@ -127,17 +136,22 @@ pub fn conduct(
         plan,
         token: &token,
         started_ms: conditions.started_ms,
+        began_ns: clock::monotonic_ns(),
         conditions,
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
         first: tests.len(),
         tests,
+        jobs: Vec::new(),
+        latencies: Vec::new(),
         missing: Vec::new(),
         order: Vec::new(),
         asked: Vec::new(),
     };
-    if let Err(halt) = run.all_tests(&mut crew) {
+    let outcome = run.all_tests(&mut crew);
+    let outcome = outcome.and_then(|()| run.all_jobs(&mut crew));
+    if let Err(halt) = outcome {
         crew.note(halt);
     }
     let Running {
@@ -145,6 +159,8 @@ pub fn conduct(
         options,
         hosts: host_records,
         tests,
+        jobs,
+        latencies,
         mut missing,
         order,
         ..
@@ -155,7 +171,9 @@ pub fn conduct(
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
         .ok()
         .filter(|signal| *signal > 0);
-    let broken = tests.iter().any(|test| !test.complete);
+    let broken = tests.iter().any(|test| !test.complete)
+        || jobs.iter().any(|job| !job.complete)
+        || latencies.iter().any(|job| !job.complete);
     if broken && troubles.is_empty() {
         let what = "a run broke off and nobody said why";
         troubles.push(Trouble::own(TroubleKind::Bug, what));
@@ -167,13 +185,19 @@ pub fn conduct(
         let what = format!("bytes do not add up: {}", test.conservation.faults[0]);
         troubles.push(Trouble::own(TroubleKind::Invalid, what));
     }
-    let judgement = verdict::judge(&plan, &host_records, &tests);
+    let mut judgement = verdict::judge(&plan, &host_records, &tests, &jobs);
+    if !jobs.is_empty() && !judgement.open.is_empty() {
+        agenda::leave_open(&mut judgement.verdict);
+    }
     let mut sheet = judgement.sheet;
     sheet.order = order;
     let verdict = match (troubles.first(), sheet.order.first()) {
-        (Some(first), _) => agenda::broken_by(first),
+        (Some(first), _) => agenda::broken_by(first, &host_records, &tests),
         (None, Some(first)) => agenda::not_as_ordered(first, sheet.order.len()),
-        (None, None) => judgement.verdict,
+        (None, None) => match latencies.last() {
+            Some(latency) => cables::verdict(latency),
+            None => judgement.verdict,
+        },
     };
     Record {
         version: RECORD_VERSION,
@@ -185,6 +209,8 @@ pub fn conduct(
         options,
         hosts: host_records,
         tests,
+        jobs,
+        latencies,
         exit_code: match troubles.is_empty() {
             true => exit::of_verdict(verdict.word),
             false => exit::of(&troubles, signal),
@@ -218,6 +244,8 @@ struct Running<'a> {
     plan: RunPlan,
     token: &'a str,
     started_ms: u64,
+    /// The same instant on the own monotonic clock.
+    began_ns: u64,
     conditions: &'a Conditions,
     observer: &'a mut dyn Observer,
     /// In effect, as far as everything is settled.
@@ -226,6 +254,8 @@ struct Running<'a> {
     /// The test it begins with.
     first: usize,
     tests: Vec<TestRecord>,
+    jobs: Vec<LinktestRecord>,
+    latencies: Vec<LatencyRecord>,
     missing: Vec<Missing>,
     /// Ports that are not as ordered.
     order: Vec<String>,
@@ -304,7 +334,7 @@ impl Running<'_> {
         self.tell_notices(crew);
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
         self.plan.leave_out(&labels);
-        if self.plan.tests.is_empty() {
+        if self.plan.tests.is_empty() && self.plan.jobs.is_empty() {
             let what = "no test can be run by the hosts that are left";
             return Err(Halt::Trouble(Box::new(Trouble::own(
                 TroubleKind::Usage,
@@ -356,6 +386,12 @@ impl Running<'_> {
 
     /// Settles what nobody asked for by what the hosts have.
     fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
+        if self.hosts.iter().any(|host| host.rails.is_empty()) {
+            // How many connections a port wants depends on which it is. What fails here fails again where it is told.
+            match self.choose_ports(crew, number) {
+                Ok(()) | Err(_) => {}
+            }
+        }
         let firsts = self.hosts.iter().enumerate();
         let firsts = firsts.filter(|(node, host)| host.host_index == *node);
         let on_host = |first| {
@@ -368,11 +404,23 @@ impl Running<'_> {
                 nodes: on_host(node),
                 processors: Some(host.facts.cores),
                 memory_bytes: host.facts.spare_memory_bytes,
+                flows: flows_of(host),
             })
             .collect();
         let test = &mut self.plan.tests[number];
+        let streams = test.streams;
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
             crew.notice(&note);
+        }
+        if test.streams > streams {
+            let each = test.streams / test.rails.max(1);
+            crew.notice(&format!(
+                "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
+            ));
+            let known = self.options.iter_mut().find(|(name, _)| name == "streams");
+            if let (Some((_, value)), true) = (known, number == self.first) {
+                *value = each.to_string();
+            }
         }
         fit::renew_options(&mut self.options, test);
         let test = test.clone();
@@ -404,7 +452,16 @@ impl Running<'_> {
     /// Chooses the data address of each rail of each node.
     fn choose_ports(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
         let test = &self.plan.tests[number];
-        let chosen = addresses::choose(&self.plan.nodes, test, &crew.seen_hosts())
+        self.choose_addresses(crew, &test.network.clone(), test.rails)
+    }
+
+    fn choose_addresses(
+        &mut self,
+        crew: &Crew,
+        network: &DataNetwork,
+        rails: usize,
+    ) -> Result<(), Halt> {
+        let chosen = addresses::choose(&self.plan.nodes, network, rails, &crew.seen_hosts())
             .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
@@ -590,6 +647,14 @@ impl Running<'_> {
         let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
         crew.await_reports(limit, test, self.observer)
     }
+}
+
+/// Connections that the data ports of a host want to be full, by their hardware.
+fn flows_of(host: &HostRecord) -> usize {
+    let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+    let physical = ports.filter(|port| port.physical);
+    let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
+    flows.max().unwrap_or(0)
 }
 
 /// A short, growing wait between questions that are not urgent.

@@ -44,7 +44,7 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     for fault in &sheet.faults {
         let purpose = match fault.kind {
             FaultKind::Rate | FaultKind::HeadOfLine => Purpose::Load,
-            FaultKind::Loss => Purpose::Loss,
+            FaultKind::Loss | FaultKind::Broken => Purpose::Loss,
         };
         for one in &fault.evidence {
             let look = (purpose, node(one.from)?, node(one.to)?);

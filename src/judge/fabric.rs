@@ -119,8 +119,19 @@ pub struct Observation {
     pub links: Vec<Seen>,
     /// For each host, whether it was at its own limit.
     pub host_limited: Vec<bool>,
+    /// For each port, frames that came to it and how many of them were broken.
+    pub frames: Vec<Frames>,
     /// For each host, for what part of the time its processes were ready and waited for a processor, on average.
     pub waiting: Vec<f64>,
+}
+
+/// Frames that came to a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Frames {
+    /// All of them.
+    pub received: u64,
+    /// Those whose check sum was wrong, or that forward error correction gave up.
+    pub broken: u64,
 }
 
 /// What one port received from another, over all connections.

@@ -45,6 +45,10 @@ pub struct Losses {
     pub confirmed: Vec<(Fault, f64)>,
     /// What lost more than it may once and not again, with its share.
     pub undecided: Vec<(Fault, f64)>,
+    /// Ports to which frames came broken, and, alone too, with the share of these.
+    pub broken: Vec<(Fault, f64)>,
+    /// Ports to which frames came broken once and not again.
+    pub broken_once: Vec<(Fault, f64)>,
     /// What must be measured first.
     pub open: Vec<Request>,
 }
@@ -133,7 +137,64 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             losses.undecided.push((fault, count.share()));
         }
     }
+    add_broken(fabric, observations, &mut losses);
     losses
+}
+
+/// Frames that come broken are below what TCP sees, and below chance: a sound port has none. Ports that lose segments besides are told
+/// as that.
+fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses) {
+    const PARTNERS: usize = 2;
+    let told = |losses: &Losses, fault: Fault| {
+        let all = losses.confirmed.iter().chain(&losses.undecided);
+        all.into_iter().any(|(known, _)| *known == fault)
+    };
+    let paced = || observations.iter().filter(|one| one.paced);
+    for port in 0..fabric.ports.len() {
+        let fault = Fault::Place(Place::Receive(port));
+        let into = |one: &&Observation| one.links.iter().any(|link| link.to == port);
+        let seen = |isolated: bool| {
+            let looks = paced().filter(move |one| one.isolated == isolated);
+            looks
+                .filter(into)
+                .filter_map(move |one| one.frames.get(port))
+        };
+        let (mut received, mut broken) = (0_u64, 0_u64);
+        for frames in seen(false) {
+            received = received.saturating_add(frames.received);
+            broken = broken.saturating_add(frames.broken);
+        }
+        if broken == 0 || told(losses, fault) {
+            continue;
+        }
+        let share = broken as f64 / received.max(broken) as f64;
+        let again: Vec<bool> = seen(true).map(|frames| frames.broken > 0).collect();
+        if again.is_empty() {
+            let single = paced()
+                .filter(|one| !one.isolated)
+                .flat_map(|one| &one.links);
+            let mut pairs: Vec<(usize, usize)> = single
+                .filter(|link| link.to == port && !fabric.ports[link.from].gone)
+                .map(|link| (link.from, link.to))
+                .collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            // As many as before should come, if it goes on as before.
+            let looks = seen(false).count().max(1) as f64;
+            let times = (ENOUGH * looks / broken as f64).max(1.0);
+            losses
+                .open
+                .extend(pairs.into_iter().take(PARTNERS).map(|pair| Request {
+                    pairs: vec![pair],
+                    paced: Some(times),
+                    again: None,
+                }));
+        } else if again.iter().all(|broken| *broken) {
+            losses.broken.push((fault, share));
+        } else {
+            losses.broken_once.push((fault, share));
+        }
+    }
 }
 
 /// What the losses have in common: the place through which most was lost, counted over all pairs that go through it; the pair
@@ -219,7 +280,7 @@ fn partners(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fabric::{Port, Seen};
+    use crate::judge::fabric::{Frames, Port, Seen};
 
     fn fabric(ports: usize) -> Fabric {
         Fabric {
@@ -298,6 +359,41 @@ mod tests {
             ]
         );
         assert_eq!(judged(5, |_, _| 2), Losses::default());
+    }
+
+    #[test]
+    fn broken_frames_are_a_fault_of_the_port_they_came_to_if_they_come_again() {
+        let fabric = fabric(4);
+        let test = |isolated: bool, pairs: &[(usize, usize)], broken: u64| Observation {
+            frames: (0..4)
+                .map(|port| Frames {
+                    received: 1_000_000,
+                    broken: if port == 2 { broken } else { 0 },
+                })
+                .collect(),
+            ..paced(isolated, pairs, |_, _| 0)
+        };
+        let ring = [(0, 1), (1, 2), (2, 3), (3, 0)];
+        let first = vec![test(false, &ring, 9)];
+        let losses = judge(&fabric, &first, 1e-5);
+        assert!(losses.broken.is_empty() && losses.open.len() == 1);
+        assert_eq!(losses.open[0].pairs, [(1, 2)]);
+        assert!(losses.open[0].paced.is_some_and(|times| times > 2.0));
+        let fault = Fault::Place(Place::Receive(2));
+        let again = |broken| [first.clone(), vec![test(true, &[(1, 2)], broken)]].concat();
+        assert_eq!(judge(&fabric, &again(4), 1e-5).broken, [(fault, 9e-6)]);
+        let once = judge(&fabric, &again(0), 1e-5);
+        assert_eq!(
+            (once.broken, once.broken_once),
+            (Vec::new(), vec![(fault, 9e-6)])
+        );
+        // Without a look alone at that port nothing is said of what another link saw.
+        let elsewhere = [first.clone(), vec![test(true, &[(0, 1)], 5)]].concat();
+        assert_eq!(judge(&fabric, &elsewhere, 1e-5).open.len(), 1);
+        assert_eq!(
+            judge(&fabric, &[test(false, &ring, 0)], 1e-5),
+            Losses::default()
+        );
     }
 
     #[test]

@@ -7,7 +7,10 @@
 pub mod again;
 pub mod ask;
 pub mod blame;
+pub mod cables;
 pub mod confirm;
+pub mod disturbed;
+mod evidence;
 pub mod fabric;
 pub mod filling;
 pub mod hol;
@@ -15,6 +18,7 @@ pub mod host;
 pub mod loss;
 pub mod names;
 pub mod order;
+mod pairs;
 pub mod peers;
 pub mod uniform;
 pub mod verdict;
@@ -91,6 +95,16 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             {
                 host_limited.push(*place);
             }
+            // A host that could not go on is no fault of the way to its partner either.
+            (Standing::Confirmed, Fault::Pair(from, to)) => {
+                let ends = [Place::Send(*from), Place::Receive(*to)];
+                let excused =
+                    |place: &Place| case.limited().contains(place) && case.limited_alone(*place);
+                match ends.into_iter().find(excused) {
+                    Some(place) => host_limited.push(place),
+                    None => confirmed.push(*fault),
+                }
+            }
             (Standing::Confirmed, _) => confirmed.push(*fault),
             (Standing::Undecided, Fault::Place(place)) if limited(fault) => {
                 host_limited.push(*place);
@@ -110,6 +124,8 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         let mut open = open.iter().filter(|(other, _)| other == place);
         open.all(|(_, share)| *share >= floor - UNFAIR)
     };
+    host_limited.sort_unstable();
+    host_limited.dedup();
     host_limited.retain(|place| confirmed.is_empty() || !by_little(place) || !is_well(place));
     let hosts = host_limited.iter().copied().map(Fault::Place);
     let known: Vec<Fault> = confirmed.iter().copied().chain(hosts).collect();

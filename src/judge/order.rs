@@ -156,6 +156,7 @@ mod tests {
             keep_going: false,
             samples: false,
             repeats: None,
+            jobs: Vec::new(),
             site: None,
         };
         let host = |(at, port): (usize, &(Option<u64>, u64, u32))| HostRecord {

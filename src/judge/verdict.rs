@@ -2,18 +2,20 @@
 
 use crate::plan::{Coupling, Pattern, RunPlan};
 use crate::record::{
-    Contention, DirectionSheet, Evidence, FaultKind, FaultSheet, HostRecord, PortSheet, Sheet,
-    SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord, PortSheet,
+    Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
 use crate::units::show_gbit;
 
 use super::blame::{Case, Fault};
 use super::confirm::Request;
+use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
 use super::hol;
 use super::loss::{self, Losses};
 use super::names::{culprit, floor_text, name_of};
+use super::pairs;
 use super::peers;
 use super::view::View;
 use super::{Decision, Step, decide};
@@ -29,24 +31,30 @@ pub struct Judgement {
 }
 
 /// Judges a run by what was measured until now.
-pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judgement {
-    let view = View::of(plan, hosts, tests);
+pub fn judge(
+    plan: &RunPlan,
+    hosts: &[HostRecord],
+    tests: &[TestRecord],
+    jobs: &[LinktestRecord],
+) -> Judgement {
+    let mut view = View::of_all(plan, hosts, tests, jobs);
     let losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
-    // What goes to a congested port is shared as it may be: that blames nobody.
-    let others: Vec<Observation>;
-    let rates = match view.observations.iter().any(|one| one.only.is_some()) {
-        false => &view.observations,
-        true => {
-            let others_of = view.observations.iter().filter(|one| one.only.is_none());
-            others = others_of.cloned().collect();
-            &others
+    let (mut decision, mut open) = rates(&view);
+    let mut told = Vec::new();
+    match disturbed::look(&view, &decision) {
+        Disturbed::Open(request) if open.is_empty() => open.push(request),
+        Disturbed::Well(replaced) => {
+            let sentences = replaced.iter().map(|pair| repeated(&view, *pair));
+            let sentences: Vec<String> = sentences.collect();
+            let mut calm = view.clone();
+            disturbed::replace(&mut calm, &replaced);
+            if rates(&calm) == (Decision::default(), Vec::new()) {
+                (view, decision, told) = (calm, Decision::default(), sentences);
+            }
         }
-    };
-    let (decision, mut open) = match decide(&view.fabric, rates) {
-        Step::Measure(open) => (Decision::default(), open),
-        Step::Done(decision) => (decision, Vec::new()),
-    };
+        Disturbed::Open(_) | Disturbed::Stands => {}
+    }
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
@@ -60,9 +68,14 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judg
         decision,
         losses,
         blocking,
+        repeated: told,
     };
     let sheet = writer.sheet();
-    let verdict = writer.verdict(&sheet);
+    let mut verdict = writer.verdict(&sheet);
+    let why_not = pairs::why_not(&view, plan, jobs);
+    if let (VerdictWord::NotJudged, Some(reason)) = (verdict.word, why_not) {
+        verdict.reason = reason;
+    }
     Judgement {
         open,
         verdict,
@@ -70,13 +83,48 @@ pub fn judge(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Judg
     }
 }
 
-struct Writer<'a> {
+/// What the rates say, or what must be measured before they do.
+fn rates(view: &View) -> (Decision, Vec<Request>) {
+    // What goes to a congested port is shared as it may be: that blames nobody.
+    let others: Vec<Observation>;
+    let observations = match view.observations.iter().any(|one| one.only.is_some()) {
+        false => &view.observations,
+        true => {
+            let others_of = view.observations.iter().filter(|one| one.only.is_none());
+            others = others_of.cloned().collect();
+            &others
+        }
+    };
+    match decide(&view.fabric, observations) {
+        Step::Measure(open) => (Decision::default(), open),
+        Step::Done(decision) => (decision, Vec::new()),
+    }
+}
+
+/// Why a test is judged by its repeat, and what it would have said.
+fn repeated(view: &View, (test, repeat): (usize, usize)) -> String {
+    let mut why = Vec::new();
+    for ((_, host), limit) in view.limits.iter().filter(|((of, _), _)| *of == test) {
+        let ports = view.ports.iter().filter(|port| port.node == *host);
+        why.extend(ports.map(|port| format!("{}: {limit}", port.label)).take(1));
+    }
+    format!(
+        "test {} was disturbed by a host ({}), and was measured once more: test {} is judged in its place",
+        test + 1,
+        why.join("; "),
+        repeat + 1
+    )
+}
+
+pub(super) struct Writer<'a> {
     plan: &'a RunPlan,
-    view: &'a View,
-    case: Case<'a>,
+    pub(super) view: &'a View,
+    pub(super) case: Case<'a>,
     decision: Decision,
     losses: Losses,
     blocking: hol::Finding,
+    /// What is said of tests that stand for others.
+    repeated: Vec<String>,
 }
 
 impl Writer<'_> {
@@ -169,7 +217,8 @@ impl Writer<'_> {
         let fault = Fault::Place(place);
         let lossy = |list: &[(Fault, f64)]| list.iter().any(|(known, _)| *known == fault);
         let blamed = |one: &super::Blamed| one.fault == fault;
-        if self.decision.confirmed.iter().any(blamed) || lossy(&self.losses.confirmed) {
+        let broken = lossy(&self.losses.confirmed) || lossy(&self.losses.broken);
+        if self.decision.confirmed.iter().any(blamed) || broken {
             return VerdictWord::Fail;
         }
         if self.decision.host_limited.contains(&place) {
@@ -180,7 +229,7 @@ impl Writer<'_> {
             .undecided
             .iter()
             .any(|(known, _)| *known == place);
-        if undecided || lossy(&self.losses.undecided) {
+        if undecided || lossy(&self.losses.undecided) || lossy(&self.losses.broken_once) {
             return VerdictWord::Undecided;
         }
         match share {
@@ -233,16 +282,26 @@ impl Writer<'_> {
         let limited = self.decision.host_limited.iter();
         faults.extend(limited.map(|place| rate_of(VerdictWord::HostLimited, *place)));
         let lists = [
-            (VerdictWord::Fail, &self.losses.confirmed),
-            (VerdictWord::Undecided, &self.losses.undecided),
+            (VerdictWord::Fail, FaultKind::Loss, &self.losses.confirmed),
+            (
+                VerdictWord::Undecided,
+                FaultKind::Loss,
+                &self.losses.undecided,
+            ),
+            (VerdictWord::Fail, FaultKind::Broken, &self.losses.broken),
+            (
+                VerdictWord::Undecided,
+                FaultKind::Broken,
+                &self.losses.broken_once,
+            ),
         ];
-        for (word, list) in lists {
+        for (word, kind, list) in lists {
             for (fault, share) in list {
                 faults.push(FaultSheet {
                     word,
                     culprit: culprit(*fault),
                     or: Vec::new(),
-                    kind: FaultKind::Loss,
+                    kind,
                     share: *share,
                     rate_bits_per_s: 0.0,
                     evidence: self.evidence(*fault, true),
@@ -253,54 +312,6 @@ impl Writer<'_> {
         faults.extend(self.blocked());
         faults.sort_by(worse_first);
         faults
-    }
-
-    /// Where the time of the links went that go through a fault: if not on their way, something else held them.
-    fn waits_at(&self, fault: Fault) -> Vec<String> {
-        let through = |from: usize, to: usize| match fault {
-            Fault::Place(place) => {
-                let number = self.view.fabric.number(place);
-                self.view.fabric.way(from, to).contains(&number)
-            }
-            Fault::Pair(a, b) => (from, to) == (a, b),
-        };
-        let loads = self
-            .view
-            .observations
-            .iter()
-            .filter(|one| !one.isolated && !one.paced);
-        let seen = loads
-            .flat_map(|one| &one.links)
-            .filter(|link| through(link.from, link.to));
-        let (mut links, mut limiting) = (0, 0);
-        for one in seen {
-            links += one.links;
-            limiting += one.limiting;
-        }
-        let told = format!(
-            "waits: {limiting} of {links} connections through it waited for their way, not for hosts"
-        );
-        if links > 0 { vec![told] } else { Vec::new() }
-    }
-
-    /// Frames that came broken, where a receiving port or a pair is at fault; and how many ports had none.
-    fn broken_frames_at(&self, fault: Fault) -> Vec<String> {
-        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
-            return Vec::new();
-        };
-        let sound = self
-            .view
-            .ports
-            .iter()
-            .filter(|port| port.broken_frames().is_none())
-            .count();
-        let told = self
-            .view
-            .ports
-            .get(port)
-            .and_then(|port| port.broken_frames());
-        let told = told.map(|told| format!("{told} at its interface, none at {sound} others"));
-        told.into_iter().collect()
     }
 
     /// A pair that a congested port elsewhere slows down.
@@ -324,120 +335,19 @@ impl Writer<'_> {
         })
     }
 
-    /// Least share of a suspect under load, and what passed then.
-    fn under_load(&self, fault: Fault) -> (f64, f64) {
-        match fault {
-            Fault::Place(place) => {
-                let passes = self.case.passes(place);
-                let loading = passes.iter().filter(|pass| !pass.isolated);
-                let shares = loading.filter_map(|pass| Some((pass.share?, pass.rate)));
-                shares
-                    .min_by(|a, b| a.0.total_cmp(&b.0))
-                    .unwrap_or((1.0, 0.0))
-            }
-            Fault::Pair(from, to) => {
-                let single = |one: &&Observation| !one.isolated && one.is_single(&self.view.fabric);
-                let seen = self.view.observations.iter().filter(single);
-                let shares = seen.filter_map(|one| {
-                    let share = *one.shares().get(&(from, to))?;
-                    Some((share.part(), share.rate))
-                });
-                shares
-                    .min_by(|a, b| a.0.total_cmp(&b.0))
-                    .unwrap_or((1.0, 0.0))
-            }
-        }
-    }
-
-    /// Isolated measurements of single links that concern a fault's ports.
-    fn evidence(&self, fault: Fault, paced: bool) -> Vec<Evidence> {
-        const MOST: usize = 5;
-        let concerns = |from: usize, to: usize| match fault {
-            Fault::Place(Place::Send(port) | Place::Receive(port)) => from == port || to == port,
-            Fault::Pair(a, b) => from == a || to == b,
-            Fault::Place(_) => true,
-        };
-        let mut partners = Vec::new();
-        let isolated = || {
-            let all = self.view.observations.iter();
-            all.filter(|one| one.isolated && one.paced == paced)
-        };
-        for observation in isolated() {
-            for link in observation
-                .links
-                .iter()
-                .filter(|link| concerns(link.from, link.to))
-            {
-                partners.extend([link.from, link.to]);
-            }
-        }
-        let mut evidence = Vec::new();
-        for observation in isolated() {
-            let shares = observation.shares();
-            for link in &observation.links {
-                let (from, to) = (link.from, link.to);
-                let control = partners.contains(&from) && partners.contains(&to);
-                let Some(share) = shares.get(&(from, to)) else {
-                    continue;
-                };
-                if concerns(from, to) || control {
-                    evidence.push(Evidence {
-                        from,
-                        to,
-                        rate_bits_per_s: link.rate,
-                        expected_bits_per_s: share.expected,
-                        loss: link.lost as f64 / link.segments.max(1) as f64,
-                        width: observation.links.len(),
-                        test: observation.test,
-                    });
-                }
-            }
-        }
-        // What was measured alone replaces what was measured with others; the fault itself comes first.
-        let direct = |one: &Evidence| match fault {
-            Fault::Place(Place::Send(port)) => one.from == port,
-            Fault::Place(Place::Receive(port)) => one.to == port,
-            Fault::Pair(from, to) => (one.from, one.to) == (from, to),
-            Fault::Place(_) => true,
-        };
-        evidence.sort_by_key(|one| one.width);
-        let mut known: Vec<(usize, usize)> = Vec::new();
-        evidence.retain(|one| {
-            let new = !known.contains(&(one.from, one.to));
-            known.push((one.from, one.to));
-            new
-        });
-        evidence.sort_by_key(|one| (!direct(one), !concerns(one.from, one.to), one.width));
-        evidence.truncate(MOST);
-        evidence
-    }
-
-    fn limits_of(&self, place: Place) -> Vec<String> {
-        let (Place::Send(port) | Place::Receive(port)) = place else {
-            return Vec::new();
-        };
-        let node = self.view.ports[port].node;
-        let mut limits: Vec<String> = self
-            .view
-            .limits
-            .iter()
-            .filter(|((_, host), _)| *host == node)
-            .map(|(_, limit)| limit.clone())
-            .collect();
-        limits.dedup();
-        limits.truncate(2);
-        limits
-    }
-
     /// The figure to sign: the lowest share of what a port can carry, over all tests that load both of its directions.
     fn figure(&self) -> Option<SignedFigure> {
         let mut least: Option<(f64, SignedFigure)> = None;
+        // What is bounced loads one direction at a time: nothing to sign under.
+        let is_load = |pass: &super::blame::Pass| {
+            !pass.isolated && pass.judged && pass.test < self.plan.tests.len()
+        };
         for port in 0..self.view.ports.len() {
             let both =
                 [Place::Send(port), Place::Receive(port)].map(|place| self.case.passes(place));
             for (sends, own, back) in [(true, &both[0], &both[1]), (false, &both[1], &both[0])] {
                 for (pass, back) in own.iter().zip(back) {
-                    let loads = !pass.isolated && pass.judged && back.rate > 0.0;
+                    let loads = is_load(pass) && back.rate > 0.0;
                     if !loads || pass.capacity <= 0.0 {
                         continue;
                     }
@@ -464,13 +374,16 @@ impl Writer<'_> {
         if !self.decision.host_limited.is_empty() || !self.view.limits.is_empty() {
             return None;
         }
+        // What link tests saw has numbers behind those of all tests.
         let load = |test: usize| &self.plan.tests[test];
+        let is_test = |one: &&Observation| one.test < self.plan.tests.len();
         let is_single = |test: usize| matches!(load(test).pattern, Pattern::Shift(_));
         let is_mesh = |test: usize| matches!(load(test).pattern, Pattern::Mesh | Pattern::AllToAll);
         let seen: Vec<usize> = self
             .view
             .observations
             .iter()
+            .filter(is_test)
             .filter(|one| !one.isolated && !one.paced && load(one.test).phases == 2)
             .map(|one| one.test)
             .collect();
@@ -509,7 +422,7 @@ impl Writer<'_> {
     fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
         /// More of them tell nothing more.
         const MOST_ODD: usize = 10;
-        let mut remarks = Vec::new();
+        let mut remarks = self.repeated.clone();
         if self
             .plan
             .tests
@@ -590,11 +503,17 @@ impl Writer<'_> {
     /// What is wrong with a fault, with its figures.
     fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
         let name = name_of(self.plan, sheet, fault);
+        let alone = match fault.word {
+            VerdictWord::Fail => "confirmed alone",
+            _ => "but not when measured alone",
+        };
+        if fault.kind == FaultKind::Broken {
+            return format!(
+                "{name}: {:.1e} of frames came broken without contention (none may), {alone}",
+                fault.share
+            );
+        }
         if fault.kind == FaultKind::Loss {
-            let alone = match fault.word {
-                VerdictWord::Fail => "confirmed alone",
-                _ => "but not when measured alone",
-            };
             return format!(
                 "{name}: {:.1e} of segments lost without contention (at most {:.0e}), {alone}",
                 fault.share, self.plan.criteria.loss
@@ -659,8 +578,8 @@ fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
     };
     let size = match a.kind {
         FaultKind::Rate | FaultKind::HeadOfLine => a.share.total_cmp(&b.share),
-        FaultKind::Loss => b.share.total_cmp(&a.share),
+        FaultKind::Loss | FaultKind::Broken => b.share.total_cmp(&a.share),
     };
-    let kind = |fault: &FaultSheet| fault.kind == FaultKind::Loss;
+    let kind = |fault: &FaultSheet| matches!(fault.kind, FaultKind::Loss | FaultKind::Broken);
     (word(a), kind(a)).cmp(&(word(b), kind(b))).then(size)
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::{self, Basis, HeldBy, HostRecord, TestRecord};
+use crate::record::{self, Basis, HeldBy, HostRecord, LinktestRecord, TestRecord};
 use crate::stats::ceiling::Framing;
 use crate::sys::counters::InterfaceCounters;
 
-use super::fabric::{Fabric, Observation, Place, Port, Seen};
+use super::disturbed;
+use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
 
@@ -16,6 +17,7 @@ use super::host;
 type Way = (Vec<usize>, (usize, usize));
 
 /// What is judged, with what it is called.
+#[derive(Clone)]
 pub struct View {
     /// Ports and groups by number.
     pub fabric: Fabric,
@@ -29,9 +31,12 @@ pub struct View {
     pub observations: Vec<Observation>,
     /// Why hosts were at their limit, by test and number of the host.
     pub limits: BTreeMap<(usize, usize), String>,
+    /// Tests that were measured once more as they were, and by which test.
+    pub repeats: BTreeMap<usize, usize>,
 }
 
 /// A port and what it should carry.
+#[derive(Clone)]
 pub struct PortView {
     /// Its name in every report.
     pub label: String,
@@ -77,6 +82,16 @@ fn speed_of(plan: &RunPlan, host: &HostRecord, node: usize, rail: usize) -> Opti
 impl View {
     /// Looks at what was measured until now.
     pub fn of(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Self {
+        Self::of_all(plan, hosts, tests, &[])
+    }
+
+    /// The same, with what link tests measured.
+    pub fn of_all(
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        tests: &[TestRecord],
+        jobs: &[LinktestRecord],
+    ) -> Self {
         let rails = plan.tests.first().map_or(1, |test| test.rails.max(1));
         let groups: Vec<(String, u64)> = plan
             .criteria
@@ -95,6 +110,7 @@ impl View {
             basis: Basis::Ordered,
             observations: Vec::new(),
             limits: BTreeMap::new(),
+            repeats: BTreeMap::new(),
         };
         for (node, host) in hosts.iter().enumerate() {
             if host.host_index == node {
@@ -109,8 +125,12 @@ impl View {
             view.count(hosts, test);
             if test.complete && planned.coupling == Coupling::Block && is_whole(test) {
                 view.add_test(plan, hosts, planned, test);
+                if let Some(first) = disturbed::repeated(&plan.tests, tests, test.test) {
+                    view.repeats.insert(first, test.test);
+                }
             }
         }
+        view.add_jobs(plan, hosts, jobs);
         view
     }
 
@@ -202,10 +222,14 @@ impl View {
         Some(port.framing.wire_rate(payload, 0.0) + acks.max(0.0))
     }
 
+    /// What each place can carry while nothing comes back.
+    pub fn ceilings(&self) -> Vec<f64> {
+        self.capacities(&vec![0.0; self.fabric.places()])
+    }
+
     /// What each place can carry while as much comes back, with an acknowledgement for every second segment.
     pub fn loaded_ceilings(&self) -> Vec<f64> {
-        let none = vec![0.0; self.fabric.places()];
-        let alone = self.capacities(&none);
+        let alone = self.ceilings();
         let acks = |number: usize| {
             let framing = match self.fabric.place(number) {
                 Place::Send(port) | Place::Receive(port) => self.ports[port].framing,
@@ -287,9 +311,26 @@ impl View {
         observation.capacities = self.capacities(&acks_per_s);
         (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
         self.add_limits(hosts, test, record, &mut observation);
+        observation.frames = self.frames(hosts, record);
         if !observation.links.is_empty() {
             self.observations.push(observation);
         }
+    }
+
+    /// What the interfaces of all ports counted of frames in a test.
+    fn frames(&self, hosts: &[HostRecord], test: &TestRecord) -> Vec<Frames> {
+        let of = |port: &PortView| {
+            let rail = hosts[port.node].rails.get(port.rail);
+            let interface = rail.and_then(|rail| rail.interface.as_ref());
+            let nodes = test.nodes.get(port.node).into_iter().flatten();
+            let mut counted = nodes.flat_map(|node| &node.interfaces);
+            let counters = counted.find(|(name, _)| Some(name) == interface);
+            counters.map_or_else(Frames::default, |(_, all)| Frames {
+                received: all.received_packets,
+                broken: all.crc_errors.saturating_add(all.fec_uncorrectable),
+            })
+        };
+        self.ports.iter().map(of).collect()
     }
 
     fn capacities(&self, acks_per_s: &[f64]) -> Vec<f64> {

@@ -1,6 +1,5 @@
 //! The receiver's side of making a link: whoever of a boundary's receivers accepts becomes that link's receiver.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use crate::sys::socket;
 use crate::wire::hello::{ANSWER, HELLO_BYTES, LinkHello};
 
 use super::connect::PROBE_LIMIT;
+use super::guests::Guests;
 use super::{Link, LinkError};
 
 /// What a receiver checks a hello against, and the times it keeps.
@@ -67,27 +67,11 @@ impl<'a> Reception<'a> {
     }
 }
 
-/// Those that were let in and have not said who they are. Whoever says nothing must not keep the receiver from
-/// its sender, so others are let in meanwhile; but one at a time as long as they speak at once, since a sender that
-/// this receiver does not become the receiver of has to come again.
+/// Those that were let in. Others are let in while some are silent, but one at a time as long as they speak at once, since a
+/// sender that this receiver does not become the receiver of has to come again.
 struct Hall<'a> {
     ground: &'a Ground<'a>,
-    /// Oldest first.
-    guests: VecDeque<Guest>,
-}
-
-struct Guest {
-    socket: OwnedFd,
-    since_ns: u64,
-    bytes: [u8; HELLO_BYTES],
-    have: usize,
-}
-
-/// What a guest has said.
-enum Said {
-    Hello(Box<LinkHello>),
-    Less,
-    Nonsense,
+    guests: Guests,
 }
 
 /// How many may be silent at the same time; the oldest one goes for the next.
@@ -99,103 +83,55 @@ impl<'a> Hall<'a> {
     fn new(ground: &'a Ground<'a>) -> Self {
         Self {
             ground,
-            guests: VecDeque::new(),
+            guests: Guests::new(ground.hello_limit),
         }
     }
 
     /// Lets in, listens and shows out once; who has said a whole hello.
     fn next(&mut self, stranger: &mut impl FnMut()) -> io::Result<Option<(OwnedFd, LinkHello)>> {
-        const LOOK_UP_NS: u64 = 200_000_000;
-        let now = clock::monotonic_ns();
-        let limit_ns = u64::try_from(self.ground.hello_limit.as_nanos()).unwrap_or(u64::MAX / 2);
-        while let Some(oldest) = self.guests.front()
-            && now - oldest.since_ns > limit_ns
-        {
-            self.guests.pop_front();
+        let heard = self.listen();
+        for _ in 0..self.guests.shown_out() {
             stranger();
         }
-        let courtesy = COURTESY_NS / (self.guests.len() as u64 + 1);
-        let open_ns = self
-            .guests
-            .back()
-            .map_or(0, |newest| newest.since_ns + courtesy);
+        let Some((socket, bytes)) = heard? else {
+            return Ok(None);
+        };
+        let Some(hello) = LinkHello::decode(&bytes) else {
+            stranger();
+            return Ok(None);
+        };
+        socket::set_nonblocking(&socket, false)?;
+        Ok(Some((socket, hello)))
+    }
+
+    fn listen(&mut self) -> io::Result<Option<(OwnedFd, [u8; HELLO_BYTES])>> {
+        const LOOK_UP_NS: u64 = 200_000_000;
+        self.guests.show_out_late();
+        let now = clock::monotonic_ns();
+        let courtesy = COURTESY_NS / (self.guests.count() as u64 + 1);
+        let newest_ns = self.guests.newest_ns();
+        let open_ns = newest_ns.map_or(0, |newest_ns| newest_ns + courtesy);
         let opens = now >= open_ns;
         let wait_ns = if opens { LOOK_UP_NS } else { open_ns - now };
-        let mut watched: Vec<BorrowedFd<'_>> = self
-            .guests
-            .iter()
-            .map(|guest| guest.socket.as_fd())
-            .collect();
-        watched.push(self.ground.listener.as_fd());
-        if !opens {
-            watched.pop();
-        }
+        let mut watched: Vec<BorrowedFd<'_>> = self.guests.sockets().collect();
+        watched.extend(opens.then_some(self.ground.listener.as_fd()));
         let ready = socket::which_readable(&watched, Duration::from_nanos(wait_ns))?;
         let knocks = opens && ready.last() == Some(&true);
         // From the back, so that a place stays that place.
-        for place in (0..self.guests.len()).rev().filter(|place| ready[*place]) {
-            match self.guests[place].hear() {
-                Said::Less => {}
-                Said::Hello(hello) => {
-                    let guest = self.guests.remove(place);
-                    return Ok(guest.map(|guest| (guest.socket, *hello)));
-                }
-                Said::Nonsense => {
-                    self.guests.remove(place);
-                    stranger();
-                }
+        for place in (0..self.guests.count()).rev().filter(|place| ready[*place]) {
+            let heard = self.guests.hear(place);
+            if heard.is_some() {
+                return Ok(heard);
             }
         }
         if knocks {
-            self.let_in(stranger)?;
+            if self.guests.count() >= MOST_GUESTS {
+                self.guests.show_out_oldest();
+            }
+            // Nobody comes if another receiver was quicker.
+            self.guests.let_in(self.ground.listener.as_fd())?;
         }
         Ok(None)
-    }
-
-    fn let_in(&mut self, stranger: &mut impl FnMut()) -> io::Result<()> {
-        if self.guests.len() >= MOST_GUESTS {
-            self.guests.pop_front();
-            stranger();
-        }
-        match socket::accept(self.ground.listener.as_fd(), Duration::ZERO) {
-            Ok(None) => Ok(()), // Another receiver was quicker.
-            Ok(Some(socket)) => {
-                self.guests.push_back(Guest {
-                    socket,
-                    since_ns: clock::monotonic_ns(),
-                    bytes: [0; HELLO_BYTES],
-                    have: 0,
-                });
-                Ok(())
-            }
-            // No descriptor is left: somebody silent has one.
-            Err(error) => match self.guests.pop_front() {
-                Some(_) => {
-                    stranger();
-                    Ok(())
-                }
-                None => Err(error),
-            },
-        }
-    }
-}
-
-impl Guest {
-    /// Reads what is there.
-    fn hear(&mut self) -> Said {
-        match socket::receive_bytes(self.socket.as_fd(), &mut self.bytes[self.have..]) {
-            Ok(0) => Said::Nonsense,
-            Ok(got) => {
-                self.have += got;
-                if self.have < HELLO_BYTES {
-                    return Said::Less;
-                }
-                let hello = LinkHello::decode(&self.bytes);
-                hello.map_or(Said::Nonsense, |hello| Said::Hello(Box::new(hello)))
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Said::Less,
-            Err(_) => Said::Nonsense,
-        }
     }
 }
 

@@ -6,9 +6,11 @@
 
 mod accept;
 mod connect;
+mod guests;
 
 pub use accept::{Ground, Reception};
 pub use connect::{Target, connect, unix_name};
+pub use guests::Guests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -20,6 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Assignment;
+use crate::plan::job::RankAssignment;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::{clock, process, why};
@@ -62,19 +63,52 @@ enum Refusal {
     Failed(io::Error),
 }
 
-/// Whether this node takes the lock for all nodes of its run on this host.
-pub fn is_holder(assignment: &Assignment) -> bool {
-    assignment.same_host.iter().position(|same| *same) == Some(assignment.node)
+/// Who wants the host, and for what run.
+pub struct Claim<'a> {
+    token: &'a str,
+    by: &'a str,
+    started_ms: u64,
+    node: usize,
+    same_host: &'a [bool],
+}
+
+impl<'a> Claim<'a> {
+    /// For a test.
+    pub fn of_test(assignment: &'a Assignment) -> Self {
+        Self {
+            token: &assignment.token,
+            by: &assignment.by,
+            started_ms: assignment.started_ms,
+            node: assignment.node,
+            same_host: &assignment.same_host,
+        }
+    }
+
+    /// For a job of ranks.
+    pub fn of_job(assignment: &'a RankAssignment) -> Self {
+        Self {
+            token: &assignment.token,
+            by: &assignment.by,
+            started_ms: assignment.started_ms,
+            node: assignment.node,
+            same_host: &assignment.same_host,
+        }
+    }
+
+    /// Whether this node takes the lock for all nodes of its run on this host.
+    pub fn is_holder(&self) -> bool {
+        self.same_host.iter().position(|same| *same) == Some(self.node)
+    }
 }
 
 impl HostLock {
     /// Takes the host for a run.
-    pub fn take(assignment: &Assignment) -> Result<Self, Trouble> {
+    pub fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
         let own = Holder {
             // Anybody on the host may ask; the whole token would open the run's links.
-            token: assignment.token.chars().take(16).collect(),
-            by: assignment.by.clone(),
-            since_ms: assignment.started_ms,
+            token: claim.token.chars().take(16).collect(),
+            by: claim.by.to_owned(),
+            since_ms: claim.started_ms,
         };
         take(NAME, &own).map_err(|refusal| {
             let what = explain(refusal, clock::wall_ms());

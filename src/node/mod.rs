@@ -2,24 +2,25 @@
 //!
 //! Single-threaded, because it forks. One loop waits for the control channel, for signals and for the troubles
 //! its processes report, and does what the clock says is due. Read next: [`run`] for the life of a test on a
-//! node, [`channel`] for the control channel, [`lock`] for one run per host. A visitor asks for a [`census`] instead
+//! node, [`ranks`] for that of a job of ranks, [`channel`] for the control channel, [`lock`] for one run per host. A visitor asks for a [`census`] instead
 //! of a run.
 
 mod census;
 mod channel;
 mod lock;
+mod rank;
+mod ranks;
 mod reading;
 mod resources;
 mod run;
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
-use crate::plan::Assignment;
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
 use crate::sys::clock::Lull;
 use crate::sys::facts::HostFacts;
@@ -29,12 +30,13 @@ use crate::sys::{clock, facts, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
 use channel::Channel;
-use lock::HostLock;
+use lock::{Claim, HostLock};
+use ranks::RankJob;
 use run::Run;
 
 const CONTROL: Token = Token(0);
 const SIGNALS: Token = Token(1);
-const TROUBLES: Token = Token(2);
+const PROCESSES: Token = Token(2);
 const LOCK: Token = Token(3);
 
 /// The launching side says that it is there each second; so does the node.
@@ -92,11 +94,37 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
     code
 }
 
+/// What a node does for a run: a test, or a job of ranks.
+trait Task {
+    /// Where its processes are heard.
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
+    /// Obeys a message that is for it.
+    fn obey(&mut self, message: ToNode);
+    /// Messages for the launching side.
+    fn take_messages(&mut self) -> Vec<FromNode>;
+    /// When something is due next, on the own clock.
+    fn next_due_ns(&self, now_ns: u64) -> Option<u64>;
+    /// Does what the clock says is due.
+    fn do_what_is_due(&mut self);
+    /// Looks at what its processes have done.
+    fn look(&mut self);
+    /// Hears what its processes say.
+    fn hear(&mut self);
+    /// Takes children that have ended.
+    fn reap(&mut self);
+    /// Silence after which the launching side counts as lost, in milliseconds.
+    fn silence_ms(&self) -> u64;
+    /// Ends at once: reports what was measured, and kills what still runs.
+    fn give_up(&mut self);
+    /// Ends every process and takes them all.
+    fn clear(self: Box<Self>);
+}
+
 struct Node {
     channel: Channel,
     poll: Poll,
     signals: OwnedFd,
-    run: Option<Run>,
+    run: Option<Box<dyn Task>>,
     /// The host, if this node holds it for its run.
     lock: Option<HostLock>,
     /// How long the launching side has said nothing.
@@ -134,7 +162,7 @@ impl Node {
             // Every source is looked at each time: a reading that finds nothing is cheap, a lost edge is not.
             self.hear();
             self.take_signals();
-            self.take_troubles();
+            self.with_run(|run| run.hear());
             if let Some(lock) = &self.lock {
                 lock.answer();
             }
@@ -177,31 +205,29 @@ impl Node {
             ToNode::Prepare(assignment) => {
                 self.clear();
                 let prepared = self
-                    .take_host(&assignment)
+                    .take_host(&Claim::of_test(&assignment))
                     .and_then(|()| Run::prepare(*assignment, &self.facts, &self.rooms));
-                match prepared {
-                    Ok(run) => {
-                        self.watch_troubles(&run);
-                        self.channel.send(&FromNode::Prepared {
-                            listeners: run.listeners(),
-                            source_bytes: run.source_bytes(),
-                        });
-                        self.run = Some(run);
-                    }
-                    Err(trouble) => {
-                        self.channel.send(&FromNode::Trouble(vec![trouble]));
-                        self.channel.send(&FromNode::Finished(Box::default()));
-                    }
-                }
+                self.begin(prepared.map(|run| {
+                    let prepared = FromNode::Prepared {
+                        listeners: run.listeners(),
+                        source_bytes: run.source_bytes(),
+                    };
+                    (Box::new(run) as Box<dyn Task>, prepared)
+                }));
             }
-            ToNode::Connect(book) => self.with_run(|run| run.connect(&book)),
-            ToNode::Go(go) => self.with_run(|run| run.schedule(go)),
-            ToNode::Lost { node } => self.with_run(|run| run.lose(node)),
-            ToNode::Window { end_ns } => self.with_run(|run| run.move_window(end_ns)),
-            ToNode::Series(of) => self.with_run(|run| run.tell_series(&of)),
+            ToNode::PrepareRanks(assignment) => {
+                self.clear();
+                let prepared = self
+                    .take_host(&Claim::of_job(&assignment))
+                    .and_then(|()| RankJob::prepare(*assignment, &self.rooms));
+                self.begin(prepared.map(|job| {
+                    let listen = FromNode::RanksListen(job.addresses());
+                    (Box::new(job) as Box<dyn Task>, listen)
+                }));
+            }
             // What it has to say goes before the answer to whatever is asked next.
             ToNode::Stop => {
-                self.with_run(Run::give_up);
+                self.with_run(|run| run.give_up());
                 self.pass_on_messages();
             }
             ToNode::Ping { sent_ns } => {
@@ -218,15 +244,37 @@ impl Node {
             ToNode::EndRun(token) => self.channel.send(&FromNode::Asked(census::end_run(&token))),
             ToNode::Alive => {}
             ToNode::End => self.leaving = Some(0),
+            ToNode::Connect(_)
+            | ToNode::Go(_)
+            | ToNode::Lost { .. }
+            | ToNode::Window { .. }
+            | ToNode::Series(_)
+            | ToNode::RankBook(_)
+            | ToNode::Round(_) => self.with_run(|run| run.obey(message)),
+        }
+    }
+
+    /// Goes on with what was prepared, or tells why it could not be.
+    fn begin(&mut self, prepared: Result<(Box<dyn Task>, FromNode), Trouble>) {
+        match prepared {
+            Ok((run, message)) => {
+                self.channel.send(&message);
+                self.watch(run.as_ref(), true);
+                self.run = Some(run);
+            }
+            Err(trouble) => {
+                self.channel.send(&FromNode::Trouble(vec![trouble]));
+                self.channel.send(&FromNode::Finished(Box::default()));
+            }
         }
     }
 
     /// Takes the host for the run before anything is made; from one test of a run to the next it is kept.
-    fn take_host(&mut self, assignment: &Assignment) -> Result<(), Trouble> {
-        if self.lock.is_some() || !lock::is_holder(assignment) {
+    fn take_host(&mut self, claim: &Claim<'_>) -> Result<(), Trouble> {
+        if self.lock.is_some() || !claim.is_holder() {
             return Ok(());
         }
-        let lock = HostLock::take(assignment)?;
+        let lock = HostLock::take(claim)?;
         let fd = lock.descriptor();
         let registered =
             self.poll
@@ -237,26 +285,31 @@ impl Node {
         Ok(())
     }
 
-    fn with_run(&mut self, act: impl FnOnce(&mut Run)) {
+    fn with_run(&mut self, act: impl FnOnce(&mut dyn Task)) {
         if let Some(run) = &mut self.run {
-            act(run);
+            act(run.as_mut());
         }
     }
 
-    fn watch_troubles(&self, run: &Run) {
-        let fd = run.trouble_pipe().as_raw_fd();
-        let registered =
-            self.poll
-                .registry()
-                .register(&mut SourceFd(&fd), TROUBLES, Interest::READABLE);
-        debug_assert!(registered.is_ok());
+    /// Begins, or ceases, to be woken when a process of the run says something.
+    fn watch(&self, run: &dyn Task, on: bool) {
+        let registry = self.poll.registry();
+        for descriptor in run.descriptors() {
+            let fd = descriptor.as_raw_fd();
+            let mut source = SourceFd(&fd);
+            let done = match on {
+                true => registry.register(&mut source, PROCESSES, Interest::READABLE),
+                false => registry.deregister(&mut source),
+            };
+            debug_assert!(done.is_ok());
+        }
     }
 
     fn take_signals(&mut self) {
         while let Some(woken) = signals::take_signal(&self.signals) {
             match woken {
-                Woken::Child => self.with_run(Run::reap),
-                Woken::Doorbell | Woken::Timeout => self.with_run(Run::look),
+                Woken::Child => self.with_run(|run| run.reap()),
+                Woken::Doorbell | Woken::Timeout => self.with_run(|run| run.look()),
                 Woken::End(signal) => self.end_by(signal),
             }
         }
@@ -283,13 +336,9 @@ impl Node {
             what,
         };
         self.channel.send(&FromNode::Trouble(vec![trouble]));
-        self.with_run(Run::give_up);
+        self.with_run(|run| run.give_up());
         self.pass_on_messages();
         self.leaving = Some(u8::try_from(128 + signal).unwrap_or(255));
-    }
-
-    fn take_troubles(&mut self) {
-        self.with_run(Run::take_troubles);
     }
 
     fn do_what_is_due(&mut self) {
@@ -312,10 +361,19 @@ impl Node {
     /// Ends everything of the current test.
     fn clear(&mut self) {
         if let Some(run) = self.run.take() {
-            let fd = run.trouble_pipe().as_raw_fd();
-            let removed = self.poll.registry().deregister(&mut SourceFd(&fd));
-            debug_assert!(removed.is_ok());
+            self.watch(run.as_ref(), false);
             run.clear();
+        }
+    }
+}
+
+/// Takes all children that were told to end, orphans of a killed one included, within a bounded time.
+fn reap_all() {
+    const LIMIT_NS: u64 = 3_000_000_000;
+    let until = clock::monotonic_ns() + LIMIT_NS;
+    while process::has_children() && clock::monotonic_ns() < until {
+        if process::reap_one().is_none() {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a node needs must be there before anything starts, summed over the nodes of its host.
 
 use crate::pipeline::plant;
+use crate::plan::job::RankAssignment;
 use crate::plan::{Assignment, Transport, size};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
@@ -8,15 +9,39 @@ use crate::units::show_bytes;
 
 /// Refuses what does not fit, with what is needed, what there is, and what to change.
 pub fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
+    let asked = Asked {
+        nodes_on_host: assignment.nodes_on_host,
+        ports: assignment.test.ports,
+        cures: cure_of_test,
+    };
     needs(assignment)
         .into_iter()
-        .try_for_each(|need| need.check(assignment, rooms))
+        .try_for_each(|need| need.check(&asked, rooms))
+}
+
+/// The same for a job of ranks.
+pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Trouble> {
+    let asked = Asked {
+        nodes_on_host: assignment.nodes_on_host(),
+        ports: assignment.job.ranks().ports,
+        cures: cure_of_job,
+    };
+    needs_of_ranks(assignment)
+        .into_iter()
+        .try_for_each(|need| need.check(&asked, rooms))
 }
 
 /// One thing that is needed.
 struct Need {
     what: Thing,
     amount: u64,
+}
+
+/// Who needs it, and what else would do.
+struct Asked {
+    nodes_on_host: usize,
+    ports: Option<(u16, u16)>,
+    cures: fn(Thing) -> &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,25 +79,71 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
     ]
 }
 
+/// What the ranks of this host need, all together. Each may have a link to every other rank.
+fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
+    let (all, job) = (assignment.ranks(), &assignment.job);
+    let born = job.ranks().per_node * assignment.nodes_on_host();
+    let need = |what, amount: usize| Need {
+        what,
+        amount: amount as u64,
+    };
+    let listens = match job.ranks().transport {
+        Transport::Auto => assignment.nodes() > 1,
+        Transport::Tcp => true,
+        Transport::Unix => false,
+    };
+    let memory = job.bytes_per_rank(all).saturating_add(size::PROCESS_BYTES);
+    vec![
+        need(Thing::Ports, if listens { born } else { 0 }),
+        need(Thing::Descriptors, all + RANK_DESCRIPTORS),
+        need(Thing::Processes, born),
+        need(Thing::Files, born.saturating_mul(all + RANK_DESCRIPTORS)),
+        need(Thing::Memory, memory.saturating_mul(born)),
+    ]
+}
+
+/// Descriptors that a rank has besides its links: standard ones, listeners, its node, and somebody who connects.
+const RANK_DESCRIPTORS: usize = 8;
+
+fn cure_of_test(what: Thing) -> &'static str {
+    match what {
+        Thing::Ports => "widen it",
+        Thing::Descriptors => "raise it, or fewer --streams",
+        Thing::Processes | Thing::Files => "raise it, or fewer --phases or --streams",
+        Thing::Memory => "smaller --block-size, or fewer --streams",
+        Thing::Shared => "a larger /dev/shm, or fewer --streams",
+    }
+}
+
+fn cure_of_job(what: Thing) -> &'static str {
+    match what {
+        Thing::Ports => "widen it",
+        Thing::Descriptors | Thing::Processes | Thing::Files | Thing::Shared => {
+            "raise it, or fewer --ranks-per-node"
+        }
+        Thing::Memory => "smaller --size-messages, fewer --num-multi-buffer or --ranks-per-node",
+    }
+}
+
 impl Need {
-    fn check(&self, assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
+    fn check(&self, asked: &Asked, rooms: &Rooms) -> Result<(), Trouble> {
         let tightest = self
-            .rooms(assignment, rooms)
+            .rooms(asked, rooms)
             .into_iter()
             .min_by_key(|room| room.left);
         match tightest.filter(|room| room.left < self.amount) {
             Some(room) => Err(Trouble::own(
                 TroubleKind::Resource,
-                self.refusal(assignment, &room),
+                self.refusal(asked, &room),
             )),
             None => Ok(()),
         }
     }
 
-    fn rooms(&self, assignment: &Assignment, rooms: &Rooms) -> Vec<Room> {
+    fn rooms(&self, asked: &Asked, rooms: &Rooms) -> Vec<Room> {
         match self.what {
             Thing::Ports => {
-                let range = assignment.test.ports.map(|(first, last)| Room {
+                let range = asked.ports.map(|(first, last)| Room {
                     limit: format!("--port-range {first}-{last}"),
                     left: u64::from(last - first) + 1,
                 });
@@ -86,15 +157,16 @@ impl Need {
         }
     }
 
-    fn refusal(&self, assignment: &Assignment, room: &Room) -> String {
-        let (what, cure) = match self.what {
-            Thing::Ports => ("ports", "widen it"),
-            Thing::Descriptors => ("descriptors in one process", "raise it, or fewer --streams"),
-            Thing::Processes => ("processes", "raise it, or fewer --phases or --streams"),
-            Thing::Files => ("open files", "raise it, or fewer --phases or --streams"),
-            Thing::Memory => ("memory", "smaller --block-size, or fewer --streams"),
-            Thing::Shared => ("shared memory", "a larger /dev/shm, or fewer --streams"),
+    fn refusal(&self, asked: &Asked, room: &Room) -> String {
+        let what = match self.what {
+            Thing::Ports => "ports",
+            Thing::Descriptors => "descriptors in one process",
+            Thing::Processes => "processes",
+            Thing::Files => "open files",
+            Thing::Memory => "memory",
+            Thing::Shared => "shared memory",
         };
+        let cure = (asked.cures)(self.what);
         let needed = match self.what {
             Thing::Memory | Thing::Shared => {
                 format!("{} of {what} are needed", show_bytes(self.amount))
@@ -105,7 +177,7 @@ impl Need {
             Thing::Memory | Thing::Shared => show_bytes(room.left),
             _ => room.left.to_string(),
         };
-        let nodes = match assignment.nodes_on_host {
+        let nodes = match asked.nodes_on_host {
             1 => "1 node".to_owned(),
             several => format!("{several} nodes"),
         };

@@ -1,6 +1,6 @@
 //! The life of one test on a node: made, connected, ready, started, measured, drained, reported.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use nix::sys::signal::Signal;
@@ -14,10 +14,10 @@ use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
 use crate::sys::{clock, counters, file, memory, signals, why};
-use crate::wire::message::{AddressBook, FromNode, Go, Listener};
+use crate::wire::message::{AddressBook, FromNode, Go, Listener, ToNode};
 
 use super::reading::{self, Taken};
-use super::resources;
+use super::{Task, resources};
 
 /// One test on this node.
 pub struct Run {
@@ -130,7 +130,7 @@ impl Run {
             messages: Vec::new(),
         };
         if let Err(trouble) = run.make_phases() {
-            run.clear();
+            Box::new(run).clear();
             return Err(trouble);
         }
         run.close_what_children_hold();
@@ -180,23 +180,8 @@ impl Run {
         self.source_bytes
     }
 
-    /// Where its processes report failures.
-    pub fn trouble_pipe(&self) -> &OwnedFd {
-        &self.troubles_from
-    }
-
-    /// Silence after which the launching side counts as lost.
-    pub fn silence_ms(&self) -> u64 {
-        self.plant.assignment.deadlines.silence_ms
-    }
-
-    /// Messages for the launching side.
-    pub fn take_messages(&mut self) -> Vec<FromNode> {
-        std::mem::take(&mut self.messages)
-    }
-
     /// Lets senders connect.
-    pub fn connect(&mut self, book: &AddressBook) {
+    fn connect(&mut self, book: &AddressBook) {
         if self.stage != Stage::Made {
             return;
         }
@@ -209,7 +194,7 @@ impl Run {
     }
 
     /// Sets the start.
-    pub fn schedule(&mut self, go: Go) {
+    fn schedule(&mut self, go: Go) {
         if self.stage != Stage::Ready {
             return;
         }
@@ -222,7 +207,7 @@ impl Run {
     }
 
     /// Goes on without a node: links to and from it end.
-    pub fn lose(&mut self, node: usize) {
+    fn lose(&mut self, node: usize) {
         if self.stage == Stage::Over {
             return;
         }
@@ -233,56 +218,6 @@ impl Run {
     fn ring_phases(&self) {
         for phase in self.phases.iter().filter(|phase| !phase.ended) {
             signals::ring(phase.pid);
-        }
-    }
-
-    /// When something is due next.
-    pub fn next_due_ns(&self, now: u64) -> Option<u64> {
-        if self.stage == Stage::Over {
-            return None;
-        }
-        let mut due = self.due_ns.min(self.progress_ns);
-        if let Some(since) = self.trouble_ns {
-            due = due.min(since + TROUBLE_GRACE_NS);
-        }
-        if matches!(self.stage, Stage::Connecting) {
-            due = due.min(now + 5_000_000); // Readiness is told by the board alone.
-        }
-        Some(due.saturating_sub(EXACT_NS))
-    }
-
-    /// Does what the clock and the board say is due.
-    pub fn do_what_is_due(&mut self) {
-        self.plant.board.beat();
-        if self.stage == Stage::Over {
-            return;
-        }
-        if self
-            .trouble_ns
-            .is_some_and(|since| clock::monotonic_ns() >= since + TROUBLE_GRACE_NS)
-        {
-            self.give_up();
-            return;
-        }
-        self.look();
-        if clock::monotonic_ns() >= self.progress_ns {
-            self.progress_ns += 1_000_000_000;
-            self.note_second();
-            self.messages
-                .push(FromNode::Progress(reading::progress(&self.plant)));
-        }
-        if clock::monotonic_ns() + EXACT_NS < self.due_ns {
-            return;
-        }
-        match self.stage {
-            Stage::Scheduled => self.start(),
-            Stage::Running if self.has_window() => self.begin_window(),
-            Stage::Measuring => self.end_window(),
-            Stage::Made | Stage::Ready | Stage::Over => {}
-            Stage::Connecting => self.too_late("links were not made"),
-            Stage::Running => self.too_late("the volume was not moved"),
-            Stage::Draining => self.drain_longer_or_fail(),
-            Stage::Collecting => self.too_late("processes did not end"),
         }
     }
 
@@ -308,7 +243,7 @@ impl Run {
     }
 
     /// Tells the series of the links that are asked for.
-    pub fn tell_series(&mut self, of: &[(usize, usize)]) {
+    fn tell_series(&mut self, of: &[(usize, usize)]) {
         let find = |(boundary, slot): &(usize, usize)| {
             let mut all = self.series.iter();
             all.find(|link| (link.boundary, link.slot) == (*boundary, *slot))
@@ -322,7 +257,7 @@ impl Run {
     }
 
     /// Moves the end of the window, as the launching side reckons it from newer offsets.
-    pub fn move_window(&mut self, end_ns: u64) {
+    fn move_window(&mut self, end_ns: u64) {
         let Some((_, last)) = self.go.as_mut().and_then(|go| go.window_ns.as_mut()) else {
             return;
         };
@@ -381,36 +316,6 @@ impl Run {
     fn take_reading(&mut self) {
         let phases: Vec<i32> = self.phases.iter().map(|phase| phase.pid).collect();
         self.taken.edges.push(reading::edge(&self.plant, &phases));
-    }
-
-    /// Looks at the board: whether all links stand, whether the last phase has rung.
-    pub fn look(&mut self) {
-        if self.stage == Stage::Connecting
-            && self.plant.board.count_at_least(EndState::Ready) == self.plant.link_ends()
-        {
-            self.stage = Stage::Ready;
-            self.due_ns = u64::MAX;
-            self.messages.push(FromNode::Ready);
-        }
-        if !(Stage::Running..Stage::Collecting).contains(&self.stage) {
-            return;
-        }
-        if self.taken.done_ns.is_none() {
-            // The board has the instant itself; this process may have been woken later.
-            self.taken.done_ns = self.plant.board.done_ns();
-        }
-        // Everything has arrived here, but this node's senders may still feed slower nodes.
-        let ended = self.plant.board.count_at_least(EndState::Finished);
-        if self.taken.done_ns.is_some() && ended == self.plant.link_ends() {
-            if !self.has_window() {
-                self.take_reading();
-            }
-            self.progress_ns = u64::MAX;
-            self.stage = Stage::Collecting;
-            let collect_ms = self.plant.assignment.deadlines.collect_ms;
-            self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
-            self.report_if_ended();
-        }
     }
 
     /// Blocks under way may take long on a slow port: as long as bytes move, draining goes on, to a limit.
@@ -485,8 +390,153 @@ impl Run {
             .collect()
     }
 
-    /// Takes what processes below reported.
-    pub fn take_troubles(&mut self) {
+    fn add_trouble(&mut self, trouble: Trouble) {
+        const LIMIT: usize = 256;
+        if self.stage == Stage::Over || self.troubles.len() >= LIMIT {
+            return;
+        }
+        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
+        self.troubles.push(trouble);
+    }
+
+    fn report_if_ended(&mut self) {
+        let ended = self.phases.iter().all(|phase| phase.ended);
+        if !ended || self.stage == Stage::Over {
+            return;
+        }
+        if self.stage == Stage::Collecting && self.trouble_ns.is_none() {
+            self.finish();
+        } else if self.trouble_ns.is_none() {
+            self.add_trouble(Trouble {
+                kind: TroubleKind::Bug,
+                node: String::new(),
+                who: String::new(),
+                what: "all phases ended before their work was done".to_owned(),
+            });
+        }
+    }
+
+    fn finish(&mut self) {
+        let mut taken = std::mem::take(&mut self.taken);
+        taken.interfaces[1] = counters::interface_counters(&self.interfaces);
+        taken.backlog_drops[1] = counters::backlog_drops();
+        let report = reading::report(&self.plant, taken);
+        self.messages.push(FromNode::Finished(Box::new(report)));
+        // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.
+        memory::remove_name(&self.plant.board_name);
+        self.stage = Stage::Over;
+        self.progress_ns = u64::MAX;
+    }
+
+    fn kill(&self) {
+        for phase in self.phases.iter().filter(|phase| !phase.ended) {
+            process::kill_group(phase.pid);
+        }
+    }
+}
+
+impl Task for Run {
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.troubles_from.as_fd()]
+    }
+
+    fn obey(&mut self, message: ToNode) {
+        match message {
+            ToNode::Connect(book) => self.connect(&book),
+            ToNode::Go(go) => self.schedule(go),
+            ToNode::Lost { node } => self.lose(node),
+            ToNode::Window { end_ns } => self.move_window(end_ns),
+            ToNode::Series(of) => self.tell_series(&of),
+            _ => {} // For the node, or for a job of ranks.
+        }
+    }
+
+    fn take_messages(&mut self) -> Vec<FromNode> {
+        std::mem::take(&mut self.messages)
+    }
+
+    fn silence_ms(&self) -> u64 {
+        self.plant.assignment.deadlines.silence_ms
+    }
+
+    fn next_due_ns(&self, now: u64) -> Option<u64> {
+        if self.stage == Stage::Over {
+            return None;
+        }
+        let mut due = self.due_ns.min(self.progress_ns);
+        if let Some(since) = self.trouble_ns {
+            due = due.min(since + TROUBLE_GRACE_NS);
+        }
+        if matches!(self.stage, Stage::Connecting) {
+            due = due.min(now + 5_000_000); // Readiness is told by the board alone.
+        }
+        Some(due.saturating_sub(EXACT_NS))
+    }
+
+    fn do_what_is_due(&mut self) {
+        self.plant.board.beat();
+        if self.stage == Stage::Over {
+            return;
+        }
+        if self
+            .trouble_ns
+            .is_some_and(|since| clock::monotonic_ns() >= since + TROUBLE_GRACE_NS)
+        {
+            self.give_up();
+            return;
+        }
+        self.look();
+        if clock::monotonic_ns() >= self.progress_ns {
+            self.progress_ns += 1_000_000_000;
+            self.note_second();
+            self.messages
+                .push(FromNode::Progress(reading::progress(&self.plant)));
+        }
+        if clock::monotonic_ns() + EXACT_NS < self.due_ns {
+            return;
+        }
+        match self.stage {
+            Stage::Scheduled => self.start(),
+            Stage::Running if self.has_window() => self.begin_window(),
+            Stage::Measuring => self.end_window(),
+            Stage::Made | Stage::Ready | Stage::Over => {}
+            Stage::Connecting => self.too_late("links were not made"),
+            Stage::Running => self.too_late("the volume was not moved"),
+            Stage::Draining => self.drain_longer_or_fail(),
+            Stage::Collecting => self.too_late("processes did not end"),
+        }
+    }
+
+    fn look(&mut self) {
+        if self.stage == Stage::Connecting
+            && self.plant.board.count_at_least(EndState::Ready) == self.plant.link_ends()
+        {
+            self.stage = Stage::Ready;
+            self.due_ns = u64::MAX;
+            self.messages.push(FromNode::Ready);
+        }
+        if !(Stage::Running..Stage::Collecting).contains(&self.stage) {
+            return;
+        }
+        if self.taken.done_ns.is_none() {
+            // The board has the instant itself; this process may have been woken later.
+            self.taken.done_ns = self.plant.board.done_ns();
+        }
+        // Everything has arrived here, but this node's senders may still feed slower nodes.
+        let ended = self.plant.board.count_at_least(EndState::Finished);
+        if self.taken.done_ns.is_some() && ended == self.plant.link_ends() {
+            if !self.has_window() {
+                self.take_reading();
+            }
+            self.progress_ns = u64::MAX;
+            self.stage = Stage::Collecting;
+            let collect_ms = self.plant.assignment.deadlines.collect_ms;
+            self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
+            self.report_if_ended();
+        }
+    }
+
+    fn hear(&mut self) {
         let mut bytes = [0; 4096];
         while let Ok(got) = nix::unistd::read(&self.troubles_from, &mut bytes) {
             if got == 0 {
@@ -502,17 +552,7 @@ impl Run {
         }
     }
 
-    fn add_trouble(&mut self, trouble: Trouble) {
-        const LIMIT: usize = 256;
-        if self.stage == Stage::Over || self.troubles.len() >= LIMIT {
-            return;
-        }
-        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
-        self.troubles.push(trouble);
-    }
-
-    /// Takes children that have ended.
-    pub fn reap(&mut self) {
+    fn reap(&mut self) {
         while let Some((pid, ending)) = process::reap_one() {
             let Some(phase) = self.phases.iter_mut().find(|phase| phase.pid == pid) else {
                 continue;
@@ -527,7 +567,7 @@ impl Run {
             };
             match ending {
                 Ending::Code(0) => {}
-                Ending::Code(1) => self.take_troubles(), // It has reported why.
+                Ending::Code(1) => self.hear(), // It has reported why.
                 Ending::Code(code) => {
                     self.add_trouble(trouble(TroubleKind::Bug, format!("ended with code {code}")));
                 }
@@ -551,29 +591,11 @@ impl Run {
         self.report_if_ended();
     }
 
-    fn report_if_ended(&mut self) {
-        let ended = self.phases.iter().all(|phase| phase.ended);
-        if !ended || self.stage == Stage::Over {
-            return;
-        }
-        if self.stage == Stage::Collecting && self.trouble_ns.is_none() {
-            self.finish();
-        } else if self.trouble_ns.is_none() {
-            self.add_trouble(Trouble {
-                kind: TroubleKind::Bug,
-                node: String::new(),
-                who: String::new(),
-                what: "all phases ended before their work was done".to_owned(),
-            });
-        }
-    }
-
-    /// Ends the test at once: reports what was measured, and kills what still runs.
-    pub fn give_up(&mut self) {
+    fn give_up(&mut self) {
         if self.stage == Stage::Over {
             return;
         }
-        self.take_troubles();
+        self.hear();
         if matches!(
             self.stage,
             Stage::Running | Stage::Measuring | Stage::Draining
@@ -588,35 +610,10 @@ impl Run {
         self.kill();
     }
 
-    fn finish(&mut self) {
-        let mut taken = std::mem::take(&mut self.taken);
-        taken.interfaces[1] = counters::interface_counters(&self.interfaces);
-        taken.backlog_drops[1] = counters::backlog_drops();
-        let report = reading::report(&self.plant, taken);
-        self.messages.push(FromNode::Finished(Box::new(report)));
-        // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.
-        memory::remove_name(&self.plant.board_name);
-        self.stage = Stage::Over;
-        self.progress_ns = u64::MAX;
-    }
-
-    fn kill(&self) {
-        for phase in self.phases.iter().filter(|phase| !phase.ended) {
-            process::kill_group(phase.pid);
-        }
-    }
-
-    /// Ends every process of this test and takes them all, orphans of a killed phase included.
-    pub fn clear(self) {
-        const LIMIT_NS: u64 = 3_000_000_000;
+    fn clear(self: Box<Self>) {
         memory::remove_name(&self.plant.board_name);
         self.kill();
-        let until = clock::monotonic_ns() + LIMIT_NS;
-        while process::has_children() && clock::monotonic_ns() < until {
-            if process::reap_one().is_none() {
-                clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-            }
-        }
+        super::reap_all();
     }
 }
 

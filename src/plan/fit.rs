@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::size::{self, PROCESS_BYTES, product};
-use super::{Coupling, Datapath, Test, Workers};
+use super::{Coupling, Datapath, Pattern, Test, Workers};
 use crate::units::show_bytes;
 
 /// What of a test was not asked for.
@@ -18,6 +18,9 @@ pub struct Unasked {
     pub block: bool,
     /// Buffers of the data sockets.
     pub socket_buffers: bool,
+    /// Links per pair.
+    #[serde(default)]
+    pub streams: bool,
 }
 
 /// A host, as far as it is known.
@@ -31,10 +34,31 @@ pub struct Capacity {
     pub processors: Option<usize>,
     /// What its limits leave of memory, in bytes.
     pub memory_bytes: Option<u64>,
+    /// Connections that its fastest data port wants to be full; zero where nothing is known of it.
+    pub flows: usize,
+}
+
+/// One connection fills about so much, in Mbit/s: a processor core copies no more. A choice.
+const ONE_FLOW_MBIT: u64 = 25_000;
+/// A bond puts each connection on one of its members, by chance: with four for each of them all have some.
+const FLOWS_PER_MEMBER: usize = 4;
+
+/// Connections that a port of this speed, or a bond of so many members, wants to be full.
+pub fn flows_of(speed_mbit: Option<u64>, members: usize) -> usize {
+    let by_speed = speed_mbit.map_or(1, |mbit| mbit.div_ceil(ONE_FLOW_MBIT));
+    let by_members = if members > 1 {
+        members * FLOWS_PER_MEMBER
+    } else {
+        1
+    };
+    usize::try_from(by_speed).unwrap_or(1).max(by_members)
 }
 
 /// Settles what of a test among `nodes` nodes was not asked for; a note for everything that is less than usual.
 pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<String> {
+    if test.unasked.streams {
+        test.streams = streams_that_fill(test, nodes, hosts);
+    }
     if test.unasked.workers {
         test.workers = workers_that_pay(test, nodes, hosts);
     }
@@ -141,6 +165,29 @@ fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> Workers {
     }
 }
 
+/// Links per pair, as many as it takes for each port to have the connections that it wants; never less than there are.
+fn streams_that_fill(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
+    /// More between two nodes are no better.
+    const MOST: usize = 64;
+    let wanted = hosts.iter().map(|host| host.flows).max().unwrap_or(0);
+    let rails = test.rails.max(1);
+    let others = |node: usize| {
+        let targets = test.pattern.targets(nodes, node);
+        targets.iter().filter(|to| **to != node).count()
+    };
+    let partners = (0..nodes).map(others).filter(|count| *count > 0).min();
+    let (Some(partners), 2..) = (partners, wanted) else {
+        return test.streams;
+    };
+    let mut each = wanted.div_ceil(partners);
+    // Permutations that have as many connections at a port as the mesh has keep as many.
+    let all = nodes.saturating_sub(1).max(1);
+    if matches!(test.pattern, Pattern::Shift(_)) && (test.streams / rails).is_multiple_of(all) {
+        each = each.next_multiple_of(all);
+    }
+    test.streams.max(each.min(MOST) * rails)
+}
+
 /// What a socket has to send and to receive with thousands of links on one host: buffers that the system lets grow would take
 /// more memory than everything else.
 const SMALL_SOCKET_BUFFER_BYTES: usize = 64 << 10;
@@ -212,6 +259,7 @@ mod tests {
         workers: true,
         block: true,
         socket_buffers: true,
+        streams: true,
     };
 
     fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Capacity {
@@ -220,6 +268,7 @@ mod tests {
             nodes,
             processors,
             memory_bytes: memory_mib.map(|mib| mib << 20),
+            flows: 0,
         }
     }
 
@@ -269,6 +318,47 @@ mod tests {
         assert_eq!(test.workers, Workers::Peer);
         settle(&mut test, 9, &local(9, 2));
         assert_eq!(test.workers, Workers::Shared);
+    }
+
+    #[test]
+    fn fast_ports_and_bonds_have_more_connections_unless_their_number_was_asked_for() {
+        assert_eq!(flows_of(None, 0), 1);
+        assert_eq!(flows_of(Some(25_000), 1), 1);
+        assert_eq!(flows_of(Some(100_000), 0), 4);
+        assert_eq!(flows_of(Some(50_000), 4), 16);
+        let of = |pattern: Pattern, streams: usize, nodes: usize, flows: usize| {
+            let hosts = vec![
+                Capacity {
+                    flows,
+                    ..host(1, Some(8), None)
+                };
+                nodes
+            ];
+            let mut test = test_of(2, streams);
+            (test.unasked, test.pattern) = (EVERYTHING, pattern);
+            settle(&mut test, nodes, &hosts);
+            test.streams
+        };
+        assert_eq!(of(Pattern::AllToAll, 1, 3, 0), 1, "nothing is known");
+        assert_eq!(of(Pattern::AllToAll, 1, 3, 1), 1);
+        assert_eq!(of(Pattern::AllToAll, 1, 3, 16), 8, "two partners");
+        assert_eq!(of(Pattern::Mesh, 1, 9, 16), 2);
+        assert_eq!(of(Pattern::Shift(1), 1, 3, 16), 16);
+        // An acceptance of 4 nodes: as many at a port in permutations as in the mesh.
+        assert_eq!(of(Pattern::Shift(1), 3, 4, 16), 18);
+        assert_eq!(of(Pattern::Mesh, 1, 4, 16), 6);
+        assert_eq!(
+            of(Pattern::AllToAll, 1, 2, 1000),
+            64,
+            "there is an end to it"
+        );
+        let mut asked = test_of(2, 1);
+        let hosts = [Capacity {
+            flows: 16,
+            ..host(1, Some(8), None)
+        }];
+        settle(&mut asked, 2, &hosts);
+        assert_eq!(asked.streams, 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod assignment;
 mod criteria;
 mod deadlines;
 pub mod fit;
+pub mod job;
 pub mod lanes;
 mod pattern;
 pub mod placement;
@@ -52,6 +53,9 @@ pub struct RunPlan {
     pub nodes: Vec<NodeSpec>,
     /// The tests, one after the other.
     pub tests: Vec<Test>,
+    /// Jobs of ranks, behind the tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<job::Job>,
     /// How thorough it is.
     #[serde(default)]
     pub profile: Profile,
@@ -94,6 +98,15 @@ impl RunPlan {
             .filter(|node| is_gone(&self.nodes[*node]))
             .collect();
         self.nodes.retain(|node| !is_gone(node));
+        for job in &mut self.jobs {
+            if let job::Job::Latency(latency) = job {
+                let mut node = 0;
+                latency.hosts.retain(|_| {
+                    node += 1;
+                    !gone.contains(&(node - 1))
+                });
+            }
+        }
         for test in std::mem::take(&mut self.tests) {
             let Some(pattern) = test.pattern.without(&gone, all) else {
                 continue;

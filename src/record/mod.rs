@@ -1,10 +1,17 @@
 //! The record: what came of a run, test by test. Pure data, versioned; every report is made from it alone.
 
+mod latency;
+mod linktest;
 mod node;
 mod sheet;
 mod sighting;
 mod trouble;
 
+pub use latency::{CableLatency, LatencyRecord, PairLatency, Planned, SlowCable, Together};
+pub use linktest::{
+    Effort, LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress,
+    RoundRecord, TimeSpread,
+};
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use sheet::{
     Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
@@ -51,6 +58,12 @@ pub struct Record {
     pub hosts: Vec<HostRecord>,
     /// What was measured, test by test.
     pub tests: Vec<TestRecord>,
+    /// What ranks measured, job by job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<LinktestRecord>,
+    /// What came of plans of latencies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<LatencyRecord>,
     /// Hosts that cost their rows and not the run, with `keep_going`.
     #[serde(default)]
     pub missing: Vec<Missing>,

@@ -166,7 +166,7 @@ pub struct FaultSheet {
     pub or: Vec<Culprit>,
     /// What is wrong with it.
     pub kind: FaultKind,
-    /// Share of what was to be expected under load, or of segments lost.
+    /// Share of what was to be expected under load, or of segments lost, or of frames that came broken.
     pub share: f64,
     /// What passed then, in bits per second.
     pub rate_bits_per_s: f64,
@@ -185,6 +185,8 @@ pub enum FaultKind {
     Rate,
     /// It loses segments.
     Loss,
+    /// Frames come broken: their check sums are wrong, or forward error correction gives them up.
+    Broken,
     /// It is slowed down by a congested port that it does not go to.
     HeadOfLine,
 }

@@ -43,6 +43,12 @@ const COLUMNS: [&str; 32] = [
 
 /// The table of a record.
 pub fn write(record: &Record) -> Result<String, csv::Error> {
+    if record.tests.is_empty() && !record.latencies.is_empty() {
+        return super::latency::csv(record);
+    }
+    if record.tests.is_empty() && !record.jobs.is_empty() {
+        return super::linktest::table::csv(record);
+    }
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
     for test in &record.tests {

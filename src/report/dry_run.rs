@@ -268,6 +268,7 @@ mod tests {
             keep_going: false,
             samples: false,
             repeats: None,
+            jobs: Vec::new(),
             site: None,
         }
     }

@@ -62,6 +62,35 @@ fn check(record: &Record) -> Result<(), String> {
             ));
         }
     }
+    for job in &record.jobs {
+        let (jobs, ranks) = (record.plan.jobs.len(), job.ranks.len());
+        if job.job >= jobs {
+            return Err(format!("job {} of {jobs}", job.job));
+        }
+        if let Some(rank) = job.ranks.iter().find(|rank| rank.node >= hosts) {
+            return Err(format!("a rank on node {} of {hosts}", rank.node));
+        }
+        let rounds = job.rounds.iter().chain(&job.looks);
+        let times = rounds.clone().flat_map(|round| &round.times);
+        let times = times.map(|time| (time.from, time.to));
+        let again = rounds.flat_map(|round| &round.retests);
+        let again = again.map(|one| (one.from, one.to));
+        if let Some((from, to)) = times
+            .chain(again)
+            .find(|(from, to)| *from >= ranks || *to >= ranks)
+        {
+            return Err(format!("a link from rank {from} to {to}, of {ranks}"));
+        }
+    }
+    for latency in &record.latencies {
+        if latency.job >= record.plan.jobs.len() {
+            return Err(format!(
+                "latencies of job {} of {}",
+                latency.job,
+                record.plan.jobs.len()
+            ));
+        }
+    }
     for test in &record.tests {
         let tests = record.plan.tests.len();
         let Some(plan) = record.plan.tests.get(test.test) else {

@@ -285,6 +285,7 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
     match fault.kind {
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
+        FaultKind::Broken => format!("{name}: {:.1e} of frames came broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {
             let rate = fault.rate_bits_per_s;
             let note = fault
@@ -302,10 +303,19 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     }
 }
 
-/// The run to be named when its faults are measured again.
-fn again(record: &Record) -> String {
+/// The number of a test as readers count; nothing for what link tests saw, which has none that they would know.
+pub fn number(record: &Record, test: usize) -> Option<usize> {
+    (test < record.plan.tests.len()).then_some(test + 1)
+}
+
+/// What to do when a cable was moved.
+fn again(record: &Record, port: &str) -> String {
+    if record.tests.is_empty() {
+        return "the same command again".to_owned();
+    }
     let first = record.plan.repeats.clone();
-    first.unwrap_or_else(|| run_name(record.started_ms, &record.token))
+    let run = first.unwrap_or_else(|| run_name(record.started_ms, &record.token));
+    format!("`pipebench retest {run} --moved {port}=PORT`")
 }
 
 /// The segment that hosts can name, and the swap that tells its parts apart.
@@ -331,9 +341,9 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     }
     Some(match fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
-            "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {0}'s cable to another port, then `pipebench retest {1} --moved {0}=PORT`",
+            "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {}'s cable to another port, then {}",
             label(port),
-            again(record)
+            again(record, label(port))
         ),
         Culprit::Pair(from, to) => format!(
             "      both ports are well with others: the path {}->{} within the fabric. Next: the switch's counters on that path",
@@ -367,13 +377,15 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
                 FaultKind::Rate | FaultKind::HeadOfLine => {
                     format!("{pair} {alone} {}", gbit(one.rate_bits_per_s))
                 }
-                FaultKind::Loss => format!("{pair} {alone} {:.1e} lost", one.loss),
+                FaultKind::Loss | FaultKind::Broken => {
+                    format!("{pair} {alone} {:.1e} lost", one.loss)
+                }
             }
         })
         .collect();
     let unit = match fault.kind {
         FaultKind::Rate | FaultKind::HeadOfLine => " Gbit/s",
-        FaultKind::Loss => "",
+        FaultKind::Loss | FaultKind::Broken => "",
     };
     let mut lines: Vec<String> = told
         .chunks(A_LINE)

@@ -6,8 +6,9 @@
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
+use crate::judge::cables;
 use crate::judge::names::name_of;
-use crate::record::{Culprit, DirectionSheet, Record, VerdictWord};
+use crate::record::{Culprit, DirectionSheet, LatencyRecord, Record, VerdictWord};
 use crate::units::{run_name, show_gbit, show_utc};
 
 use super::{judged, text};
@@ -151,7 +152,10 @@ fn cases(record: &Record) -> Vec<Case> {
         what: record.verdict.reason.clone(),
         more,
     }];
-    for (number, port) in sheet.ports.iter().enumerate() {
+    cases.extend(record.latencies.iter().flat_map(cases_of_cables));
+    // Latencies load no port: there is nothing to say of them.
+    let ports = sheet.ports.iter().enumerate();
+    for (number, port) in ports.filter(|_| record.latencies.is_empty()) {
         let both = [
             (Culprit::Send(number), "send", port.send),
             (Culprit::Receive(number), "receive", port.receive),
@@ -161,7 +165,10 @@ fn cases(record: &Record) -> Vec<Case> {
                 class: "pipebench.ports",
                 name: format!("{} {direction}", port.label),
                 word: one.map_or(VerdictWord::NotJudged, |one| one.word),
-                what: one.map_or_else(|| "nothing went through it".to_owned(), |one| figures(&one)),
+                what: one.map_or_else(
+                    || "nothing went through it".to_owned(),
+                    |one| figures(record, &one),
+                ),
                 more: details(record, culprit),
             });
         }
@@ -180,14 +187,44 @@ fn cases(record: &Record) -> Vec<Case> {
     cases
 }
 
-fn figures(one: &DirectionSheet) -> String {
+/// Classes of cables that were compared or could not be, and each slow cable.
+fn cases_of_cables(latency: &LatencyRecord) -> Vec<Case> {
+    let case = |name: String, word, what: String| Case {
+        class: "pipebench.cables",
+        name,
+        word,
+        what,
+        more: Vec::new(),
+    };
+    let slow = latency.slow.iter().map(|cable| {
+        let word = match cable.confirmed {
+            true => VerdictWord::Fail,
+            false => VerdictWord::Undecided,
+        };
+        case(cable.name.clone(), word, cables::sentence(cable, latency))
+    });
+    let judged = latency.judged.iter().map(|class| {
+        let what = "every cable was compared with the others of its class".to_owned();
+        case(class.clone(), VerdictWord::Pass, what)
+    });
+    let open = latency.undecidable.iter().map(|line| {
+        let (class, why) = line.split_once(": ").unwrap_or((line, ""));
+        case(class.to_owned(), VerdictWord::NotJudged, why.to_owned())
+    });
+    slow.chain(judged).chain(open).collect()
+}
+
+fn figures(record: &Record, one: &DirectionSheet) -> String {
     let rate = show_gbit(one.rate_bits_per_s / 1e9);
+    let place = match judged::number(record, one.test) {
+        Some(number) => format!(" in test {number}"),
+        None => String::new(),
+    };
     match one.expected_bits_per_s.zip(one.share) {
         Some((expected, share)) => format!(
-            "{rate} of {} Gbit/s ({:.1} %) in test {}",
+            "{rate} of {} Gbit/s ({:.1} %){place}",
             show_gbit(expected / 1e9),
-            share * 100.0,
-            one.test + 1
+            share * 100.0
         ),
         None => format!("{rate} Gbit/s, not judged"),
     }
@@ -212,10 +249,16 @@ fn details(record: &Record, culprit: Culprit) -> Vec<String> {
     .collect()
 }
 
-/// Length of all tests together.
+/// Length of all tests and rounds together.
 fn seconds(record: &Record) -> f64 {
-    let spans = record.tests.iter().filter_map(|test| test.span_ns);
-    spans.map(|span| span as f64 / 1e9).sum()
+    let tests = record.tests.iter().filter_map(|test| test.span_ns);
+    let rounds = record.jobs.iter().flat_map(|job| &job.rounds);
+    let latencies = record.latencies.iter().map(|one| one.span_ns);
+    let spans = tests
+        .chain(rounds.map(|round| round.span_ns))
+        .chain(latencies);
+    // From zero: the sum of nothing would be its negative.
+    spans.fold(0.0, |sum, span| sum + span as f64 / 1e9)
 }
 
 /// Without the characters that XML 1.0 does not know (2.2, Char).

@@ -157,7 +157,14 @@ fn faults(out: &mut Exposition, record: &Record) {
         VerdictWord::HostLimited,
     ] {
         let faults = record.sheet.faults.iter();
-        let count = faults.filter(|fault| fault.word == word).count();
+        let of_ports = faults.filter(|fault| fault.word == word).count();
+        let cables = record.latencies.iter().flat_map(|latency| &latency.slow);
+        let of_cables = cables.filter(|cable| match word {
+            VerdictWord::Fail => cable.confirmed,
+            VerdictWord::Undecided => !cable.confirmed,
+            _ => false,
+        });
+        let count = of_ports + of_cables.count();
         out.sample(
             "pipebench_faults",
             &[("word", &word.to_string())],

@@ -9,6 +9,8 @@ pub mod header;
 pub mod json;
 mod judged;
 pub mod junit;
+pub mod latency;
+pub mod linktest;
 pub mod listing;
 pub mod merge;
 pub mod metrics;

@@ -62,17 +62,30 @@ pub fn percentile(figures: &[f64], percent: f64) -> Option<f64> {
     Some(low + (high - low) * (at - at.floor()))
 }
 
-/// Median of all, and how far figures usually lie from it: median of the distances times 1.4826, which is the standard deviation of normal ones
-/// (Rousseeuw and Croux 1993); not less than 1 % of the median, since a few equal figures would make it nothing.
+/// From the median distance from the middle to the standard deviation, if figures are normal: 1 / Phi^-1(3/4) (Rousseeuw and Croux 1993).
+pub const NORMAL: f64 = 1.4826;
+
+/// The median: the mean of the two in the middle where there are two. 0 of nothing. Puts the figures in order.
+pub fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    middle(figures)
+}
+
+/// The median of the figures' sizes. 0 of nothing.
+pub fn median_size(figures: &[f64]) -> f64 {
+    let mut sizes: Vec<f64> = figures.iter().map(|one| one.abs()).collect();
+    median(&mut sizes)
+}
+
+/// Median of all, and how far figures usually lie from it: median of the distances times [`NORMAL`]; not less than 1 % of the median, since a few equal figures would make it nothing.
 pub fn usual(figures: &[f64]) -> Option<(f64, f64)> {
-    const NORMAL: f64 = 1.4826;
     const LEAST: f64 = 0.01;
     if figures.is_empty() {
         return None;
     }
     let median = middle(&sorted(figures));
-    let off: Vec<f64> = figures.iter().map(|one| (one - median).abs()).collect();
-    let scale = (middle(&sorted(&off)) * NORMAL).max(median.abs() * LEAST);
+    let off: Vec<f64> = figures.iter().map(|one| one - median).collect();
+    let scale = (median_size(&off) * NORMAL).max(median.abs() * LEAST);
     Some((median, scale))
 }
 

@@ -1,7 +1,9 @@
 //! Results on disk: run folders, and files written so that a full disk leaves no half result.
 
 mod journal;
+pub mod linktest;
 pub mod runs;
+pub mod sion;
 
 pub use journal::Growing;
 
@@ -24,7 +26,8 @@ pub struct StoreError {
 
 /// Writes a file whole: under another name first, then renamed. What is no ordinary file, such as `/dev/full`
 /// or a pipe, is written directly.
-pub fn write_file(path: &Path, content: &str) -> Result<(), StoreError> {
+pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
+    let content = content.as_ref();
     let fail = |source| StoreError {
         path: path.to_owned(),
         source,
@@ -33,14 +36,10 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), StoreError> {
     if !ordinary {
         return fs::write(path, content).map_err(fail);
     }
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let temporary = temporary_of(path);
     let written = File::create(&temporary)
         .and_then(|mut file| {
-            file.write_all(content.as_bytes())?;
+            file.write_all(content)?;
             file.sync_all()
         })
         .and_then(|()| fs::rename(&temporary, path));
@@ -50,6 +49,30 @@ pub fn write_file(path: &Path, content: &str) -> Result<(), StoreError> {
         }
     }
     written.map_err(fail)
+}
+
+/// Whether a result could be written there now: found out before hours are spent on measuring it. Leaves nothing.
+pub fn check_writable(path: &Path) -> Result<(), StoreError> {
+    let fail = |source| StoreError {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Err(fail(io::Error::from(io::ErrorKind::IsADirectory))),
+        // What is no ordinary file, such as a pipe, is opened when there is something to write.
+        Ok(meta) if !meta.is_file() => Ok(()),
+        Ok(_) | Err(_) => {
+            let temporary = temporary_of(path);
+            let tried = File::create(&temporary).and_then(|_| fs::remove_file(&temporary));
+            tried.map_err(fail)
+        }
+    }
+}
+
+/// What a file is called until it is whole.
+fn temporary_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
 /// Makes the folder of a run below `parent`, named by date and token.

@@ -57,6 +57,12 @@ pub fn stay_on(processor: usize) {
     }
 }
 
+/// The processor that this process is on now.
+pub fn current() -> usize {
+    // SAFETY: sched_getcpu has no preconditions.
+    usize::try_from(unsafe { nix::libc::sched_getcpu() }).unwrap_or(0)
+}
+
 fn ordered(mut all: Vec<Processor>, near: Option<usize>) -> Vec<usize> {
     all.sort_by_key(|one| (Some(one.numa) != near, one.numa, one.thread, one.number));
     all.into_iter().map(|one| one.number).collect()

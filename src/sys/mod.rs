@@ -22,6 +22,7 @@ pub mod signals;
 pub mod socket;
 pub mod terminal;
 pub mod usage;
+pub mod vectored;
 
 /// Why a system call failed, as the end of a sentence: `connection refused`, `timed out`.
 pub fn why(error: &std::io::Error) -> String {

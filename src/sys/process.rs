@@ -212,6 +212,15 @@ pub fn kill_group(leader: i32) {
     }
 }
 
+/// Kills a child. One that is gone is no error.
+pub fn kill(pid: i32) {
+    if pid > 1 {
+        match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
 /// True if the parent is still the process it was at birth.
 pub fn parent_is(pid: i32) -> bool {
     nix::unistd::getppid().as_raw() == pid

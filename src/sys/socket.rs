@@ -323,6 +323,22 @@ pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Resul
     Ok(())
 }
 
+/// Has the kernel ask the peer's host now and then whether it is still there, so that whoever only receives learns of a dead path within
+/// about `silence`, too.
+pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
+    const QUESTIONS: u32 = 4;
+    let seconds = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX).max(2);
+    setsockopt(socket, sockopt::KeepAlive, &true)?;
+    setsockopt(socket, sockopt::TcpKeepIdle, &(seconds / 2))?;
+    setsockopt(
+        socket,
+        sockopt::TcpKeepInterval,
+        &(seconds / 2 / QUESTIONS).max(1),
+    )?;
+    setsockopt(socket, sockopt::TcpKeepCount, &QUESTIONS)?;
+    Ok(())
+}
+
 fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
     if let Some(bytes) = options.send_buffer_bytes {
         setsockopt(&socket, sockopt::SndBuf, &bytes)?;
@@ -466,6 +482,29 @@ pub fn finish_sending(socket: BorrowedFd<'_>) {
     match nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Write) {
         Ok(()) | Err(_) => {} // A connection that is gone has nothing to finish.
     }
+}
+
+/// Why a socket has failed; none if it has not, and a closed one is at its end.
+pub fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
+    match nix::sys::socket::getsockopt(&socket, sockopt::SocketError) {
+        Ok(0) => match receive_peek(socket) {
+            Ok(0) => Some(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(error) => Some(error),
+        },
+        Ok(code) => Some(io::Error::from_raw_os_error(code)),
+        Err(error) => Some(error.into()),
+    }
+}
+
+fn receive_peek(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let flags = nix::sys::socket::MsgFlags::MSG_PEEK | nix::sys::socket::MsgFlags::MSG_DONTWAIT;
+    Ok(nix::sys::socket::recv(
+        socket.as_raw_fd(),
+        &mut [0; 1],
+        flags,
+    )?)
 }
 
 /// What the kernel knows of a TCP connection, from the sender's side; units in the names.

@@ -40,6 +40,32 @@ pub fn scheduled(pid: i32) -> (u64, u64) {
     (words.next().unwrap_or(0), words.next().unwrap_or(0))
 }
 
+/// How long this process was ready to run and did not, asked again and again at little cost.
+#[derive(Debug)]
+pub struct RunDelay {
+    file: Option<std::fs::File>,
+}
+
+impl RunDelay {
+    /// Of this process.
+    pub fn own() -> Self {
+        Self {
+            file: std::fs::File::open("/proc/self/schedstat").ok(),
+        }
+    }
+
+    /// Until now, in nanoseconds; zero where the kernel does not tell.
+    pub fn ns(&self) -> u64 {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = [0; 128];
+        let file = self.file.as_ref();
+        let read = file.and_then(|file| file.read_at(&mut bytes, 0).ok());
+        let text = String::from_utf8_lossy(&bytes[..read.unwrap_or(0)]);
+        let second = text.split_whitespace().nth(1).map(str::parse);
+        second.and_then(Result::ok).unwrap_or(0)
+    }
+}
+
 /// Whether a process of this host runs, or is ready to. Its wait for a processor is counted when it ends, not before.
 pub fn is_ready(pid: i32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -20,6 +20,18 @@
 //!                                      <---  Trouble (what failed, first cause first)
 //! ```
 //!
+//! A job of ranks:
+//!
+//! ```text
+//!  PrepareRanks (assignment)           --->  listeners, forks the ranks
+//!                                      <---  RanksListen (where each of them does)
+//!  RankBook (all of them)              --->  buffers are made
+//!                                      <---  Ready
+//!  Round (who measures with whom)      --->  ranks measure, make links when they need them
+//!                                      <---  Rank (times), ... Rank (done), from each of them
+//!  Round ... End                       --->
+//! ```
+//!
 //! A visitor, who looks at the runs of others, sends no Prepare:
 //!
 //! ```text
@@ -35,11 +47,12 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Assignment;
-use crate::record::{Asked, NodeReport, Sighting, Trouble};
+use crate::plan::job::{RankAssignment, Round};
+use crate::record::{Asked, NodeReport, RankWord, Sighting, Trouble};
 use crate::sys::facts::HostFacts;
 
 /// Version of the messages; both sides are the same build, so a difference is an error and no negotiation.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 
 /// From the launching side to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +83,12 @@ pub enum ToNode {
     },
     /// Asks for the series of links into this node, by boundary and slot.
     Series(Vec<(usize, usize)>),
+    /// Make listeners and ranks for a job.
+    PrepareRanks(Box<RankAssignment>),
+    /// Where every rank of the job listens, by rank; none where all its links are Unix sockets.
+    RankBook(Vec<Option<SocketAddr>>),
+    /// Measure.
+    Round(Box<Round>),
     /// Give up, and report what was measured.
     Stop,
     /// The test is over; leave.
@@ -107,7 +126,16 @@ pub enum FromNode {
         /// Length of its source file in bytes, if it has one.
         source_bytes: Option<u64>,
     },
-    /// All links of this node stand.
+    /// Where the ranks of this node listen, lowest rank first.
+    RanksListen(Vec<Option<SocketAddr>>),
+    /// What a rank tells.
+    Rank {
+        /// Its number.
+        rank: usize,
+        /// What it tells.
+        word: RankWord,
+    },
+    /// All links of this node stand, or all its ranks know of each other.
     Ready,
     /// Answer to a ping.
     Pong {
@@ -135,6 +163,26 @@ pub enum FromNode {
         /// Payload in bytes, in the order of the question.
         bytes: Vec<Vec<u64>>,
     },
+}
+
+/// From a node status process to one of its ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToRank {
+    /// Where every rank listens.
+    Book(Vec<Option<SocketAddr>>),
+    /// Measure.
+    Round(Box<Round>),
+}
+
+/// From a rank to its node status process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FromRank {
+    /// For the launching side.
+    Word(RankWord),
+    /// It cannot go on.
+    Trouble(Trouble),
 }
 
 /// First message of a node.

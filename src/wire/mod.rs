@@ -7,3 +7,4 @@ pub mod block;
 pub mod frame;
 pub mod hello;
 pub mod message;
+pub mod rank;

@@ -141,25 +141,60 @@ impl Lab {
     /// From now on a share of the frames to the host, and of those from it, is lost. The wire that does it runs until it is
     /// dropped; what it carries is sent segment by segment, so that a lost frame is one segment.
     pub fn lose(&self, host: usize, to_it: f64, from_it: f64) -> Running {
-        let (mtu, port) = (self.mtu(), port(host));
         for any in self.test_hosts() {
             self.on_host(any, "ip link set dev eth0 gso_max_segs 1");
         }
+        self.wire(host, [to_it, from_it], 0)
+    }
+
+    /// From now on what goes over the cable of a host takes so much longer, each way. The wire that does it runs until it is dropped.
+    pub fn delay(&self, host: usize, us: u32) -> Running {
+        self.wire(host, [0.0, 0.0], us)
+    }
+
+    fn wire(&self, host: usize, lost: [f64; 2], delay_us: u32) -> Running {
+        let (mtu, port) = (self.mtu(), port(host));
+        let bridge = self.bridge_of(&port);
         self.on_switch(&format!(
             "ip link add w{host} mtu {mtu} type veth peer name x{host} mtu {mtu}"
         ));
         self.on_switch(&format!("ip link set {port} nomaster"));
         self.on_switch(&format!("ip link set {port} promisc on"));
         self.on_switch(&format!("ip link set w{host} promisc on up"));
-        self.on_switch(&format!("ip link set x{host} master br0 up"));
+        self.on_switch(&format!("ip link set x{host} master {bridge} up"));
         let space = format!("--net=/proc/{}/ns/net", self.switch());
         let mut command = std::process::Command::new("nsenter");
         command.args([&space, "--", &wire_program()]);
         command.args([format!("w{host}"), port]);
-        command.args([to_it.to_string(), from_it.to_string()]);
+        command.args(lost.map(|share| share.to_string()));
+        command.arg(delay_us.to_string());
         let wire = self.start(command);
         wire.wait_for_line("wired", Duration::from_secs(10));
         wire
+    }
+
+    /// Plugs the cable of a host in again whose wire has gone.
+    pub fn unwire(&self, host: usize) {
+        let bridge = self.bridge_of(&format!("x{host}"));
+        self.on_switch(&format!("ip link del w{host}"));
+        self.on_switch(&format!(
+            "ip link set {} promisc off master {bridge}",
+            port(host)
+        ));
+    }
+
+    /// The switch that a port belongs to.
+    fn bridge_of(&self, port: &str) -> String {
+        let space = format!("--net=/proc/{}/ns/net", self.switch());
+        let mut command = std::process::Command::new("nsenter");
+        command.args([&space, "--", "ip", "-o", "link", "show", "dev", port]);
+        let output = command.output().expect("nsenter runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut words = text.split_whitespace().skip_while(|word| *word != "master");
+        words
+            .nth(1)
+            .expect("its port belongs to a switch")
+            .to_owned()
     }
 
     /// A group of processes of a host that gets so many thousandths of one processor's time.

@@ -1,9 +1,11 @@
-/* A wire that loses frames: everything that comes in at one interface goes out at the other, but for a share of it.
+/* A wire that loses or delays frames: everything that comes in at one interface goes out at the other, but for a share of it, and so
+ * many microseconds later.
  *
- * Usage: wire FIRST SECOND LOST_TOWARDS_SECOND LOST_TOWARDS_FIRST
+ * Usage: wire FIRST SECOND LOST_TOWARDS_SECOND LOST_TOWARDS_FIRST DELAY_US
  *
  * Frames travel with their header for offloads (PACKET_VNET_HDR), so that checksums which the kernel has not filled in
  * yet, and large segments, arrive as they were sent. Says "wired" when it is. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
@@ -11,7 +13,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -34,28 +38,82 @@ static int end(const char *name)
     return wire;
 }
 
+/* Frames on their way, oldest first; each with the time at which it arrives. */
+enum { MOST = 4096 };
+static struct delayed {
+    long long due_ns;
+    int to;
+    size_t bytes;
+    char *frame;
+} queue[MOST];
+static size_t first, count;
+
+static long long now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void release(struct pollfd *ends)
+{
+    while (count && queue[first].due_ns <= now_ns()) {
+        struct delayed *one = &queue[first];
+        /* A full queue behind it loses frames as that of a switch would. */
+        if (send(ends[one->to].fd, one->frame, one->bytes, 0) < 0)
+            perror("send");
+        free(one->frame);
+        first = (first + 1) % MOST;
+        count--;
+    }
+}
+
+static void delay(int to, const char *frame, size_t bytes, long long ns)
+{
+    struct delayed *one = &queue[(first + count) % MOST];
+    char *copy = malloc(bytes);
+    if (count == MOST || !copy) {
+        free(copy);
+        return;
+    }
+    memcpy(copy, frame, bytes);
+    *one = (struct delayed){ now_ns() + ns, to, bytes, copy };
+    count++;
+}
+
 int main(int argc, char **argv)
 {
     static char frame[1 << 17];
-    if (argc != 5) {
-        fprintf(stderr, "wire: needs two interfaces and two shares\n");
+    if (argc != 6) {
+        fprintf(stderr, "wire: needs two interfaces, two shares and a delay\n");
         return 2;
     }
     struct pollfd ends[2] = { { end(argv[1]), POLLIN, 0 }, { end(argv[2]), POLLIN, 0 } };
     double lost[2] = { atof(argv[3]), atof(argv[4]) };
+    long long delay_ns = atoll(argv[5]) * 1000;
     srand48(1);
     puts("wired");
     fflush(stdout);
     for (;;) {
-        if (poll(ends, 2, -1) < 0)
+        struct timespec wait = { 0, 0 };
+        if (count) {
+            long long left = queue[first].due_ns - now_ns();
+            wait.tv_nsec = left > 0 ? left % 1000000000LL : 0;
+        }
+        if (ppoll(ends, 2, count ? &wait : NULL, NULL) < 0)
             return 1;
+        release(ends);
         for (int from = 0; from < 2; from++) {
             for (int burst = 0; burst < 64; burst++) {
                 ssize_t bytes = recv(ends[from].fd, frame, sizeof frame, MSG_DONTWAIT);
                 if (bytes <= 0)
                     break;
+                if (drand48() < lost[from])
+                    continue;
+                if (delay_ns)
+                    delay(1 - from, frame, (size_t)bytes, delay_ns);
                 /* A full queue behind it loses frames as that of a switch would. */
-                if (drand48() >= lost[from] && send(ends[1 - from].fd, frame, (size_t)bytes, 0) < 0)
+                else if (send(ends[1 - from].fd, frame, (size_t)bytes, 0) < 0)
                     continue;
             }
         }

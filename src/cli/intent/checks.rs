@@ -9,6 +9,8 @@ use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 
+use crate::sys::socket::SocketOptions;
+
 use super::UsageError;
 
 /// Checks of the options that every test shares.
@@ -36,24 +38,8 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
         Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block".to_owned()),
         _ => {}
     }
-    if test.sockets.dscp.is_some_and(|dscp| dscp > 63) {
-        return refuse("--dscp: from 0 to 63".to_owned());
-    }
-    if test.sockets.rate_bits_per_s.is_some_and(|rate| rate < 8) {
-        return refuse("--rate: at least 8 bits per second".to_owned());
-    }
-    if test
-        .sockets
-        .mss_bytes
-        .is_some_and(|mss| !(88..=65_495).contains(&mss))
-    {
-        return refuse("--mss: from 88 to 65495 bytes".to_owned());
-    }
-    let one_machine = hosts.iter().all(|host| host.local)
-        || hosts
-            .iter()
-            .all(|host| !host.local && host.name == hosts[0].name);
-    if test.transport == Transport::Unix && !one_machine {
+    check_sockets(&test.sockets)?;
+    if test.transport == Transport::Unix && !is_one_machine(hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -134,4 +120,28 @@ pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
         return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
     }
     Ok(())
+}
+
+/// Checks of what is asked of data sockets.
+pub fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
+    let refuse = |text: &str| Err(UsageError::Value(text.to_owned()));
+    if sockets.dscp.is_some_and(|dscp| dscp > 63) {
+        return refuse("--dscp: from 0 to 63");
+    }
+    if sockets.rate_bits_per_s.is_some_and(|rate| rate < 8) {
+        return refuse("--rate: at least 8 bits per second");
+    }
+    if sockets
+        .mss_bytes
+        .is_some_and(|mss| !(88..=65_495).contains(&mss))
+    {
+        return refuse("--mss: from 88 to 65495 bytes");
+    }
+    Ok(())
+}
+
+/// Whether all hosts are one, as far as their names tell.
+pub fn is_one_machine(hosts: &[Host]) -> bool {
+    let same = |host: &Host| !host.local && host.name == hosts[0].name;
+    hosts.iter().all(|host| host.local) || hosts.iter().all(same)
 }

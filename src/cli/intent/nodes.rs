@@ -153,7 +153,11 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
 
 /// How many data ports each host has for the run: all must have the same number.
 pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
-    let words = arguments.data_network.len().max(arguments.interface.len());
+    let words = arguments
+        .sockets
+        .data_network
+        .len()
+        .max(arguments.sockets.interface.len());
     let most = nodes.iter().map(|node| node.data.len()).max().unwrap_or(0);
     let rails = words.max(most).max(1);
     let short = nodes.iter().find(|node| match node.data.len() {

@@ -149,6 +149,8 @@ impl Crew {
                 member.listeners = Some(listeners);
                 member.source_bytes = source_bytes.unwrap_or(0);
             }
+            FromNode::RanksListen(addresses) => member.rank_addresses = Some(addresses),
+            FromNode::Rank { rank, word } => member.rank_words.push_back((rank, word)),
             FromNode::Ready => member.ready = true,
             FromNode::Pong { sent_ns, node_ns } => {
                 let received_ns = clock::monotonic_ns();

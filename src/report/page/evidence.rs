@@ -44,8 +44,8 @@ fn one(record: &Record, fault: &FaultSheet) -> Markup {
                                     td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
                                     td .number { (show_gbit(one.expected_bits_per_s / 1e9)) }
                                     td .number { (percent(one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))) }
-                                    td .number { @if fault.kind == FaultKind::Loss { (format!("{:.1e}", one.loss)) } @else { "" } }
-                                    td .number { (one.test + 1) }
+                                    td .number { @if matches!(fault.kind, FaultKind::Loss | FaultKind::Broken) { (format!("{:.1e}", one.loss)) } @else { "" } }
+                                    td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                                 }
                             }
                         }

@@ -34,10 +34,25 @@ pub struct Heat {
     pub labels: Vec<String>,
     /// By sending and receiving port.
     pub cells: BTreeMap<(usize, usize), Cell>,
-    /// Shares are of the best pair.
-    pub relative: bool,
-    /// Pairs were measured with one link each way at every port.
-    pub single: bool,
+    /// What rows and columns are.
+    pub kind: Kind,
+}
+
+/// What rows and columns of a map are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Ports of hosts.
+    Ports {
+        /// Shares are of the best pair.
+        relative: bool,
+        /// Pairs were measured with one link each way at every port.
+        single: bool,
+    },
+    /// Ranks of a link test; shares are of the link in the middle.
+    Ranks {
+        /// Both ways were busy at once, and figures count both.
+        both: bool,
+    },
 }
 
 impl Heat {
@@ -77,8 +92,7 @@ impl Heat {
         Self {
             labels: view.ports.iter().map(|port| port.label.clone()).collect(),
             cells,
-            relative,
-            single,
+            kind: Kind::Ports { relative, single },
         }
     }
 
@@ -87,24 +101,44 @@ impl Heat {
         if self.cells.is_empty() {
             return html! {};
         }
-        let what = match self.single {
+        html! {
+            section #pairs {
+                h2 { (self.title()) }
+                p .note { (self.note()) }
+                (self.legend())
+                div .wide { (self.picture()) }
+            }
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.kind {
+            Kind::Ports { .. } => "Pairs",
+            Kind::Ranks { .. } => "Links between ranks",
+        }
+    }
+
+    fn note(&self) -> String {
+        let (relative, single) = match self.kind {
+            Kind::Ports { relative, single } => (relative, single),
+            Kind::Ranks { both } => {
+                let count = if both { ", both ways together" } else { "" };
+                return format!(
+                    "Rows start, columns are their partners; Gbit/s{count}, and share of the link in the middle, by its time."
+                );
+            }
+        };
+        let what = match single {
             true => "one partner at a time: the least of all permutations",
             false => {
                 "all at once, where connections never share a port quite fairly: look for rows and columns"
             }
         };
-        let of = match self.relative {
+        let of = match relative {
             true => "of the best pair (speeds of ports are not known)",
             false => "of what was to be expected",
         };
-        html! {
-            section #pairs {
-                h2 { "Pairs" }
-                p .note { "Rows send, columns receive; " (what) "; share " (of) "." }
-                (self.legend())
-                div .wide { (self.picture()) }
-            }
-        }
+        format!("Rows send, columns receive; {what}; share {of}.")
     }
 
     fn legend(&self) -> Markup {
@@ -185,8 +219,12 @@ impl Heat {
     }
 
     fn words(&self, from: usize, to: usize, cell: &Cell) -> String {
+        let place = match self.kind {
+            Kind::Ports { .. } => "test",
+            Kind::Ranks { .. } => "step",
+        };
         format!(
-            "{} to {}: {} Gbit/s, {:.1} % (test {})",
+            "{} to {}: {} Gbit/s, {:.1} % ({place} {})",
             self.labels[from],
             self.labels[to],
             show_gbit(cell.rate / 1e9),
@@ -257,8 +295,10 @@ mod tests {
         let heat = Heat {
             labels: vec!["n".to_owned(); ports],
             cells,
-            relative: false,
-            single: true,
+            kind: Kind::Ports {
+                relative: false,
+                single: true,
+            },
         };
         let text = heat.runs().into_string();
         assert_eq!(

@@ -1,9 +1,11 @@
 //! The page: one HTML file with all that a reader needs to sign, or to send the switch back. Nothing is loaded from elsewhere and nothing
 //! runs in it; figures are those of the other reports.
 
+mod cables;
 mod course;
 mod evidence;
 mod heat;
+mod ranks;
 mod spread;
 mod tables;
 
@@ -38,16 +40,18 @@ pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
                     (tiles(record))
                     (evidence::section(record))
                     (Heat::of(record).draw())
+                    (ranks::sections(record))
+                    (cables::sections(record))
                     (tables::worst(record))
                     (spread::section(record))
                     (Course::of(record).draw())
                     (tables::baseline(baseline))
                     (tables::hosts(record))
-                    (tables::excluded(record))
+                    @if record.latencies.is_empty() { (tables::excluded(record)) }
                     (tables::tests(record))
                     (tables::conditions(record))
                     (signatures())
-                    footer { p { (judged::FIXED_WORDS) "." } }
+                    footer { p { (fixed_words(record)) "." } }
                 }
             }
         }
@@ -58,6 +62,14 @@ pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
 /// How a run is called: by its start and the beginning of its token, as its folder is.
 fn name(record: &Record) -> String {
     crate::units::run_name(record.started_ms, &record.token)
+}
+
+/// What the kind of test can say and cannot.
+fn fixed_words(record: &Record) -> &'static str {
+    match record.latencies.is_empty() {
+        true => judged::FIXED_WORDS,
+        false => super::latency::FIXED_WORDS,
+    }
 }
 
 fn verdict(record: &Record) -> Markup {
@@ -90,7 +102,7 @@ fn tiles(record: &Record) -> Markup {
     };
     html! {
         ul .tiles {
-            @if let Some(loaded) = judged::loaded(record) {
+            @if let Some(loaded) = judged::loaded(record).filter(|_| record.latencies.is_empty()) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
                     span { "ports loaded both ways" @if let Some(ports) = ports_of_switch(record) { "; the switch has " (ports) } }
@@ -114,7 +126,9 @@ fn tiles(record: &Record) -> Markup {
                     span { "of what " (label(contention.port)) " carries with one at a time, with all at once" }
                 }
             }
-            li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
+            @if !record.latencies.is_empty() { (cables::tiles(record)) } @else if record.jobs.is_empty() {
+                li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
+            } @else { (ranks::tiles(record)) }
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn section(record: &Record) -> Markup {
     html! {
         section #spread {
             h2 { "Distribution" }
-            @if shares.len() > 2 { (bars(&shares)) }
+            @if shares.len() > 2 { (bars(&shares, "port directions by share")) }
             p .note { "Described, never judged." }
             dl {
                 @for (name, value) in figures { dt { (name) } dd { (value) } }
@@ -44,14 +44,15 @@ fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
     (least, counts)
 }
 
-fn bars(shares: &[f64]) -> Markup {
+/// Counts of shares in bars of one per cent; `name` is what a screen reader says of them.
+pub fn bars(shares: &[f64], name: &str) -> Markup {
     let (least, counts) = counts(shares);
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let across = (WIDTH - 2.0 * SIDE) / counts.len().max(8) as f64;
     let every = counts.len().div_ceil(12).max(1);
     html! {
         div .wide {
-            svg .bars role="img" aria-label="port directions by share" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+            svg .bars role="img" aria-label=(name) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                 @for (bin, count) in counts.iter().enumerate() {
                     @let percent = least + bin as u64;
                     @let height = *count as f64 / most as f64 * (HEIGHT - 40.0);

@@ -47,7 +47,7 @@ pub fn worst(record: &Record) -> Markup {
                                 td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
                                 td .number { (one.expected_bits_per_s.map_or_else(String::new, |rate| show_gbit(rate / 1e9))) }
                                 td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
-                                td .number { (one.test + 1) }
+                                td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                                 td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
                                 td .number { (alone(record, *number, *sends)) }
                                 td { (one.word) }

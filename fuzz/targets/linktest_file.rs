@@ -1,0 +1,58 @@
+//! Result files of LinkTest, by whomever: container, layouts, and what is made of them.
+
+use pipebench::report::linktest::file;
+use pipebench::store::linktest::{self, Meaning};
+
+use super::one_line;
+use crate::driver::magnitude;
+
+pub const WORDS: &[&str] = &["sion", "LKTST", "LinkTest", "END_BLOCK"];
+
+pub fn run(input: &[u8]) -> String {
+    let read = match linktest::read(input) {
+        Ok(read) => read,
+        // Numbers differ from file to file; what is wrong does not.
+        Err(error) => {
+            let text = one_line(&error, 300);
+            let words = text.split_whitespace();
+            let plain = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+            return plain.collect::<Vec<_>>().join(" ");
+        }
+    };
+    // Whatever lengths a file states, it cannot be larger in memory than on the disk by much.
+    let times: usize = read
+        .sets
+        .iter()
+        .flat_map(|set| &set.ranks)
+        .map(|rank| rank.times_s.len())
+        .sum();
+    assert!(
+        times * 8 <= input.len(),
+        "{times} times of {} bytes",
+        input.len()
+    );
+    let text = file::text(&read);
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'));
+    let table = file::csv(&read).expect("figures can be written");
+    let pairs: usize = read
+        .sets
+        .iter()
+        .filter_map(|set| read.pairs(set))
+        .map(|pairs| pairs.len())
+        .sum();
+    if let Some(table) = table {
+        assert_eq!(table.lines().count(), pairs + usize::from(pairs > 0));
+    }
+    if read.header.version[0] == 2 {
+        let again = linktest::read(linktest::write(&read, "again", 1).as_slice())
+            .expect("it was read before");
+        assert_eq!(again.sets.len(), read.sets.len());
+    }
+    let meaning: Vec<Meaning> = read.sets.iter().map(|set| read.meaning(set)).collect();
+    format!(
+        "{:?} {} {}",
+        meaning.first(),
+        magnitude(pairs),
+        read.header.version[0]
+    )
+}

@@ -1,0 +1,124 @@
+//! `pipebench latency`: fabrics, plans, and latencies of all pairs from a handful of rounds.
+
+mod fabrics;
+mod meaning;
+mod plans;
+mod words;
+
+use std::path::Path;
+
+use crate::conduct::{Hold, LinkSample, Observer};
+use crate::exit;
+use crate::plan::job::Linktest;
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
+use crate::report::{header, latency, text};
+
+use super::measure::{self, Files};
+use super::terminal::{Terminal, complain};
+
+pub use words::{LONG, LatencyArguments};
+
+use words::{LatencyCommand, RunArguments};
+
+/// Does what was asked for; returns the exit code.
+pub fn run(arguments: &LatencyArguments) -> u8 {
+    let done = match &arguments.command {
+        LatencyCommand::Generate(words) => fabrics::generate(words),
+        LatencyCommand::Import(words) => fabrics::import(words),
+        LatencyCommand::Plan(words) => plans::plan(words),
+        LatencyCommand::Pairs(words) => plans::pairs(words),
+        LatencyCommand::Simulate(words) => plans::simulate(words),
+        LatencyCommand::Run(words) => return measured(words, false),
+        LatencyCommand::Locate(words) => return measured(words, true),
+    };
+    done.unwrap_or_else(|code| code)
+}
+
+/// Measures and calculates; returns the exit code.
+fn measured(words: &RunArguments, locate: bool) -> u8 {
+    let baseline = match meaning::baseline(words) {
+        Ok(baseline) => baseline,
+        Err(code) => return code,
+    };
+    let intent = match meaning::understand(words, baseline, locate) {
+        Ok(intent) => intent,
+        Err(error) => {
+            complain(&error);
+            return exit::USAGE;
+        }
+    };
+    let files = Files {
+        csv: words.csv.as_deref(),
+        json: words.json.as_deref(),
+        parent: Some(words.output.as_deref().unwrap_or(Path::new("."))),
+        table: "cables.csv",
+    };
+    let mut terminal = Terminal::new(words.quiet, files.take_stdout());
+    if words.dry_run {
+        terminal.result(&meaning::dry_run(&intent));
+        return exit::OK;
+    }
+    let ready = match measure::prepare(files, None) {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
+    let mut watching = Watching {
+        terminal: &mut terminal,
+    };
+    let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
+    report(files, folder.as_deref(), &record, &mut terminal)
+}
+
+/// Errors first, then the summary, then the files.
+fn report(files: Files<'_>, folder: Option<&Path>, record: &Record, terminal: &mut Terminal) -> u8 {
+    measure::tell_troubles(record, terminal);
+    let said = text::summary(record);
+    let mut jobs = record.latencies.iter();
+    if jobs.any(|one| !one.pairs.is_empty()) || record.verdict.word == VerdictWord::Fail {
+        terminal.result(&said);
+    }
+    let table = || latency::csv(record).map_err(|error| error.to_string());
+    let written = measure::keep(files, folder, record, &table, &said, terminal);
+    measure::exit_code(record.exit_code, written, terminal)
+}
+
+/// Who watches a measurement for its user.
+struct Watching<'a> {
+    terminal: &'a mut Terminal,
+}
+
+impl Observer for Watching<'_> {
+    fn notice(&mut self, text: &str) {
+        self.terminal.notice(text);
+    }
+
+    fn stage(&mut self, text: &str) {
+        self.terminal.stage(text);
+    }
+
+    fn hosts(&mut self, _plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        if !self.terminal.is_quiet() {
+            let text = format!("{}{}\n", header::options(options), header::hosts(hosts));
+            self.terminal.result(&text);
+        }
+    }
+
+    fn second(&mut self, _test: &Test, _second: &Second) {}
+
+    fn samples(&mut self, _samples: &[LinkSample]) {}
+
+    fn round(&mut self, _linktest: &Linktest, progress: &RoundProgress) {
+        self.terminal
+            .stage(&format!("measuring {} rounds", progress.steps));
+    }
+
+    fn step(&mut self, _linktest: &Linktest, progress: &RoundProgress, _times: &[PairTime]) {
+        self.terminal
+            .stage(&format!("{} of {} rounds", progress.ended, progress.steps));
+    }
+
+    fn held(&mut self, at: Hold) {
+        self.terminal.held(at);
+    }
+}

@@ -1,0 +1,121 @@
+//! Descriptions of fabrics: by formula, from what sites have, and read again.
+
+use std::path::Path;
+
+use crate::cli::run;
+use crate::cli::terminal::complain;
+use crate::exit;
+use crate::latency::description;
+use crate::latency::fabric::{Draft, Fabric, FabricError};
+use crate::latency::generate as formulas;
+use crate::latency::import::{self as others, Topology};
+use crate::latency::routing::{RULES, Rule};
+use crate::sys::why;
+
+use super::words::{GenerateArguments, ImportArguments};
+
+/// Complains, with the file where there is one.
+pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
+    match path {
+        None => complain(&error.what),
+        Some(path) if error.line == 0 => complain(&format!("{}: {}", path.display(), error.what)),
+        Some(path) => complain(&format!(
+            "{}:{}: {}",
+            path.display(),
+            error.line,
+            error.what
+        )),
+    }
+    exit::USAGE
+}
+
+/// The text of a file.
+pub fn text_of(path: &Path) -> Result<String, u8> {
+    std::fs::read_to_string(path).map_err(|error| {
+        complain(&format!("cannot read {}: {}", path.display(), why(&error)));
+        exit::USAGE
+    })
+}
+
+/// A description, and what it describes.
+pub fn read(path: &Path) -> Result<(String, Fabric), u8> {
+    let text = text_of(path)?;
+    let fabric = description::read(&text).and_then(|draft| Fabric::new(&draft));
+    let fabric = fabric.map_err(|error| refused(Some(path), &error))?;
+    Ok((text, fabric))
+}
+
+fn rule_of(word: Option<&str>, usual: Rule) -> Result<Rule, u8> {
+    let Some(word) = word else { return Ok(usual) };
+    let known = RULES.iter().find(|(name, _)| *name == word);
+    known.map(|(_, rule)| *rule).ok_or_else(|| {
+        let names: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
+        complain(&format!(
+            "--rule {word:?} is not known (write {})",
+            names.join(", ")
+        ));
+        exit::USAGE
+    })
+}
+
+/// Checks a draft and writes it.
+fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
+    Fabric::new(draft).map_err(|error| refused(source, &error))?;
+    match run::keep(path, Ok(description::write(draft))) {
+        true => Ok(exit::OK),
+        false => Ok(exit::NOT_WRITTEN),
+    }
+}
+
+/// Writes a fabric by formula.
+pub fn generate(words: &GenerateArguments) -> Result<u8, u8> {
+    let rule = |usual| rule_of(words.rule.as_deref(), usual);
+    let hosts = words.hosts_per_switch;
+    let draft = match words.kind.as_str() {
+        "fat-tree" => formulas::fat_tree(words.ports, words.levels, rule(Rule::Symmetric)?),
+        "leaf-spine" => {
+            formulas::leaf_spine(words.leaves, words.spines, hosts, rule(Rule::Symmetric)?)
+        }
+        "dragonfly" => {
+            formulas::dragonfly(words.group, words.globals, hosts, rule(Rule::PairHash)?)
+        }
+        "slimfly" | "slim-fly" => formulas::slim_fly(words.prime, hosts, rule(Rule::PairHash)?),
+        other => {
+            complain(&format!(
+                "{other:?} is not known (write fat-tree, leaf-spine, dragonfly or slimfly)"
+            ));
+            return Err(exit::USAGE);
+        }
+    };
+    let draft = draft.map_err(|error| refused(None, &error))?;
+    keep(&draft, &words.output, None)
+}
+
+/// Writes a fabric from what a site has.
+pub fn import(words: &ImportArguments) -> Result<u8, u8> {
+    if let Some(path) = &words.table {
+        let rule = rule_of(words.rule.as_deref(), Rule::Symmetric)?;
+        let text = text_of(path)?;
+        let draft =
+            others::table(&text, rule.name()).map_err(|error| refused(Some(path), &error))?;
+        return keep(&draft, &words.output, Some(path));
+    }
+    let Some(path) = &words.ibnetdiscover else {
+        complain("say --ibnetdiscover FILE or --table FILE");
+        return Err(exit::USAGE);
+    };
+    let topology = Topology::read(&text_of(path)?).map_err(|error| refused(Some(path), &error))?;
+    match &words.tables {
+        Some(tables) => {
+            let text = text_of(tables)?;
+            let draft = topology
+                .by_tables(&text)
+                .map_err(|error| refused(Some(tables), &error))?;
+            keep(&draft, &words.output, Some(tables))
+        }
+        None => {
+            let rule = rule_of(words.rule.as_deref(), Rule::DestinationMod)?;
+            keep(&topology.by_rule(rule.name()), &words.output, Some(path))
+        }
+    }
+}

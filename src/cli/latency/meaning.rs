@@ -1,0 +1,321 @@
+//! From the words of `pipebench latency run` and `locate` to what is to be done.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::cli::intent;
+use crate::cli::measure::Intent;
+use crate::cli::report;
+use crate::cli::terminal::complain;
+use crate::conduct;
+use crate::exit;
+use crate::latency::fabric::Fabric;
+use crate::latency::planfile;
+use crate::latency::planning::Strategy;
+use crate::latency::rows::Model;
+use crate::plan::job::{
+    Baseline, Job, Kernel, Latency, Linktest, MESSAGE_BYTES, MESSAGES, RANKS, RankOrder, Ranks,
+};
+use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::record::Record;
+use crate::report::header;
+use crate::units;
+
+use super::fabrics;
+use super::plans;
+use super::words::RunArguments;
+
+/// The run to compare with.
+pub fn baseline(words: &RunArguments) -> Result<Option<(String, Record)>, u8> {
+    let Some(name) = &words.baseline else {
+        return Ok(None);
+    };
+    let kept = report::read(name, words.output.as_deref().unwrap_or(Path::new(".")))?;
+    if kept.record.latencies.is_empty() {
+        complain(&format!(
+            "--baseline {name}: no latencies were measured in this run"
+        ));
+        return Err(exit::USAGE);
+    }
+    Ok(Some((crate::store::runs::name_of(&kept.path), kept.record)))
+}
+
+/// Turns words into an intent.
+pub fn understand(
+    words: &RunArguments,
+    baseline: Option<(String, Record)>,
+    locate: bool,
+) -> Result<Intent, String> {
+    let by_rsh = words.launch.rsh.is_some();
+    let named = &words.hosts;
+    let said = |error: intent::UsageError| error.to_string();
+    let hosts = intent::hosts_of(
+        named.list.as_deref(),
+        named.file.as_deref(),
+        named.exclude.as_deref(),
+        by_rsh,
+    )
+    .map_err(said)?;
+    let nodes = intent::nodes_of(&hosts).map_err(said)?;
+    intent::check_launch(&words.launch).map_err(said)?;
+    let sockets = intent::sockets_of(&words.sockets).map_err(said)?;
+    intent::check_sockets(&sockets).map_err(said)?;
+    // What is wrong with a file has been said.
+    let (text, fabric) =
+        fabrics::read(&words.fabric).map_err(|_| "the fabric cannot be used".to_owned())?;
+    let mut wishes = plans::wishes(&words.choice)?;
+    if locate {
+        wishes.strategy = Strategy::Locate;
+    }
+    if wishes.strategy == Strategy::Locate && baseline.is_none() {
+        return Err(
+            "slow cables are located against an earlier run: give --baseline RUN".to_owned(),
+        );
+    }
+    if !RANKS.contains(&nodes.len()) {
+        return Err(format!(
+            "{} hosts: from {} to {}",
+            nodes.len(),
+            RANKS.start(),
+            RANKS.end()
+        ));
+    }
+    if !MESSAGES.contains(&words.pings) || words.warmup_pings > *MESSAGES.end() {
+        return Err(format!(
+            "--pings {}: from 1 to {}",
+            words.pings,
+            MESSAGES.end()
+        ));
+    }
+    let bytes = units::parse_bytes(&words.size).map_err(|error| format!("--size: {error}"))?;
+    let message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if !MESSAGE_BYTES.contains(&message_bytes) {
+        return Err("--size: from 1 byte to 1 GiB".to_owned());
+    }
+    let mut notes = Vec::new();
+    let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
+    let numbers = mapped(&fabric, &labels, &words.map, &mut notes)?;
+    let mut directed = wishes.directed;
+    let rounds = match &words.plan {
+        None => None,
+        Some(path) => {
+            let text = fabrics::text_of(path).map_err(|_| "the plan cannot be used".to_owned())?;
+            let plan = planfile::read(&fabric, &text).map_err(|error| match error.line {
+                0 => format!("{}: {}", path.display(), error.what),
+                line => format!("{}:{line}: {}", path.display(), error.what),
+            })?;
+            directed = plan.directed;
+            wishes.strategy = plan.strategy;
+            Some(plan.rounds)
+        }
+    };
+    let model = Model {
+        fabric: &fabric,
+        directed,
+    };
+    let baseline = baseline
+        .map(|(run, record)| of_baseline(&model, run, &record))
+        .transpose()?;
+    let latency = Latency {
+        probe: Linktest {
+            ranks: Ranks {
+                per_node: 1,
+                order: RankOrder::Block,
+                // Who sleeps may wake where there is room.
+                pinned: words.wait != "sleep",
+                wait: intent::wait_of(&words.wait).map_err(said)?,
+                transport: Transport::Auto,
+                sockets,
+                ports: intent::ports_of(&words.sockets).map_err(said)?,
+                network: intent::network_of(&words.sockets).map_err(said)?,
+            },
+            kernel: Kernel::Semidirectional,
+            messages: words.pings,
+            warmups: words.warmup_pings,
+            message_bytes,
+            serial: false,
+            bisection: false,
+            all_to_all: false,
+            step_seed: None,
+            rank_orders: 0,
+            rank_seed: 0,
+            buffers: 1,
+            random_contents: false,
+            content_seed: 0,
+            check: false,
+            slowest: 0,
+            min_iterations: 1,
+            min_runtime_ns: 0,
+        },
+        fabric: text,
+        hosts: numbers,
+        strategy: wishes.strategy.name().to_owned(),
+        directed,
+        redundancy: wishes.redundancy,
+        seed: wishes.looking.seed,
+        rounds,
+        checks: if wishes.strategy == Strategy::Locate {
+            0
+        } else {
+            words.checks
+        },
+        baseline,
+    };
+    let options = effective(words, &fabric, &latency);
+    Ok(Intent {
+        plan: RunPlan {
+            version: PLAN_VERSION,
+            nodes,
+            tests: Vec::new(),
+            jobs: vec![Job::Latency(latency)],
+            profile: Profile::Quick,
+            shortened: false,
+            criteria: Criteria::default(),
+            deadlines: intent::deadlines_of(&words.launch).map_err(said)?,
+            seed: words.choice.plan_seed,
+            // A host that is missing costs its pairs, and no more.
+            keep_going: true,
+            samples: false,
+            repeats: None,
+            site: None,
+        },
+        hosts,
+        options,
+        notes,
+    })
+}
+
+/// The number of each node's host in the fabric.
+fn mapped(
+    fabric: &Fabric,
+    labels: &[&str],
+    how: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u32>, String> {
+    let hosts = fabric.hosts.len();
+    if labels.len() > hosts {
+        return Err(format!(
+            "{} hosts are named, and the fabric has {hosts}",
+            labels.len()
+        ));
+    }
+    if labels.len() < hosts {
+        let missing = hosts - labels.len();
+        notes.push(format!(
+            "{missing} of the fabric's {hosts} hosts are not named: their pairs are not measured"
+        ));
+    }
+    match how {
+        "order" => Ok((0_u32..).take(labels.len()).collect()),
+        "name" => {
+            let mut known: HashMap<&str, u32> = HashMap::new();
+            for (number, name) in (0_u32..).zip(&fabric.hosts) {
+                known.insert(name, number);
+                known
+                    .entry(name.split('.').next().unwrap_or(name))
+                    .or_insert(number);
+            }
+            let mut numbers = Vec::new();
+            for label in labels {
+                let short = label.split('.').next().unwrap_or(label);
+                let Some(number) = known.get(label).or_else(|| known.get(short)) else {
+                    return Err(format!(
+                        "host {label} is not in the fabric (--map order takes hosts in the order of its description)"
+                    ));
+                };
+                if numbers.contains(number) {
+                    return Err(format!("host {label} is named twice"));
+                }
+                numbers.push(*number);
+            }
+            Ok(numbers)
+        }
+        other => Err(format!(
+            "--map {other:?} is not known (write name or order)"
+        )),
+    }
+}
+
+/// What an earlier run's cables took; it must have been of the same fabric.
+fn of_baseline(model: &Model<'_>, run: String, record: &Record) -> Result<Baseline, String> {
+    let latency = record.latencies.last();
+    let latency = latency
+        .ok_or_else(|| format!("--baseline {run}: no latencies were measured in this run"))?;
+    if latency.planned.fabric != model.fabric.name || latency.planned.directed != model.directed {
+        return Err(format!(
+            "--baseline {run}: it measured another fabric ({})",
+            latency.planned.fabric
+        ));
+    }
+    let values = conduct::values_of(model, latency);
+    let values_s = values
+        .ok_or_else(|| format!("--baseline {run}: its cables have no values, or other names"))?;
+    let errors_s = conduct::errors_of(model, latency);
+    Ok(Baseline {
+        run,
+        values_s,
+        errors_s,
+    })
+}
+
+fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(String, String)> {
+    let kernel = &latency.probe;
+    let mut all = vec![
+        (
+            "pipebench",
+            format!("{} latency", env!("CARGO_PKG_VERSION")),
+        ),
+        ("fabric", fabric.name.clone()),
+        (
+            "hosts",
+            format!("{} of {}", latency.hosts.len(), fabric.hosts.len()),
+        ),
+        ("strategy", latency.strategy.clone()),
+    ];
+    match (&words.plan, &latency.rounds) {
+        (Some(path), Some(rounds)) => all.push((
+            "plan",
+            format!("{} ({} rounds)", path.display(), rounds.len()),
+        )),
+        _ => all.push(("redundancy", latency.redundancy.to_string())),
+    }
+    all.push(("pings", kernel.messages.to_string()));
+    all.push(("warmup-pings", kernel.warmups.to_string()));
+    all.push(("size", kernel.message_bytes.to_string()));
+    if latency.directed {
+        all.push(("directed", "yes".to_owned()));
+    }
+    if let Some(baseline) = &latency.baseline {
+        all.push(("baseline", baseline.run.clone()));
+    }
+    let congestion = kernel.ranks.sockets.congestion.clone();
+    all.push((
+        "congestion",
+        congestion.unwrap_or_else(|| "system".to_owned()),
+    ));
+    all.into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// What would be done.
+pub fn dry_run(intent: &Intent) -> String {
+    let mut text = header::options(&intent.options);
+    let job = intent.plan.jobs.first();
+    if let Some(Job::Latency(latency)) = job {
+        let nodes = intent.plan.nodes.len();
+        let (rounds, pairs) = conduct::size_of(latency).unwrap_or((0, 0));
+        let messages = 2 * (latency.probe.messages + latency.probe.warmups);
+        text += &format!(
+            "ranks      {nodes} on {nodes} nodes, {} processes in all\n\
+             plan       {pairs} of {} pairs in {rounds} rounds, {messages} messages each; {} more to check predictions\n",
+            2 * nodes,
+            nodes * (nodes - 1) / 2,
+            latency.checks.min(nodes * (nodes - 1) / 2 - pairs)
+        );
+    }
+    for note in &intent.notes {
+        text += &format!("note       {note}\n");
+    }
+    text
+}

@@ -1,0 +1,499 @@
+//! Plans, predictions and simulations: what can be done without measuring.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::cli::run;
+use crate::cli::terminal::{complain, write_all};
+use crate::conduct;
+use crate::exit;
+use crate::latency::fabric::Fabric;
+use crate::latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use crate::latency::rounds::Effort;
+use crate::latency::rows::Model;
+use crate::latency::simulate::{Setting, Simulation};
+use crate::latency::solve::Equations;
+use crate::latency::survey::Looking;
+use crate::latency::{description, planfile, predict};
+use crate::plan::job::Job;
+use crate::report::latency::combination;
+use crate::sys::why;
+
+use super::fabrics;
+use super::words::{ChoiceWords, PairsArguments, PlanArguments, SimulateArguments};
+
+/// Columns only known together that are listed; all of them are in the record of a run.
+const MOST_TOGETHER: usize = 20;
+
+fn wrong<T>(text: &str) -> Result<T, u8> {
+    complain(text);
+    Err(exit::USAGE)
+}
+
+/// What the words ask of a plan.
+pub fn wishes(choice: &ChoiceWords) -> Result<Wishes, String> {
+    let known = STRATEGIES.iter().find(|(name, _)| *name == choice.strategy);
+    let Some((_, strategy)) = known else {
+        let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "--strategy {:?} is not known (write {})",
+            choice.strategy,
+            names.join(", ")
+        ));
+    };
+    if !(1.0..=100.0).contains(&choice.redundancy) {
+        return Err(format!("--redundancy {}: from 1 to 100", choice.redundancy));
+    }
+    Ok(Wishes {
+        strategy: *strategy,
+        directed: choice.directed,
+        redundancy: choice.redundancy,
+        looking: Looking {
+            seed: choice.plan_seed,
+            ..Looking::default()
+        },
+        ..Wishes::default()
+    })
+}
+
+fn everyone(fabric: &Fabric) -> Vec<u32> {
+    (0_u32..).take(fabric.hosts.len()).collect()
+}
+
+/// Chooses pairs and rounds.
+pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
+    let mut wishes = wishes(&words.choice).or_else(|text| wrong(&text))?;
+    wishes.effort = match words.effort.as_str() {
+        "least" => Effort::Least,
+        "usual" => Effort::Usual,
+        "most" => Effort::Most,
+        other => {
+            return wrong(&format!(
+                "--effort {other:?} is not known (write least, usual or most)"
+            ));
+        }
+    };
+    if !(1..=1000).contains(&words.rounds) {
+        return wrong(&format!("--rounds {}: from 1 to 1000", words.rounds));
+    }
+    wishes.cover_rounds = words.rounds;
+    if !run::can_keep(words.output.as_deref()) {
+        return Err(exit::NOT_WRITTEN);
+    }
+    let (_, fabric) = fabrics::read(&words.fabric)?;
+    let plan = planning::make(&fabric, &everyone(&fabric), &wishes);
+    let lines = told(&fabric, &plan, wishes.looking.seed);
+    if let Err(fault) = planning::verify(&fabric, &plan, None) {
+        complain(&format!("the plan is wrong: {fault}"));
+        return Err(exit::BUG);
+    }
+    if let Some(path) = &words.output {
+        if !run::keep(path, Ok(planfile::write(&fabric, &plan, &lines))) {
+            return Err(exit::NOT_WRITTEN);
+        }
+        if path == Path::new("-") {
+            return Ok(exit::OK);
+        }
+    }
+    match write_all(&mut std::io::stdout().lock(), &(lines.join("\n") + "\n")) {
+        true => Ok(exit::OK),
+        false => Ok(exit::NOT_WRITTEN),
+    }
+}
+
+/// What is said of a plan.
+fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
+    let facts = &plan.facts;
+    let pairs = plan.pairs().len();
+    let mut lines = vec![
+        format!(
+            "fabric     {}: {} hosts, {} switches, {} cables, {} pairs",
+            fabric.name,
+            fabric.hosts.len(),
+            fabric.switches.len(),
+            fabric.cables.len(),
+            fabric.pairs()
+        ),
+        format!(
+            "rank       {} of {} columns that pairs go through, {}",
+            facts.rank,
+            facts.used,
+            conduct::proof_text(facts.proof.as_ref())
+        ),
+    ];
+    let tiers: Vec<String> = facts
+        .tiers
+        .iter()
+        .map(|tier| format!("{} {}", tier.support, tier.rank))
+        .collect();
+    if !tiers.is_empty() {
+        lines.push(format!(
+            "tiers      cables of a pair, and rank up to there: {}",
+            tiers.join(", ")
+        ));
+    }
+    let bound = facts
+        .bound
+        .map(|bound| format!("; at least {}: {}", bound.rounds, bound.reason));
+    let basis = match plan.strategy {
+        Strategy::Locate => format!("{} cables told from all others", facts.unique.unwrap_or(0)),
+        _ => format!(
+            "a basis in {} rounds{}",
+            facts.basis_rounds,
+            bound.unwrap_or_default()
+        ),
+    };
+    lines.push(format!(
+        "plan       {pairs} pairs in {} rounds ({}): {basis}",
+        plan.rounds.len(),
+        plan.strategy.name()
+    ));
+    if plan.strategy == Strategy::Locate {
+        return lines;
+    }
+    lines.push("noise      of a round trip, in the value of a cable (root of the mean of the diagonal of (A'A)^-1)".to_owned());
+    for class in planning::noise(fabric, plan, seed) {
+        let name = &fabric.classes[usize::from(class.class)];
+        let amplification = match class.identified {
+            0 => "none known by itself".to_owned(),
+            count => format!("{:.2}, {count} cables", class.amplification),
+        };
+        let together = match class.together {
+            0 => String::new(),
+            count => format!(", {count} only together with others"),
+        };
+        lines.push(format!("           {name}: {amplification}{together}"));
+    }
+    let model = plan.model(fabric);
+    let equations = Equations::of(&model, &plan.pairs());
+    let together = equations.combinations(&vec![0.0; model.columns()]);
+    for one in together.iter().take(MOST_TOGETHER) {
+        let terms: Vec<(String, f64)> = one
+            .terms
+            .iter()
+            .map(|(column, times)| (model.name(*column), *times))
+            .collect();
+        lines.push(format!("together   {}", combination(&terms)));
+    }
+    if together.len() > MOST_TOGETHER {
+        lines.push(format!(
+            "           and {} more",
+            together.len() - MOST_TOGETHER
+        ));
+    }
+    let used = (0_u32..)
+        .take(model.columns())
+        .filter(|column| equations.is_used(*column));
+    let used = used.map(|column| model.cable_of(column)).collect();
+    let unused = fabric.unused(&used);
+    if !unused.is_empty() {
+        let shown = unused
+            .iter()
+            .take(MOST_TOGETHER)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
+        lines.push(format!(
+            "unused     {} cables that no route takes: {shown}",
+            unused.len()
+        ));
+    }
+    lines
+}
+
+/// Predicts all pairs from a run.
+pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
+    let kept = crate::cli::report::read(&words.run, &words.folder)?;
+    let Some(latency) = kept.record.latencies.last() else {
+        return wrong(&format!(
+            "{}: no latencies were measured in this run",
+            kept.path.display()
+        ));
+    };
+    let Some(Job::Latency(job)) = kept.record.plan.jobs.get(latency.job) else {
+        return wrong(&format!(
+            "{}: its plan has no latencies",
+            kept.path.display()
+        ));
+    };
+    let draft = description::read(&job.fabric).and_then(|draft| Fabric::new(&draft));
+    let fabric = draft.map_err(|error| fabrics::refused(Some(&kept.path), &error))?;
+    let model = Model {
+        fabric: &fabric,
+        directed: job.directed,
+    };
+    let Some(values) = conduct::values_of(&model, latency) else {
+        return wrong(&format!(
+            "{}: this run located slow cables, and has no values of all",
+            kept.path.display()
+        ));
+    };
+    let us: Vec<f64> = values.iter().map(|value| value * 1e6).collect();
+    let mut written = true;
+    let mut keep = |path: &Path, write: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
+        let outcome = if path == Path::new("-") {
+            write(&mut BufWriter::new(std::io::stdout().lock()))
+        } else {
+            File::create(path).and_then(|file| write(&mut BufWriter::new(file)))
+        };
+        match outcome {
+            Ok(()) => {}
+            // A reader that has gone away is no failure.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            Err(error) => {
+                complain(&format!("cannot write {}: {}", path.display(), why(&error)));
+                written = false;
+            }
+        }
+    };
+    if let Some(path) = &words.csv {
+        keep(path, &|out| table(&model, &us, out));
+    }
+    if let Some(path) = &words.matrix {
+        keep(path, &|out| matrix(&model, &us, out));
+    }
+    Ok(if written { exit::OK } else { exit::NOT_WRITTEN })
+}
+
+/// A line for each pair.
+fn table(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
+    let mut outcome = writeln!(out, "from,to,round_trip_us");
+    let hosts = &model.fabric.hosts;
+    predict::all_pairs(model, us, |from, row| {
+        for (to, time) in (from as usize + 1..).zip(row) {
+            if outcome.is_ok() {
+                outcome = writeln!(out, "{},{},{time:.4}", hosts[from as usize], hosts[to]);
+            }
+        }
+    });
+    outcome.and_then(|()| out.flush())
+}
+
+/// All round trips, row by row, in NumPy's format 1.0: a head that is padded to 64 bytes, and little-endian numbers.
+fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
+    let hosts = model.fabric.hosts.len();
+    let head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({hosts}, {hosts}), }}");
+    let length = (10 + head.len() + 1).next_multiple_of(64) - 10;
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes())?;
+    out.write_all(format!("{head:width$}\n", width = length - 1).as_bytes())?;
+    let mut room = crate::latency::rows::Room::default();
+    for from in (0_u32..).take(hosts) {
+        for to in (0_u32..).take(hosts) {
+            let time = if from == to {
+                0.0
+            } else {
+                predict::one(model, us, from, to, &mut room)
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "far more digits than a measurement has"
+            )]
+            out.write_all(&(time as f32).to_le_bytes())?;
+        }
+    }
+    out.flush()
+}
+
+/// Tries plans on random latencies.
+pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
+    if words.latency.is_empty()
+        || words
+            .latency
+            .iter()
+            .any(|latency| !latency.is_finite() || *latency <= 0.0)
+    {
+        return wrong("--latency: numbers larger than 0");
+    }
+    if words
+        .pings
+        .iter()
+        .any(|pings| !(1..=100_000).contains(pings))
+        || words.pings.is_empty()
+    {
+        return wrong("--pings: from 1 to 100000");
+    }
+    if words
+        .redundancy
+        .iter()
+        .any(|factor| !(1.0..=100.0).contains(factor))
+    {
+        return wrong("--redundancy: from 1 to 100");
+    }
+    if !run::can_keep(
+        [words.pairs.as_deref(), words.cables.as_deref()]
+            .into_iter()
+            .flatten(),
+    ) {
+        return Err(exit::NOT_WRITTEN);
+    }
+    let (_, fabric) = fabrics::read(&words.fabric)?;
+    let mut text = format!(
+        "{}: {} hosts, {} cables, {} pairs; {} trials, seed {}\n\n",
+        fabric.name,
+        fabric.hosts.len(),
+        fabric.cables.len(),
+        fabric.pairs(),
+        words.trials,
+        words.seed
+    );
+    let classes: Vec<&str> = fabric.classes.iter().map(String::as_str).collect();
+    text += &format!(
+        "| plan | rounds | pairs | samples | pairs rms % | worst % | cables rms % ({}) | slow +{} % found against a baseline | wrong | within the class | wrong |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+        classes.join(", "),
+        words.slower
+    );
+    let mut plans: Vec<(String, Plan)> = Vec::new();
+    for factor in &words.redundancy {
+        let wishes = Wishes {
+            redundancy: *factor,
+            ..Wishes::default()
+        };
+        plans.push((
+            format!("x{factor}"),
+            planning::make(&fabric, &everyone(&fabric), &wishes),
+        ));
+    }
+    for rounds in &words.locate {
+        let wishes = Wishes {
+            strategy: Strategy::Locate,
+            cover_rounds: *rounds,
+            ..Wishes::default()
+        };
+        plans.push((
+            format!("locate, {rounds} rounds"),
+            planning::make(&fabric, &everyone(&fabric), &wishes),
+        ));
+    }
+    let written = match plans.first() {
+        Some((_, plan)) => one_trial(words, &fabric, plan),
+        None => true,
+    };
+    for (name, plan) in &plans {
+        for pings in &words.pings {
+            text += &simulated(words, &fabric, name, plan, *pings);
+        }
+    }
+    match written && write_all(&mut std::io::stdout().lock(), &text) {
+        true => Ok(exit::OK),
+        false => Ok(exit::NOT_WRITTEN),
+    }
+}
+
+/// Writes what was set beside what was calculated, pair by pair and cable by cable.
+fn one_trial(words: &SimulateArguments, fabric: &Fabric, plan: &Plan) -> bool {
+    let Some(pings) = words
+        .pings
+        .first()
+        .filter(|_| words.pairs.is_some() || words.cables.is_some())
+    else {
+        return true;
+    };
+    let setting = setting(words, *pings);
+    let model = plan.model(fabric);
+    let (truth, values, identified) = Simulation::new(fabric, plan, &setting).once();
+    let mut written = true;
+    if let Some(path) = &words.pairs {
+        let mut table = String::from("from,to,set,calculated\n");
+        for (at, from) in (0_u32..).zip(&fabric.hosts) {
+            for (other, to) in (0_u32..).zip(&fabric.hosts).skip(at as usize + 1) {
+                let of = |values: &[f64]| predict::round_trip(&model, values, at, other);
+                table += &format!("{from},{to},{:.6},{:.6}\n", of(&truth), of(&values));
+            }
+        }
+        written &= run::keep(path, Ok(table));
+    }
+    if let Some(path) = &words.cables {
+        let mut table = String::from("cable,set,calculated\n");
+        for (column, (set, value)) in (0_u32..).zip(truth.iter().zip(&values)) {
+            let shown = if identified[column as usize] {
+                format!("{value:.6}")
+            } else {
+                "only together".to_owned()
+            };
+            table += &format!("{},{set:.6},{shown}\n", model.name(column));
+        }
+        written &= run::keep(path, Ok(table));
+    }
+    written
+}
+
+fn setting(words: &SimulateArguments, pings: usize) -> Setting {
+    Setting {
+        latency: words.latency.clone(),
+        spread: words.spread / 100.0,
+        noise: words.noise / 100.0,
+        spikes: words.spikes / 100.0,
+        samples: pings,
+        slower: words.slower / 100.0,
+        slowed: words.slowed,
+        trials: words.trials,
+        detection_trials: words.trials,
+        seed: words.seed,
+        ..Setting::default()
+    }
+}
+
+fn simulated(
+    words: &SimulateArguments,
+    fabric: &Fabric,
+    name: &str,
+    plan: &Plan,
+    pings: usize,
+) -> String {
+    let setting = setting(words, pings);
+    let mut simulation = Simulation::new(fabric, plan, &setting);
+    let locate = plan.strategy == Strategy::Locate;
+    let percent = |value: f64| {
+        if value.is_nan() {
+            "-".to_owned()
+        } else {
+            format!("{:.3}", value * 100.0)
+        }
+    };
+    let (all, worst, cables) = if locate {
+        ("-".to_owned(), "-".to_owned(), "-".to_owned())
+    } else {
+        let accuracy = simulation.accuracy();
+        let classes: Vec<String> = accuracy
+            .classes
+            .iter()
+            .map(|value| percent(*value))
+            .collect();
+        (
+            percent(accuracy.pairs),
+            percent(accuracy.worst),
+            classes.join(", "),
+        )
+    };
+    let detection = simulation.detection(locate);
+    let counts = |of: &dyn Fn(&crate::latency::simulate::Detection) -> usize| {
+        detection
+            .values()
+            .map(|found| of(found).to_string())
+            .collect::<Vec<_>>()
+            .join("/")
+    };
+    let sum = |of: &dyn Fn(&crate::latency::simulate::Detection) -> usize| {
+        detection.values().map(of).sum::<usize>()
+    };
+    let within = if locate {
+        "-".to_owned()
+    } else {
+        counts(&|found| found.within_class)
+    };
+    format!(
+        "| {name} | {} | {} | {pings} | {all} | {worst} | {cables} | {} of {} each | {} | {within} | {} |\n",
+        plan.rounds.len(),
+        plan.pairs().len(),
+        counts(&|found| found.against_baseline),
+        words.trials,
+        sum(&|found| found.wrong),
+        if locate {
+            0
+        } else {
+            sum(&|found| found.wrong_within)
+        }
+    )
+}

@@ -1,0 +1,154 @@
+//! `pipebench linktest`: every pair of links, in LinkTest's words.
+
+mod files;
+mod meaning;
+mod words;
+
+use std::path::Path;
+
+use crate::conduct::{Hold, LinkSample, Observer};
+use crate::exit;
+use crate::plan::job::{Job, Linktest};
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
+use crate::report::header;
+use crate::report::linktest::{lines, summary, table};
+use crate::store;
+
+use super::measure::{self, Files};
+use super::terminal::{Terminal, complain};
+
+pub use words::{LONG, LinktestArguments};
+
+/// Bytes that chunks of the result file begin at multiples of: what file systems have.
+const BLOCK_BYTES: u32 = 4096;
+
+/// Measures, or reads a result file; returns the exit code.
+pub fn run(arguments: &LinktestArguments) -> u8 {
+    if let Some(command) = &arguments.command {
+        return files::run(command);
+    }
+    if arguments.version {
+        return super::version::print(false);
+    }
+    let intent = match meaning::understand(arguments) {
+        Ok(intent) => intent,
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::USAGE;
+        }
+    };
+    let files = Files {
+        csv: arguments.csv.as_deref(),
+        json: arguments.json.as_deref(),
+        parent: arguments.folder.as_deref(),
+        table: "links.csv",
+    };
+    let mut terminal = Terminal::new(arguments.quiet, files.take_stdout());
+    if arguments.dry_run {
+        terminal.result(&meaning::dry_run(&intent));
+        return exit::OK;
+    }
+    let sion = (!arguments.no_sion_file).then_some(arguments.output.as_path());
+    let ready = match measure::prepare(files, sion) {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
+    let mut watching = Watching {
+        terminal: &mut terminal,
+        so_far: lines::Sums::default(),
+    };
+    let (record, folder) = ready.measure(intent, &arguments.launch, &mut watching);
+    measure::tell_troubles(&record, &mut terminal);
+    let said = summary::summary(&record);
+    let verdict = &record.verdict;
+    if record.jobs.iter().any(|job| !job.rounds.is_empty()) {
+        terminal.result(&said);
+    } else if verdict.word == VerdictWord::Fail {
+        terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
+    }
+    let sion_written = sion.is_none_or(|path| keep_sion(path, &record, &mut terminal));
+    let table = || table::csv(&record).map_err(|error| error.to_string());
+    let folder = folder.as_deref();
+    let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
+    measure::exit_code(record.exit_code, sion_written && written, &terminal)
+}
+
+/// A result file for each iteration; with several of them they are numbered as LinkTest numbers them.
+fn keep_sion(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
+    let mut written = true;
+    for job in &record.jobs {
+        let files = store::linktest::files(record, job);
+        let several = files.len() > 1;
+        for (number, file) in files.iter().enumerate() {
+            let path = match several {
+                true => meaning::numbered(output, number),
+                false => output.to_owned(),
+            };
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let bytes = store::linktest::write(file, &name, BLOCK_BYTES);
+            match store::write_file(&path, bytes) {
+                Ok(()) => terminal.result(&format!("result {}\n", path.display())),
+                Err(error) => {
+                    complain(&error.to_string());
+                    written = false;
+                }
+            }
+        }
+    }
+    written
+}
+
+/// Who watches a link test for its user.
+struct Watching<'a> {
+    terminal: &'a mut Terminal,
+    /// Times of the round until now.
+    so_far: lines::Sums,
+}
+
+impl Observer for Watching<'_> {
+    fn notice(&mut self, text: &str) {
+        self.terminal.notice(text);
+    }
+
+    fn stage(&mut self, text: &str) {
+        self.terminal.stage(text);
+    }
+
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        if !self.terminal.is_quiet() {
+            let count = plan.jobs.iter().map(|job| job.ranks().count(hosts.len()));
+            let ranks = count.max().unwrap_or(0);
+            self.terminal.result(&format!(
+                "{}{}{ranks} ranks\n\n",
+                header::options(options),
+                header::hosts(hosts)
+            ));
+        }
+    }
+
+    fn second(&mut self, _test: &Test, _second: &Second) {}
+
+    fn samples(&mut self, _samples: &[LinkSample]) {}
+
+    fn round(&mut self, _linktest: &Linktest, _progress: &RoundProgress) {
+        self.so_far = lines::Sums::default();
+    }
+
+    fn step(&mut self, linktest: &Linktest, progress: &RoundProgress, times: &[PairTime]) {
+        self.so_far.add(linktest, times);
+        if !self.terminal.is_quiet() {
+            let text = lines::step(linktest, progress, &self.so_far, times);
+            self.terminal.result(&text);
+        }
+    }
+
+    fn held(&mut self, at: Hold) {
+        self.terminal.held(at);
+    }
+}
+
+/// The link test of a plan that has one.
+fn linktest_of(plan: &RunPlan) -> Option<&Linktest> {
+    plan.jobs.first().map(Job::kernel)
+}

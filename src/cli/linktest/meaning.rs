@@ -1,0 +1,439 @@
+//! From the words of `pipebench linktest` to what is to be done.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::intent::{self, UsageError};
+use crate::cli::measure::Intent;
+use crate::plan::job::{
+    BUFFERS, Job, Kernel, Linktest, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS, RankOrder, Ranks,
+};
+use crate::plan::{PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::units::{self, show_bytes};
+use crate::{jobs, report};
+
+use super::linktest_of;
+use super::words::LinktestArguments;
+
+/// LinkTest's transports that are none here.
+const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
+
+/// Turns words into an intent.
+pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
+    let hosts = intent::hosts_of(
+        arguments.hosts.list.as_deref(),
+        arguments.hosts.file.as_deref(),
+        arguments.hosts.exclude.as_deref(),
+        arguments.launch.rsh.is_some(),
+    )?;
+    let mut nodes = intent::nodes_of(&hosts)?;
+    let criteria = intent::criteria_of(&arguments.order, &mut nodes)?;
+    intent::check_launch(&arguments.launch)?;
+    let refuse = |text: String| Err(UsageError::Value(text));
+    let mut notes = Vec::new();
+    let transport = match arguments.mode.as_str() {
+        "auto" => Transport::Auto,
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
+        other if OTHER_MODES.contains(&other) => {
+            notes.push(format!(
+                "--mode {other}: messages go over sockets here, TCP between nodes and Unix-domain sockets within a node"
+            ));
+            Transport::Auto
+        }
+        other => {
+            return refuse(format!(
+                "--mode {other:?} is not known (write auto, tcp or unix)"
+            ));
+        }
+    };
+    if arguments.use_gpu_memory {
+        return refuse("--use-gpu-memory: messages go from and to the memory of hosts".to_owned());
+    }
+    if !arguments
+        .memory_buffer_allocator
+        .eq_ignore_ascii_case("default")
+    {
+        return refuse(format!(
+            "--memory-buffer-allocator {:?} is not known (write DEFAULT)",
+            arguments.memory_buffer_allocator
+        ));
+    }
+    if transport == Transport::Unix && !intent::is_one_machine(&hosts) {
+        return refuse(
+            "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
+        );
+    }
+    let message_bytes = units::parse_bytes(&arguments.size_messages)
+        .map_err(|error| UsageError::Unit("--size-messages", error))?;
+    let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
+    let sockets = intent::sockets_of(&arguments.sockets)?;
+    intent::check_sockets(&sockets)?;
+    if arguments.parallel_sion_file {
+        notes.push(
+            "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
+        );
+    }
+    let buffers = match (arguments.multi_buffer, arguments.num_multi_buffer) {
+        (true, 0) => 2,
+        (_, 0) => 1,
+        (_, count) => count,
+    };
+    if !arguments.min_runtime.is_finite() || arguments.min_runtime < 0.0 {
+        return refuse(format!(
+            "--min-runtime {}: 0 seconds or more",
+            arguments.min_runtime
+        ));
+    }
+    let linktest = Linktest {
+        ranks: Ranks {
+            per_node: arguments.ranks_per_node,
+            order: match arguments.rank_order.as_str() {
+                "block" => RankOrder::Block,
+                "round-robin" => RankOrder::RoundRobin,
+                other => {
+                    return refuse(format!(
+                        "--rank-order {other:?} is not known (write block or round-robin)"
+                    ));
+                }
+            },
+            pinned: !arguments.no_pin,
+            wait: intent::wait_of(&arguments.wait)?,
+            transport,
+            sockets,
+            ports: intent::ports_of(&arguments.sockets)?,
+            network: intent::network_of(&arguments.sockets)?,
+        },
+        kernel: match (arguments.bidirectional, arguments.unidirectional) {
+            (true, _) => Kernel::Bidirectional,
+            (_, true) => Kernel::Unidirectional,
+            _ => Kernel::Semidirectional,
+        },
+        messages: arguments.num_messages,
+        warmups: arguments.num_warmup_messages,
+        message_bytes,
+        serial: arguments.serial_tests,
+        bisection: arguments.bisection,
+        all_to_all: arguments.all_to_all,
+        step_seed: arguments
+            .randomize_steps
+            .then_some(arguments.seed_randomize_steps),
+        rank_orders: arguments.num_randomize_tasks,
+        rank_seed: arguments.seed_randomize_tasks,
+        buffers,
+        random_contents: arguments.randomize_buffers,
+        content_seed: arguments.seed_randomize_buffers,
+        check: arguments.check_buffers,
+        slowest: arguments.num_slowest,
+        min_iterations: arguments.min_iterations.max(1),
+        min_runtime_ns: units::whole(arguments.min_runtime * 1e9),
+    };
+    check(&linktest, nodes.len())?;
+    let plan = RunPlan {
+        version: PLAN_VERSION,
+        nodes,
+        tests: Vec::new(),
+        jobs: vec![Job::Linktest(linktest)],
+        profile: Profile::Quick,
+        shortened: false,
+        criteria,
+        deadlines: intent::deadlines_of(&arguments.launch)?,
+        seed: arguments.seed_randomize_buffers,
+        keep_going: false,
+        samples: false,
+        repeats: None,
+        site: None,
+    };
+    let options = effective(arguments, &plan);
+    Ok(Intent {
+        plan,
+        hosts,
+        options,
+        notes,
+    })
+}
+
+fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
+    let refuse = |text: String| Err(UsageError::Value(text));
+    let ranks = linktest.ranks.count(nodes);
+    if linktest.ranks.per_node == 0 {
+        return refuse("--ranks-per-node 0: at least 1".to_owned());
+    }
+    if !RANKS.contains(&ranks) {
+        let hint = if ranks < 2 {
+            " (another host, or --ranks-per-node 2)"
+        } else {
+            ""
+        };
+        return refuse(format!("{ranks} ranks: from 2 to {}{hint}", RANKS.end()));
+    }
+    if !MESSAGES.contains(&linktest.messages) {
+        return refuse(format!(
+            "--num-messages {}: from 1 to {}",
+            linktest.messages,
+            MESSAGES.end()
+        ));
+    }
+    if linktest.warmups > *MESSAGES.end() {
+        return refuse(format!(
+            "--num-warmup-messages {}: at most {}",
+            linktest.warmups,
+            MESSAGES.end()
+        ));
+    }
+    if !MESSAGE_BYTES.contains(&linktest.message_bytes) {
+        return refuse("--size-messages: from 1 byte to 1 GiB".to_owned());
+    }
+    for (flag, count) in [
+        ("--num-randomize-tasks", linktest.rank_orders),
+        ("--min-iterations", linktest.min_iterations),
+    ] {
+        if count > MOST_ROUNDS {
+            return refuse(format!("{flag} {count}: at most {MOST_ROUNDS}"));
+        }
+    }
+    if !BUFFERS.contains(&linktest.buffers) {
+        return refuse(format!(
+            "--num-multi-buffer {}: at most {}",
+            linktest.buffers,
+            BUFFERS.end()
+        ));
+    }
+    Ok(())
+}
+
+fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, String)> {
+    let Some(linktest) = linktest_of(plan) else {
+        return Vec::new();
+    };
+    let yes = |given: bool| given.then(|| "yes".to_owned());
+    let list = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
+    let sockets = &arguments.sockets;
+    let all: Vec<(&str, Option<String>)> = vec![
+        (
+            "pipebench",
+            Some(format!("{} linktest", env!("CARGO_PKG_VERSION"))),
+        ),
+        (
+            "ranks",
+            Some(linktest.ranks.count(plan.nodes.len()).to_string()),
+        ),
+        ("ranks-per-node", Some(arguments.ranks_per_node.to_string())),
+        ("rank-order", Some(arguments.rank_order.clone())),
+        ("mode", Some(arguments.mode.clone())),
+        ("kernel", Some(linktest.kernel.name().to_owned())),
+        ("num-messages", Some(linktest.messages.to_string())),
+        ("size-messages", Some(linktest.message_bytes.to_string())),
+        ("num-warmup-messages", Some(linktest.warmups.to_string())),
+        ("num-slowest", Some(linktest.slowest.to_string())),
+        ("bisection", yes(linktest.bisection)),
+        ("serial-tests", yes(linktest.serial)),
+        ("all-to-all", yes(linktest.all_to_all)),
+        (
+            "seed-randomize-steps",
+            linktest.step_seed.map(|seed| seed.to_string()),
+        ),
+        (
+            "num-randomize-tasks",
+            (linktest.rank_orders > 0).then(|| linktest.rank_orders.to_string()),
+        ),
+        (
+            "seed-randomize-tasks",
+            (linktest.rank_orders > 0).then(|| linktest.rank_seed.to_string()),
+        ),
+        (
+            "num-multi-buffer",
+            (linktest.buffers > 1).then(|| linktest.buffers.to_string()),
+        ),
+        (
+            "seed-randomize-buffers",
+            linktest
+                .random_contents
+                .then(|| linktest.content_seed.to_string()),
+        ),
+        ("check-buffers", yes(linktest.check)),
+        (
+            "min-iterations",
+            (linktest.min_iterations > 1).then(|| linktest.min_iterations.to_string()),
+        ),
+        (
+            "min-runtime",
+            (arguments.min_runtime > 0.0).then(|| format!("{}s", arguments.min_runtime)),
+        ),
+        ("no-pin", yes(arguments.no_pin)),
+        (
+            "congestion",
+            Some(
+                sockets
+                    .congestion
+                    .clone()
+                    .unwrap_or_else(|| "system".to_owned()),
+            ),
+        ),
+        ("data-network", list(&sockets.data_network)),
+        ("interface", list(&sockets.interface)),
+        ("port-range", sockets.port_range.clone()),
+        ("link-speed", arguments.order.link_speed.clone()),
+        (
+            "rsh",
+            arguments.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+/// What would be done.
+pub fn dry_run(intent: &Intent) -> String {
+    let plan = &intent.plan;
+    let mut text = report::header::options(&intent.options);
+    if let Some(linktest) = linktest_of(plan) {
+        let nodes = plan.nodes.len();
+        let ranks = linktest.ranks.count(nodes);
+        let steps = jobs::linktest::step_count(linktest, ranks);
+        let pairs = match linktest.bisection {
+            true => (ranks / 2) * ranks.div_ceil(2),
+            false => ranks * (ranks - 1) / 2,
+        };
+        let rounds = linktest.rank_orders.max(1) * linktest.min_iterations;
+        let each = (linktest.messages + linktest.warmups) as u64;
+        let ways = if linktest.kernel == Kernel::Unidirectional {
+            1
+        } else {
+            2
+        };
+        let both = if linktest.kernel == Kernel::Bidirectional {
+            2
+        } else {
+            1
+        };
+        let volume = (2 * pairs as u64)
+            .saturating_mul(each)
+            .saturating_mul(ways * both)
+            .saturating_mul(linktest.message_bytes as u64);
+        text += &format!(
+            "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
+             links      {} in {steps} steps, {rounds} times\n\
+             volume     {} each time, {} of buffers for each rank\n",
+            ranks + nodes,
+            2 * pairs,
+            show_bytes(volume),
+            show_bytes(plan.jobs[0].bytes_per_rank(ranks) as u64),
+        );
+    }
+    for note in &intent.notes {
+        text += &format!("note       {note}\n");
+    }
+    text
+}
+
+/// The name of the file of one of several iterations, as LinkTest numbers them.
+pub fn numbered(path: &Path, number: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}_i{number:03}.{}", extension.to_string_lossy()),
+        None => format!("{stem}_i{number:03}"),
+    };
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        arguments: LinktestArguments,
+    }
+
+    fn understood(words: &str) -> Result<Intent, String> {
+        let all = std::iter::once("linktest").chain(words.split_whitespace());
+        let words = Words::try_parse_from(all).map_err(|error| error.to_string())?;
+        understand(&words.arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_call_of_an_acceptance_is_read_as_it_stands() {
+        let intent = understood(
+            "--hosts local:4 --mode mpi --num-warmup-messages 3 --num-messages 25 --size-messages 16777216 --bisection \
+             --bidirectional",
+        )
+        .unwrap();
+        let linktest = linktest_of(&intent.plan).unwrap();
+        assert_eq!(
+            (linktest.warmups, linktest.messages, linktest.message_bytes),
+            (3, 25, 16 << 20)
+        );
+        assert!(linktest.bisection && linktest.kernel == Kernel::Bidirectional);
+        assert_eq!(intent.notes.len(), 1, "{:?}", intent.notes);
+        let short = understood("--hosts local:3 -m tcp -w 1 -n 2 -s 4K -o x.sion").unwrap();
+        let linktest = linktest_of(&short.plan).unwrap();
+        assert_eq!(linktest.message_bytes, 4096);
+        assert_eq!(linktest.ranks.transport, Transport::Tcp);
+    }
+
+    #[test]
+    fn every_refusal_is_one_sentence_with_the_flag() {
+        for (words, expected) in [
+            ("", "no hosts"),
+            ("--hosts local", "1 ranks: from 2 to 4096 (another host"),
+            (
+                "--hosts local:2 -m pigeon",
+                "--mode \"pigeon\" is not known",
+            ),
+            (
+                "--hosts n1,n2 -m unix",
+                "--mode unix needs all nodes on one machine",
+            ),
+            (
+                "--hosts local:2 --use-gpu-memory",
+                "--use-gpu-memory: messages go",
+            ),
+            (
+                "--hosts local:2 --memory-buffer-allocator pinned",
+                "--memory-buffer-allocator \"pinned\" is not known",
+            ),
+            (
+                "--hosts local:2 --min-iterations 4294967296",
+                "--min-iterations 4294967296: at most 100000",
+            ),
+            ("--hosts local:2 -n 0", "--num-messages 0: from 1"),
+            ("--hosts local:2 -s 0", "--size-messages: from 1 byte"),
+            (
+                "--hosts local:2 -s 2G",
+                "--size-messages: from 1 byte to 1 GiB",
+            ),
+            (
+                "--hosts local:2 -s large",
+                "--size-messages: size \"large\"",
+            ),
+            ("--hosts local:2 --rank-order best", "--rank-order \"best\""),
+            ("--hosts local:2 --ranks-per-node 0", "--ranks-per-node 0"),
+            (
+                "--hosts local:2 --num-multi-buffer 5000",
+                "--num-multi-buffer 5000",
+            ),
+            ("--hosts local:2 --min-runtime=-1", "--min-runtime"),
+            ("--hosts local:2 --fanout 0", "--fanout 0"),
+            ("--hosts local:2 --dscp 64", "--dscp: from 0 to 63"),
+            (
+                "--hosts local:2 --bidirectional --unidirectional",
+                "cannot be used with",
+            ),
+        ] {
+            let error = understood(words).err().unwrap_or_else(|| panic!("{words}"));
+            assert!(error.contains(expected), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_of_iterations_are_numbered() {
+        assert_eq!(
+            numbered(Path::new("a/pingpong_results_bin.sion"), 7),
+            Path::new("a/pingpong_results_bin_i007.sion")
+        );
+        assert_eq!(numbered(Path::new("links"), 0), Path::new("links_i000"));
+    }
+}

@@ -1,0 +1,174 @@
+//! A measurement by ranks, from what was understood to what is kept: common to `linktest` and `latency`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use launcher::Program;
+use launcher::hosts::Host;
+
+use crate::conduct::{self, Conditions, Observer};
+use crate::plan::RunPlan;
+use crate::record::Record;
+use crate::report::{json, text};
+use crate::{exit, store};
+
+use super::arguments::Launch;
+use super::intent;
+use super::run;
+use super::terminal::{Terminal, complain};
+
+/// What is to be done, fully understood.
+pub struct Intent {
+    /// The plan.
+    pub plan: RunPlan,
+    /// Where its nodes are.
+    pub hosts: Vec<Host>,
+    /// Options in effect.
+    pub options: Vec<(String, String)>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Where results go.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// The table, or `-`.
+    pub csv: Option<&'a Path>,
+    /// The record, or `-`.
+    pub json: Option<&'a Path>,
+    /// Where a folder of the run is made.
+    pub parent: Option<&'a Path>,
+    /// Name of the table in that folder.
+    pub table: &'static str,
+}
+
+impl Files<'_> {
+    /// Whether standard output is for a file, and not for a reader.
+    pub fn take_stdout(&self) -> bool {
+        self.csv == Some(Path::new("-")) || self.json == Some(Path::new("-"))
+    }
+}
+
+/// All that is needed before hosts are asked.
+pub struct Ready {
+    program: Program,
+    stop: Arc<AtomicUsize>,
+    token: String,
+    started_ms: u64,
+    folder: Option<PathBuf>,
+}
+
+/// Sees that results can be written, `more` files among them, before anything is measured for them; makes the folder of the run.
+pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
+    let started_ms = run::now_ms();
+    let token = conduct::random_token();
+    if !run::can_keep([files.csv, files.json, more].into_iter().flatten()) {
+        return Err(exit::NOT_WRITTEN);
+    }
+    let made = files
+        .parent
+        .map(|parent| store::make_folder(parent, started_ms, &token));
+    let folder = made.transpose().map_err(|error| {
+        complain(&error.to_string());
+        exit::NOT_WRITTEN
+    })?;
+    let (program, stop) = run::stand_by()?;
+    Ok(Ready {
+        program,
+        stop,
+        token,
+        started_ms,
+        folder,
+    })
+}
+
+impl Ready {
+    /// Measures; returns what was measured, and the folder of the run.
+    pub fn measure(
+        self,
+        intent: Intent,
+        launch: &Launch,
+        observer: &mut dyn Observer,
+    ) -> (Record, Option<PathBuf>) {
+        for note in &intent.notes {
+            observer.notice(note);
+        }
+        let conditions = Conditions {
+            settings: intent::settings(launch, &intent.plan, &self.stop),
+            program: self.program,
+            stop: self.stop,
+            command: std::env::args().skip(1).collect(),
+            options: intent.options,
+            hold: None,
+            token: self.token,
+            started_ms: self.started_ms,
+            seal: None,
+            resumed: None,
+        };
+        let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, observer);
+        (record, self.folder)
+    }
+}
+
+/// Errors come first, before any summary.
+pub fn tell_troubles(record: &Record, terminal: &mut Terminal) {
+    terminal.close_line();
+    for line in text::troubles(&record.troubles) {
+        complain(&line);
+    }
+}
+
+/// Writes the files that were asked for and the folder of the run; says whether it could.
+pub fn keep(
+    files: Files<'_>,
+    folder: Option<&Path>,
+    record: &Record,
+    table: &dyn Fn() -> Result<String, String>,
+    summary: &str,
+    terminal: &mut Terminal,
+) -> bool {
+    let whole = || json::write(record).map_err(|error| error.to_string());
+    let mut written = true;
+    if let Some(path) = files.csv {
+        written &= run::keep(path, table());
+    }
+    if let Some(path) = files.json {
+        written &= run::keep(path, whole());
+    }
+    if let Some(folder) = folder {
+        written &= keep_folder(folder, record, (files.table, table()), summary, terminal);
+    }
+    written
+}
+
+/// Writes record, table and summary into the folder of a run, and says where they are.
+pub fn keep_folder(
+    folder: &Path,
+    record: &Record,
+    (name, table): (&str, Result<String, String>),
+    summary: &str,
+    terminal: &mut Terminal,
+) -> bool {
+    let path = folder.join("record.json");
+    let whole = json::write(record).map_err(|error| error.to_string());
+    let kept = run::keep(&path, whole)
+        & run::keep(&folder.join(name), table)
+        & run::keep(&folder.join("summary.txt"), Ok(summary.to_owned()));
+    if kept {
+        terminal.result(&format!("record {}\n", path.display()));
+    }
+    kept
+}
+
+/// The exit code in the end: what was not written never changes a verdict.
+pub fn exit_code(measured: u8, written: bool, terminal: &Terminal) -> u8 {
+    let lost = terminal.has_lost();
+    if lost {
+        complain("cannot write to standard output");
+    }
+    match measured {
+        exit::OK if lost || !written => exit::NOT_WRITTEN,
+        code => code,
+    }
+}

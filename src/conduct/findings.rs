@@ -1,0 +1,224 @@
+//! What a plan of latencies found, written down: cables and their values, what is slow, what cannot be told.
+
+use crate::latency::analysis::Analysis;
+use crate::latency::detect::Suspect;
+use crate::latency::predict;
+use crate::latency::rows::Model;
+use crate::latency::survey::Proof;
+use crate::plan::job::Baseline;
+use crate::record::{CableLatency, LatencyRecord, SlowCable, Together};
+
+/// All that was found.
+pub(super) struct Findings<'a> {
+    /// Cables as columns.
+    pub(super) model: Model<'a>,
+    /// What was usual, if anything is known of it.
+    pub(super) baseline: Option<&'a Baseline>,
+    /// From what was measured in rounds.
+    pub(super) analysis: &'a Analysis,
+    /// With what was measured alone in its place.
+    pub(super) again: Option<&'a Analysis>,
+    /// Suspects that were measured alone.
+    pub(super) looked_at: usize,
+}
+
+impl Findings<'_> {
+    /// Writes all of it into the record.
+    pub(super) fn write_down(&self, record: &mut LatencyRecord) {
+        self.predict(record);
+        record.cables = self.cables();
+        record.together = self.together();
+        record.sigma = self
+            .analysis
+            .solution
+            .as_ref()
+            .and_then(|solution| solution.sigma);
+        record.slow = self.slow();
+        record.undecidable = self
+            .analysis
+            .undecidable
+            .iter()
+            .map(|one| format!("{}: {}", self.class_name(one.class), one.why))
+            .collect();
+        record.judged = self.judged(record);
+        record.misfit = self.misfit();
+    }
+
+    /// Values of all columns.
+    fn values(&self) -> Option<&[f64]> {
+        let solution = self.analysis.solution.as_ref();
+        solution.map(|solution| solution.values.as_slice())
+    }
+
+    fn class_name(&self, class: u16) -> &str {
+        &self.model.fabric.classes[usize::from(class)]
+    }
+
+    /// Beside each pair what cables' values say it takes.
+    fn predict(&self, record: &mut LatencyRecord) {
+        let Some(values) = self.values() else { return };
+        let measured = record.pairs.iter_mut();
+        let others = record.checks.iter_mut().chain(&mut record.looks);
+        for pair in measured.chain(others) {
+            let predicted = predict::round_trip(&self.model, values, pair.from, pair.to);
+            pair.predicted_s = Some(predicted);
+        }
+    }
+
+    fn cables(&self) -> Vec<CableLatency> {
+        let (model, analysis) = (&self.model, self.analysis);
+        let mut pairs_through = vec![0; model.columns()];
+        for row in 0..analysis.equations.pairs().len() {
+            for (column, _) in analysis.equations.row(row) {
+                pairs_through[*column as usize] += 1;
+            }
+        }
+        let cables = &model.fabric.cables;
+        let columns = (0_u32..)
+            .take(model.columns())
+            .filter(|column| analysis.equations.is_used(*column));
+        columns
+            .map(|column| CableLatency {
+                column,
+                name: model.name(column),
+                class: self
+                    .class_name(cables[model.cable_of(column) as usize].class)
+                    .to_owned(),
+                value_s: self.values().map(|values| values[column as usize]),
+                identified: analysis.equations.is_identified(column),
+                error_s: Some(analysis.errors[column as usize]).filter(|error| error.is_finite()),
+                pairs: pairs_through[column as usize],
+            })
+            .collect()
+    }
+
+    fn together(&self) -> Vec<Together> {
+        let all = self.analysis.together.iter().enumerate();
+        all.map(|(at, one)| Together {
+            terms: one
+                .terms
+                .iter()
+                .map(|(column, times)| (self.model.name(*column), *times))
+                .collect(),
+            value_s: one.value,
+            error_s: self.analysis.together_errors.get(at).copied(),
+        })
+        .collect()
+    }
+
+    /// Suspects, those first that were slow again alone.
+    fn slow(&self) -> Vec<SlowCable> {
+        let suspects = self.analysis.suspects.iter().enumerate();
+        let mut slow: Vec<SlowCable> = suspects
+            .map(|(at, suspect)| self.slow_cable(suspect, at < self.looked_at))
+            .collect();
+        slow.sort_by(|a, b| {
+            b.confirmed
+                .cmp(&a.confirmed)
+                .then(b.score.total_cmp(&a.score))
+        });
+        slow
+    }
+
+    fn slow_cable(&self, suspect: &Suspect, looked_at: bool) -> SlowCable {
+        let mut second = self.again.iter().flat_map(|again| &again.suspects);
+        let same = |second: &&Suspect| {
+            second.column == suspect.column || suspect.or.contains(&second.column)
+        };
+        let second = second.find(same).filter(|_| looked_at);
+        let shown = second.unwrap_or(suspect);
+        let usual = self
+            .baseline
+            .map(|baseline| baseline.values_s[suspect.column as usize]);
+        let value = self
+            .values()
+            .map_or(0.0, |values| values[suspect.column as usize]);
+        SlowCable {
+            name: self.model.name(suspect.column),
+            or: suspect
+                .or
+                .iter()
+                .map(|column| self.model.name(*column))
+                .collect(),
+            score: shown.score,
+            effect: shown.effect,
+            usual_s: usual.unwrap_or(value / (1.0 + suspect.effect)),
+            pairs: suspect.pairs,
+            confirmed: second.is_some(),
+        }
+    }
+
+    /// Classes whose cables could be judged by each other.
+    fn judged(&self, record: &LatencyRecord) -> Vec<String> {
+        if self.baseline.is_some() || self.analysis.solution.is_none() {
+            return Vec::new();
+        }
+        let fabric = self.model.fabric;
+        let judged = fabric.classes.iter().zip(0_u16..).filter(|(name, class)| {
+            let used = record.cables.iter().any(|cable| cable.class == **name);
+            let open = self
+                .analysis
+                .undecidable
+                .iter()
+                .any(|one| one.class == *class);
+            used && !open
+        });
+        judged.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Where routes seem to be others than described.
+    fn misfit(&self) -> Option<String> {
+        let misfit = self.analysis.misfit.as_ref()?;
+        let count = misfit.rows.len();
+        let all = self.analysis.equations.pairs().len();
+        Some(match misfit.cable {
+            Some((cable, through)) => format!(
+                "{count} of {all} pairs fit no values of cables, most of the {through} described to go through {} among them: their routes are not what the description says",
+                self.model.fabric.cables[cable as usize].name
+            ),
+            None => format!(
+                "{count} of {all} pairs fit no values of cables: routes are not what the description says, or change"
+            ),
+        })
+    }
+}
+
+/// Why a matrix rank is exact, in words.
+pub fn proof_text(proof: Option<&Proof>) -> String {
+    match proof {
+        None => "not looked at: the first basis in the order of pairs".to_owned(),
+        Some(Proof::Full) => "exact: every column is known by itself".to_owned(),
+        Some(Proof::Vectors(count)) => {
+            format!(
+                "exact: {count} independent vectors of whole numbers give 0 with every pair, and no row of the basis follows from the others"
+            )
+        }
+        Some(Proof::Random(odds)) => format!(
+            "exact but for odds of {odds:.0e}: a random vector that gives 0 with the basis gave 0 with every pair"
+        ),
+    }
+}
+
+/// Standard errors of all columns from a record of the same fabric, where they are known.
+pub fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> {
+    let mut errors = vec![None; model.columns()];
+    for cable in record.cables.iter().filter(|cable| cable.identified) {
+        if let Some(slot) = errors.get_mut(cable.column as usize) {
+            *slot = cable.error_s;
+        }
+    }
+    errors
+}
+
+/// Values of all columns from a record of the same fabric; none if it has none, or if columns have other names.
+pub fn values_of(model: &Model<'_>, record: &LatencyRecord) -> Option<Vec<f64>> {
+    let mut values = vec![0.0; model.columns()];
+    for cable in &record.cables {
+        let slot = values.get_mut(cable.column as usize)?;
+        if model.name(cable.column) != cable.name {
+            return None;
+        }
+        *slot = cable.value_s?;
+    }
+    (!record.cables.is_empty()).then_some(values)
+}

@@ -1,0 +1,359 @@
+//! A plan of latencies, from its rounds to what follows from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::latency::analysis::{Analysis, Question, analyse};
+use crate::latency::description;
+use crate::latency::detect::Baseline;
+use crate::latency::fabric::Fabric;
+use crate::latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use crate::latency::rows::Model;
+use crate::latency::survey::Looking;
+use crate::plan::job::{Kernel, Latency, Linktest, Round};
+use crate::record::{
+    LatencyRecord, PairLatency, PairTime, Planned, RankRecord, Trouble, TroubleKind,
+};
+use crate::stats::random::Random;
+use crate::sys::clock;
+
+use super::Running;
+use super::crew::{Crew, Halt};
+use super::findings::{Findings, proof_text};
+
+/// Cables that are looked at again.
+const MOST_LOOKED_AT: usize = 8;
+/// Pairs through each of them that are measured by themselves.
+const LOOKS: usize = 8;
+
+/// A measurement under way.
+struct Measuring<'a> {
+    latency: &'a Latency,
+    fabric: &'a Fabric,
+    plan: Plan,
+    /// The rank of each of the fabric's hosts that is there.
+    rank_of: BTreeMap<u32, usize>,
+}
+
+impl Measuring<'_> {
+    fn model(&self) -> Model<'_> {
+        self.plan.model(self.fabric)
+    }
+
+    fn links(&self, pairs: &[(u32, u32)]) -> Vec<(usize, usize)> {
+        let rank = |host: &u32| self.rank_of.get(host).copied();
+        let link = |(from, to): &(u32, u32)| rank(from).zip(rank(to));
+        pairs.iter().filter_map(link).collect()
+    }
+}
+
+impl Running<'_> {
+    /// Measures a plan of latencies and calculates what follows from it.
+    pub(super) fn latency(
+        &mut self,
+        crew: &mut Crew,
+        number: usize,
+        latency: &Latency,
+    ) -> Result<(), Halt> {
+        let refuse = |what: String| {
+            Err(Halt::Trouble(Box::new(Trouble::own(
+                TroubleKind::Usage,
+                what,
+            ))))
+        };
+        let draft = description::read(&latency.fabric);
+        let fabric = match draft.and_then(|draft| Fabric::new(&draft)) {
+            Ok(fabric) => fabric,
+            Err(error) => return refuse(format!("the fabric's description: {error}")),
+        };
+        let rank_of: BTreeMap<u32, usize> = latency.hosts.iter().copied().zip(0..).collect();
+        let present: Vec<u32> = rank_of.keys().copied().collect();
+        if present.len() < 2 {
+            return refuse("fewer than two hosts of the fabric are there".to_owned());
+        }
+        self.observer.stage("planning rounds");
+        let (plan, changed) = plan_for(&fabric, latency, &present);
+        let measuring = Measuring {
+            latency,
+            fabric: &fabric,
+            plan,
+            rank_of,
+        };
+        let mut record = begun(&measuring, number, &present, changed);
+        record.ranks = self.rank_records(&latency.probe);
+        record.started_ms = self.now_ms();
+        let outcome = self.measure_all(crew, &measuring, &mut record);
+        record.complete = outcome.is_ok();
+        self.latencies.push(record);
+        outcome
+    }
+
+    /// What was measured is kept, whatever happens to what follows.
+    fn measure_all(
+        &mut self,
+        crew: &mut Crew,
+        measuring: &Measuring<'_>,
+        record: &mut LatencyRecord,
+    ) -> Result<(), Halt> {
+        let began_ns = clock::monotonic_ns();
+        let rounds = &measuring.plan.rounds;
+        let (pairs, outcome) = self.rounds(crew, measuring, rounds, &mut record.ranks);
+        record.pairs = pairs;
+        record.span_ns = clock::monotonic_ns() - began_ns;
+        outcome?;
+        let analysis = analysed(measuring, &record.pairs);
+        let mut again = None;
+        if !analysis.suspects.is_empty() {
+            let alone = looks(&analysis);
+            let (pairs, outcome) = self.rounds(crew, measuring, &alone, &mut record.ranks);
+            record.looks = pairs;
+            outcome?;
+            again = Some(with_looks(measuring, record));
+        }
+        let open = unplanned(measuring);
+        let (pairs, outcome) = self.rounds(crew, measuring, &open, &mut record.ranks);
+        record.checks = pairs;
+        outcome?;
+        let findings = Findings {
+            model: measuring.model(),
+            baseline: measuring.latency.baseline.as_ref(),
+            analysis: &analysis,
+            again: again.as_ref(),
+            looked_at: MOST_LOOKED_AT,
+        };
+        findings.write_down(record);
+        Ok(())
+    }
+
+    /// Measures pairs, round by round, until the end or until something ends it.
+    fn rounds(
+        &mut self,
+        crew: &mut Crew,
+        measuring: &Measuring<'_>,
+        rounds: &[Vec<(u32, u32)>],
+        ranks: &mut [RankRecord],
+    ) -> (Vec<PairLatency>, Result<(), Halt>) {
+        if rounds.iter().all(Vec::is_empty) {
+            return (Vec::new(), Ok(()));
+        }
+        let round = Round::Steps {
+            steps: rounds.iter().map(|pairs| measuring.links(pairs)).collect(),
+            kernel: Kernel::Semidirectional,
+        };
+        let probe: &Linktest = &measuring.latency.probe;
+        let (told, outcome) = self.round(crew, probe, (0, 0), &round);
+        told.note_places(ranks);
+        let mut times = told.times;
+        times.sort_by_key(|time| (time.step, time.from, time.to));
+        let hosts: BTreeMap<usize, u32> = measuring
+            .rank_of
+            .iter()
+            .map(|(host, rank)| (*rank, *host))
+            .collect();
+        let pairs = times.iter().map(|time| round_trip(time, &hosts));
+        (pairs.collect(), outcome)
+    }
+}
+
+/// A bounced message is half a round trip.
+fn round_trip(time: &PairTime, hosts: &BTreeMap<usize, u32>) -> PairLatency {
+    let host = |rank: usize| hosts.get(&rank).copied().unwrap_or(u32::MAX);
+    let (least, median) = time.spread.map_or((time.seconds, time.seconds), |spread| {
+        (spread.least_s, spread.median_s)
+    });
+    PairLatency {
+        round: time.step,
+        from: host(time.from),
+        to: host(time.to),
+        least_s: 2.0 * least,
+        median_s: 2.0 * median,
+        predicted_s: None,
+    }
+}
+
+/// The plan that was given, without who is missing; or one for who is there.
+fn plan_for(fabric: &Fabric, latency: &Latency, present: &[u32]) -> (Plan, (usize, usize)) {
+    let known = STRATEGIES
+        .iter()
+        .find(|(name, _)| *name == latency.strategy);
+    let strategy = known.map_or(Strategy::Rounds, |(_, strategy)| *strategy);
+    let looking = Looking {
+        seed: latency.seed,
+        ..Looking::default()
+    };
+    match &latency.rounds {
+        Some(rounds) => {
+            let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
+            let mut plan = Plan {
+                strategy,
+                directed: latency.directed,
+                rounds: rounds.clone(),
+                facts: planning::facts(fabric, latency.directed, &all, looking),
+            };
+            let changed = planning::without_missing(fabric, &mut plan, present, looking);
+            (plan, changed)
+        }
+        None => {
+            let wishes = Wishes {
+                strategy,
+                directed: latency.directed,
+                redundancy: latency.redundancy,
+                looking,
+                ..Wishes::default()
+            };
+            (planning::make(fabric, present, &wishes), (0, 0))
+        }
+    }
+}
+
+/// Rounds and pairs that would be measured if all hosts were there; none if the fabric cannot be read.
+pub fn size_of(latency: &Latency) -> Option<(usize, usize)> {
+    let draft = description::read(&latency.fabric).ok()?;
+    let fabric = Fabric::new(&draft).ok()?;
+    let mut present = latency.hosts.clone();
+    present.sort_unstable();
+    let (plan, _) = plan_for(&fabric, latency, &present);
+    Some((plan.rounds.len(), plan.pairs().len()))
+}
+
+fn begun(
+    measuring: &Measuring<'_>,
+    number: usize,
+    present: &[u32],
+    (left_out, added): (usize, usize),
+) -> LatencyRecord {
+    let (plan, fabric) = (&measuring.plan, measuring.fabric);
+    let facts = &plan.facts;
+    let absent = (0_u32..)
+        .zip(&fabric.hosts)
+        .filter(|(host, _)| present.binary_search(host).is_err());
+    LatencyRecord {
+        job: number,
+        complete: false,
+        ranks: Vec::new(),
+        absent: absent.map(|(_, name)| name.clone()).collect(),
+        planned: Planned {
+            fabric: fabric.name.clone(),
+            strategy: plan.strategy.name().to_owned(),
+            directed: plan.directed,
+            hosts: facts.hosts,
+            cables: facts.cables,
+            used: facts.used,
+            rank: facts.rank,
+            proof: proof_text(facts.proof.as_ref()),
+            pairs: plan.pairs().len(),
+            rounds: plan.rounds.len(),
+            bound: facts
+                .bound
+                .map(|bound| (bound.rounds, bound.reason.to_owned())),
+            left_out,
+            added,
+        },
+        started_ms: 0,
+        span_ns: 0,
+        pairs: Vec::new(),
+        checks: Vec::new(),
+        looks: Vec::new(),
+        cables: Vec::new(),
+        together: Vec::new(),
+        sigma: None,
+        slow: Vec::new(),
+        baseline: measuring
+            .latency
+            .baseline
+            .as_ref()
+            .map(|baseline| baseline.run.clone()),
+        judged: Vec::new(),
+        undecidable: Vec::new(),
+        misfit: None,
+    }
+}
+
+fn analysed(measuring: &Measuring<'_>, measured: &[PairLatency]) -> Analysis {
+    let pairs: Vec<(u32, u32)> = measured.iter().map(|pair| (pair.from, pair.to)).collect();
+    let times: Vec<f64> = measured.iter().map(|pair| pair.median_s).collect();
+    let baseline = measuring.latency.baseline.as_ref();
+    let question = Question {
+        baseline: baseline.map(|baseline| Baseline {
+            values: &baseline.values_s,
+            errors: &baseline.errors_s,
+        }),
+        samples: measuring.latency.probe.messages,
+        locate: measuring.plan.strategy == Strategy::Locate,
+    };
+    analyse(&measuring.model(), &pairs, &times, question)
+}
+
+/// Pairs through suspects, one after the other; those with the shortest ways, where others have least part in it.
+fn looks(analysis: &Analysis) -> Vec<Vec<(u32, u32)>> {
+    let mut chosen = BTreeSet::new();
+    for suspect in analysis.suspects.iter().take(MOST_LOOKED_AT) {
+        let rows = 0..analysis.equations.pairs().len();
+        let mut through: Vec<usize> = rows
+            .filter(|row| goes_through(analysis, *row, suspect.column))
+            .collect();
+        through.sort_by_key(|row| analysis.equations.row(*row).len());
+        chosen.extend(through.into_iter().take(LOOKS));
+    }
+    chosen
+        .into_iter()
+        .map(|row| vec![analysis.equations.pairs()[row]])
+        .collect()
+}
+
+fn goes_through(analysis: &Analysis, row: usize, column: u32) -> bool {
+    analysis
+        .equations
+        .row(row)
+        .iter()
+        .any(|(own, _)| *own == column)
+}
+
+/// The same once more, with what was measured alone in the place of what was measured in rounds.
+fn with_looks(measuring: &Measuring<'_>, record: &LatencyRecord) -> Analysis {
+    let alone: BTreeMap<(u32, u32), PairLatency> = record
+        .looks
+        .iter()
+        .map(|look| ((look.from, look.to), *look))
+        .collect();
+    let replaced = |pair: &PairLatency| alone.get(&(pair.from, pair.to)).copied().unwrap_or(*pair);
+    let pairs: Vec<PairLatency> = record.pairs.iter().map(replaced).collect();
+    analysed(measuring, &pairs)
+}
+
+/// Pairs that were not planned, in rounds that share no cable; drawn from all.
+fn unplanned(measuring: &Measuring<'_>) -> Vec<Vec<(u32, u32)>> {
+    let known: BTreeSet<(u32, u32)> = measuring.plan.pairs().into_iter().collect();
+    let hosts: Vec<u32> = measuring.rank_of.keys().copied().collect();
+    let all = hosts.len() * (hosts.len() - 1) / 2;
+    let wanted = measuring
+        .latency
+        .checks
+        .min(all.saturating_sub(known.len()));
+    let mut random = Random::new(measuring.latency.seed ^ 0xc4ec);
+    let mut drawn = BTreeSet::new();
+    if all <= 4 * (wanted + known.len()) {
+        let mut open: Vec<(u32, u32)> = Vec::new();
+        for (at, from) in hosts.iter().enumerate() {
+            open.extend(
+                hosts[at + 1..]
+                    .iter()
+                    .map(|to| (*from, *to))
+                    .filter(|pair| !known.contains(pair)),
+            );
+        }
+        random.shuffle(&mut open);
+        drawn.extend(open.into_iter().take(wanted));
+    }
+    while drawn.len() < wanted {
+        let (a, b) = (
+            hosts[random.below(hosts.len())],
+            hosts[random.below(hosts.len())],
+        );
+        let pair = (a.min(b), a.max(b));
+        if a != b && !known.contains(&pair) {
+            drawn.insert(pair);
+        }
+    }
+    let drawn: Vec<(u32, u32)> = drawn.into_iter().collect();
+    planning::disjoint(&measuring.model(), &drawn)
+}

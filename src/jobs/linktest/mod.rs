@@ -1,0 +1,58 @@
+//! The link test: LinkTest's schedules and kernels, without MPI.
+//!
+//! Read next: [`schedule`] for who measures with whom, [`kernel`] for what is timed, [`Tester`] for a rank's part in a round.
+
+pub mod buffers;
+pub mod kernel;
+pub mod schedule;
+mod tester;
+
+pub use tester::{Tester, TesterError};
+
+use crate::plan::job::{Linktest, Round};
+
+use schedule::Step;
+
+/// The steps of a round; a round of single links has a step for each.
+pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
+    let (order, step_seed) = match round {
+        Round::Whole { order, step_seed } => (order, step_seed),
+        Round::Alone { links, .. } => return links.iter().map(|link| vec![*link]).collect(),
+        Round::Steps { steps, .. } => return steps.clone(),
+        Round::AllToAll => return Vec::new(),
+    };
+    let steps = if linktest.bisection {
+        schedule::bisection(order)
+    } else {
+        schedule::parallel(order)
+    };
+    let steps = match step_seed {
+        Some(seed) => schedule::shuffled(steps, *seed),
+        None => steps,
+    };
+    if linktest.serial {
+        schedule::serial(steps)
+    } else {
+        steps
+    }
+}
+
+/// Links that a round measures, in each direction.
+pub fn links(linktest: &Linktest, round: &Round) -> usize {
+    let directions = match round {
+        Round::Whole { .. } => 2,
+        Round::Alone { .. } | Round::Steps { .. } | Round::AllToAll => 1,
+    };
+    let steps = steps(linktest, round);
+    directions * steps.iter().map(Vec::len).sum::<usize>()
+}
+
+/// Steps of one pass over all pairs.
+pub fn step_count(linktest: &Linktest, ranks: usize) -> usize {
+    match (linktest.serial, linktest.bisection) {
+        (true, true) => (ranks / 2) * ranks.div_ceil(2),
+        (true, false) => ranks * ranks.saturating_sub(1) / 2,
+        (false, true) => ranks.div_ceil(2),
+        (false, false) => ranks - 1 + ranks % 2,
+    }
+}

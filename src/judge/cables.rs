@@ -1,0 +1,67 @@
+//! The verdict on cables: what a plan of latencies allows to be said.
+
+use crate::record::{LatencyRecord, Verdict, VerdictWord};
+use crate::units::show_us;
+
+/// FAIL if a cable is slow and was so again by itself, UNDECIDED if it was not or the description does not fit, PASS if cables could be compared and
+/// none stands out.
+pub fn verdict(record: &LatencyRecord) -> Verdict {
+    let of = |word, reason: String| Verdict { word, reason };
+    let more = |count: usize| match count {
+        1 => String::new(),
+        several => format!("; and {} more", several - 1),
+    };
+    let confirmed: Vec<_> = record.slow.iter().filter(|cable| cable.confirmed).collect();
+    if let Some(worst) = confirmed.first() {
+        return of(
+            VerdictWord::Fail,
+            sentence(worst, record) + ", confirmed alone" + &more(confirmed.len()),
+        );
+    }
+    if let Some(worst) = record.slow.first() {
+        let reason =
+            sentence(worst, record) + ", but not when its pairs were measured by themselves";
+        return of(VerdictWord::Undecided, reason + &more(record.slow.len()));
+    }
+    if let Some(misfit) = &record.misfit {
+        return of(VerdictWord::Undecided, misfit.clone());
+    }
+    match (&record.baseline, record.judged.as_slice()) {
+        (Some(run), _) => of(
+            VerdictWord::Pass,
+            format!("no cable takes 10 % longer than in run {run}, beyond what noise does"),
+        ),
+        (None, []) => {
+            let why = record.undecidable.first();
+            let why = why.map_or("nothing was measured", String::as_str);
+            of(
+                VerdictWord::NotJudged,
+                format!("cables cannot be compared with each other: {why} (give --baseline RUN)"),
+            )
+        }
+        (None, classes) => of(
+            VerdictWord::Pass,
+            format!("no cable stands out of its class ({})", classes.join(", ")),
+        ),
+    }
+}
+
+/// What is wrong with a cable.
+pub fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord) -> String {
+    let name = std::iter::once(&cable.name)
+        .chain(&cable.or)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" or ");
+    let measure = match &record.baseline {
+        Some(run) => format!("in run {run}"),
+        None => "is usual in its class".to_owned(),
+    };
+    format!(
+        "cable {name} takes {} one way, {} {measure} (+{:.0} %, {:.0} deviations)",
+        show_us(cable.usual_s * (1.0 + cable.effect)),
+        show_us(cable.usual_s),
+        cable.effect * 100.0,
+        cable.score
+    )
+}

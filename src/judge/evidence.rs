@@ -1,0 +1,162 @@
+//! What is shown for a fault: what it carried under load and by itself, where its links' time went, what interfaces and hosts told.
+
+use crate::record::Evidence;
+
+use super::blame::Fault;
+use super::fabric::{Observation, Place};
+use super::verdict::Writer;
+
+impl Writer<'_> {
+    /// Where the time of the links went that go through a fault: if not on their way, something else held them.
+    pub(super) fn waits_at(&self, fault: Fault) -> Vec<String> {
+        let through = |from: usize, to: usize| match fault {
+            Fault::Place(place) => {
+                let number = self.view.fabric.number(place);
+                self.view.fabric.way(from, to).contains(&number)
+            }
+            Fault::Pair(a, b) => (from, to) == (a, b),
+        };
+        let loads = self
+            .view
+            .observations
+            .iter()
+            .filter(|one| !one.isolated && !one.paced);
+        let seen = loads
+            .flat_map(|one| &one.links)
+            .filter(|link| through(link.from, link.to));
+        let (mut links, mut limiting) = (0, 0);
+        for one in seen {
+            links += one.links;
+            limiting += one.limiting;
+        }
+        let told = format!(
+            "waits: {limiting} of {links} connections through it waited for their way, not for hosts"
+        );
+        if links > 0 { vec![told] } else { Vec::new() }
+    }
+
+    /// Frames that came broken, where a receiving port or a pair is at fault; and how many ports had none.
+    pub(super) fn broken_frames_at(&self, fault: Fault) -> Vec<String> {
+        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
+            return Vec::new();
+        };
+        let sound = self
+            .view
+            .ports
+            .iter()
+            .filter(|port| port.broken_frames().is_none())
+            .count();
+        let told = self
+            .view
+            .ports
+            .get(port)
+            .and_then(|port| port.broken_frames());
+        let told = told.map(|told| format!("{told} at its interface, none at {sound} others"));
+        told.into_iter().collect()
+    }
+
+    /// Least share of a suspect under load, and what passed then.
+    pub(super) fn under_load(&self, fault: Fault) -> (f64, f64) {
+        match fault {
+            Fault::Place(place) => {
+                let passes = self.case.passes(place);
+                let loading = passes.iter().filter(|pass| !pass.isolated);
+                let shares = loading.filter_map(|pass| Some((pass.share?, pass.rate)));
+                shares
+                    .min_by(|a, b| a.0.total_cmp(&b.0))
+                    .unwrap_or((1.0, 0.0))
+            }
+            Fault::Pair(from, to) => {
+                let single = |one: &&Observation| !one.isolated && one.is_single(&self.view.fabric);
+                let seen = self.view.observations.iter().filter(single);
+                let shares = seen.filter_map(|one| {
+                    let share = *one.shares().get(&(from, to))?;
+                    Some((share.part(), share.rate))
+                });
+                shares
+                    .min_by(|a, b| a.0.total_cmp(&b.0))
+                    .unwrap_or((1.0, 0.0))
+            }
+        }
+    }
+
+    /// Isolated measurements of single links that concern a fault's ports.
+    pub(super) fn evidence(&self, fault: Fault, paced: bool) -> Vec<Evidence> {
+        const MOST: usize = 5;
+        let concerns = |from: usize, to: usize| match fault {
+            Fault::Place(Place::Send(port) | Place::Receive(port)) => from == port || to == port,
+            Fault::Pair(a, b) => from == a || to == b,
+            Fault::Place(_) => true,
+        };
+        let mut partners = Vec::new();
+        let isolated = || {
+            let all = self.view.observations.iter();
+            all.filter(|one| one.isolated && one.paced == paced)
+        };
+        for observation in isolated() {
+            for link in observation
+                .links
+                .iter()
+                .filter(|link| concerns(link.from, link.to))
+            {
+                partners.extend([link.from, link.to]);
+            }
+        }
+        let mut evidence = Vec::new();
+        for observation in isolated() {
+            let shares = observation.shares();
+            for link in &observation.links {
+                let (from, to) = (link.from, link.to);
+                let control = partners.contains(&from) && partners.contains(&to);
+                let Some(share) = shares.get(&(from, to)) else {
+                    continue;
+                };
+                if concerns(from, to) || control {
+                    evidence.push(Evidence {
+                        from,
+                        to,
+                        rate_bits_per_s: link.rate,
+                        expected_bits_per_s: share.expected,
+                        loss: link.lost as f64 / link.segments.max(1) as f64,
+                        width: observation.links.len(),
+                        test: observation.test,
+                    });
+                }
+            }
+        }
+        // What was measured alone replaces what was measured with others; the fault itself comes first.
+        let direct = |one: &Evidence| match fault {
+            Fault::Place(Place::Send(port)) => one.from == port,
+            Fault::Place(Place::Receive(port)) => one.to == port,
+            Fault::Pair(from, to) => (one.from, one.to) == (from, to),
+            Fault::Place(_) => true,
+        };
+        evidence.sort_by_key(|one| one.width);
+        let mut known: Vec<(usize, usize)> = Vec::new();
+        evidence.retain(|one| {
+            let new = !known.contains(&(one.from, one.to));
+            known.push((one.from, one.to));
+            new
+        });
+        evidence.sort_by_key(|one| (!direct(one), !concerns(one.from, one.to), one.width));
+        evidence.truncate(MOST);
+        evidence
+    }
+
+    pub(super) fn limits_of(&self, place: Place) -> Vec<String> {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return Vec::new();
+        };
+        let node = self.view.ports[port].node;
+        let mut limits: Vec<String> = self
+            .view
+            .limits
+            .iter()
+            .filter(|((_, host), _)| *host == node)
+            .map(|(_, limit)| limit.clone())
+            .collect();
+        limits.dedup();
+        limits.truncate(2);
+        limits
+    }
+}

@@ -1,0 +1,216 @@
+//! What link tests say of ports: in each turn of a step every rank measures with one other, so that with a rank on each host each port
+//! carries one link each way, and single links may be judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::RunPlan;
+use crate::plan::job::{Job, Kernel, Linktest, Round};
+use crate::record::{Effort, HostRecord, LinktestRecord, PairTime, RoundRecord};
+
+use super::fabric::{Observation, Seen};
+use super::filling::Flow;
+use super::view::View;
+
+/// A message that is under way for less than this says more of latency than of rates: a round trip of 50 µs is a twentieth of it.
+const SHORTEST_MESSAGE_S: f64 = 1e-3;
+/// The same for all timed messages of a link together: connections must have found their rate.
+const SHORTEST_S: f64 = 20e-3;
+/// A rank that moves bytes for this part of its time is the limit, and not the link.
+const BUSY: f64 = 0.95;
+/// A rank that waits for a processor for this part of its time is no measure of the link.
+const WAITING: f64 = 0.3;
+
+impl View {
+    /// Adds what link tests measured; their observations have numbers behind those of all tests.
+    pub(super) fn add_jobs(
+        &mut self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        jobs: &[LinktestRecord],
+    ) {
+        let mut number = plan.tests.len();
+        for job in jobs {
+            let Some(Job::Linktest(linktest)) = plan.jobs.get(job.job) else {
+                continue;
+            };
+            for round in &job.rounds {
+                for times in turns(round) {
+                    self.add_turn(hosts, job, linktest, linktest.kernel, number, &times, false);
+                    number += 1;
+                }
+            }
+            for look in &job.looks {
+                let Round::Alone { kernel, .. } = look.round else {
+                    continue;
+                };
+                for time in &look.times {
+                    self.add_turn(hosts, job, linktest, kernel, number, &[time], true);
+                    number += 1;
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one place, two callers above")]
+    fn add_turn(
+        &mut self,
+        hosts: &[HostRecord],
+        job: &LinktestRecord,
+        linktest: &Linktest,
+        kernel: Kernel,
+        test: usize,
+        times: &[&PairTime],
+        isolated: bool,
+    ) {
+        let host_of = |rank: usize| Some(hosts.get(job.ranks.get(rank)?.node)?.host_index);
+        let port_of = |host: usize| self.ports.iter().position(|port| port.node == host);
+        let bits = linktest.message_bytes as f64 * 8.0;
+        let mut observation = Observation {
+            test,
+            isolated,
+            host_limited: vec![false; hosts.len()],
+            waiting: vec![0.0; hosts.len()],
+            // Both directions at once have room for each other's acknowledgements only.
+            capacities: match kernel {
+                Kernel::Bidirectional => self.loaded_ceilings(),
+                Kernel::Semidirectional | Kernel::Unidirectional => self.ceilings(),
+            },
+            ..Observation::default()
+        };
+        // Two bounces through one port take turns as they like, and each finds it free: nothing follows for the port.
+        let bounced = kernel != Kernel::Unidirectional;
+        let mut at_ports = BTreeSet::new();
+        let ends = |time: &&PairTime| host_of(time.from).zip(host_of(time.to));
+        let crossing = times
+            .iter()
+            .filter_map(ends)
+            .filter(|(from, to)| from != to);
+        let mut ends = crossing.flat_map(|(from, to)| [from, to]);
+        if bounced && !ends.all(|host| at_ports.insert(host)) {
+            return;
+        }
+        let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();
+        let mut limits = Vec::new();
+        for time in times {
+            let (Some(from), Some(to)) = (host_of(time.from), host_of(time.to)) else {
+                continue;
+            };
+            for (rank, host, effort) in [
+                (time.from, from, time.efforts[0]),
+                (time.to, to, time.efforts[1]),
+            ] {
+                observation.waiting[host] = observation.waiting[host].max(effort.waiting);
+                let why = if effort.busy >= BUSY {
+                    format!(
+                        "rank {rank} was busy moving bytes {:.0} % of the time",
+                        effort.busy * 100.0
+                    )
+                } else if effort.waiting >= WAITING {
+                    format!(
+                        "rank {rank} was ready and waited for a processor {:.0} % of the time",
+                        effort.waiting * 100.0
+                    )
+                } else {
+                    continue;
+                };
+                observation.host_limited[host] = true;
+                limits.push(((test, host), why));
+            }
+            let (Some(a), Some(b)) = (port_of(from), port_of(to)) else {
+                continue;
+            };
+            if a == b || !self.is_long_enough(linktest, time, (a, b)) {
+                continue;
+            }
+            // What is bounced goes at one rate both ways, be it in turn or at the same time.
+            let ways: &[(usize, usize)] = match kernel {
+                Kernel::Unidirectional => &[(a, b)],
+                Kernel::Semidirectional | Kernel::Bidirectional => &[(a, b), (b, a)],
+            };
+            for (from, to) in ways {
+                let pair = seen.entry((*from, *to)).or_insert(Seen {
+                    from: *from,
+                    to: *to,
+                    ..Seen::default()
+                });
+                pair.rate += self.rate_of(kernel, time.seconds, bits, (a, b));
+                pair.links += 1;
+                // Neither end was at work all the time: both waited for what was under way.
+                let idle = |effort: &Effort| effort.busy < BUSY && effort.waiting < WAITING;
+                pair.limiting += usize::from(time.efforts.iter().all(idle));
+            }
+            observation.flows.push(Flow {
+                route: ways
+                    .iter()
+                    .flat_map(|(from, to)| self.fabric.way(*from, *to))
+                    .collect(),
+                weight: 1.0,
+                cap: f64::INFINITY,
+            });
+            observation.pairs.push((a, b));
+        }
+        observation.links = seen.into_values().collect();
+        if !observation.links.is_empty() {
+            self.limits.extend(limits);
+            self.observations.push(observation);
+        }
+    }
+
+    /// Payload in bits per second that a link is taken to have carried. Where a message is bounced, one direction may have been slow and
+    /// the other one not: the slower one is what is looked for, so the other is taken to have been as fast as it can be.
+    fn rate_of(&self, kernel: Kernel, seconds: f64, bits: f64, (a, b): (usize, usize)) -> f64 {
+        let plain = bits / seconds;
+        let ceiling = match (kernel, self.ceiling(a), self.ceiling(b)) {
+            (Kernel::Semidirectional, Some(a), Some(b)) => a.min(b),
+            _ => return plain,
+        };
+        let slower_s = 2.0 * seconds - bits / ceiling;
+        match slower_s > 0.0 {
+            true => (bits / slower_s).min(2.0 * ceiling),
+            false => plain,
+        }
+    }
+
+    fn is_long_enough(&self, linktest: &Linktest, time: &PairTime, (a, b): (usize, usize)) -> bool {
+        let ceiling = match (self.ceiling(a), self.ceiling(b)) {
+            (Some(a), Some(b)) => a.min(b),
+            // Nothing is judged where no speed is known.
+            _ => return true,
+        };
+        let message_s = linktest.message_bytes as f64 * 8.0 / ceiling;
+        message_s >= SHORTEST_MESSAGE_S && time.seconds * linktest.messages as f64 >= SHORTEST_S
+    }
+}
+
+/// The times of a round that were measured at the same time.
+fn turns(round: &RoundRecord) -> Vec<Vec<&PairTime>> {
+    let mut turns: BTreeMap<(usize, usize), Vec<&PairTime>> = BTreeMap::new();
+    for time in &round.times {
+        turns.entry((time.step, time.turn)).or_default().push(time);
+    }
+    turns.into_values().collect()
+}
+
+/// Why link tests judge nothing although speeds are known; none if there is no such reason.
+pub fn why_not(view: &View, plan: &RunPlan, jobs: &[LinktestRecord]) -> Option<String> {
+    let job = jobs.first()?;
+    let Some(Job::Linktest(linktest)) = plan.jobs.get(job.job) else {
+        return None;
+    };
+    let nodes: BTreeSet<usize> = job.ranks.iter().map(|rank| rank.node).collect();
+    if nodes.len() < 2 || !view.observations.is_empty() {
+        return None;
+    }
+    let ports = 0..view.ports.len();
+    let fastest = ports
+        .filter_map(|port| view.ceiling(port))
+        .reduce(f64::max)?;
+    let bytes = fastest * SHORTEST_MESSAGE_S / 8.0;
+    Some(format!(
+        "messages of {} x {} are too few or too short to judge a port by (from {} and {} ms on)",
+        linktest.messages,
+        crate::units::show_bytes(linktest.message_bytes as u64),
+        crate::units::show_bytes(crate::units::whole(bytes.ceil())),
+        SHORTEST_S * 1e3
+    ))
+}

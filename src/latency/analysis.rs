@@ -1,0 +1,127 @@
+//! What measured round trips say of a fabric: values of cables with their errors, which are slow, and where the description is wrong.
+
+use crate::stats::random::Random;
+
+use super::detect::{self, Baseline, Misfit, Suspect, Undecidable};
+use super::rows::Model;
+use super::solve::{Combination, Equations, Solution};
+
+/// Everything that follows.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// Rows of the pairs.
+    pub equations: Equations,
+    /// Values; none if the pairs were only meant to locate slow cables.
+    pub solution: Option<Solution>,
+    /// Standard error of each column's value; NaN where it is not known.
+    pub errors: Vec<f64>,
+    /// What is known of columns without a value of their own.
+    pub together: Vec<Combination>,
+    /// Standard errors of these; empty where noise is not known.
+    pub together_errors: Vec<f64>,
+    /// Cables that are slower than they should be.
+    pub suspects: Vec<Suspect>,
+    /// Classes that could not be judged, and why; none with a baseline.
+    pub undecidable: Vec<Undecidable>,
+    /// Pairs that do not fit.
+    pub misfit: Option<Misfit>,
+}
+
+/// What is to be calculated.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// What cables took when all was well.
+    pub baseline: Option<Baseline<'a>>,
+    /// Samples behind each measured time.
+    pub samples: usize,
+    /// The pairs tell slow cables apart, and need not tell values.
+    pub locate: bool,
+}
+
+/// Random vectors that errors of large fabrics are estimated with.
+const SAMPLES: usize = 24;
+/// With fewer samples than this a single spike may decide.
+const FEW_SAMPLES: usize = 5;
+
+/// Calculates all that follows from round trips of pairs, in any unit.
+pub fn analyse(
+    model: &Model<'_>,
+    pairs: &[(u32, u32)],
+    measured: &[f64],
+    question: Question<'_>,
+) -> Analysis {
+    let equations = Equations::of(model, pairs);
+    let few = question.samples < FEW_SAMPLES;
+    if question.locate {
+        let suspects = question.baseline.map(|baseline| {
+            detect::against_baseline(model, &equations, measured, baseline, None, few)
+        });
+        return Analysis {
+            errors: vec![f64::NAN; model.columns()],
+            equations,
+            solution: None,
+            together: Vec::new(),
+            together_errors: Vec::new(),
+            suspects: suspects.unwrap_or_default(),
+            undecidable: Vec::new(),
+            misfit: None,
+        };
+    }
+    let solution = equations.solve(measured, true);
+    let weights: Vec<f64> = measured.iter().map(|time| time.powi(-2)).collect();
+    let errors = match solution.sigma {
+        Some(sigma) => {
+            let parts = equations.amplification(&weights, SAMPLES, &mut Random::new(1));
+            parts.iter().map(|part| part * sigma).collect()
+        }
+        None => vec![f64::NAN; model.columns()],
+    };
+    let together = equations.combinations(&solution.values);
+    let together_errors = match solution.sigma.filter(|_| !together.is_empty()) {
+        Some(sigma) => {
+            let mut random = Random::new(2);
+            let parts = equations.amplification_of(&together, &weights, SAMPLES, &mut random);
+            parts.iter().map(|part| part * sigma).collect()
+        }
+        None => Vec::new(),
+    };
+    let (suspects, undecidable) = match question.baseline {
+        Some(baseline) => {
+            let spare = solution.sigma.is_some().then_some(&solution);
+            let suspects =
+                detect::against_baseline(model, &equations, measured, baseline, spare, few);
+            (certain(suspects, &solution, &errors, baseline), Vec::new())
+        }
+        None => detect::within_classes(model, &equations, &solution, &errors),
+    };
+    Analysis {
+        together_errors,
+        together,
+        misfit: detect::misfit(model, &equations, &solution),
+        equations,
+        solution: Some(solution),
+        errors,
+        suspects,
+        undecidable,
+    }
+}
+
+/// Values must say so, too, with what is known of their errors, then and now: a baseline is a measurement.
+fn certain(
+    suspects: Vec<Suspect>,
+    solution: &Solution,
+    errors: &[f64],
+    baseline: Baseline<'_>,
+) -> Vec<Suspect> {
+    /// The score has found a cable among all of them; this looks at one.
+    const DEVIATIONS: f64 = 2.5;
+    let is_certain = |suspect: &Suspect| {
+        let column = suspect.column as usize;
+        let then = baseline.errors.get(column).copied().flatten();
+        let (Some(then), true) = (then, errors[column].is_finite()) else {
+            return true;
+        };
+        solution.values[column] - baseline.values[column] > DEVIATIONS * then.hypot(errors[column])
+    };
+    suspects.into_iter().filter(is_certain).collect()
+}

@@ -1,0 +1,406 @@
+//! Fabrics from what sites have: the output of `ibnetdiscover` with a dump of forwarding tables (`dump_lfts.sh`, `ibroute`), or a table of
+//! hosts, switches and ports.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError};
+
+/// A port of a device: its GUID as written, without zeros in front, and the number of the port.
+type Port = (String, u32);
+
+/// What `ibnetdiscover` found.
+#[derive(Debug, Default)]
+pub struct Topology {
+    /// Switches by GUID, with their descriptions and lines.
+    switches: BTreeMap<String, (String, usize)>,
+    /// Hosts' ports with descriptions, LIDs and lines, in the order of the file.
+    hosts: Vec<(Port, String, u32, usize)>,
+    cables: Vec<(Port, Port, usize)>,
+}
+
+fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
+    Err(FabricError::new(line, what))
+}
+
+/// What stands between the first two quotation marks, and what comes behind them.
+fn in_quotes(text: &str) -> Option<(&str, &str)> {
+    let begin = text.split_once('"')?.1;
+    begin.split_once('"')
+}
+
+/// `S-0002c903...` or `H-...`: the letter, and the number without zeros in front.
+fn device(text: &str) -> Option<(char, String)> {
+    let (kind, guid) = text.split_once('-')?;
+    let guid = guid.trim_start_matches("0x").trim_start_matches('0');
+    Some((kind.chars().next()?, guid.to_ascii_lowercase()))
+}
+
+/// `[12]` in front of a text, and the rest of it.
+fn in_brackets(text: &str) -> Option<(u32, &str)> {
+    let (number, rest) = text.trim_start().strip_prefix('[')?.split_once(']')?;
+    Some((number.parse().ok()?, rest))
+}
+
+/// The number behind a word.
+fn after(text: &str, word: &str) -> Option<u32> {
+    let mut words = text.split_whitespace();
+    words.find(|found| *found == word)?;
+    words.next()?.parse().ok()
+}
+
+impl Topology {
+    /// Reads the output of `ibnetdiscover`.
+    pub fn read(text: &str) -> Result<Self, FabricError> {
+        let mut own = Self::default();
+        // The device whose ports are listed, and its description.
+        let mut at: Option<(char, String, String)> = None;
+        let mut connected = BTreeSet::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            let wrong = |what: &str| FabricError::new(number, format!("{what}: {line:?}"));
+            let first = line.split_whitespace().next().unwrap_or("");
+            if ["Switch", "Ca", "Rt"].contains(&first) {
+                let (name, rest) =
+                    in_quotes(line).ok_or_else(|| wrong("a device without a name"))?;
+                let (kind, guid) = device(name).ok_or_else(|| wrong("a device without a GUID"))?;
+                let description = in_quotes(rest).map_or("", |(text, _)| text).to_owned();
+                if first == "Switch" {
+                    let known = own
+                        .switches
+                        .insert(guid.clone(), (description.clone(), number));
+                    if let Some((_, earlier)) = known {
+                        return Err(wrong(&format!(
+                            "this switch is there twice (line {earlier})"
+                        )));
+                    }
+                }
+                // Routers end no way, and nodes that reduce inside of switches are no hosts.
+                let is_host = first == "Ca" && !description.contains("Aggregation Node");
+                let kind = if first == "Switch" || is_host {
+                    kind
+                } else {
+                    '-'
+                };
+                at = Some((kind, guid, description));
+                continue;
+            }
+            if !line.starts_with('[') {
+                continue;
+            }
+            let Some((kind, guid, description)) = &at else {
+                return Err(wrong("a port before any device"));
+            };
+            let (port, rest) = in_brackets(line).ok_or_else(|| wrong("a port without a number"))?;
+            let (name, behind) =
+                in_quotes(rest).ok_or_else(|| wrong("a port that leads nowhere"))?;
+            let (other_kind, other) =
+                device(name).ok_or_else(|| wrong("a device without a GUID"))?;
+            let (other_port, comment) =
+                in_brackets(behind).ok_or_else(|| wrong("a port without a number"))?;
+            if *kind == 'H' {
+                if other_kind != 'S' {
+                    return Err(wrong("a host that is connected to no switch"));
+                }
+                let comment = comment.split_once('#').map_or("", |(_, text)| text);
+                let lid =
+                    after(comment, "lid").ok_or_else(|| wrong("a host's port without a LID"))?;
+                own.hosts
+                    .push(((guid.clone(), port), description.clone(), lid, number));
+            }
+            let ends = [(guid.clone(), port), (other, other_port)];
+            let both_known = ['H', 'S'].contains(kind);
+            let mut sorted = ends.clone();
+            sorted.sort();
+            if both_known && connected.insert(sorted) {
+                let [a, b] = ends;
+                own.cables.push((a, b, number));
+            }
+        }
+        if own.switches.is_empty() || own.hosts.is_empty() {
+            return refuse(
+                0,
+                "no switches and hosts are in it: is it the output of ibnetdiscover?",
+            );
+        }
+        Ok(own)
+    }
+
+    /// The fabric, with no ways yet, and for each GUID of a switch its name.
+    fn draft(&self) -> (Draft, HashMap<&str, String>) {
+        let names = self.switch_names();
+        let hosts = self.host_names();
+        let mut name_of: HashMap<&Port, &String> = HashMap::new();
+        for ((port, ..), name) in self.hosts.iter().zip(&hosts) {
+            name_of.insert(port, name);
+        }
+        let end = |port: &Port| match (name_of.get(port), names.get(port.0.as_str())) {
+            (Some(host), _) => Some(((*host).clone(), (*host).clone())),
+            (None, Some(switch)) => Some((switch.clone(), format!("{switch}:{}", port.1))),
+            (None, None) => None, // A port of a router, or the like.
+        };
+        let cable = |(a, b, line): &(Port, Port, usize)| {
+            let ((a, a_port), (b, b_port)) = end(a).zip(end(b))?;
+            Some(DraftCable {
+                ends: [a, b],
+                name: Some(format!("{a_port}-{b_port}")),
+                class: None,
+                cost: 1,
+                line: *line,
+            })
+        };
+        let draft = Draft {
+            name: "from ibnetdiscover".to_owned(),
+            hosts: hosts
+                .iter()
+                .zip(&self.hosts)
+                .map(|(name, (.., line))| (name.clone(), *line))
+                .collect(),
+            switches: self
+                .switches
+                .iter()
+                .map(|(guid, (_, line))| (names[guid.as_str()].clone(), *line))
+                .collect(),
+            cables: self.cables.iter().filter_map(cable).collect(),
+            routes: DraftRoutes::default(),
+        };
+        (draft, names)
+    }
+
+    /// `MF0;leaf1:MQM8700/U1` is leaf1; other descriptions stay, without blanks. Who shares a name has the GUID behind it.
+    fn switch_names(&self) -> HashMap<&str, String> {
+        let short = |text: &str| {
+            let inner = text
+                .split_once(';')
+                .and_then(|(_, rest)| rest.split_once(':'))
+                .map(|(name, _)| name);
+            joined(inner.unwrap_or(text))
+        };
+        let mut count: HashMap<String, usize> = HashMap::new();
+        for (text, _) in self.switches.values() {
+            *count.entry(short(text)).or_default() += 1;
+        }
+        let name = |(guid, (text, _)): (&String, &(String, usize))| {
+            let name = short(text);
+            match count.get(&name) {
+                Some(1) if !name.is_empty() => name,
+                _ => format!("{name}-{guid}").trim_start_matches('-').to_owned(),
+            }
+        };
+        self.switches
+            .iter()
+            .map(|entry| (entry.0.as_str(), name(entry)))
+            .collect()
+    }
+
+    /// The first word of the description; who has several ports is told from himself by adapter and port.
+    fn host_names(&self) -> Vec<String> {
+        let first = |text: &str| text.split_whitespace().next().unwrap_or("host").to_owned();
+        let mut count: HashMap<String, usize> = HashMap::new();
+        for (_, text, ..) in &self.hosts {
+            *count.entry(first(text)).or_default() += 1;
+        }
+        let name = |((guid, port), text, ..): &(Port, String, u32, usize)| {
+            let short = first(text);
+            match count.get(&short) {
+                Some(1) => short,
+                _ => {
+                    let adapter = text.split_whitespace().nth(1).unwrap_or(guid);
+                    format!("{short}:{adapter}:{port}")
+                }
+            }
+        };
+        self.hosts.iter().map(name).collect()
+    }
+
+    /// The fabric with shortest ways by a rule.
+    pub fn by_rule(&self, rule: &str) -> Draft {
+        let (mut draft, _) = self.draft();
+        draft.routes.rule = Some((rule.to_owned(), 0));
+        draft
+    }
+
+    /// The fabric with its forwarding tables, as `dump_lfts.sh`, `ibroute` or the subnet manager write them. Errors are of that file's lines.
+    pub fn by_tables(&self, text: &str) -> Result<Draft, FabricError> {
+        let (mut draft, names) = self.draft();
+        let hosts = draft.hosts.iter().zip(&self.hosts);
+        let by_lid: HashMap<u32, String> = hosts
+            .map(|((name, _), (_, _, lid, _))| (*lid, name.clone()))
+            .collect();
+        // Where each port of a switch leads, as the cable is called.
+        let mut behind: HashMap<Port, String> = HashMap::new();
+        for (cable, (a, b, _)) in draft
+            .cables
+            .iter()
+            .zip(self.cables.iter().filter(|(a, b, _)| {
+                let known = |port: &Port| {
+                    names.contains_key(port.0.as_str())
+                        || self.hosts.iter().any(|(own, ..)| own == port)
+                };
+                known(a) && known(b)
+            }))
+        {
+            let name = cable.name.clone().unwrap_or_default();
+            behind.insert(a.clone(), name.clone());
+            behind.insert(b.clone(), name);
+        }
+        let mut tables: Vec<DraftTable> = Vec::new();
+        let mut switch: Option<String> = None;
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.starts_with("Unicast lids") {
+                let guid = line
+                    .split_once(" guid ")
+                    .and_then(|(_, rest)| rest.split_whitespace().next());
+                let guid = guid.map(|guid| {
+                    guid.trim_start_matches("0x")
+                        .trim_start_matches('0')
+                        .to_ascii_lowercase()
+                });
+                let known = guid.as_deref().and_then(|guid| names.get(guid));
+                let (Some(guid), Some(name)) = (guid.clone(), known) else {
+                    return refuse(
+                        number,
+                        format!("the table of a switch that the topology does not have: {line:?}"),
+                    );
+                };
+                tables.push(DraftTable {
+                    switch: name.clone(),
+                    to: Vec::new(),
+                    other: None,
+                    line: number,
+                });
+                switch = Some(guid);
+                continue;
+            }
+            let Some((lid, rest)) = line
+                .strip_prefix("0x")
+                .and_then(|rest| rest.split_once(|c: char| c.is_whitespace() || c == ':'))
+            else {
+                continue;
+            };
+            let port = rest
+                .split(|c: char| !c.is_ascii_digit())
+                .find(|word| !word.is_empty());
+            let (Ok(lid), Some(Ok(port))) =
+                (u32::from_str_radix(lid, 16), port.map(str::parse::<u32>))
+            else {
+                return refuse(number, format!("no LID and port: {line:?}"));
+            };
+            let (Some(guid), Some(table)) = (&switch, tables.last_mut()) else {
+                return refuse(number, "an entry before any \"Unicast lids ... of switch\"");
+            };
+            // LIDs of switches are no destinations of ours; port 0 is the switch itself.
+            if let (Some(host), true) = (by_lid.get(&lid), port != 0) {
+                let Some(cable) = behind.get(&(guid.clone(), port)) else {
+                    let what = format!(
+                        "table of {}: nothing is connected to port {port}",
+                        table.switch
+                    );
+                    return refuse(number, what);
+                };
+                table.to.push((host.clone(), cable.clone(), number));
+            }
+        }
+        if tables.is_empty() {
+            return refuse(
+                0,
+                "no forwarding table is in it (lines \"Unicast lids ... of switch ...\")",
+            );
+        }
+        draft.routes.tables = tables;
+        Ok(draft)
+    }
+}
+
+fn line_of(position: &csv::Position) -> usize {
+    usize::try_from(position.line()).unwrap_or(0)
+}
+
+/// Without blanks.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join("_")
+}
+
+/// Reads a table with the columns `host`, `switch` and, if they are there, `port`, `name`, `class` and `cost`: a line for each cable. What stands in
+/// the column of switches anywhere is a switch; a line with a switch in the column of hosts is a cable between switches.
+pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let place = |error: &csv::Error| error.position().map_or(0, line_of);
+    let headers = reader
+        .headers()
+        .map_err(|error| FabricError::new(place(&error), error.to_string()))?
+        .clone();
+    let column = |name: &str| {
+        headers
+            .iter()
+            .position(|header| header.eq_ignore_ascii_case(name))
+    };
+    let (Some(host), Some(switch)) = (column("host"), column("switch")) else {
+        return refuse(
+            1,
+            "the first line must name the columns host and switch (and port, name, class, cost)",
+        );
+    };
+    let [port, name, class, cost] = ["port", "name", "class", "cost"].map(column);
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| FabricError::new(place(&error), error.to_string()))?;
+        let line = record.position().map_or(0, line_of);
+        let field = |at: Option<usize>| {
+            at.and_then(|at| record.get(at))
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let (Some(host), Some(switch)) = (field(Some(host)), field(Some(switch))) else {
+            return refuse(line, "a line without host or switch");
+        };
+        let cost = match field(cost) {
+            None => 1,
+            Some(text) => match text.parse() {
+                Ok(cost) => cost,
+                Err(_) => {
+                    return refuse(line, format!("cost {text:?} is no number from 1 to 65535"));
+                }
+            },
+        };
+        let shown =
+            field(name).or_else(|| field(port).map(|port| format!("{host}-{switch}:{port}")));
+        rows.push((host, switch, shown, field(class), cost, line));
+    }
+    let switches: BTreeSet<&String> = rows.iter().map(|(_, switch, ..)| switch).collect();
+    let mut draft = Draft {
+        name: "from a table".to_owned(),
+        switches: Vec::new(),
+        ..Draft::default()
+    };
+    let mut seen = BTreeSet::new();
+    for (host, switch, .., line) in &rows {
+        if !switches.contains(host) {
+            draft.hosts.push((host.clone(), *line));
+        }
+        if seen.insert(switch) {
+            draft.switches.push((switch.clone(), *line));
+        }
+    }
+    let cable = |(host, switch, name, class, cost, line): &(
+        String,
+        String,
+        Option<String>,
+        Option<String>,
+        u16,
+        usize,
+    )| DraftCable {
+        ends: [host.clone(), switch.clone()],
+        name: name.clone(),
+        class: class.clone(),
+        cost: *cost,
+        line: *line,
+    };
+    draft.cables = rows.iter().map(cable).collect();
+    draft.routes.rule = Some((rule.to_owned(), 0));
+    Ok(draft)
+}

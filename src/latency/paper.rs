@@ -1,0 +1,79 @@
+//! The paper's own way, to compare with: the first basis in the order of pairs, coloured by Welsh and Powell.
+
+use super::elimination::Came;
+use super::fabric::number;
+use super::field::{Modular, Number};
+use super::rows::{Model, Room};
+use super::survey::{Exact, exact_row};
+
+/// Pairs of a basis: each that the ones before it do not say. Stops as soon as all columns are known.
+pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
+    let mut engine = Exact::new((0..number(model.columns())).rev().collect());
+    let (mut room, mut row) = (Room::default(), Vec::new());
+    let mut basis = Vec::new();
+    for (at, from) in present.iter().enumerate() {
+        for to in &present[at + 1..] {
+            model.row(*from, *to, &mut room, &mut row);
+            let came = engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
+            if came == Came::Independent {
+                basis.push((*from, *to));
+                if engine.known_count() == model.usable() {
+                    return basis;
+                }
+            }
+        }
+    }
+    basis
+}
+
+/// Rounds of pairs that share no cable: those that share one with most others first, each colour filled before the next is begun
+/// (Welsh and Powell: "An upper bound for the chromatic number of a graph and its application to timetabling problems", 1967).
+pub fn colour(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
+    let (mut room, mut row) = (Room::default(), Vec::new());
+    let mut cables: Vec<Vec<u32>> = Vec::with_capacity(pairs.len());
+    let mut through: Vec<Vec<u32>> = vec![Vec::new(); model.fabric.cables.len()];
+    for (index, (from, to)) in (0_u32..).zip(pairs) {
+        model.row(*from, *to, &mut room, &mut row);
+        let mut own: Vec<u32> = row
+            .iter()
+            .map(|(column, _)| model.cable_of(*column))
+            .collect();
+        own.sort_unstable();
+        own.dedup();
+        own.iter()
+            .for_each(|cable| through[*cable as usize].push(index));
+        cables.push(own);
+    }
+    // Who shares a cable with how many others.
+    let mut stamp = vec![u32::MAX; pairs.len()];
+    let mut order: Vec<(usize, u32)> = Vec::with_capacity(pairs.len());
+    for (index, own) in (0_u32..).zip(&cables) {
+        let mut degree = 0;
+        for other in own.iter().flat_map(|cable| &through[*cable as usize]) {
+            if stamp[*other as usize] != index {
+                stamp[*other as usize] = index;
+                degree += 1;
+            }
+        }
+        order.push((degree, index));
+    }
+    order.sort_by_key(|(degree, index)| (std::cmp::Reverse(*degree), *index));
+    let mut left: Vec<u32> = order.into_iter().map(|(_, index)| index).collect();
+    let mut rounds = Vec::new();
+    let mut busy = vec![0_u32; model.fabric.cables.len()];
+    while !left.is_empty() {
+        let colour = number(rounds.len() + 1);
+        let mut round = Vec::new();
+        left.retain(|index| {
+            let own = &cables[*index as usize];
+            if own.iter().any(|cable| busy[*cable as usize] == colour) {
+                return true;
+            }
+            own.iter().for_each(|cable| busy[*cable as usize] = colour);
+            round.push(pairs[*index as usize]);
+            false
+        });
+        rounds.push(round);
+    }
+    rounds
+}

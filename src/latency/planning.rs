@@ -1,0 +1,385 @@
+//! A plan: which pairs are measured in which round, what they can tell, and how much of their noise.
+
+use crate::stats::random::Random;
+
+use super::elimination::Came;
+use super::fabric::{Fabric, number};
+use super::field::{Modular, Number};
+use super::rounds::{self, Effort, LowerBound};
+use super::rows::Model;
+use super::solve::Equations;
+use super::survey::{Exact, Looking, Proof, Survey, Tier, exact_row};
+use super::{cover, paper};
+
+/// How pairs are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// A basis together with its rounds.
+    #[default]
+    Rounds,
+    /// As the paper does it, to compare with: the first basis in the order of pairs, coloured by Welsh and Powell.
+    Paper,
+    /// A few rounds that tell which cable is slow, against a baseline.
+    Locate,
+}
+
+/// Names of strategies.
+pub const STRATEGIES: [(&str, Strategy); 3] = [
+    ("rounds", Strategy::Rounds),
+    ("paper", Strategy::Paper),
+    ("locate", Strategy::Locate),
+];
+
+impl Strategy {
+    /// As plans write it.
+    pub fn name(self) -> &'static str {
+        let mut known = STRATEGIES.iter().filter(|(_, strategy)| *strategy == self);
+        known.next().map_or("", |(name, _)| name)
+    }
+}
+
+/// What is asked of a plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wishes {
+    /// How pairs are chosen.
+    pub strategy: Strategy,
+    /// Directions of cables between switches have values of their own.
+    pub directed: bool,
+    /// Pairs by the number of unknowns: 1 is the fewest.
+    pub redundancy: f64,
+    /// How hard few rounds are searched for.
+    pub effort: Effort,
+    /// Rounds to locate slow cables.
+    pub cover_rounds: usize,
+    /// How pairs are looked at.
+    pub looking: Looking,
+}
+
+/// Pairs by unknowns if nothing else is asked for.
+pub const REDUNDANCY: f64 = 1.5;
+/// Rounds that locate a slow cable.
+pub const COVER_ROUNDS: usize = 4;
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Rounds,
+            directed: false,
+            redundancy: REDUNDANCY,
+            effort: Effort::Usual,
+            cover_rounds: COVER_ROUNDS,
+            looking: Looking::default(),
+        }
+    }
+}
+
+/// Pairs in rounds; pairs of a round share no cable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// How they were chosen.
+    pub strategy: Strategy,
+    /// What is unknown.
+    pub directed: bool,
+    /// Pairs of hosts, by round.
+    pub rounds: Vec<Vec<(u32, u32)>>,
+    /// What they were chosen from and can tell.
+    pub facts: Facts,
+}
+
+/// What is known of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Hosts that take part.
+    pub hosts: usize,
+    /// Cables of the fabric.
+    pub cables: usize,
+    /// Columns that some pair of hosts goes through.
+    pub used: usize,
+    /// Matrix rank of all pairs.
+    pub rank: usize,
+    /// Why that is exact; none if it was not asked (the paper's way).
+    pub proof: Option<Proof>,
+    /// Tiers.
+    pub tiers: Vec<Tier>,
+    /// Fewest rounds that a basis can have.
+    pub bound: Option<LowerBound>,
+    /// Rounds of the basis, before pairs were added to them and rounds behind them.
+    pub basis_rounds: usize,
+    /// Covered columns that the rounds tell from all others, where that is what they are for.
+    pub unique: Option<usize>,
+}
+
+/// Makes a plan for the hosts that are there (numbers in ascending order, at least two).
+pub fn make(fabric: &Fabric, present: &[u32], wishes: &Wishes) -> Plan {
+    let model = Model {
+        fabric,
+        directed: wishes.directed,
+    };
+    if wishes.strategy == Strategy::Paper {
+        return as_the_paper(&model, present);
+    }
+    let survey = Survey::of(&model, present, wishes.looking);
+    let mut random = Random::new(wishes.looking.seed ^ 0x5eed);
+    let mut facts = facts_of(&model, &survey, present.len());
+    let chosen = match wishes.strategy {
+        Strategy::Locate => {
+            let found = cover::cover(&model, &survey.pool, wishes.cover_rounds, &mut random);
+            facts.unique = Some(found.unique);
+            facts.basis_rounds = found.rounds.len();
+            found.rounds
+        }
+        Strategy::Rounds | Strategy::Paper => {
+            let bound = rounds::lower_bound(&model, &survey, present.len());
+            let mut chosen =
+                rounds::choose(&model, &survey, bound.rounds, wishes.effort, &mut random);
+            facts.basis_rounds = chosen.len();
+            facts.bound = Some(bound);
+            rounds::add(&model, &survey, &mut chosen, wishes.redundancy, &mut random);
+            chosen
+        }
+    };
+    let pairs = |round: &Vec<u32>| round.iter().map(|index| survey.pool.pair(*index)).collect();
+    Plan {
+        strategy: wishes.strategy,
+        directed: wishes.directed,
+        rounds: chosen.iter().map(pairs).collect(),
+        facts,
+    }
+}
+
+/// What the pairs of the hosts that are there can tell.
+pub fn facts(fabric: &Fabric, directed: bool, present: &[u32], looking: Looking) -> Facts {
+    let model = Model { fabric, directed };
+    facts_of(&model, &Survey::of(&model, present, looking), present.len())
+}
+
+fn facts_of(model: &Model<'_>, survey: &Survey, hosts: usize) -> Facts {
+    Facts {
+        hosts,
+        cables: model.fabric.cables.len(),
+        used: survey.used.len(),
+        rank: survey.rank(),
+        proof: Some(survey.proof.clone()),
+        tiers: survey.tiers.clone(),
+        bound: None,
+        basis_rounds: 0,
+        unique: None,
+    }
+}
+
+fn as_the_paper(model: &Model<'_>, present: &[u32]) -> Plan {
+    let basis = paper::basis(model, present);
+    let rounds = paper::colour(model, &basis);
+    let equations = Equations::of(model, &basis);
+    let used = (0..number(model.columns()))
+        .filter(|column| equations.is_used(*column))
+        .count();
+    Plan {
+        strategy: Strategy::Paper,
+        directed: model.directed,
+        facts: Facts {
+            hosts: present.len(),
+            cables: model.fabric.cables.len(),
+            used,
+            rank: basis.len(),
+            proof: None,
+            tiers: Vec::new(),
+            bound: None,
+            basis_rounds: rounds.len(),
+            unique: None,
+        },
+        rounds,
+    }
+}
+
+impl Plan {
+    /// All pairs, round by round.
+    pub fn pairs(&self) -> Vec<(u32, u32)> {
+        self.rounds.iter().flatten().copied().collect()
+    }
+
+    /// The model that its pairs are equations of.
+    pub fn model<'a>(&self, fabric: &'a Fabric) -> Model<'a> {
+        Model {
+            fabric,
+            directed: self.directed,
+        }
+    }
+}
+
+/// The same plan without hosts that are not there: their pairs are left out, and others are added until the rest tells as much as it can. Returns how
+/// many were left out and how many were added.
+pub fn without_missing(
+    fabric: &Fabric,
+    plan: &mut Plan,
+    present: &[u32],
+    looking: Looking,
+) -> (usize, usize) {
+    let model = plan.model(fabric);
+    let is_there = |host: &u32| present.binary_search(host).is_ok();
+    let before = plan.pairs().len();
+    for round in &mut plan.rounds {
+        round.retain(|(from, to)| is_there(from) && is_there(to));
+    }
+    let kept = plan.pairs();
+    let left_out = before - kept.len();
+    if left_out == 0 && plan.facts.hosts == present.len() {
+        return (0, 0);
+    }
+    let survey = Survey::of(&model, present, looking);
+    let bound = plan.facts.bound;
+    let facts = facts_of(&model, &survey, present.len());
+    let known = Equations::of(&model, &kept);
+    let mut added = 0;
+    if plan.strategy != Strategy::Locate && known.rank() < survey.rank() {
+        let mut engine = Exact::new((0..number(model.columns())).collect());
+        let (mut room, mut row) = (super::rows::Room::default(), Vec::new());
+        for (from, to) in &kept {
+            model.row(*from, *to, &mut room, &mut row);
+            engine.insert(exact_row(row.iter().copied()), Modular::ZERO);
+        }
+        let mut busy: Vec<Vec<bool>> = plan
+            .rounds
+            .iter()
+            .map(|round| taken(&model, round))
+            .collect();
+        for index in &survey.basis {
+            if engine.insert(exact_row(survey.pool.row(*index)), Modular::ZERO) == Came::Dependent {
+                continue;
+            }
+            added += 1;
+            let cables: Vec<usize> = survey
+                .pool
+                .columns(*index)
+                .map(|column| model.cable_of(column) as usize)
+                .collect();
+            let free = busy
+                .iter()
+                .position(|busy| cables.iter().all(|cable| !busy[*cable]));
+            let round = free.unwrap_or_else(|| {
+                busy.push(vec![false; fabric.cables.len()]);
+                plan.rounds.push(Vec::new());
+                busy.len() - 1
+            });
+            cables.iter().for_each(|cable| busy[round][*cable] = true);
+            plan.rounds[round].push(survey.pool.pair(*index));
+        }
+    }
+    plan.rounds.retain(|round| !round.is_empty());
+    plan.facts = Facts {
+        bound,
+        basis_rounds: plan.facts.basis_rounds.min(plan.rounds.len()),
+        ..facts
+    };
+    (left_out, added)
+}
+
+/// Cables that the pairs of a round take.
+fn taken(model: &Model<'_>, round: &[(u32, u32)]) -> Vec<bool> {
+    let mut busy = vec![false; model.fabric.cables.len()];
+    let (mut room, mut row) = (super::rows::Room::default(), Vec::new());
+    for (from, to) in round {
+        model.row(*from, *to, &mut room, &mut row);
+        row.iter()
+            .for_each(|(column, _)| busy[model.cable_of(*column) as usize] = true);
+    }
+    busy
+}
+
+/// Pairs put into as few rounds as come easily, so that those of a round share no cable.
+pub fn disjoint(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
+    paper::colour(model, pairs)
+}
+
+/// How much of the noise of a round trip the cables of a class have, on average: the root of the mean of the diagonal of (A^T A)^-1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassNoise {
+    /// Index of the class.
+    pub class: u16,
+    /// Cables whose value is known by itself.
+    pub identified: usize,
+    /// Cables that are only known together with others.
+    pub together: usize,
+    /// The amplification; NaN if none is known by itself.
+    pub amplification: f64,
+}
+
+/// The noise of all classes.
+pub fn noise(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<ClassNoise> {
+    /// Random vectors for large plans: an error of about 1/sqrt(2 * 8 * cables).
+    const SAMPLES: usize = 8;
+    let model = plan.model(fabric);
+    let equations = Equations::of(&model, &plan.pairs());
+    let weights = vec![1.0; equations.pairs().len()];
+    let all = equations.amplification(&weights, SAMPLES, &mut Random::new(seed));
+    (0..number(fabric.classes.len()))
+        .map(|class| {
+            let class = u16::try_from(class).unwrap_or(u16::MAX);
+            let own = (0..number(model.columns())).filter(|column| {
+                fabric.cables[model.cable_of(*column) as usize].class == class
+                    && equations.is_used(*column)
+            });
+            let (mut identified, mut together, mut sum) = (0, 0, 0.0);
+            for column in own {
+                match equations.is_identified(column) {
+                    true => {
+                        identified += 1;
+                        sum += all[column as usize].powi(2);
+                    }
+                    false => together += 1,
+                }
+            }
+            ClassNoise {
+                class,
+                identified,
+                together,
+                amplification: (sum / identified as f64).sqrt(),
+            }
+        })
+        .collect()
+}
+
+/// What is wrong with a plan, looked at without the code that makes plans: a round whose pairs share a cable, hosts that are no
+/// hosts, or pairs that do not tell what they should.
+pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), String> {
+    let model = plan.model(fabric);
+    let mut hops = Vec::new();
+    for (round, pairs) in plan.rounds.iter().enumerate() {
+        let mut owner = std::collections::HashMap::new();
+        for (from, to) in pairs {
+            let name = |host: &u32| fabric.hosts.get(*host as usize).map_or("?", String::as_str);
+            let shown = format!("{} and {}", name(from), name(to));
+            if from == to
+                || [from, to]
+                    .iter()
+                    .any(|host| **host as usize >= fabric.hosts.len())
+            {
+                return Err(format!("round {}: {shown} are no pair", round + 1));
+            }
+            for (a, b) in [(from, to), (to, from)] {
+                fabric.route(*a, *b, &mut hops);
+                for hop in &hops {
+                    let cable = hop >> 1;
+                    if let Some(other) = owner.insert(cable, (*from, *to))
+                        && other != (*from, *to)
+                    {
+                        let cable = &fabric.cables[cable as usize].name;
+                        return Err(format!(
+                            "round {}: {shown} and {} and {} share cable {cable}",
+                            round + 1,
+                            name(&other.0),
+                            name(&other.1)
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    let found = Equations::of(&model, &plan.pairs()).rank();
+    match rank {
+        Some(rank) if rank != found => {
+            Err(format!("matrix rank {found}, where the fabric has {rank}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,193 @@
+//! Pairs that may be measured: all of a small fabric, and of a large one enough of each kind.
+//!
+//! Pairs whose rows have the same number of columns form a tier. The short ones come first: they tell of the cables next to the
+//! hosts, and what the longer ones add is little each time.
+
+use std::collections::BTreeMap;
+
+use crate::stats::random::Random;
+
+use super::fabric::number;
+use super::rows::{Model, Room, Term};
+
+/// Partners that each host is given in each kind of pair.
+pub const PARTNERS: usize = 24;
+
+/// Pairs with their rows, tier by tier, in the order of hosts within a tier.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    pairs: Vec<(u32, u32)>,
+    /// Where each pair's row begins.
+    begins: Vec<u32>,
+    /// Columns, each with its multiplicity in the lowest bit (0 for 1, 1 for 2).
+    terms: Vec<u32>,
+    /// Support of each tier, and where it ends among the pairs.
+    tiers: Vec<(usize, usize)>,
+}
+
+impl Pool {
+    /// Pairs of hosts that are there. `partners` for each host and kind of pair, unless there are so few that all are taken.
+    pub fn draw(model: &Model<'_>, present: &[u32], partners: usize, random: &mut Random) -> Self {
+        let hosts = present.len();
+        let all = hosts * hosts.saturating_sub(1) / 2;
+        let pairs: Vec<(u32, u32)> = if all <= 3 * partners * hosts {
+            let with = |at: usize| present[at + 1..].iter().map(move |to| (present[at], *to));
+            (0..hosts).flat_map(with).collect()
+        } else {
+            drawn(model, present, partners, random)
+        };
+        Self::of(model, pairs)
+    }
+
+    /// These pairs.
+    pub fn of(model: &Model<'_>, mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let (mut room, mut row) = (Room::default(), Vec::new());
+        let mut supports = Vec::with_capacity(pairs.len());
+        for (from, to) in &pairs {
+            model.row(*from, *to, &mut room, &mut row);
+            supports.push(u16::try_from(row.len()).unwrap_or(u16::MAX));
+        }
+        let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+        for support in &supports {
+            *counts.entry(*support).or_default() += 1;
+        }
+        // Each pair to its place, in the order they came.
+        let mut tiers = Vec::new();
+        let mut next: BTreeMap<u16, usize> = BTreeMap::new();
+        let (mut end, mut terms) = (0, 0);
+        for (support, count) in &counts {
+            next.insert(*support, end);
+            end += count;
+            terms += count * usize::from(*support);
+            tiers.push((usize::from(*support), end));
+        }
+        let mut ordered = vec![(0, 0); pairs.len()];
+        for (pair, support) in pairs.iter().zip(&supports) {
+            if let Some(at) = next.get_mut(support) {
+                ordered[*at] = *pair;
+                *at += 1;
+            }
+        }
+        drop((pairs, supports));
+        let mut pool = Self {
+            pairs: ordered,
+            begins: Vec::new(),
+            terms: Vec::with_capacity(terms),
+            tiers,
+        };
+        pool.begins.reserve_exact(pool.pairs.len() + 1);
+        for (from, to) in &pool.pairs {
+            pool.begins.push(number(pool.terms.len()));
+            model.row(*from, *to, &mut room, &mut row);
+            pool.terms.extend(
+                row.iter()
+                    .map(|(column, times)| 2 * column + u32::from(*times > 1)),
+            );
+        }
+        pool.begins.push(number(pool.terms.len()));
+        pool
+    }
+
+    /// How many pairs there are.
+    pub fn count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// All pairs, tier by tier.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.pairs
+    }
+
+    /// A pair's two hosts.
+    pub fn pair(&self, index: u32) -> (u32, u32) {
+        self.pairs[index as usize]
+    }
+
+    /// Number of tiers.
+    pub fn tiers(&self) -> usize {
+        self.tiers.len()
+    }
+
+    /// Columns in each row of a tier.
+    pub fn support(&self, tier: usize) -> usize {
+        self.tiers[tier].0
+    }
+
+    /// The pairs of a tier.
+    pub fn tier(&self, tier: usize) -> std::ops::Range<u32> {
+        let begin = tier.checked_sub(1).map_or(0, |before| self.tiers[before].1);
+        number(begin)..number(self.tiers[tier].1)
+    }
+
+    /// The tier of a pair.
+    pub fn tier_of(&self, index: u32) -> usize {
+        self.tiers
+            .partition_point(|(_, end)| *end <= index as usize)
+    }
+
+    /// The row of a pair.
+    pub fn row(&self, index: u32) -> impl Iterator<Item = Term> + Clone + '_ {
+        let range = self.begins[index as usize] as usize..self.begins[index as usize + 1] as usize;
+        self.terms[range]
+            .iter()
+            .map(|term| (term >> 1, (term & 1) as u8 + 1))
+    }
+
+    /// A pair's columns.
+    pub fn columns(&self, index: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        self.row(index).map(|(column, _)| column)
+    }
+}
+
+/// All pairs below the same switch, and for each host some of each other length; half of these with the partner at the same place
+/// below its switch, since destination-mod routing makes such rows short.
+fn drawn(
+    model: &Model<'_>,
+    present: &[u32],
+    partners: usize,
+    random: &mut Random,
+) -> Vec<(u32, u32)> {
+    let fabric = model.fabric;
+    let mut below: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for host in present {
+        below
+            .entry(fabric.leaf_of[*host as usize])
+            .or_default()
+            .push(*host);
+    }
+    let leaves: Vec<&Vec<u32>> = below.values().collect();
+    let mut pairs = Vec::new();
+    for hosts in &leaves {
+        for (at, from) in hosts.iter().enumerate() {
+            pairs.extend(hosts[at + 1..].iter().map(|to| (*from, *to)));
+        }
+    }
+    let (mut room, mut row) = (Room::default(), Vec::new());
+    for (own, hosts) in leaves.iter().enumerate() {
+        // Leaves by the length of one way to them.
+        let mut kinds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (other, partners) in leaves.iter().enumerate() {
+            if other != own {
+                model.row(hosts[0], partners[0], &mut room, &mut row);
+                kinds.entry(row.len()).or_default().push(other);
+            }
+        }
+        for (place, from) in hosts.iter().enumerate() {
+            for others in kinds.values() {
+                for turn in 0..partners {
+                    let leaf = leaves[others[random.below(others.len())]];
+                    let at = if turn % 2 == 0 {
+                        place % leaf.len()
+                    } else {
+                        random.below(leaf.len())
+                    };
+                    let to = leaf[at];
+                    pairs.push((*from.min(&to), *from.max(&to)));
+                }
+            }
+        }
+    }
+    pairs
+}

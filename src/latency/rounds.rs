@@ -1,0 +1,309 @@
+//! Rounds: pairs that share no cable and are measured at the same time. A basis is chosen together with its rounds.
+//!
+//! What is known before a tier is fixed: all pairs of the shorter tiers say it. So whether a pair adds something to its own tier
+//! does not depend on which shorter pairs are chosen, tiers can be mixed in a round as they fit, and a pair that adds nothing never will.
+
+use crate::stats::random::Random;
+use crate::units::whole;
+
+use super::elimination::Came;
+use super::fabric::number;
+use super::field::{Modular, Number};
+use super::repair;
+use super::rows::Model;
+use super::survey::{Exact, Survey, exact_row};
+
+/// Pairs of a pool, by round.
+pub type Rounds = Vec<Vec<u32>>;
+
+/// How hard to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// Take what comes first.
+    Least,
+    /// Search for one round more than the lower bound, and for the bound itself in small fabrics.
+    #[default]
+    Usual,
+    /// Search for the lower bound.
+    Most,
+}
+
+/// Fewest rounds that any basis needs, and why: a bound, not always reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LowerBound {
+    /// Rounds.
+    pub rounds: usize,
+    /// What it follows from.
+    pub reason: &'static str,
+}
+
+/// The largest of the bounds that are known.
+pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerBound {
+    let rank = survey.rank();
+    let mut best = LowerBound {
+        rounds: rank.div_ceil((present / 2).max(1)),
+        reason: "each pair takes two hosts",
+    };
+    let mut better = |rounds: usize, reason| {
+        if rounds > best.rounds {
+            best = LowerBound { rounds, reason };
+        }
+    };
+    // Longer pairs take more of the cables between switches, and so many of them are needed.
+    let hosts = number(model.fabric.hosts.len());
+    let inner = |column: &&u32| {
+        let ends = model.fabric.cables[model.cable_of(**column) as usize].ends;
+        ends.iter().all(|end| *end >= hosts)
+    };
+    let mut between: Vec<u32> = survey
+        .used
+        .iter()
+        .filter(inner)
+        .map(|column| model.cable_of(*column))
+        .collect();
+    between.dedup();
+    if !between.is_empty() {
+        let mut taken = 0;
+        let mut known = 0;
+        for tier in &survey.tiers {
+            let cables = if model.directed {
+                (tier.support - 2).div_ceil(2)
+            } else {
+                tier.support - 2
+            };
+            taken += (tier.rank - known) * cables;
+            known = tier.rank;
+        }
+        better(
+            taken.div_ceil(between.len()),
+            "pairs of distant hosts share the cables between switches",
+        );
+    }
+    // Two rounds in which all hosts take part form even cycles, and each of these has a pair too many.
+    let star = survey.tiers.len() == 1 && survey.tiers[0].support == 2;
+    if star && rank >= 3 {
+        better(3, "two rounds of one switch form even cycles");
+    }
+    // Every pair that a bridge must serve takes it in a round of its own.
+    if survey.pool.count() <= 4096 {
+        for cable in &between {
+            let mut without = Exact::new((0..number(model.columns())).collect());
+            for index in 0..number(survey.pool.count()) {
+                let columns = survey.pool.columns(index);
+                if columns
+                    .clone()
+                    .all(|column| model.cable_of(column) != *cable)
+                {
+                    without.insert(exact_row(survey.pool.row(index)), Modular::ZERO);
+                }
+            }
+            better(
+                rank - without.rank(),
+                "so many independent pairs need the same cable",
+            );
+        }
+    }
+    best
+}
+
+/// A basis in few rounds.
+pub fn choose(
+    model: &Model<'_>,
+    survey: &Survey,
+    bound: usize,
+    effort: Effort,
+    random: &mut Random,
+) -> Rounds {
+    let mut best = greedy(model, survey, bound + 1, random);
+    if effort == Effort::Least {
+        return best;
+    }
+    // The bound itself is often out of reach: where it is cheap it is tried.
+    const SMALL: usize = 512;
+    let try_bound = effort == Effort::Most || survey.rank() <= SMALL;
+    let goal = if try_bound { bound } else { bound + 1 };
+    while best.len() > goal {
+        let aim = best.len() - 1;
+        let budget = match (effort, survey.rank()) {
+            (Effort::Most, _) => 1_000_000_000,
+            // The smallest fabrics have been searched through long before.
+            (_, rank @ 0..=128) => (3000 * rank as u64 * rank as u64).min(12_000_000),
+            _ => 3_000_000,
+        };
+        match repair::fit(model, survey, &best, aim, budget, random) {
+            Some(fewer) => best = fewer,
+            None => break,
+        }
+    }
+    best
+}
+
+/// Fills round after round with pairs that add something, shorter tiers first, those first whose cables were used least.
+fn greedy(model: &Model<'_>, survey: &Survey, target: usize, random: &mut Random) -> Rounds {
+    let pool = &survey.pool;
+    let tiers = survey.tiers.len();
+    let mut engines: Vec<Exact> = survey.before.clone();
+    let mut need = needs(survey);
+    let mut open: Vec<Vec<u32>> = (0..tiers).map(|tier| pool.tier(tier).collect()).collect();
+    let mut load = vec![0_u32; model.fabric.cables.len()];
+    let mut stamp = vec![0_u32; model.fabric.cables.len()];
+    let mut rounds: Rounds = Vec::new();
+    while need.iter().any(|count| *count > 0) {
+        let round = number(rounds.len() + 1);
+        let left = target.saturating_sub(rounds.len()).max(1);
+        let mut taken = Vec::new();
+        for tier in 0..tiers {
+            if need[tier] > 0 {
+                random.shuffle(&mut open[tier]);
+                by_load(model, pool, &mut open[tier], &load);
+            }
+        }
+        for pass in 0..2 {
+            for tier in 0..tiers {
+                let mut quota = match pass {
+                    0 => need[tier].div_ceil(left),
+                    _ => need[tier],
+                };
+                if quota == 0 {
+                    continue;
+                }
+                let engine = &mut engines[tier];
+                let needed = &mut need[tier];
+                open[tier].retain(|index| {
+                    let mut columns = pool.columns(*index);
+                    let busy = |column| stamp[model.cable_of(column) as usize] == round;
+                    if quota == 0 || columns.any(busy) {
+                        return true;
+                    }
+                    if engine.insert(exact_row(pool.row(*index)), Modular::ZERO)
+                        == Came::Independent
+                    {
+                        quota -= 1;
+                        *needed -= 1;
+                        taken.push(*index);
+                        for column in pool.columns(*index) {
+                            let cable = model.cable_of(column) as usize;
+                            stamp[cable] = round;
+                            load[cable] += 1;
+                        }
+                    }
+                    false
+                });
+            }
+        }
+        rounds.push(taken);
+    }
+    rounds
+}
+
+/// Pairs that each tier adds to the shorter ones.
+pub fn needs(survey: &Survey) -> Vec<usize> {
+    let mut known = 0;
+    let of = |tier: &super::survey::Tier| {
+        let need = tier.rank - known;
+        known = tier.rank;
+        need
+    };
+    survey.tiers.iter().map(of).collect()
+}
+
+/// Sorts pairs by the sum of what their cables carry, least first; the order of equals stays.
+fn by_load(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut Vec<u32>, load: &[u32]) {
+    let of = |index: &u32| -> u32 {
+        pool.columns(*index)
+            .map(|column| load[model.cable_of(column) as usize])
+            .sum()
+    };
+    let loads: Vec<u32> = pairs.iter().map(of).collect();
+    let most = loads.iter().max().map_or(0, |most| *most as usize);
+    let mut ends = vec![0_usize; most + 2];
+    loads.iter().for_each(|sum| ends[*sum as usize + 1] += 1);
+    for at in 1..ends.len() {
+        ends[at] += ends[at - 1];
+    }
+    let mut sorted = vec![0; pairs.len()];
+    for (index, sum) in pairs.iter().zip(&loads) {
+        let at = &mut ends[*sum as usize];
+        sorted[*at] = *index;
+        *at += 1;
+    }
+    *pairs = sorted;
+}
+
+/// Adds pairs until there are `factor` times as many as the basis has: first where rounds have room, which costs nothing, then in
+/// rounds of their own. Always those whose cables were measured least.
+pub fn add(
+    model: &Model<'_>,
+    survey: &Survey,
+    rounds: &mut Rounds,
+    factor: f64,
+    random: &mut Random,
+) {
+    let pool = &survey.pool;
+    let wanted =
+        usize::try_from(whole((survey.rank() as f64 * factor).ceil())).unwrap_or(usize::MAX);
+    let cables = model.fabric.cables.len();
+    let mut load = vec![0_u32; cables];
+    let mut chosen = vec![false; pool.count()];
+    for index in rounds.iter().flatten() {
+        chosen[*index as usize] = true;
+        pool.columns(*index)
+            .for_each(|column| load[model.cable_of(column) as usize] += 1);
+    }
+    let mut count = rounds.iter().map(Vec::len).sum::<usize>();
+    let mut open: Vec<u32> = (0..number(pool.count()))
+        .filter(|index| !chosen[*index as usize])
+        .collect();
+    let mut at = 0;
+    let mut stamp = vec![0_u32; cables];
+    while factor > 1.0 && !open.is_empty() {
+        let is_new = at >= rounds.len();
+        if is_new {
+            if count >= wanted {
+                return;
+            }
+            rounds.push(Vec::new());
+        }
+        let mark = number(at + 1);
+        for index in &rounds[at] {
+            pool.columns(*index)
+                .for_each(|column| stamp[model.cable_of(column) as usize] = mark);
+        }
+        random.shuffle(&mut open);
+        by_square(model, pool, &mut open, &load);
+        open.retain(|index| {
+            let mut columns = pool.columns(*index);
+            if columns.any(|column| stamp[model.cable_of(column) as usize] == mark) {
+                return true;
+            }
+            for column in pool.columns(*index) {
+                let cable = model.cable_of(column) as usize;
+                stamp[cable] = mark;
+                load[cable] += 1;
+            }
+            rounds[at].push(*index);
+            count += 1;
+            false
+        });
+        if is_new && rounds[at].is_empty() {
+            rounds.pop();
+            return;
+        }
+        at += 1;
+    }
+}
+
+/// Sorts pairs by the mean square of what their cables carry.
+fn by_square(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut [u32], load: &[u32]) {
+    let of = |index: &u32| {
+        let squares = pool
+            .columns(*index)
+            .map(|column| u64::from(load[model.cable_of(column) as usize]).pow(2));
+        let (count, sum) = squares.fold((0_u64, 0_u64), |(count, sum), square| {
+            (count + 1, sum + square)
+        });
+        // In sixteenths: close ones are alike, and their order is random.
+        sum * 16 / count.max(1)
+    };
+    pairs.sort_by_cached_key(of);
+}

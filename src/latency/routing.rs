@@ -1,0 +1,562 @@
+//! Which way packets take: by a rule over shortest ways, by forwarding tables, or as written down.
+
+use std::collections::HashMap;
+
+use crate::stats::random::mix;
+
+use super::fabric::{
+    DraftPath, DraftRoutes, DraftTable, Fabric, FabricError, Hop, Names, cable_of, number,
+};
+
+fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
+    Err(FabricError::new(line, what))
+}
+
+/// How one of several shortest ways is chosen. Where a switch has c of them, digit after digit of a number decides: the remainder
+/// modulo c, and what is left of it by c at the next switch that has a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// By the number of the host it goes to: destination mod k, what subnet managers do in fat trees.
+    DestinationMod,
+    /// By a hash of the host it goes to.
+    DestinationHash,
+    /// By a hash of both hosts, the same way back.
+    PairHash,
+    /// By the sum of both hosts' digits, the same way back: up and down are alike.
+    Symmetric,
+}
+
+/// Names of rules.
+pub const RULES: [(&str, Rule); 4] = [
+    ("symmetric", Rule::Symmetric),
+    ("destination-mod", Rule::DestinationMod),
+    ("destination-hash", Rule::DestinationHash),
+    ("pair-hash", Rule::PairHash),
+];
+
+impl Rule {
+    /// As descriptions write it.
+    pub fn name(self) -> &'static str {
+        let mut known = RULES.iter().filter(|(_, rule)| *rule == self);
+        known.next().map_or("", |(name, _)| name)
+    }
+
+    fn is_symmetric(self) -> bool {
+        matches!(self, Self::PairHash | Self::Symmetric)
+    }
+}
+
+/// All ways of a fabric.
+#[derive(Debug, Clone)]
+pub struct Routing {
+    base: Base,
+    /// Ways that were written down; they go before the others.
+    paths: HashMap<(u32, u32), Vec<Hop>>,
+    symmetric: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Base {
+    None,
+    Rule(ByRule),
+    Tables(Tables),
+}
+
+/// Shortest ways: for each leaf switch where all others may send what goes there.
+#[derive(Debug, Clone)]
+struct ByRule {
+    rule: Rule,
+    /// Number of a leaf switch among leaves.
+    leaf: Vec<u32>,
+    switches: usize,
+    /// Index of a set, by leaf and switch.
+    next: Vec<u32>,
+    /// First and last member of each set.
+    sets: Vec<(u32, u32)>,
+    /// A hop and the switch it leads to.
+    members: Vec<(Hop, u32)>,
+}
+
+/// Where each switch sends what goes to each host: a number among its neighbours.
+#[derive(Debug, Clone)]
+struct Tables {
+    hosts: usize,
+    out: Vec<u16>,
+}
+
+const NOWHERE: u16 = u16::MAX;
+const NO_SET: u32 = u32::MAX;
+
+impl Routing {
+    /// No way at all.
+    pub fn none() -> Self {
+        Self {
+            base: Base::None,
+            paths: HashMap::new(),
+            symmetric: false,
+        }
+    }
+
+    /// Checks what was written down: each host must reach each other one, without loops.
+    pub(super) fn new(
+        fabric: &Fabric,
+        draft: &DraftRoutes,
+        names: &Names,
+    ) -> Result<Self, FabricError> {
+        let base = match (&draft.rule, draft.tables.as_slice()) {
+            (Some((_, line)), [_, ..]) => {
+                return refuse(*line, "give either a rule or forwarding tables");
+            }
+            (Some((name, line)), []) => {
+                let known = RULES.iter().find(|(known, _)| known == name);
+                let Some((_, rule)) = known else {
+                    let all: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
+                    let what = format!("rule {name:?} is not known (write {})", all.join(", "));
+                    return refuse(*line, what);
+                };
+                Base::Rule(ByRule::new(fabric, *rule, *line)?)
+            }
+            (None, []) => Base::None,
+            (None, tables) => Base::Tables(Tables::new(fabric, tables, names)?),
+        };
+        let mut paths = HashMap::new();
+        for path in &draft.paths {
+            add_path(fabric, path, names, &mut paths)?;
+        }
+        if let Base::None = base {
+            all_there(fabric, &paths)?;
+        }
+        let symmetric = match &base {
+            Base::Rule(by_rule) => by_rule.rule.is_symmetric(),
+            Base::None => true,
+            Base::Tables(_) => false,
+        };
+        let turned = |(pair, way): (&(u32, u32), &Vec<Hop>)| {
+            let back: Vec<Hop> = way.iter().rev().map(|hop| hop ^ 1).collect();
+            paths.get(&(pair.1, pair.0)) == Some(&back)
+        };
+        let symmetric = symmetric && paths.iter().all(turned);
+        Ok(Self {
+            base,
+            paths,
+            symmetric,
+        })
+    }
+
+    /// Whether the way back is always the way there.
+    pub fn is_symmetric(&self) -> bool {
+        self.symmetric
+    }
+
+    /// Whether nothing but the destination decides.
+    pub fn is_by_destination(&self) -> bool {
+        let base = match &self.base {
+            Base::None => false,
+            Base::Rule(by_rule) => !by_rule.rule.is_symmetric(),
+            Base::Tables(_) => true,
+        };
+        base && self.paths.is_empty()
+    }
+
+    /// Appends the hops from one host to another.
+    pub fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
+        if !self.paths.is_empty()
+            && let Some(way) = self.paths.get(&(from, to))
+        {
+            hops.extend_from_slice(way);
+            return;
+        }
+        match &self.base {
+            Base::None => {}
+            Base::Rule(by_rule) if by_rule.rule.is_symmetric() && from > to => {
+                by_rule.route(fabric, to, from, hops);
+                hops.reverse();
+                hops.iter_mut().for_each(|hop| *hop ^= 1);
+            }
+            Base::Rule(by_rule) => by_rule.route(fabric, from, to, hops),
+            Base::Tables(tables) => tables.route(fabric, from, to, hops),
+        }
+    }
+}
+
+fn add_path(
+    fabric: &Fabric,
+    path: &DraftPath,
+    names: &Names,
+    paths: &mut HashMap<(u32, u32), Vec<Hop>>,
+) -> Result<(), FabricError> {
+    let shown = format!("way from {} to {}", path.from, path.to);
+    let host = |name: &String| match names.vertices.get(name) {
+        Some(vertex) if (*vertex as usize) < fabric.hosts.len() => Ok(*vertex),
+        _ => refuse(path.line, format!("{shown}: {name} is no host")),
+    };
+    let (from, to) = (host(&path.from)?, host(&path.to)?);
+    if from == to {
+        return refuse(path.line, format!("{shown}: it leads nowhere"));
+    }
+    let (mut at, mut way, mut seen) = (from, Vec::new(), vec![from]);
+    for name in &path.via {
+        let Some(cable) = names.cables.get(name) else {
+            return refuse(path.line, format!("{shown}: cable {name} is not known"));
+        };
+        let ends = fabric.cables[*cable as usize].ends;
+        let Some(side) = ends.iter().position(|end| *end == at) else {
+            let here = fabric.vertex_name(at);
+            return refuse(
+                path.line,
+                format!("{shown}: cable {name} does not begin at {here}"),
+            );
+        };
+        at = ends[1 - side];
+        way.push(2 * *cable + number(side));
+        if seen.contains(&at) {
+            let here = fabric.vertex_name(at);
+            return refuse(path.line, format!("{shown}: it comes to {here} twice"));
+        }
+        if (at as usize) < fabric.hosts.len() && at != to {
+            let here = fabric.vertex_name(at);
+            return refuse(path.line, format!("{shown}: it goes through host {here}"));
+        }
+        seen.push(at);
+    }
+    if at != to {
+        let here = fabric.vertex_name(at);
+        return refuse(path.line, format!("{shown}: it ends at {here}"));
+    }
+    let back: Vec<Hop> = way.iter().rev().map(|hop| hop ^ 1).collect();
+    if paths.insert((from, to), way).is_some() {
+        return refuse(path.line, format!("{shown} is there twice"));
+    }
+    if !path.one_way && paths.insert((to, from), back).is_some() {
+        let what =
+            format!("{shown} is there twice (write one_way = true if the way back is another one)");
+        return refuse(path.line, what);
+    }
+    Ok(())
+}
+
+fn all_there(fabric: &Fabric, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(), FabricError> {
+    let hosts = number(fabric.hosts.len());
+    if paths.is_empty() {
+        return refuse(
+            0,
+            "no routes: give a rule, forwarding tables, or the way of each pair",
+        );
+    }
+    for from in 0..hosts {
+        for to in (0..hosts).filter(|to| *to != from) {
+            if !paths.contains_key(&(from, to)) {
+                let [from, to] = [from, to].map(|host| fabric.vertex_name(host).to_owned());
+                return refuse(0, format!("host {from} has no route to {to}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl ByRule {
+    fn new(fabric: &Fabric, rule: Rule, line: usize) -> Result<Self, FabricError> {
+        let hosts = fabric.hosts.len();
+        let switches = fabric.switches.len();
+        let mut leaf = vec![NO_SET; switches];
+        let mut leaves = Vec::new();
+        for switch in &fabric.leaf_of {
+            let slot = &mut leaf[*switch as usize];
+            if *slot == NO_SET {
+                *slot = number(leaves.len());
+                leaves.push(*switch as usize);
+            }
+        }
+        let mut own = Self {
+            rule,
+            leaf,
+            switches,
+            next: Vec::with_capacity(leaves.len() * switches),
+            sets: Vec::new(),
+            members: Vec::new(),
+        };
+        let ahead: Vec<Vec<(Hop, u32, u32)>> = (0..switches)
+            .map(|switch| {
+                let all = fabric.neighbours[hosts + switch].iter();
+                all.filter(|(_, other)| *other as usize >= hosts)
+                    .map(|(hop, other)| {
+                        let cost = fabric.cables[cable_of(*hop) as usize].cost;
+                        (*hop, *other - number(hosts), u32::from(cost))
+                    })
+                    .collect()
+            })
+            .collect();
+        // Sets that a switch has had before, to be used again.
+        let mut known: Vec<Vec<u32>> = vec![Vec::new(); switches];
+        let mut set: Vec<(Hop, u32)> = Vec::new();
+        for target in &leaves {
+            let far = distances(&ahead, *target);
+            for switch in 0..switches {
+                set.clear();
+                if switch != *target && far[switch] != u32::MAX {
+                    let nearer = ahead[switch].iter().filter(|(_, other, cost)| {
+                        far[*other as usize].saturating_add(*cost) == far[switch]
+                    });
+                    set.extend(nearer.map(|(hop, other, _)| (*hop, *other)));
+                }
+                let next = match set.is_empty() {
+                    true => NO_SET,
+                    false => own.set_of(&set, &mut known[switch]),
+                };
+                own.next.push(next);
+            }
+            let cut_off = leaves.iter().find(|other| far[**other] == u32::MAX);
+            if let Some(other) = cut_off {
+                let host_at = |switch: usize| {
+                    let at = fabric
+                        .leaf_of
+                        .iter()
+                        .position(|leaf| *leaf as usize == switch);
+                    at.map_or("", |host| fabric.hosts[host].as_str())
+                };
+                let what = format!(
+                    "host {} has no route to {}",
+                    host_at(*other),
+                    host_at(*target)
+                );
+                return refuse(line, what);
+            }
+        }
+        Ok(own)
+    }
+
+    fn set_of(&mut self, set: &[(Hop, u32)], known: &mut Vec<u32>) -> u32 {
+        let same = |index: &&u32| {
+            let (first, end) = self.sets[**index as usize];
+            &self.members[first as usize..end as usize] == set
+        };
+        if let Some(index) = known.iter().rev().find(same) {
+            return *index;
+        }
+        let first = number(self.members.len());
+        self.members.extend_from_slice(set);
+        let index = number(self.sets.len());
+        self.sets.push((first, number(self.members.len())));
+        known.push(index);
+        index
+    }
+
+    fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
+        let (mut switch, target) = (fabric.leaf_of[from as usize], fabric.leaf_of[to as usize]);
+        let next =
+            &self.next[self.leaf[target as usize] as usize * self.switches..][..self.switches];
+        hops.push(fabric.first_hop(from));
+        let keys = self.keys(from, to);
+        let mut divisor = 1;
+        while switch != target {
+            let (first, end) = self.sets[next[switch as usize] as usize];
+            let choices = end - first;
+            let choice = match choices {
+                1 => 0,
+                _ => {
+                    let digit = |key: u64| (key / divisor) % u64::from(choices);
+                    let sum = keys.iter().map(|key| digit(*key)).sum::<u64>();
+                    divisor = divisor.saturating_mul(u64::from(choices));
+                    u32::try_from(sum % u64::from(choices)).unwrap_or(0)
+                }
+            };
+            let (hop, other) = self.members[(first + choice) as usize];
+            hops.push(hop);
+            switch = other;
+        }
+        hops.push(fabric.first_hop(to) ^ 1);
+    }
+
+    /// The numbers whose digits choose.
+    fn keys(&self, from: u32, to: u32) -> [u64; 2] {
+        let (from, to) = (u64::from(from), u64::from(to));
+        match self.rule {
+            Rule::DestinationMod => [to, 0],
+            Rule::DestinationHash => [mix(to + 1), 0],
+            Rule::PairHash => [mix(from << 32 | to), 0],
+            Rule::Symmetric => [from, to],
+        }
+    }
+}
+
+/// How far each switch is from one of them.
+fn distances(ahead: &[Vec<(Hop, u32, u32)>], target: usize) -> Vec<u32> {
+    let mut far = vec![u32::MAX; ahead.len()];
+    far[target] = 0;
+    // Costs are small whole numbers: a queue for each distance.
+    let mut queues: Vec<Vec<usize>> = vec![vec![target]];
+    let mut at = 0;
+    while at < queues.len() {
+        for switch in std::mem::take(&mut queues[at]) {
+            if far[switch] as usize != at {
+                continue;
+            }
+            for (_, other, cost) in &ahead[switch] {
+                let reached = number(at).saturating_add(*cost);
+                if reached < far[*other as usize] {
+                    far[*other as usize] = reached;
+                    let queue = reached as usize;
+                    if queues.len() <= queue {
+                        queues.resize_with(queue + 1, Vec::new);
+                    }
+                    queues[queue].push(*other as usize);
+                }
+            }
+        }
+        at += 1;
+    }
+    far
+}
+
+impl Tables {
+    fn new(fabric: &Fabric, drafts: &[DraftTable], names: &Names) -> Result<Self, FabricError> {
+        let hosts = fabric.hosts.len();
+        let mut own = Self {
+            hosts,
+            out: vec![NOWHERE; hosts * fabric.switches.len()],
+        };
+        let mut said = vec![0; fabric.switches.len()];
+        for draft in drafts {
+            let name = &draft.switch;
+            let vertex = names.vertices.get(name).map(|vertex| *vertex as usize);
+            let Some(switch) = vertex.and_then(|vertex| vertex.checked_sub(hosts)) else {
+                return refuse(draft.line, format!("table of {name}: it is no switch"));
+            };
+            if said[switch] != 0 {
+                let what = format!("table of {name} is there twice (line {})", said[switch]);
+                return refuse(draft.line, what);
+            }
+            said[switch] = draft.line.max(1);
+            let table = &mut own.out[switch * hosts..][..hosts];
+            if let Some((out, line)) = &draft.other {
+                table.fill(out_of(fabric, names, switch, out, *line)?);
+            }
+            let mut told = HashMap::new();
+            for (to, out, line) in &draft.to {
+                let host = names.vertices.get(to).map(|vertex| *vertex as usize);
+                let Some(host) = host.filter(|host| *host < hosts) else {
+                    return refuse(*line, format!("table of {name}: {to} is no host"));
+                };
+                if let Some(earlier) = told.insert(host, *line) {
+                    let what = format!("table of {name}: {to} is there twice (line {earlier})");
+                    return refuse(*line, what);
+                }
+                table[host] = out_of(fabric, names, switch, out, *line)?;
+            }
+        }
+        // What goes to a host that is connected here leaves by its cable, whatever else is said.
+        for host in 0..hosts {
+            let switch = fabric.leaf_of[host] as usize;
+            let ports = &fabric.neighbours[hosts + switch];
+            let own_port = ports.iter().position(|(_, other)| *other as usize == host);
+            own.out[switch * hosts + host] = own_port
+                .and_then(|at| u16::try_from(at).ok())
+                .unwrap_or(NOWHERE);
+        }
+        own.check(fabric, &said)?;
+        Ok(own)
+    }
+
+    /// Follows what goes to each host from all switches that have hosts.
+    fn check(&self, fabric: &Fabric, lines: &[usize]) -> Result<(), FabricError> {
+        let hosts = self.hosts;
+        let mut arrives = vec![NO_SET; fabric.switches.len()];
+        let mut trail = Vec::new();
+        let mut leaves = fabric.leaf_of.clone();
+        leaves.sort_unstable();
+        leaves.dedup();
+        for host in 0..hosts {
+            for start in &leaves {
+                let mut switch = *start as usize;
+                trail.clear();
+                let name = &fabric.hosts[host];
+                while arrives[switch] != number(host) {
+                    if trail.contains(&switch) {
+                        let what = format!(
+                            "what goes to host {name} comes to switch {} again: a loop",
+                            fabric.switches[switch]
+                        );
+                        return refuse(lines[switch], what);
+                    }
+                    trail.push(switch);
+                    let out = self.out[switch * hosts + host];
+                    let Some((_, other)) = fabric.neighbours[hosts + switch].get(usize::from(out))
+                    else {
+                        let first = fabric.leaf_of.iter().position(|leaf| leaf == start);
+                        let from = first.map_or("", |at| fabric.hosts[at].as_str());
+                        let what = format!(
+                            "host {from} has no route to {name}: switch {} does not know it",
+                            fabric.switches[switch]
+                        );
+                        return refuse(lines[switch], what);
+                    };
+                    match *other as usize {
+                        arrived if arrived == host => break,
+                        next if next >= hosts => switch = next - hosts,
+                        wrong => {
+                            let what = format!(
+                                "switch {} sends what goes to host {name} to host {}",
+                                fabric.switches[switch], fabric.hosts[wrong]
+                            );
+                            return refuse(lines[switch], what);
+                        }
+                    }
+                }
+                trail
+                    .iter()
+                    .for_each(|switch| arrives[*switch] = number(host));
+            }
+        }
+        Ok(())
+    }
+
+    fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
+        hops.push(fabric.first_hop(from));
+        let mut switch = fabric.leaf_of[from as usize] as usize;
+        loop {
+            let out = usize::from(self.out[switch * self.hosts + to as usize]);
+            let (hop, other) = fabric.neighbours[self.hosts + switch][out];
+            hops.push(hop);
+            match (other as usize).checked_sub(self.hosts) {
+                Some(next) => switch = next,
+                None => return,
+            }
+        }
+    }
+}
+
+/// The number of a neighbour of a switch, from the name of a cable or of what that leads to.
+fn out_of(
+    fabric: &Fabric,
+    names: &Names,
+    switch: usize,
+    name: &str,
+    line: usize,
+) -> Result<u16, FabricError> {
+    let here = &fabric.switches[switch];
+    let ports = &fabric.neighbours[fabric.hosts.len() + switch];
+    if let Some(cable) = names.cables.get(name) {
+        let at = ports.iter().position(|(hop, _)| cable_of(*hop) == *cable);
+        return match at.and_then(|at| u16::try_from(at).ok()) {
+            Some(at) => Ok(at),
+            None => refuse(
+                line,
+                format!("table of {here}: cable {name} is not connected to it"),
+            ),
+        };
+    }
+    let Some(vertex) = names.vertices.get(name) else {
+        return refuse(line, format!("table of {here}: cable {name} is not known"));
+    };
+    let mut ways = (0_u16..)
+        .zip(ports)
+        .filter(|(_, (_, other))| other == vertex);
+    match (ways.next(), ways.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (None, _) => refuse(line, format!("table of {here}: it has no cable to {name}")),
+        (Some(_), Some(_)) => refuse(
+            line,
+            format!("table of {here}: it has several cables to {name}: write the cable's name"),
+        ),
+    }
+}

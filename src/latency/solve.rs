@@ -1,0 +1,492 @@
+//! From measured round trips to a value for each cable: directly where there is one equation for each unknown, by weighted least squares
+//! where there are more.
+
+use std::collections::BTreeMap;
+
+use crate::stats::random::Random;
+use crate::stats::spread::{NORMAL, median_size};
+
+use super::elimination::Elimination;
+use super::fabric::number;
+use super::field::Number;
+use super::rows::{Model, Room, Term};
+use super::survey::{Exact, exact_row};
+
+/// Rows of measured pairs.
+#[derive(Debug, Clone)]
+pub struct Equations {
+    pairs: Vec<(u32, u32)>,
+    begins: Vec<usize>,
+    terms: Vec<(u32, f64)>,
+    columns: usize,
+    rank: usize,
+    /// For each column whether its value follows from these rows by itself.
+    identified: Vec<bool>,
+    /// Columns that some row has.
+    used: Vec<bool>,
+    /// The place of each column in the order of elimination, and the order of rows.
+    place: Vec<u32>,
+    order: Vec<u32>,
+}
+
+/// What equations come to.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// A value for each column, in the unit of the measured times. Where a column is not identified it is one of many possible values;
+    /// predictions of pairs do not depend on which.
+    pub values: Vec<f64>,
+    /// For each row what was measured, by what the values come to, less 1.
+    pub residuals: Vec<f64>,
+    /// Standard deviation of these, from their median size, corrected for the unknowns that were fitted; none if there are no more rows than unknowns.
+    pub sigma: Option<f64>,
+}
+
+/// Beyond so many deviations a row counts less (Huber: "Robust estimation of a location parameter", 1964).
+const HUBER: f64 = 1.5;
+const SWEEPS: usize = 8;
+/// With fewer pairs more than unknowns, all of them count for the noise.
+const FEW: usize = 24;
+/// Of least squares: the gradient by that at the origin.
+const TOLERANCE: f64 = 1e-11;
+/// Steps without progress after which rounding is all that is left.
+const PATIENCE: usize = 50;
+/// With no more unknowns than this, normal equations are solved as a dense matrix.
+const DENSE: usize = 2000;
+
+impl Equations {
+    /// The rows of these pairs.
+    pub fn of(model: &Model<'_>, pairs: &[(u32, u32)]) -> Self {
+        let (mut room, mut row) = (Room::default(), Vec::new());
+        let mut begins = vec![0];
+        let mut all: Vec<Term> = Vec::new();
+        for (from, to) in pairs {
+            model.row(*from, *to, &mut room, &mut row);
+            all.extend_from_slice(&row);
+            begins.push(all.len());
+        }
+        let columns = model.columns();
+        let mut used = vec![false; columns];
+        all.iter()
+            .for_each(|(column, _)| used[*column as usize] = true);
+        let rows: Vec<&[Term]> = begins
+            .windows(2)
+            .map(|ends| &all[ends[0]..ends[1]])
+            .collect();
+        let (place, order) = tiered(&rows, columns);
+        let mut exact = Exact::new(place.clone());
+        for index in &order {
+            exact.insert(
+                exact_row(rows[*index as usize].iter().copied()),
+                super::field::Modular::ZERO,
+            );
+        }
+        let identified =
+            (0..number(columns)).map(|column| used[column as usize] && exact.is_identified(column));
+        Self {
+            pairs: pairs.to_vec(),
+            identified: identified.collect(),
+            rank: exact.rank(),
+            terms: all
+                .iter()
+                .map(|(column, times)| (*column, f64::from(*times)))
+                .collect(),
+            begins,
+            columns,
+            used,
+            place,
+            order,
+        }
+    }
+
+    /// The pairs.
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.pairs
+    }
+
+    /// Matrix rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Whether a column's value follows from the rows by itself.
+    pub fn is_identified(&self, column: u32) -> bool {
+        self.identified[column as usize]
+    }
+
+    /// Whether some row has a column.
+    pub fn is_used(&self, column: u32) -> bool {
+        self.used[column as usize]
+    }
+
+    /// A row.
+    pub fn row(&self, index: usize) -> &[(u32, f64)] {
+        &self.terms[self.begins[index]..self.begins[index + 1]]
+    }
+
+    /// What the values of a row's columns add up to.
+    pub fn sum(&self, index: usize, values: &[f64]) -> f64 {
+        let terms = self.row(index).iter();
+        terms
+            .map(|(column, times)| times * values[*column as usize])
+            .sum()
+    }
+
+    /// Solves for what was measured (positive). Robust: rows that fit badly count less.
+    pub fn solve(&self, measured: &[f64], robust: bool) -> Solution {
+        let minimal = self.rank == self.pairs.len();
+        let values = if minimal {
+            self.direct(measured)
+        } else {
+            self.robust(measured, robust)
+        };
+        let residuals: Vec<f64> = (0..self.pairs.len())
+            .map(|index| measured[index] / self.sum(index, &values) - 1.0)
+            .collect();
+        let spare = self.pairs.len() - self.rank;
+        let sigma = (spare > 0).then(|| {
+            let correction = self.pairs.len() as f64 / spare as f64;
+            let by_median = median_size(&residuals) * NORMAL * correction.sqrt();
+            // The median of a few is no estimate: what fits by chance must not be taken for little noise.
+            let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+            let by_squares = (squares / spare as f64).sqrt();
+            if spare < FEW {
+                by_median.max(by_squares)
+            } else {
+                by_median
+            }
+        });
+        Solution {
+            values,
+            residuals,
+            sigma,
+        }
+    }
+
+    /// Elimination with the measured times on the right, shorter rows first: coefficients stay whole and halves, and no pivot is rounded.
+    fn direct(&self, measured: &[f64]) -> Vec<f64> {
+        let mut float = Elimination::<f64>::new(self.place.clone());
+        for index in &self.order {
+            let at = *index as usize;
+            float.insert(self.row(at).iter().copied(), measured[at]);
+        }
+        float.solution(|_| 0.0)
+    }
+
+    fn robust(&self, measured: &[f64], robust: bool) -> Vec<f64> {
+        let plain: Vec<f64> = measured.iter().map(|time| time.powi(-2)).collect();
+        let mut values = self.least_squares(measured, &plain, None);
+        if !robust {
+            return values;
+        }
+        for _ in 0..SWEEPS {
+            let off: Vec<f64> = (0..self.pairs.len())
+                .map(|index| 1.0 - self.sum(index, &values) / measured[index])
+                .collect();
+            let scale = median_size(&off) * NORMAL;
+            if scale <= 1e-12 {
+                break; // Without noise nothing is odd.
+            }
+            let weights: Vec<f64> = off
+                .iter()
+                .zip(&plain)
+                .map(|(off, weight)| weight * (HUBER * scale / off.abs()).min(1.0))
+                .collect();
+            values = self.least_squares(measured, &weights, Some(values));
+        }
+        values
+    }
+
+    /// The values for which the weighted squares of what is left are least: conjugate gradients on the normal equations (CGLS), columns
+    /// scaled to unit length. Of several such values those nearest the start.
+    pub fn least_squares(
+        &self,
+        right: &[f64],
+        weights: &[f64],
+        start: Option<Vec<f64>>,
+    ) -> Vec<f64> {
+        let rows = self.pairs.len();
+        let mut length = vec![0.0; self.columns];
+        for (index, weight) in weights.iter().enumerate() {
+            for (column, times) in self.row(index) {
+                length[*column as usize] += weight * times * times;
+            }
+        }
+        let scale: Vec<f64> = length
+            .iter()
+            .map(|sum| if *sum > 0.0 { sum.sqrt().recip() } else { 0.0 })
+            .collect();
+        let root: Vec<f64> = weights.iter().map(|weight| weight.sqrt()).collect();
+        let forward = |vector: &[f64], out: &mut [f64]| {
+            for (index, slot) in out.iter_mut().enumerate() {
+                let terms = self.row(index).iter();
+                let sum: f64 = terms
+                    .map(|(column, times)| {
+                        times * scale[*column as usize] * vector[*column as usize]
+                    })
+                    .sum();
+                *slot = root[index] * sum;
+            }
+        };
+        let backward = |vector: &[f64], out: &mut [f64]| {
+            out.fill(0.0);
+            for (index, value) in vector.iter().enumerate() {
+                let value = root[index] * value;
+                for (column, times) in self.row(index) {
+                    out[*column as usize] += times * value;
+                }
+            }
+            out.iter_mut()
+                .zip(&scale)
+                .for_each(|(slot, scale)| *slot *= scale);
+        };
+        let square = |vector: &[f64]| vector.iter().map(|x| x * x).sum::<f64>();
+        let mut left: Vec<f64> = right.iter().zip(&root).map(|(b, root)| b * root).collect();
+        let mut gradient = vec![0.0; self.columns];
+        backward(&left, &mut gradient);
+        // By the right side, not by what a good start leaves of it: that would never be small enough.
+        let enough = square(&gradient) * TOLERANCE * TOLERANCE;
+        let mut values: Vec<f64> = match start {
+            Some(start) => start
+                .iter()
+                .zip(&scale)
+                .map(|(x, scale)| if *scale > 0.0 { x / scale } else { 0.0 })
+                .collect(),
+            None => vec![0.0; self.columns],
+        };
+        let mut image = vec![0.0; rows];
+        forward(&values, &mut image);
+        left.iter_mut()
+            .zip(&image)
+            .for_each(|(left, image)| *left -= image);
+        backward(&left, &mut gradient);
+        let mut direction = gradient.clone();
+        let mut size = square(&gradient);
+        let most = 20 * self.columns.max(50);
+        let (mut least, mut since) = (f64::INFINITY, 0);
+        for _ in 0..most {
+            since += 1;
+            if size < least {
+                (least, since) = (size, 0);
+            }
+            if since > PATIENCE {
+                break;
+            }
+            if size <= enough || size == 0.0 {
+                break;
+            }
+            forward(&direction, &mut image);
+            let step = size / square(&image).max(f64::MIN_POSITIVE);
+            values
+                .iter_mut()
+                .zip(&direction)
+                .for_each(|(x, d)| *x += step * d);
+            left.iter_mut()
+                .zip(&image)
+                .for_each(|(left, image)| *left -= step * image);
+            backward(&left, &mut gradient);
+            let next = square(&gradient);
+            let ratio = next / size;
+            direction
+                .iter_mut()
+                .zip(&gradient)
+                .for_each(|(d, g)| *d = g + ratio * *d);
+            size = next;
+        }
+        values
+            .iter()
+            .zip(&scale)
+            .map(|(x, scale)| x * scale)
+            .collect()
+    }
+
+    /// For each identified column how much of the noise of a row its value has: the root of the diagonal of (A^T W A)^-1, with these weights.
+    /// Exact with few unknowns, else from `samples` random vectors. NaN where a column is not identified.
+    pub fn amplification(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
+        let used: Vec<u32> = (0..number(self.columns))
+            .filter(|column| self.is_used(*column))
+            .collect();
+        let full = self.rank == used.len();
+        let mut squares = if full && used.len() <= DENSE {
+            self.dense_diagonal(weights, &used)
+        } else {
+            self.drawn_diagonal(weights, samples, random)
+        };
+        for (column, square) in (0_u32..).zip(&mut squares) {
+            *square = if self.is_identified(column) {
+                square.sqrt()
+            } else {
+                f64::NAN
+            };
+        }
+        squares
+    }
+
+    /// The diagonal of the inverse of the normal matrix, by Cholesky's factors.
+    fn dense_diagonal(&self, weights: &[f64], used: &[u32]) -> Vec<f64> {
+        let size = used.len();
+        let mut at = vec![usize::MAX; self.columns];
+        used.iter()
+            .enumerate()
+            .for_each(|(place, column)| at[*column as usize] = place);
+        let mut matrix = vec![0.0; size * size];
+        for (index, weight) in weights.iter().enumerate() {
+            for (a, x) in self.row(index) {
+                for (b, y) in self.row(index) {
+                    let (row, column) = (at[*a as usize], at[*b as usize]);
+                    if column <= row {
+                        matrix[row * size + column] += weight * x * y;
+                    }
+                }
+            }
+        }
+        for row in 0..size {
+            for column in 0..=row {
+                let (upper, lower) = (
+                    &matrix[column * size..][..column],
+                    &matrix[row * size..][..column],
+                );
+                let sum: f64 = upper.iter().zip(lower).map(|(x, y)| x * y).sum();
+                let value = matrix[row * size + column] - sum;
+                matrix[row * size + column] = if row == column {
+                    value.max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    value / matrix[column * size + column]
+                };
+            }
+        }
+        // The inverse of the factor, column by column; squares of its rows add up to the diagonal.
+        let mut diagonal = vec![0.0; self.columns];
+        let mut column = vec![0.0; size];
+        for unit in 0..size {
+            let mut sum = 0.0;
+            for row in unit..size {
+                let known = &matrix[row * size + unit..row * size + row];
+                let inner: f64 = known
+                    .iter()
+                    .zip(&column[unit..row])
+                    .map(|(x, y)| x * y)
+                    .sum();
+                let right = if row == unit { 1.0 } else { 0.0 };
+                column[row] = (right - inner) / matrix[row * size + row];
+                sum += column[row] * column[row];
+            }
+            diagonal[used[unit] as usize] = sum;
+        }
+        diagonal
+    }
+
+    /// The same from what random noise comes to: the mean square of each value (Hutchinson: "A stochastic estimator of the trace", 1990).
+    fn drawn_diagonal(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
+        let mut sums = vec![0.0; self.columns];
+        let minimal = self.rank == self.pairs.len();
+        for _ in 0..samples {
+            let noise: Vec<f64> = weights
+                .iter()
+                .map(|weight| random.sign() / weight.sqrt())
+                .collect();
+            let values = if minimal {
+                self.direct(&noise)
+            } else {
+                self.least_squares(&noise, weights, None)
+            };
+            sums.iter_mut()
+                .zip(&values)
+                .for_each(|(sum, value)| *sum += value * value);
+        }
+        sums.iter_mut().for_each(|sum| *sum /= samples as f64);
+        sums
+    }
+
+    /// The same of combinations of columns, from `samples` random vectors.
+    pub fn amplification_of(
+        &self,
+        combinations: &[Combination],
+        weights: &[f64],
+        samples: usize,
+        random: &mut Random,
+    ) -> Vec<f64> {
+        let mut sums = vec![0.0; combinations.len()];
+        for _ in 0..samples {
+            let noise: Vec<f64> = weights
+                .iter()
+                .map(|weight| random.sign() / weight.sqrt())
+                .collect();
+            let values = match self.rank == self.pairs.len() {
+                true => self.direct(&noise),
+                false => self.least_squares(&noise, weights, None),
+            };
+            for (sum, one) in sums.iter_mut().zip(combinations) {
+                let terms = one.terms.iter();
+                let value: f64 = terms
+                    .map(|(column, times)| times * values[*column as usize])
+                    .sum();
+                *sum += value * value;
+            }
+        }
+        sums.iter()
+            .map(|sum| (sum / samples as f64).sqrt())
+            .collect()
+    }
+
+    /// What is known of columns that are not identified: combinations of them with their coefficients, and what these come to (the reduced row
+    /// echelon form with leftmost pivots, which is unique).
+    pub fn combinations(&self, values: &[f64]) -> Vec<Combination> {
+        let open: Vec<u32> = (0..number(self.columns))
+            .filter(|column| self.is_used(*column) && !self.is_identified(*column))
+            .collect();
+        if open.is_empty() {
+            return Vec::new();
+        }
+        // Leftmost columns are pivots: they are eliminated first.
+        let place = (0..number(self.columns)).rev().collect();
+        let mut float = Elimination::<f64>::new(place);
+        for index in &self.order {
+            let at = *index as usize;
+            let unknown = self
+                .row(at)
+                .iter()
+                .filter(|(column, _)| !self.is_identified(*column));
+            let unknown: Vec<(u32, f64)> = unknown.copied().collect();
+            let sum = unknown
+                .iter()
+                .map(|(column, times)| times * values[*column as usize])
+                .sum();
+            float.insert(unknown, sum);
+        }
+        let reduced = float.reduced().into_iter();
+        let combination = |(pivot, terms, value): (u32, Vec<(u32, f64)>, f64)| Combination {
+            terms: std::iter::once((pivot, 1.0)).chain(terms).collect(),
+            value,
+        };
+        reduced.map(combination).collect()
+    }
+}
+
+/// Columns that only together have a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Combination {
+    /// Columns and how often each counts.
+    pub terms: Vec<(u32, f64)>,
+    /// What they come to.
+    pub value: f64,
+}
+
+/// Rows by length, and columns by the length of the first row that has them, eliminated last first.
+fn tiered(rows: &[&[Term]], columns: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut order: Vec<u32> = (0..number(rows.len())).collect();
+    order.sort_by_key(|index| rows[*index as usize].len());
+    let mut tiers: BTreeMap<u32, usize> = BTreeMap::new();
+    for index in &order {
+        let row = rows[*index as usize];
+        for (column, _) in row {
+            tiers.entry(*column).or_insert(row.len());
+        }
+    }
+    let mut sorted: Vec<u32> = (0..number(columns)).collect();
+    sorted.sort_by_key(|column| (tiers.get(column).copied().unwrap_or(usize::MAX), *column));
+    let mut place = vec![0; columns];
+    for (at, column) in (0_u32..).zip(&sorted) {
+        place[*column as usize] = at;
+    }
+    (place, order)
+}

@@ -1,0 +1,262 @@
+//! What the pairs of a fabric can tell: matrix rank, a basis, and why both are exact.
+
+use crate::stats::random::Random;
+
+use super::elimination::{Came, Elimination};
+use super::fabric::number;
+use super::field::{Modular, Number, PRIME};
+use super::pool::Pool;
+use super::rows::{Model, Room, Term};
+
+/// The elimination that plans are made with.
+pub type Exact = Elimination<Modular>;
+
+/// Why a matrix rank is what it is said to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proof {
+    /// Every column is known by itself: rows that are independent modulo a prime are independent, and no rank exceeds the number of
+    /// columns.
+    Full,
+    /// As many independent whole-numbered vectors as are missing give 0 with the row of every pair: the rank is no larger. And rows
+    /// that are independent modulo a prime are independent: it is no smaller.
+    Vectors(usize),
+    /// A random vector that gives 0 with all rows of the basis, modulo a prime, gave 0 with the row of every pair. If one of them were
+    /// outside of the basis's span, this would happen with at most this probability.
+    Random(f64),
+}
+
+/// A number of pairs with the same number of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier {
+    /// Columns in each of their rows.
+    pub support: usize,
+    /// Matrix rank of this and all shorter tiers.
+    pub rank: usize,
+}
+
+/// What the pairs of a fabric can tell.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Pairs to choose from; they span what all pairs span.
+    pub pool: Pool,
+    /// Tiers, shortest first.
+    pub tiers: Vec<Tier>,
+    /// What is known before each tier.
+    pub before: Vec<Exact>,
+    /// All of the pool.
+    pub all: Exact,
+    /// A basis: indices of pairs, in the order of tiers and hosts.
+    pub basis: Vec<u32>,
+    /// Columns that some pair goes through.
+    pub used: Vec<u32>,
+    /// Why the rank is exact.
+    pub proof: Proof,
+    /// How often pairs had to be added.
+    pub epochs: usize,
+}
+
+/// How a fabric is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looking {
+    /// Partners for each host and kind of pair.
+    pub partners: usize,
+    /// Seed of what is drawn.
+    pub seed: u64,
+    /// Vectors that prove a deficient rank are checked on all pairs if that takes no more than so many products.
+    pub proof_products: u64,
+}
+
+impl Default for Looking {
+    fn default() -> Self {
+        Self {
+            partners: super::pool::PARTNERS,
+            seed: 1,
+            proof_products: 500_000_000,
+        }
+    }
+}
+
+/// A row for an elimination.
+pub fn exact_row(row: impl Iterator<Item = Term>) -> impl Iterator<Item = (u32, Modular)> {
+    row.map(|(column, times)| (column, Modular(u64::from(times))))
+}
+
+impl Survey {
+    /// Looks at the pairs of the hosts that are there (at least two, numbers in ascending order).
+    pub fn of(model: &Model<'_>, present: &[u32], looking: Looking) -> Self {
+        let mut random = Random::new(looking.seed);
+        let mut pool = Pool::draw(model, present, looking.partners, &mut random);
+        let mut epochs = 1;
+        loop {
+            let mut survey = Self::of_pool(model, pool);
+            survey.epochs = epochs;
+            if survey.all.known_count() == survey.used.len() && survey.used.len() == model.usable()
+            {
+                return survey;
+            }
+            let missing = survey.missing(model, present, &mut random);
+            if missing.is_empty() {
+                survey.prove(model, present, looking.proof_products);
+                return survey;
+            }
+            let mut pairs = survey.pool.pairs().to_vec();
+            pairs.extend(missing);
+            pool = Pool::of(model, pairs);
+            epochs += 1;
+        }
+    }
+
+    fn of_pool(model: &Model<'_>, pool: Pool) -> Self {
+        let columns = model.columns();
+        // Columns that appear in later tiers are eliminated first.
+        let mut first_tier = vec![u32::MAX; columns];
+        for tier in 0..pool.tiers() {
+            for index in pool.tier(tier) {
+                for column in pool.columns(index) {
+                    let slot = &mut first_tier[column as usize];
+                    *slot = (*slot).min(number(tier));
+                }
+            }
+        }
+        let mut order: Vec<u32> = (0..number(columns)).collect();
+        order.sort_by_key(|column| (first_tier[*column as usize], *column));
+        let mut place = vec![0; columns];
+        for (at, column) in (0_u32..).zip(&order) {
+            place[*column as usize] = at;
+        }
+        let mut appeared = vec![0; pool.tiers()];
+        for tier in first_tier.iter().filter(|tier| **tier != u32::MAX) {
+            appeared[*tier as usize] += 1;
+        }
+        let used = (0..number(columns)).filter(|column| first_tier[*column as usize] != u32::MAX);
+        let used: Vec<u32> = used.collect();
+        let mut all = Exact::new(place);
+        let (mut tiers, mut before, mut basis) = (Vec::new(), Vec::new(), Vec::new());
+        let mut seen = 0;
+        for (tier, new) in appeared.iter().enumerate() {
+            before.push(all.clone());
+            seen += new;
+            for index in pool.tier(tier) {
+                if all.known_count() == seen {
+                    break; // Everything that these tiers touch is known: the others say nothing new.
+                }
+                let came = all.insert(exact_row(pool.row(index)), Modular::ZERO);
+                if came == Came::Independent {
+                    basis.push(index);
+                }
+            }
+            tiers.push(Tier {
+                support: pool.support(tier),
+                rank: all.rank(),
+            });
+        }
+        Self {
+            pool,
+            tiers,
+            before,
+            all,
+            basis,
+            used,
+            proof: Proof::Full,
+            epochs: 1,
+        }
+    }
+
+    /// Matrix rank.
+    pub fn rank(&self) -> usize {
+        self.basis.len()
+    }
+
+    /// Pairs outside of the span of the pool, if there are any: not all, but enough of them.
+    fn missing(&self, model: &Model<'_>, present: &[u32], random: &mut Random) -> Vec<(u32, u32)> {
+        let null = self.all.solution(|_| Modular(random.any() % PRIME));
+        let most = 4 * present.len();
+        let mut missing = Vec::new();
+        for_all_pairs(model, present, |pair, row| {
+            let sum = row.iter().fold(Modular::ZERO, |sum, (column, times)| {
+                sum.plus(null[*column as usize].times(Modular(u64::from(*times))))
+            });
+            if !sum.is_zero() {
+                missing.push(pair);
+            }
+            missing.len() < most
+        });
+        missing
+    }
+
+    /// Nothing is missing, and the rank is deficient: shows it by vectors if that is not too long.
+    fn prove(&mut self, model: &Model<'_>, present: &[u32], products: u64) {
+        let pairs = present.len() as u64 * (present.len() as u64 - 1) / 2;
+        self.proof = Proof::Random(pairs as f64 / PRIME as f64);
+        let free: Vec<u32> = self.all.free_columns();
+        let free: Vec<u32> = free
+            .into_iter()
+            .filter(|column| self.used.binary_search(column).is_ok())
+            .collect();
+        let longest = self.tiers.last().map_or(1, |tier| tier.support) as u64;
+        if free.len() as u64 * pairs * longest > products {
+            return;
+        }
+        let mut vectors = Vec::new();
+        for column in &free {
+            let vector = self
+                .all
+                .solution(|other| Modular(u64::from(other == *column)));
+            let Some(vector) = whole(&vector) else { return };
+            vectors.push(vector);
+        }
+        let mut all_zero = true;
+        for_all_pairs(model, present, |_, row| {
+            all_zero = vectors.iter().all(|vector| {
+                let terms = row
+                    .iter()
+                    .map(|(column, times)| vector[*column as usize] * i64::from(*times));
+                terms.sum::<i64>() == 0
+            });
+            all_zero
+        });
+        if all_zero {
+            self.proof = Proof::Vectors(free.len());
+        }
+    }
+}
+
+/// Calls for each pair with its row, until that says no.
+fn for_all_pairs(
+    model: &Model<'_>,
+    present: &[u32],
+    mut each: impl FnMut((u32, u32), &[Term]) -> bool,
+) {
+    let (mut room, mut row) = (Room::default(), Vec::new());
+    for (at, from) in present.iter().enumerate() {
+        for to in &present[at + 1..] {
+            model.row(*from, *to, &mut room, &mut row);
+            if !each((*from, *to), &row) {
+                return;
+            }
+        }
+    }
+}
+
+/// A vector of fractions modulo the prime as whole numbers: each times the least common denominator. None if they are no small fractions.
+fn whole(vector: &[Modular]) -> Option<Vec<i64>> {
+    const MOST: i128 = 1 << 20;
+    let fractions: Option<Vec<(i128, i128)>> =
+        vector.iter().map(|value| value.fraction(MOST)).collect();
+    let fractions = fractions?;
+    let mut common = 1_i128;
+    for (_, denominator) in &fractions {
+        common = common / divisor(common, *denominator) * denominator;
+        if common > MOST {
+            return None;
+        }
+    }
+    let scaled = |(numerator, denominator): &(i128, i128)| {
+        i64::try_from(numerator * (common / denominator)).ok()
+    };
+    fractions.iter().map(scaled).collect()
+}
+
+fn divisor(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}

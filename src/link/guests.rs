@@ -1,0 +1,138 @@
+//! Those that have connected and not said yet who they are. Whoever says nothing must not keep others out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use crate::sys::clock;
+use crate::sys::socket;
+use crate::wire::hello::HELLO_BYTES;
+
+/// Guests of a listener, oldest first. Their sockets do not block.
+pub struct Guests {
+    guests: VecDeque<Guest>,
+    limit_ns: u64,
+    shown_out: usize,
+}
+
+struct Guest {
+    socket: OwnedFd,
+    since_ns: u64,
+    bytes: [u8; HELLO_BYTES],
+    have: usize,
+}
+
+/// What a guest has said.
+enum Said {
+    Hello,
+    Less,
+    Nonsense,
+}
+
+impl Guests {
+    /// Nobody yet; `limit` is how long one may take to say who it is.
+    pub fn new(limit: Duration) -> Self {
+        Self {
+            guests: VecDeque::new(),
+            limit_ns: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2),
+            shown_out: 0,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.guests.len()
+    }
+
+    /// When the newest one came, by the monotonic clock.
+    pub fn newest_ns(&self) -> Option<u64> {
+        self.guests.back().map(|newest| newest.since_ns)
+    }
+
+    /// Their sockets, oldest first.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.guests.iter().map(|guest| guest.socket.as_fd())
+    }
+
+    /// Lets in who knocks; whether somebody did. Where no descriptor is left, the oldest guest has to go: it has one.
+    pub fn let_in(&mut self, listener: BorrowedFd<'_>) -> io::Result<bool> {
+        let came = socket::accept(listener, Duration::ZERO).and_then(|came| {
+            if let Some(socket) = &came {
+                socket::set_nonblocking(socket, true)?;
+            }
+            Ok(came)
+        });
+        match came {
+            Ok(None) => Ok(false),
+            Ok(Some(socket)) => {
+                self.guests.push_back(Guest {
+                    socket,
+                    since_ns: clock::monotonic_ns(),
+                    bytes: [0; HELLO_BYTES],
+                    have: 0,
+                });
+                Ok(true)
+            }
+            Err(_) if self.show_out_oldest() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Closes the oldest one; false if there is nobody.
+    pub fn show_out_oldest(&mut self) -> bool {
+        let gone = self.guests.pop_front().is_some();
+        self.shown_out += usize::from(gone);
+        gone
+    }
+
+    /// Closes those that have been silent for too long.
+    pub fn show_out_late(&mut self) {
+        let now = clock::monotonic_ns();
+        let is_late = |guest: &Guest| now.saturating_sub(guest.since_ns) > self.limit_ns;
+        while self.guests.front().is_some_and(is_late) {
+            self.guests.pop_front();
+            self.shown_out += 1;
+        }
+    }
+
+    /// Reads what the guest at a place has said: it leaves with its whole hello, or because that can be none any more.
+    pub fn hear(&mut self, place: usize) -> Option<(OwnedFd, [u8; HELLO_BYTES])> {
+        match self.guests.get_mut(place)?.hear() {
+            Said::Less => None,
+            Said::Hello => {
+                let guest = self.guests.remove(place)?;
+                Some((guest.socket, guest.bytes))
+            }
+            Said::Nonsense => {
+                self.guests.remove(place);
+                self.shown_out += 1;
+                None
+            }
+        }
+    }
+
+    /// How many were closed since this was last asked.
+    pub fn shown_out(&mut self) -> usize {
+        std::mem::take(&mut self.shown_out)
+    }
+}
+
+impl Guest {
+    fn hear(&mut self) -> Said {
+        match socket::receive_bytes(self.socket.as_fd(), &mut self.bytes[self.have..]) {
+            Ok(0) => Said::Nonsense,
+            Ok(got) => {
+                self.have += got;
+                match self.have < HELLO_BYTES {
+                    true => Said::Less,
+                    false => Said::Hello,
+                }
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Said::Less,
+                _ => Said::Nonsense,
+            },
+        }
+    }
+}

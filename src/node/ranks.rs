@@ -1,0 +1,384 @@
+//! The life of a job of ranks on a node: listeners, a process for each rank, and what goes between these and the launching side.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::sys::signal::Signal;
+
+use crate::plan::Transport;
+use crate::plan::job::RankAssignment;
+use crate::record::{RankWord, Trouble, TroubleKind};
+use crate::sys::limits::Rooms;
+use crate::sys::process::{self, Ending};
+use crate::sys::socket::{self, SocketOptions};
+use crate::sys::{affinity, clock, why};
+use crate::wire::frame::{self, Decoder};
+use crate::wire::message::{FromNode, FromRank, ToNode, ToRank};
+
+use super::rank::{self, Post};
+use super::{Task, resources};
+
+/// A job on this node.
+pub struct RankJob {
+    assignment: RankAssignment,
+    ranks: Vec<RankProcess>,
+    addresses: Vec<Option<SocketAddr>>,
+    troubles: Vec<Trouble>,
+    /// When the first trouble came; others are waited for a moment, so that the cause is among them.
+    trouble_ns: Option<u64>,
+    /// By when the ranks must be there.
+    due_ns: u64,
+    over: bool,
+    messages: Vec<FromNode>,
+}
+
+struct RankProcess {
+    number: usize,
+    pid: i32,
+    ended: bool,
+    ready: bool,
+    channel: OwnedFd,
+    decoder: Decoder,
+    /// What it has not taken yet.
+    untaken: Vec<u8>,
+}
+
+/// How long further troubles are waited for once the first one came.
+const TROUBLE_GRACE_NS: u64 = 250_000_000;
+/// What a rank has not taken is offered again after this time.
+const OFFER_NS: u64 = 5_000_000;
+
+impl RankJob {
+    /// Makes listeners and ranks, if there is room for them.
+    pub fn prepare(assignment: RankAssignment, rooms: &Rooms) -> Result<Self, Trouble> {
+        assignment
+            .check()
+            .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
+        resources::check_ranks(&assignment, rooms)?;
+        let own = assignment
+            .job
+            .ranks()
+            .of_node(assignment.node, assignment.nodes());
+        let due_ns = clock::monotonic_ns() + assignment.deadlines.prepare_ms * 1_000_000;
+        let mut job = Self {
+            assignment,
+            ranks: Vec::new(),
+            addresses: Vec::new(),
+            troubles: Vec::new(),
+            trouble_ns: None,
+            due_ns,
+            over: false,
+            messages: Vec::new(),
+        };
+        let processors = affinity::processors(job.assignment.port.interface.as_deref());
+        for (place, number) in own.into_iter().enumerate() {
+            if let Err(trouble) = job.make_rank(place, number, &processors) {
+                Box::new(job).clear();
+                return Err(trouble);
+            }
+        }
+        Ok(job)
+    }
+
+    /// Where its ranks listen, lowest rank first.
+    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
+        self.addresses.clone()
+    }
+
+    fn make_rank(
+        &mut self,
+        place: usize,
+        number: usize,
+        processors: &[usize],
+    ) -> Result<(), Trouble> {
+        let assignment = &self.assignment;
+        let lacking = |what: String| Trouble::own(TroubleKind::Resource, what);
+        let (listeners, address) = listen(assignment, number)?;
+        let (channel, far) = socket::pair(&SocketOptions::default())
+            .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))?;
+        let ranks = assignment.job.ranks();
+        // Nodes of one host come one after the other.
+        let before = assignment.same_host[..assignment.node].iter();
+        let before = before.filter(|same| **same).count() * ranks.per_node;
+        let on_host = ranks.per_node * assignment.nodes_on_host();
+        let mut keep: Vec<RawFd> = listeners.iter().map(AsRawFd::as_raw_fd).collect();
+        keep.push(far.as_raw_fd());
+        let post = Post {
+            assignment,
+            number,
+            listeners: &listeners,
+            channel: &far,
+            processors,
+            pinned: (ranks.pinned && on_host <= processors.len())
+                .then(|| processors[before + place]),
+            on_host,
+        };
+        // Nothing outlives its node, and a rank has nothing to put away.
+        let born = process::give_birth(&keep, Signal::SIGKILL, || rank::live(&post));
+        let pid = born.map_err(|error| Trouble {
+            who: format!("rank {number}"),
+            ..lacking(error.to_string())
+        })?;
+        socket::set_nonblocking(&channel, true)
+            .map_err(|error| lacking(format!("cannot set up a socket: {}", why(&error))))?;
+        self.ranks.push(RankProcess {
+            number,
+            pid,
+            ended: false,
+            ready: false,
+            channel,
+            decoder: Decoder::default(),
+            untaken: Vec::new(),
+        });
+        self.addresses.push(address);
+        Ok(())
+    }
+
+    fn tell_all(&mut self, word: &ToRank) {
+        let Ok(text) = serde_json::to_vec(word) else {
+            return;
+        };
+        let bytes = frame::encode(&text);
+        for rank in &mut self.ranks {
+            rank.untaken.extend_from_slice(&bytes);
+            rank.offer();
+        }
+    }
+
+    fn add_trouble(&mut self, trouble: Trouble) {
+        const LIMIT: usize = 256;
+        if self.over || self.troubles.len() >= LIMIT {
+            return;
+        }
+        self.trouble_ns.get_or_insert_with(clock::monotonic_ns);
+        self.troubles.push(trouble);
+    }
+
+    fn kill(&self) {
+        for rank in self.ranks.iter().filter(|rank| !rank.ended) {
+            process::kill(rank.pid);
+        }
+    }
+}
+
+/// One listener for other nodes, and one for the ranks of this one.
+fn listen(
+    assignment: &RankAssignment,
+    number: usize,
+) -> Result<(Vec<OwnedFd>, Option<SocketAddr>), Trouble> {
+    let lacking = |what: String| Trouble::own(TroubleKind::Resource, what);
+    let ranks = assignment.job.ranks();
+    let all = 0..assignment.ranks();
+    let others: Vec<bool> = all
+        .filter(|other| *other != number)
+        .map(|other| assignment.is_unix(other))
+        .collect();
+    let mut listeners = Vec::new();
+    let mut own = None;
+    if others.contains(&false) {
+        let address = assignment.port.address;
+        let made = socket::listen_tcp(address, ranks.ports, &ranks.sockets);
+        let (listener, bound) = made.map_err(|error| match (ranks.ports, error.kind()) {
+            (Some((first, last)), std::io::ErrorKind::AddrInUse) => lacking(format!(
+                "cannot listen on {address}: all ports {first}-{last} are taken (this host needs {}; widen \
+                 --port-range)",
+                ranks.per_node * assignment.nodes_on_host()
+            )),
+            _ => lacking(format!("cannot listen on {address}: {}", why(&error))),
+        })?;
+        listeners.push(listener);
+        own = Some(bound);
+    }
+    if others.contains(&true) || ranks.transport == Transport::Unix {
+        let name = rank::unix_name(&assignment.token, number);
+        let made = socket::listen_unix(&name, &SocketOptions::default());
+        listeners.push(
+            made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,
+        );
+    }
+    Ok((listeners, own))
+}
+
+impl RankProcess {
+    /// Gives it what it takes now.
+    fn offer(&mut self) {
+        while !self.untaken.is_empty() {
+            match socket::send_bytes(self.channel.as_fd(), &self.untaken) {
+                Ok(sent) => {
+                    self.untaken.drain(..sent);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                // It is gone, which is told by its end.
+                Err(_) => self.untaken.clear(),
+            }
+        }
+    }
+
+    /// What it has said.
+    fn hear(&mut self) -> Vec<FromRank> {
+        let mut bytes = [0; 65536];
+        while let Ok(got) = socket::receive_bytes(self.channel.as_fd(), &mut bytes) {
+            if got == 0 {
+                break;
+            }
+            self.decoder.push(&bytes[..got]);
+        }
+        let mut said = Vec::new();
+        let broken = |why: String| {
+            let what = format!("says what is not understood: {why}");
+            FromRank::Trouble(Trouble {
+                who: format!("rank {}", self.number),
+                ..Trouble::own(TroubleKind::Bug, what)
+            })
+        };
+        loop {
+            match self.decoder.next_message() {
+                Ok(Some(message)) => said.push(match serde_json::from_slice(&message) {
+                    Ok(word) => word,
+                    Err(error) => broken(error.to_string()),
+                }),
+                Ok(None) => return said,
+                Err(error) => {
+                    said.push(broken(error.to_string()));
+                    return said;
+                }
+            }
+        }
+    }
+}
+
+impl Task for RankJob {
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.ranks.iter().map(|rank| rank.channel.as_fd()).collect()
+    }
+
+    fn obey(&mut self, message: ToNode) {
+        match message {
+            ToNode::RankBook(book) => {
+                let deadlines = &self.assignment.deadlines;
+                self.due_ns = clock::monotonic_ns() + deadlines.prepare_ms * 1_000_000;
+                self.tell_all(&ToRank::Book(book));
+            }
+            ToNode::Round(round) => self.tell_all(&ToRank::Round(round)),
+            _ => {} // For the node, or for a test.
+        }
+    }
+
+    fn take_messages(&mut self) -> Vec<FromNode> {
+        std::mem::take(&mut self.messages)
+    }
+
+    fn next_due_ns(&self, now_ns: u64) -> Option<u64> {
+        if self.over {
+            return None;
+        }
+        let untaken = self.ranks.iter().any(|rank| !rank.untaken.is_empty());
+        let offer = untaken.then_some(now_ns + OFFER_NS);
+        let trouble = self.trouble_ns.map(|since| since + TROUBLE_GRACE_NS);
+        [offer, trouble, Some(self.due_ns)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn do_what_is_due(&mut self) {
+        if self.over {
+            return;
+        }
+        self.ranks.iter_mut().for_each(RankProcess::offer);
+        let now = clock::monotonic_ns();
+        if self
+            .trouble_ns
+            .is_some_and(|since| now >= since + TROUBLE_GRACE_NS)
+        {
+            self.give_up();
+        } else if now >= self.due_ns {
+            self.due_ns = u64::MAX;
+            let late = self.ranks.iter().filter(|rank| !rank.ready);
+            let late: Vec<String> = late.map(|rank| format!("rank {}", rank.number)).collect();
+            if !late.is_empty() {
+                self.add_trouble(Trouble::own(
+                    TroubleKind::Deadline,
+                    format!("ranks were not ready in time: {}", late.join(", ")),
+                ));
+            }
+        }
+    }
+
+    fn look(&mut self) {}
+
+    fn hear(&mut self) {
+        for place in 0..self.ranks.len() {
+            let number = self.ranks[place].number;
+            for said in self.ranks[place].hear() {
+                match said {
+                    FromRank::Word(RankWord::Ready) => {
+                        self.ranks[place].ready = true;
+                        if self.ranks.iter().all(|rank| rank.ready) {
+                            self.due_ns = u64::MAX;
+                            self.messages.push(FromNode::Ready);
+                        }
+                    }
+                    FromRank::Word(word) => {
+                        self.messages.push(FromNode::Rank { rank: number, word })
+                    }
+                    FromRank::Trouble(trouble) => self.add_trouble(trouble),
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some((pid, ending)) = process::reap_one() {
+            let Some(place) = self.ranks.iter().position(|rank| rank.pid == pid) else {
+                continue;
+            };
+            self.ranks[place].ended = !matches!(ending, Ending::Stopped(_));
+            let (kind, what) = match ending {
+                Ending::Code(0 | 1) => {
+                    // It has said why, or was let go.
+                    self.hear();
+                    continue;
+                }
+                Ending::Code(code) => (TroubleKind::Bug, format!("ended with code {code}")),
+                Ending::Signal(signal) => {
+                    (TroubleKind::Killed, format!("killed by signal {signal}"))
+                }
+                // What it would say never comes, and others wait for it.
+                Ending::Stopped(signal) => {
+                    (TroubleKind::Killed, format!("stopped by signal {signal}"))
+                }
+            };
+            let who = format!("rank {}", self.ranks[place].number);
+            self.add_trouble(Trouble {
+                kind,
+                node: String::new(),
+                who,
+                what,
+            });
+        }
+    }
+
+    fn silence_ms(&self) -> u64 {
+        self.assignment.deadlines.silence_ms
+    }
+
+    fn give_up(&mut self) {
+        if self.over {
+            return;
+        }
+        self.hear();
+        if !self.troubles.is_empty() {
+            self.messages
+                .push(FromNode::Trouble(std::mem::take(&mut self.troubles)));
+        }
+        self.messages.push(FromNode::Finished(Box::default()));
+        self.over = true;
+        self.kill();
+    }
+
+    fn clear(self: Box<Self>) {
+        self.kill();
+        super::reap_all();
+    }
+}

@@ -1,0 +1,372 @@
+//! Latencies of a fabric in words and tables: what was planned, what cables take, how close predictions come, what is slow.
+
+use std::collections::BTreeMap;
+
+use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, Together};
+use crate::units::{show_ns, show_us};
+
+/// What every sheet of latencies says.
+pub const FIXED_WORDS: &str = "a software test from end hosts: round trips of messages between processes, with all that hosts add to them";
+/// Cables that are told; the table has all of them.
+const MOST_CABLES: usize = 10;
+/// Combinations that are told.
+const MOST_TOGETHER: usize = 10;
+
+/// What all plans of latencies of a record say.
+pub fn summary(record: &Record) -> String {
+    record
+        .latencies
+        .iter()
+        .map(|one| of_job(record, one))
+        .collect()
+}
+
+fn of_job(record: &Record, latency: &LatencyRecord) -> String {
+    let verdict = &record.verdict;
+    let mut text = format!("{}  {}\n", verdict.word, verdict.reason);
+    for line in planned(latency) {
+        text += &format!("{line}\n");
+    }
+    if latency.complete {
+        text += &slow(latency);
+        text += &classes(latency);
+        text += &slowest(latency);
+        text += &together(latency);
+        text += &close(record, latency);
+        text += &missing(latency);
+    }
+    if verdict.word.is_judged() {
+        text += &format!("{FIXED_WORDS}\n");
+    }
+    text
+}
+
+/// What was planned, and what it took.
+pub fn planned(latency: &LatencyRecord) -> Vec<String> {
+    let plan = &latency.planned;
+    let mut lines = vec![
+        format!(
+            "fabric     {}: {} hosts there{}, {} cables",
+            plan.fabric,
+            plan.hosts,
+            match latency.absent.len() {
+                0 => String::new(),
+                some => format!(" and {some} not"),
+            },
+            plan.cables
+        ),
+        format!(
+            "rank       {} of {} columns, {}",
+            plan.rank, plan.used, plan.proof
+        ),
+    ];
+    let bound = plan
+        .bound
+        .as_ref()
+        .map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
+    let all = plan.hosts * plan.hosts.saturating_sub(1) / 2;
+    lines.push(format!(
+        "plan       {} of {all} pairs in {} rounds ({}){}",
+        plan.pairs,
+        plan.rounds,
+        plan.strategy,
+        bound.unwrap_or_default()
+    ));
+    if plan.left_out > 0 {
+        lines.push(format!(
+            "           {} planned pairs of missing hosts were left out, {} others added",
+            plan.left_out, plan.added
+        ));
+    }
+    if latency.complete {
+        let noise = latency.sigma.map(|sigma| {
+            format!(
+                "; pairs fit within {:.2} % (standard deviation)",
+                sigma * 100.0
+            )
+        });
+        lines.push(format!(
+            "measured   in {}{}",
+            show_ns(latency.span_ns),
+            noise.unwrap_or_default()
+        ));
+    } else if !latency.pairs.is_empty() {
+        lines.push(format!(
+            "measured   {} of {} pairs until it ended; nothing was calculated from them",
+            latency.pairs.len(),
+            plan.pairs
+        ));
+    }
+    lines
+}
+
+/// Slow cables, and what they were measured by.
+fn slow(latency: &LatencyRecord) -> String {
+    let mut text = String::new();
+    for cable in latency.slow.iter().take(MOST_CABLES) {
+        let names: Vec<&str> = std::iter::once(&cable.name)
+            .chain(&cable.or)
+            .map(String::as_str)
+            .collect();
+        text += &format!(
+            "slow       {}: {} one way, usual {} (+{:.0} %), {:.1} deviations, {} pairs, {}\n",
+            names.join(" or "),
+            show_us(cable.usual_s * (1.0 + cable.effect)),
+            show_us(cable.usual_s),
+            cable.effect * 100.0,
+            cable.score,
+            cable.pairs,
+            if cable.confirmed {
+                "again alone"
+            } else {
+                "not again alone"
+            }
+        );
+    }
+    let more = latency.slow.len().saturating_sub(MOST_CABLES);
+    if more > 0 {
+        text += &format!("           and {more} more\n");
+    }
+    text
+}
+
+/// Cables of each class: how many, the middle one, the extremes.
+fn classes(latency: &LatencyRecord) -> String {
+    let mut classes: BTreeMap<&str, Vec<&CableLatency>> = BTreeMap::new();
+    let known = latency
+        .cables
+        .iter()
+        .filter(|cable| cable.identified && cable.value_s.is_some());
+    for cable in known {
+        classes.entry(&cable.class).or_default().push(cable);
+    }
+    let mut text = String::new();
+    for (class, mut cables) in classes {
+        cables.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        let middle = cables[cables.len() / 2];
+        let (least, most) = (cables[0], cables[cables.len() - 1]);
+        text += &format!(
+            "class      {class}: {} cables, middle {}, from {} ({}) to {} ({})\n",
+            cables.len(),
+            show_us(value(middle)),
+            show_us(value(least)),
+            least.name,
+            show_us(value(most)),
+            most.name
+        );
+    }
+    text
+}
+
+fn value(cable: &CableLatency) -> f64 {
+    cable.value_s.unwrap_or(0.0)
+}
+
+/// The cables that take longest by what is usual in their class.
+fn slowest(latency: &LatencyRecord) -> String {
+    let ranked = ranked(latency);
+    if ranked.is_empty() {
+        return String::new();
+    }
+    let shown = &ranked[..ranked.len().min(MOST_CABLES)];
+    let wide = shown
+        .iter()
+        .map(|(cable, _)| cable.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut text =
+        String::from("slowest    one way, standard error, by the middle of the class, pairs\n");
+    for (cable, ratio) in shown {
+        let error = cable.error_s.map_or("not known".to_owned(), |error| {
+            format!("+- {}", show_us(error))
+        });
+        let name = &cable.name;
+        text += &format!(
+            "           {name:wide$}  {:>10}  {error:>13}  {:>7.2} x  {:>4}\n",
+            show_us(value(cable)),
+            ratio,
+            cable.pairs
+        );
+    }
+    text
+}
+
+/// Identified cables with what they take by the middle of their class, largest first.
+pub fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
+    let known = || {
+        latency
+            .cables
+            .iter()
+            .filter(|cable| cable.identified && cable.value_s.is_some())
+    };
+    let mut classes: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for cable in known() {
+        classes.entry(&cable.class).or_default().push(value(cable));
+    }
+    for values in classes.values_mut() {
+        values.sort_by(f64::total_cmp);
+    }
+    let middle = |class: &str| {
+        classes
+            .get(class)
+            .map_or(0.0, |values| values[values.len() / 2])
+    };
+    // Where noise is larger than what is measured, a ratio says nothing.
+    let ratio = |cable: &'_ CableLatency| value(cable) / middle(&cable.class);
+    let sound = known().filter(|cable| middle(&cable.class) > 0.0);
+    let mut all: Vec<(&CableLatency, f64)> = sound.map(|cable| (cable, ratio(cable))).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+/// Combinations of cables that have no value of their own.
+fn together(latency: &LatencyRecord) -> String {
+    let mut text = String::new();
+    for one in latency.together.iter().take(MOST_TOGETHER) {
+        text += &format!("together   {}\n", equation(one));
+    }
+    let more = latency.together.len().saturating_sub(MOST_TOGETHER);
+    if more > 0 {
+        text += &format!("           and {more} more (see the record)\n");
+    }
+    text
+}
+
+/// A combination, what it comes to, and the standard error of that.
+pub fn equation(one: &Together) -> String {
+    let error = one.error_s.map(|error| format!(" +- {}", show_us(error)));
+    let terms = combination(&one.terms);
+    format!(
+        "{terms} = {}{}",
+        show_us(one.value_s),
+        error.unwrap_or_default()
+    )
+}
+
+/// Columns and how often each counts, as a sum.
+pub fn combination(terms: &[(String, f64)]) -> String {
+    let mut text = String::new();
+    for (number, (name, times)) in terms.iter().enumerate() {
+        let sign = match (number, *times < 0.0) {
+            (0, false) => "",
+            (0, true) => "-",
+            (_, false) => " + ",
+            (_, true) => " - ",
+        };
+        let size = times.abs();
+        let factor = if (size - 1.0).abs() < 1e-9 {
+            String::new()
+        } else {
+            format!("{size} ")
+        };
+        text += &format!("{sign}{factor}{name}");
+    }
+    text
+}
+
+/// How far predictions of pairs are off that were not planned: in the middle, and at most.
+pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
+    let off = |pair: &PairLatency| Some((pair.predicted_s? / pair.median_s - 1.0, *pair));
+    let mut all: Vec<(f64, PairLatency)> = latency.checks.iter().filter_map(off).collect();
+    all.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let middle = all.get(all.len() / 2)?.0.abs();
+    let (worst, pair) = *all.last()?;
+    Some((middle, worst, pair))
+}
+
+/// Name of a host of the fabric.
+pub fn host_name(record: &Record, latency: &LatencyRecord, host: u32) -> String {
+    let job = record.plan.jobs.get(latency.job);
+    let node = match job {
+        Some(crate::plan::job::Job::Latency(plan)) => {
+            plan.hosts.iter().position(|known| *known == host)
+        }
+        _ => None,
+    };
+    let label = node.and_then(|node| record.plan.nodes.get(node));
+    label.map_or_else(|| format!("host {host}"), |node| node.label.clone())
+}
+
+fn close(record: &Record, latency: &LatencyRecord) -> String {
+    let Some((middle, worst, pair)) = differences(latency) else {
+        return String::new();
+    };
+    let name = |host| host_name(record, latency, host);
+    format!(
+        "check      {} pairs that were not planned: predicted within {:.1} % of what was measured in the middle, {:+.1} % at most ({} and {}: {} for {})\n",
+        latency.checks.len(),
+        middle * 100.0,
+        worst * 100.0,
+        name(pair.from),
+        name(pair.to),
+        show_us(pair.predicted_s.unwrap_or(0.0)),
+        show_us(pair.median_s)
+    )
+}
+
+fn missing(latency: &LatencyRecord) -> String {
+    let mut text = String::new();
+    for line in &latency.undecidable {
+        text += &format!("not judged {line}\n");
+    }
+    if let Some(misfit) = &latency.misfit {
+        text += &format!("misfit     {misfit}\n");
+    }
+    if !latency.absent.is_empty() {
+        const MOST: usize = 10;
+        let names = latency
+            .absent
+            .iter()
+            .take(MOST)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = latency.absent.len().saturating_sub(MOST);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        text += &format!("absent     {names}{more}\n");
+    }
+    text
+}
+
+/// The table of cables.
+pub fn csv(record: &Record) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "cable",
+        "class",
+        "one_way_us",
+        "standard_error_us",
+        "identified",
+        "pairs",
+        "slow",
+    ])?;
+    let us = |seconds: Option<f64>| {
+        seconds
+            .map(|seconds| format!("{:.4}", seconds * 1e6))
+            .unwrap_or_default()
+    };
+    for latency in &record.latencies {
+        for cable in &latency.cables {
+            let slow = latency.slow.iter().find(|slow| slow.name == cable.name);
+            writer.write_record([
+                cable.name.clone(),
+                cable.class.clone(),
+                us(cable.value_s.filter(|_| cable.identified)),
+                us(cable.error_s.filter(|_| cable.identified)),
+                cable.identified.to_string(),
+                cable.pairs.to_string(),
+                match slow {
+                    Some(slow) if slow.confirmed => "confirmed".to_owned(),
+                    Some(_) => "once".to_owned(),
+                    None => "no".to_owned(),
+                },
+            ])?;
+        }
+    }
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,196 @@
+//! Figures of a link test that several reports share.
+
+use std::collections::BTreeMap;
+
+use crate::plan::RunPlan;
+use crate::plan::job::Linktest;
+use crate::record::{LinktestRecord, PairTime, Record, RetestRecord};
+use crate::stats::spread;
+
+use super::lines::Extent;
+
+/// A link test of a record, with its plan.
+pub struct Figures<'a> {
+    /// What was to be done.
+    pub plan: &'a Linktest,
+    /// What was measured.
+    pub job: &'a LinktestRecord,
+    /// Names of the ranks' hosts, by rank.
+    pub names: Vec<String>,
+    /// Every link that was measured, in the order of ranks.
+    pub links: Vec<Link<'a>>,
+}
+
+/// A link in one direction, over all rounds.
+pub struct Link<'a> {
+    /// Rank that started.
+    pub from: usize,
+    /// Its partner.
+    pub to: usize,
+    /// Mean of the rounds, in seconds per message.
+    pub mean_s: f64,
+    /// Its times, round by round.
+    pub times: Vec<&'a PairTime>,
+}
+
+impl<'a> Figures<'a> {
+    /// Of a job of the record.
+    pub fn of(record: &'a Record, job: &'a LinktestRecord) -> Option<Self> {
+        let plan = record.plan.jobs.get(job.job)?.kernel();
+        let ranks = job.ranks.len();
+        let mut table: BTreeMap<(usize, usize), Vec<&PairTime>> = BTreeMap::new();
+        let times = job.rounds.iter().flat_map(|round| &round.times);
+        for time in times.filter(|time| time.from < ranks && time.to < ranks) {
+            table.entry((time.from, time.to)).or_default().push(time);
+        }
+        let link = |((from, to), times): ((usize, usize), Vec<&'a PairTime>)| {
+            let sum: f64 = times.iter().map(|time| time.seconds).sum();
+            Link {
+                from,
+                to,
+                mean_s: sum / times.len() as f64,
+                times,
+            }
+        };
+        Some(Self {
+            plan,
+            job,
+            names: names(&record.plan, job),
+            links: table.into_iter().map(link).collect(),
+        })
+    }
+
+    /// A rank and the node it is on.
+    pub fn rank(&self, rank: usize) -> String {
+        match self.names.get(rank) {
+            Some(name) => format!("rank {rank} ({name})"),
+            None => format!("rank {rank}"),
+        }
+    }
+
+    /// Bytes per second at so many seconds per message.
+    pub fn bandwidth(&self, seconds: f64) -> f64 {
+        self.plan.kernel.bandwidth(self.plan.message_bytes, seconds)
+    }
+
+    /// Least, mean and greatest time of all links in all rounds.
+    pub fn extent(&self) -> Option<Extent> {
+        Extent::of(self.all().map(|time| time.seconds))
+    }
+
+    /// Every time of every round.
+    pub fn all(&self) -> impl Iterator<Item = &'a PairTime> {
+        self.job.rounds.iter().flat_map(|round| &round.times)
+    }
+
+    /// Mean times of the links, in seconds.
+    pub fn means(&self) -> Vec<f64> {
+        self.links.iter().map(|link| link.mean_s).collect()
+    }
+
+    /// The link that took longest.
+    pub fn slowest(&self) -> Option<&Link<'a>> {
+        let mut links = self.links.iter();
+        let first = links.next()?;
+        Some(links.fold(first, |worst, link| {
+            if link.mean_s > worst.mean_s {
+                link
+            } else {
+                worst
+            }
+        }))
+    }
+
+    /// The mean time of a link, if it was measured.
+    pub fn mean_of(&self, from: usize, to: usize) -> Option<f64> {
+        let place = self
+            .links
+            .binary_search_by_key(&(from, to), |link| (link.from, link.to));
+        place.ok().map(|place| self.links[place].mean_s)
+    }
+
+    /// All retests, those of the last round first.
+    pub fn retests(&self) -> impl Iterator<Item = &'a RetestRecord> {
+        self.job
+            .rounds
+            .iter()
+            .rev()
+            .flat_map(|round| &round.retests)
+    }
+
+    /// Least, mean and greatest time of a message from all to all, over ranks and rounds.
+    pub fn all_to_all(&self) -> Option<Extent> {
+        let rounds = self.job.rounds.iter();
+        let all = rounds.flat_map(|round| round.all_to_all_s.iter().flatten());
+        Extent::of(all.copied())
+    }
+
+    /// How much less time all to all takes than the same messages step by step, pair by pair, each direction by itself. None
+    /// where not all pairs were measured.
+    pub fn all_to_all_gain(&self) -> Option<f64> {
+        let round = self
+            .job
+            .rounds
+            .iter()
+            .find(|one| one.all_to_all_s.is_some())?;
+        if self.plan.bisection || self.plan.serial {
+            return None;
+        }
+        let mut slowest: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for time in &round.times {
+            let known = slowest.entry((time.step, time.turn)).or_default();
+            *known = known.max(time.seconds);
+        }
+        let steps: f64 = slowest.values().sum();
+        let all = self.all_to_all()?.most_s;
+        (all > 0.0).then(|| steps / all)
+    }
+
+    /// Bytes per second between the halves, the mean of all steps.
+    pub fn bisection(&self) -> Option<f64> {
+        if !self.plan.bisection || self.plan.serial {
+            return None;
+        }
+        let steps = self.steps();
+        let rates: f64 = self.all().map(|time| self.bandwidth(time.seconds)).sum();
+        (steps > 0).then(|| rates / 2.0 / steps as f64)
+    }
+
+    /// Steps of all rounds.
+    pub fn steps(&self) -> usize {
+        let rounds = self.job.rounds.iter();
+        rounds.fold(0, |sum: usize, round| sum.saturating_add(round.steps))
+    }
+
+    /// How many links took how long: bounds of equal widths between the fastest and the slowest link, and their counts.
+    pub fn histogram(&self, bins: usize) -> Vec<(f64, usize)> {
+        let means = self.means();
+        let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = means.iter().copied().fold(0.0, f64::max);
+        if means.is_empty() || bins == 0 {
+            return Vec::new();
+        }
+        let width = (most - least) / bins as f64;
+        let mut all: Vec<(f64, usize)> = (0..bins)
+            .map(|bin| (least + width * (bin + 1) as f64, 0))
+            .collect();
+        for mean in means {
+            let place = all.iter().position(|(upper, _)| mean <= *upper);
+            all[place.unwrap_or(bins - 1)].1 += 1;
+        }
+        all
+    }
+
+    /// The mean time below which so many percent of the links are; none of fewer than 20.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        spread::percentile(&self.means(), percent)
+    }
+}
+
+fn names(plan: &RunPlan, job: &LinktestRecord) -> Vec<String> {
+    let name = |node: usize| plan.nodes.get(node).map(|node| node.label.clone());
+    job.ranks
+        .iter()
+        .map(|rank| name(rank.node).unwrap_or_default())
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! Latencies on the page: the map of cables, the table of those that take longest, and what was planned and measured.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::record::{CableLatency, LatencyRecord, Record};
+use crate::report::latency;
+use crate::units::show_us;
+
+use super::heat::class_of;
+
+/// Cells in a row of the map.
+const COLUMNS: usize = 48;
+/// Room for at least so many, so that the cells of small classes are no larger than others.
+const LEAST_COLUMNS: usize = 16;
+/// Each cell is told by name when pointed at, up to so many cables.
+const NAMED_TO: usize = 4096;
+/// The cables that are listed.
+const WORST: usize = 20;
+
+/// What is read first.
+pub fn tiles(record: &Record) -> Markup {
+    html! {
+        @for one in &record.latencies {
+            li {
+                b { (one.planned.pairs) " of " (one.planned.hosts * one.planned.hosts.saturating_sub(1) / 2) }
+                span { "pairs measured, in " (one.planned.rounds) " rounds; all are known from these" }
+            }
+            li {
+                b { (one.cables.iter().filter(|cable| cable.identified).count()) " of " (one.cables.len()) }
+                span { "cables have a value of their own" }
+            }
+            @if let Some((cable, ratio)) = latency::ranked(one).first() {
+                li {
+                    b { (format!("{ratio:.2} x")) }
+                    span { "the middle of its class: " (cable.name) ", " (show_us(cable.value_s.unwrap_or(0.0))) " one way" }
+                }
+            }
+            @if let Some((middle, ..)) = latency::differences(one) {
+                li { b { (format!("{:.1} %", middle * 100.0)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
+            }
+        }
+    }
+}
+
+/// All that is known of cables.
+pub fn sections(record: &Record) -> Markup {
+    html! { @for latency in record.latencies.iter().filter(|one| one.complete) { (one(record, latency)) } }
+}
+
+fn one(record: &Record, one: &LatencyRecord) -> Markup {
+    html! {
+        @if !latency::ranked(one).is_empty() { (map(one)) (slowest(one)) }
+        section #latencies {
+            h2 { "What was measured" }
+            dl { @for (name, value) in described(record, one) { dt { (name) } dd { (value) } } }
+        }
+    }
+}
+
+/// Every cable as a cell, class by class, coloured by the middle of its class by what it takes.
+fn map(one: &LatencyRecord) -> Markup {
+    let shares: BTreeMap<u32, f64> = latency::ranked(one)
+        .iter()
+        .map(|(cable, ratio)| (cable.column, 1.0 / ratio))
+        .collect();
+    let share = |cable: &CableLatency| shares.get(&cable.column).copied();
+    let mut classes: Vec<(&str, Vec<&CableLatency>)> = Vec::new();
+    for cable in &one.cables {
+        match classes.iter_mut().find(|(class, _)| *class == cable.class) {
+            Some((_, cables)) => cables.push(cable),
+            None => classes.push((&cable.class, vec![cable])),
+        }
+    }
+    html! {
+        section #cables {
+            h2 { "Cables" }
+            @for (class, cables) in &classes {
+                h3 { (class) ", " (cables.len()) }
+                @let rows = cables.len().div_ceil(COLUMNS);
+                @let filled = cables.len().min(COLUMNS);
+                @let columns = filled.max(LEAST_COLUMNS);
+                div .wide {
+                    svg .heat role="img" aria-label=(format!("cables of class {class}, by what they take")) viewBox=(format!("0 0 {columns} {rows}")) style=(format!("width:{}px", columns * 18)) {
+                        rect .ground width=(filled) height=(rows) {}
+                        @for (at, cable) in cables.iter().enumerate() {
+                            @if let Some(share) = share(cable) {
+                                rect class={ "c" (class_of(share)) } x=(at % COLUMNS) y=(at / COLUMNS) width="1" height="1" {
+                                    @if one.cables.len() <= NAMED_TO {
+                                        title { (format!("{}: {} one way, {:.2} x the middle", cable.name, show_us(cable.value_s.unwrap_or(0.0)), 1.0 / share)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            p .note { "A cell for each cable, in the order of the description; the share is the middle of the class by what the cable takes, so that slow ones are dark as slow pairs are. Cables without a value of their own are left blank." }
+        }
+    }
+}
+
+fn slowest(one: &LatencyRecord) -> Markup {
+    let us = |seconds: Option<f64>| seconds.map(show_us).unwrap_or_default();
+    html! {
+        section #slowest {
+            h2 { "The cables that take longest" }
+            div .wide {
+                table {
+                    thead { tr { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the middle" } th .number { "pairs" } th { "verdict" } } }
+                    tbody {
+                        @for (cable, ratio) in latency::ranked(one).into_iter().take(WORST) {
+                            @let slow = one.slow.iter().find(|slow| slow.name == cable.name || slow.or.contains(&cable.name));
+                            tr {
+                                td { (cable.name) }
+                                td { (cable.class) }
+                                td .number { (us(cable.value_s)) }
+                                td .number { (us(cable.error_s)) }
+                                td .number { (format!("{ratio:.2} x")) }
+                                td .number { (cable.pairs) }
+                                td { @match slow { Some(slow) if slow.confirmed => "slow, again alone", Some(_) => "slow once", None => "" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn described(record: &Record, one: &LatencyRecord) -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&'static str, String)> = Vec::new();
+    for line in latency::planned(one) {
+        let (name, value) = line.split_at(line.len().min(11));
+        match name.trim() {
+            "fabric" => all.push(("fabric", value.to_owned())),
+            "rank" => all.push(("matrix rank", value.to_owned())),
+            "plan" => all.push(("plan", value.to_owned())),
+            "measured" => all.push(("measured", value.to_owned())),
+            _ => all.push(("left out", value.to_owned())),
+        }
+    }
+    if let Some((middle, worst, pair)) = latency::differences(one) {
+        let name = |host| latency::host_name(record, one, host);
+        all.push((
+            "predictions",
+            format!(
+                "of {} pairs that were not planned: within {:.1} % in the middle, {:+.1} % at most ({} and {})",
+                one.checks.len(),
+                middle * 100.0,
+                worst * 100.0,
+                name(pair.from),
+                name(pair.to)
+            ),
+        ));
+    }
+    for together in one.together.iter().take(WORST) {
+        all.push(("only together", latency::equation(together)));
+    }
+    all.extend(
+        one.undecidable
+            .iter()
+            .map(|line| ("not judged", line.clone())),
+    );
+    all.extend(one.misfit.iter().map(|line| ("misfit", line.clone())));
+    if !one.absent.is_empty() {
+        all.push(("absent", one.absent.join(", ")));
+    }
+    all
+}

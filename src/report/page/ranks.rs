@@ -1,0 +1,192 @@
+//! Link tests on the page: their figures, the map of links, how they lie apart, the slowest ones, and what they were measured with.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::plan::job::Kernel;
+use crate::record::Record;
+use crate::report::linktest::figures::Figures;
+use crate::report::linktest::lines::{bandwidth, time};
+use crate::stats::spread::usual;
+use crate::units::show_bytes;
+
+use super::heat::{Cell, Heat, Kind};
+use super::spread;
+
+/// The slowest links that are told.
+const WORST: usize = 10;
+
+/// What is read first of each link test.
+pub fn tiles(record: &Record) -> Markup {
+    html! {
+        @for figures in all(record) {
+            li {
+                b { (figures.job.ranks.len()) }
+                span { "ranks on " (record.plan.nodes.len()) " nodes, " (figures.links.len()) " links" }
+            }
+            @if let Some(slowest) = figures.slowest() {
+                li {
+                    b { (bandwidth(figures.bandwidth(slowest.mean_s)).trim_start()) }
+                    span { "the slowest link: " (figures.rank(slowest.from)) " to " (figures.rank(slowest.to)) }
+                }
+            }
+            @if let Some(rate) = figures.bisection() {
+                li { b { (bandwidth(rate).trim_start()) } span { "between the two halves, on average" } }
+            }
+            @if let Some(all) = figures.all_to_all() {
+                li { b { (time(all.most_s).trim_start()) } span { "a message from each rank to every other one, at the same time" } }
+            }
+        }
+    }
+}
+
+/// All that is known of the links.
+pub fn sections(record: &Record) -> Markup {
+    html! { @for figures in all(record) { (one(&figures)) } }
+}
+
+fn all(record: &Record) -> Vec<Figures<'_>> {
+    let jobs = record.jobs.iter();
+    jobs.filter_map(|job| Figures::of(record, job)).collect()
+}
+
+fn one(figures: &Figures<'_>) -> Markup {
+    let Some((middle, _)) = usual(&figures.means()) else {
+        return html! {};
+    };
+    let shares: Vec<f64> = figures
+        .links
+        .iter()
+        .map(|link| middle / link.mean_s)
+        .collect();
+    html! {
+        (heat(figures, middle).draw())
+        section #links {
+            h2 { "How links lie apart" }
+            @if shares.len() > 2 { (spread::bars(&shares, "links by their share of the one in the middle")) }
+            p .note { "Share of the link in the middle, by its time." }
+            dl { @for (name, value) in described(figures) { dt { (name) } dd { (value) } } }
+        }
+        (slowest(figures))
+    }
+}
+
+/// The map of links: mean of all rounds.
+pub fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
+    let mut cells = BTreeMap::new();
+    for link in &figures.links {
+        let cell = Cell {
+            rate: figures.bandwidth(link.mean_s) * 8.0,
+            share: middle / link.mean_s,
+            test: link.times.first().map_or(0, |time| time.step),
+        };
+        cells.insert((link.from, link.to), cell);
+    }
+    let label = |rank: usize| {
+        let name = figures.names.get(rank).map_or("", String::as_str);
+        let alone = figures.names.iter().filter(|other| *other == name).count() == 1;
+        if alone {
+            name.to_owned()
+        } else {
+            format!("{name}.{rank}")
+        }
+    };
+    Heat {
+        labels: (0..figures.job.ranks.len()).map(label).collect(),
+        cells,
+        kind: Kind::Ranks {
+            both: figures.plan.kernel == Kernel::Bidirectional,
+        },
+    }
+}
+
+/// Figures that nobody judges, and what they were measured with.
+fn described(figures: &Figures<'_>) -> Vec<(&'static str, String)> {
+    let plan = figures.plan;
+    let both = |seconds: f64| {
+        format!(
+            "{} ({})",
+            time(seconds).trim_start(),
+            bandwidth(figures.bandwidth(seconds)).trim_start()
+        )
+    };
+    let mut all = vec![(
+        "messages",
+        format!(
+            "{} x {} after {}, {}",
+            plan.messages,
+            show_bytes(plan.message_bytes as u64),
+            plan.warmups,
+            plan.kernel.name()
+        ),
+    )];
+    if let Some(extent) = figures.extent() {
+        all.push(("least time", both(extent.least_s)));
+        all.push(("mean time", both(extent.mean_s)));
+        all.push(("greatest time", both(extent.most_s)));
+    }
+    for (name, percent) in [
+        ("median link", 50.0),
+        ("nine in ten", 90.0),
+        ("99 in 100", 99.0),
+    ] {
+        if let Some(seconds) = figures.percentile(percent) {
+            all.push((name, format!("{} or less", time(seconds).trim_start())));
+        }
+    }
+    let steps = figures.steps();
+    all.push((
+        "steps",
+        format!("{steps} in {} rounds", figures.job.rounds.len()),
+    ));
+    if let Some(extent) = figures.all_to_all() {
+        let gain = figures.all_to_all_gain().map_or_else(String::new, |gain| {
+            format!(", {gain:.2} times as fast as step by step")
+        });
+        all.push((
+            "all to all",
+            format!(
+                "{} to {} for a message to each other rank{gain}",
+                time(extent.least_s).trim_start(),
+                time(extent.most_s).trim_start()
+            ),
+        ));
+    }
+    all
+}
+
+fn slowest(figures: &Figures<'_>) -> Markup {
+    let mut links: Vec<_> = figures.links.iter().collect();
+    links.sort_by(|one, other| other.mean_s.total_cmp(&one.mean_s));
+    let alone = |from: usize, to: usize| {
+        let mut again = figures.retests();
+        again
+            .find(|one| (one.from, one.to) == (from, to))
+            .map(|one| one.new_s)
+    };
+    html! {
+        section #slowest {
+            h2 { "The slowest links" }
+            div .wide {
+                table {
+                    thead { tr { th { "from" } th { "to" } th .number { "time" } th .number { "bandwidth" } th .number { "median message" } th .number { "99 in 100" } th .number { "alone" } } }
+                    tbody {
+                        @for link in links.into_iter().take(WORST) {
+                            @let spread = link.times.last().and_then(|time| time.spread);
+                            tr {
+                                td { (figures.rank(link.from)) }
+                                td { (figures.rank(link.to)) }
+                                td .number { (time(link.mean_s).trim_start()) }
+                                td .number { (bandwidth(figures.bandwidth(link.mean_s)).trim_start()) }
+                                td .number { @if let Some(spread) = spread { (time(spread.median_s).trim_start()) } }
+                                td .number { @if let Some(spread) = spread { (time(spread.p99_s).trim_start()) } }
+                                td .number { @if let Some(seconds) = alone(link.from, link.to) { (time(seconds).trim_start()) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The layout of LinkTest 1.2.
+
+use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+use super::{LinktestFileError, Stream};
+use crate::store::sion::Container;
+
+const LOCATION_BYTES: usize = 256;
+const STATISTICS: usize = 10;
+/// Words of a task's place in the machine; newer versions have more.
+const MAPPING: [usize; 2] = [4, 6];
+
+/// Reads a file whose first task says version 1.
+pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
+    let ranks = container.streams.len();
+    let mut file = LinktestFile {
+        header: empty(),
+        ranks: Vec::new(),
+        sets: Vec::new(),
+    };
+    let mut mapping = MAPPING[0];
+    for task in 0..ranks {
+        let mut stream = Stream::of(container, task);
+        stream.tag()?;
+        let at = stream.place();
+        let version = [
+            stream.u32("version")?,
+            stream.u32("version")?,
+            stream.u32("version")?,
+        ];
+        if version[..2] != [1, 2] {
+            let words: Vec<String> = version.iter().map(u32::to_string).collect();
+            return Err(LinktestFileError::Version {
+                version: words.join("."),
+                at,
+            });
+        }
+        let host = stream.text("host name", LOCATION_BYTES)?;
+        if task == 0 {
+            mapping = mapping_words(&stream, ranks)?;
+        }
+        let place = stream.many(mapping, |stream| stream.i32("place"))?;
+        file.ranks.push(RankData {
+            host,
+            // The last of the first four words is the core of its node.
+            core: place.get(3).copied().unwrap_or(0),
+        });
+        if task == 0 {
+            file.header.version = version;
+            let numbers = stream.many(STATISTICS, |stream| stream.i32("statistics"))?;
+            let figures = stream.many(STATISTICS, |stream| stream.f64("statistics"))?;
+            let number = |place: usize| u64::try_from(numbers[place]).unwrap_or(0);
+            file.header.messages = number(0);
+            file.header.message_bytes = number(1);
+            file.header.all_to_all = numbers[2] != 0;
+            file.sets.push(DataSet {
+                started: String::new(),
+                ended: String::new(),
+                least_s: figures[0],
+                mean_s: figures[2],
+                most_s: figures[1],
+                // They stand in another order here: least, greatest, mean.
+                all_to_all_s: (numbers[2] != 0).then_some([figures[3], figures[5], figures[4]]),
+                ranks: Vec::new(),
+                retests: Vec::new(),
+            });
+        }
+        check_length(&stream, &file.header, ranks)?;
+        let times_s = stream.many(ranks, |stream| stream.f64("time"))?;
+        let access = stream.many(ranks, |stream| stream.i32("access pattern"))?;
+        let access = access
+            .iter()
+            .map(|one| u64::try_from(*one).unwrap_or(u64::MAX));
+        let all = if file.header.all_to_all { ranks } else { 0 };
+        let own = RankSet {
+            times_s,
+            access: access.collect(),
+            all_to_all_s: stream.many(all, |stream| stream.f64("time from all to all"))?,
+        };
+        let retests = match task {
+            0 => retests(&mut stream, ranks)?,
+            _ => Vec::new(),
+        };
+        if let Some(set) = file.sets.first_mut() {
+            set.ranks.push(own);
+            set.retests.extend(retests);
+        }
+    }
+    Ok(file)
+}
+
+/// How many words a task's place has: only one number makes the first stream as long as it is.
+fn mapping_words(stream: &Stream<'_>, ranks: usize) -> Result<usize, LinktestFileError> {
+    let fits = |words: &&usize| {
+        // What tells of an all to all stands behind it.
+        [false, true].into_iter().any(|all| {
+            let behind = 4 * **words as u128 + 4 * 10 + 8 * 10 + of_task(0, ranks, all);
+            behind == stream.left() as u128
+        })
+    };
+    let length = LinktestFileError::Length {
+        task: 0,
+        bytes: stream.left() as u64,
+        expected: 4 * 4 + 4 * 10 + 8 * 10 + of_task(0, ranks, false),
+        at: stream.place(),
+    };
+    MAPPING.iter().find(fits).copied().ok_or(length)
+}
+
+/// Bytes of what a task has behind its head.
+fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
+    let ranks = ranks as u128;
+    let all = if all_to_all { 8 * ranks } else { 0 };
+    let retests = if task == 0 { 24 * ranks } else { 0 };
+    12 * ranks + all + retests
+}
+
+fn check_length(
+    stream: &Stream<'_>,
+    header: &Header,
+    ranks: usize,
+) -> Result<(), LinktestFileError> {
+    let expected = of_task(stream.task, ranks, header.all_to_all);
+    if expected == stream.left() as u128 {
+        return Ok(());
+    }
+    Err(LinktestFileError::Length {
+        task: stream.task,
+        bytes: stream.left() as u64,
+        expected,
+        at: stream.place(),
+    })
+}
+
+fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, LinktestFileError> {
+    let new = stream.many(ranks, |stream| stream.f64("new time"))?;
+    let old = stream.many(ranks, |stream| stream.f64("old time"))?;
+    let from = stream.many(ranks, |stream| stream.i32("rank"))?;
+    let to = stream.many(ranks, |stream| stream.i32("rank"))?;
+    let rank = |one: i32| u64::try_from(one).unwrap_or(u64::MAX);
+    let again = |number: usize| Retest {
+        from: rank(from[number]),
+        to: rank(to[number]),
+        new_s: new[number],
+        old_s: old[number],
+    };
+    // What was not measured again is zero.
+    let all = (0..ranks).map(again);
+    Ok(all.filter(|one| one.old_s > 0.0).collect())
+}
+
+fn empty() -> Header {
+    Header {
+        version: [0; 3],
+        git_hash: String::new(),
+        mode: "mpi".to_owned(),
+        all_to_all: false,
+        bidirectional: false,
+        unidirectional: false,
+        bisection: false,
+        unknown: [0; 9],
+        messages: 0,
+        message_bytes: 0,
+        warmups: 0,
+        collect: 0,
+        buffers: 0,
+        buffer_seed: 0,
+        rank_orders: 0,
+        rank_seed: 0,
+    }
+}

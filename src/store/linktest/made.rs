@@ -1,0 +1,142 @@
+//! What a link test of this program measured, as LinkTest would have written it.
+
+use crate::plan::job::{Job, Kernel, Linktest};
+use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
+use crate::units::show_utc;
+
+use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+
+/// The layout that is written.
+const VERSION: [u32; 3] = [2, 1, 16];
+const HASH_DIGITS: usize = 40;
+
+/// A file for each iteration of a link test; each holds a set for every order of the ranks. None where nothing was measured whole.
+pub fn files(record: &Record, job: &LinktestRecord) -> Vec<LinktestFile> {
+    let Some(Job::Linktest(plan)) = record.plan.jobs.get(job.job) else {
+        return Vec::new();
+    };
+    let whole: Vec<&RoundRecord> = job
+        .rounds
+        .iter()
+        .filter(|round| round.times.len() == expected(plan, job.ranks.len()))
+        .collect();
+    let sets = usize::try_from(plan.rank_orders.max(1)).unwrap_or(1);
+    let of = |rounds: &[&RoundRecord]| {
+        // All sets of a file have as many retests, and all or none have times from all to all: of a run that broke off, what all have.
+        let retests = rounds.iter().map(|round| round.retests.len()).min();
+        let all = rounds.iter().all(|round| round.all_to_all_s.is_some());
+        LinktestFile {
+            header: header(record, plan, all),
+            ranks: job
+                .ranks
+                .iter()
+                .map(|rank| RankData {
+                    host: rank.host.clone(),
+                    core: i32::try_from(rank.processor).unwrap_or(0),
+                })
+                .collect(),
+            sets: rounds
+                .iter()
+                .map(|round| set(job, round, all, retests.unwrap_or(0)))
+                .collect(),
+        }
+    };
+    // An iteration that was cut off has less sets than its header would say.
+    let iterations = whole.chunk_by(|one, other| one.iteration == other.iteration);
+    iterations
+        .filter(|rounds| rounds.len() == sets)
+        .map(of)
+        .collect()
+}
+
+fn expected(plan: &Linktest, ranks: usize) -> usize {
+    match plan.bisection {
+        true => 2 * (ranks / 2) * ranks.div_ceil(2),
+        false => ranks * ranks.saturating_sub(1),
+    }
+}
+
+fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
+    let count = |number: usize| number as u64;
+    Header {
+        version: VERSION,
+        // Which program wrote it: the digest of this one stands where LinkTest has its commit.
+        git_hash: record.tool_digest.chars().take(HASH_DIGITS).collect(),
+        mode: match plan.ranks.transport {
+            crate::plan::Transport::Unix => "unix".to_owned(),
+            _ => "tcp".to_owned(),
+        },
+        all_to_all,
+        bidirectional: plan.kernel == Kernel::Bidirectional,
+        unidirectional: plan.kernel == Kernel::Unidirectional,
+        bisection: plan.bisection,
+        unknown: [0; 9],
+        messages: count(plan.messages),
+        message_bytes: count(plan.message_bytes),
+        warmups: count(plan.warmups),
+        collect: 0,
+        buffers: if plan.buffers > 1 {
+            count(plan.buffers)
+        } else {
+            0
+        },
+        buffer_seed: plan.content_seed,
+        rank_orders: plan.rank_orders,
+        rank_seed: plan.rank_seed,
+    }
+}
+
+fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usize) -> DataSet {
+    let ranks = job.ranks.len();
+    let mut own: Vec<Vec<&PairTime>> = vec![Vec::new(); ranks];
+    for time in &round.times {
+        own[time.from].push(time);
+    }
+    let extent = |seconds: &mut dyn Iterator<Item = f64>| {
+        let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, 0.0_f64, 0.0, 0.0);
+        for one in seconds {
+            (least, most) = (least.min(one), most.max(one));
+            (sum, count) = (sum + one, count + 1.0);
+        }
+        [least, sum / count, most]
+    };
+    let [least_s, mean_s, most_s] = extent(&mut round.times.iter().map(|time| time.seconds));
+    let all = round.all_to_all_s.as_ref();
+    let rank_set = |(rank, mut times): (usize, Vec<&PairTime>)| {
+        times.sort_by_key(|time| time.step);
+        let mut set = RankSet {
+            times_s: times.iter().map(|time| time.seconds).collect(),
+            access: times.iter().map(|time| time.to as u64).collect(),
+            all_to_all_s: match all_to_all {
+                true => vec![all.and_then(|all| all.get(rank).copied()).unwrap_or(0.0)],
+                false => Vec::new(),
+            },
+        };
+        // What a bisection leaves out has no time and names the rank itself.
+        set.times_s.resize(ranks - 1, 0.0);
+        set.access.resize(ranks - 1, rank as u64);
+        set
+    };
+    DataSet {
+        started: show_utc(round.started_ms),
+        ended: show_utc(round.ended_ms),
+        least_s,
+        mean_s,
+        most_s,
+        all_to_all_s: all
+            .filter(|_| all_to_all)
+            .map(|all| extent(&mut all.iter().copied())),
+        ranks: own.into_iter().enumerate().map(rank_set).collect(),
+        retests: round
+            .retests
+            .iter()
+            .take(retests)
+            .map(|one| Retest {
+                from: one.from as u64,
+                to: one.to as u64,
+                new_s: one.new_s,
+                old_s: one.old_s,
+            })
+            .collect(),
+    }
+}

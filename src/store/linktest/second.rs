@@ -1,0 +1,300 @@
+//! The layout of LinkTest 2.1.
+
+use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
+use super::{LinktestFileError, Stream, TAG};
+use crate::store::sion::Container;
+
+const END: &[u8] = b"END_BLOCK";
+const HASH_BYTES: usize = 41;
+const DATE_BYTES: usize = 32;
+
+/// Reads a file whose first task says version 2.
+pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
+    let ranks = container.streams.len();
+    let mut stream = Stream::of(container, 0);
+    let (header, retests) = header(&mut stream)?;
+    let mut file = LinktestFile {
+        header,
+        ranks: Vec::new(),
+        sets: Vec::new(),
+    };
+    for task in 0..ranks {
+        if task > 0 {
+            stream = Stream::of(container, task);
+            stream.tag()?;
+        }
+        let bytes = stream.u32("length of a host name")?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        file.ranks.push(RankData {
+            host: stream.text("host name", bytes)?,
+            core: stream.i32("core")?,
+        });
+        let sets = check_length(&stream, &file.header, retests, ranks)?;
+        for number in 0..sets {
+            if task == 0 {
+                let set = opening(&mut stream, &file.header, ranks, retests)?;
+                file.sets.push(set);
+            } else if let Some(set) = file.sets.get_mut(number) {
+                set.ranks.push(rank_set(&mut stream, &file.header, ranks)?);
+            }
+        }
+        let at = stream.place();
+        if stream.take("END_BLOCK", END.len())? != END {
+            return Err(LinktestFileError::End { task, at });
+        }
+    }
+    Ok(file)
+}
+
+fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
+    stream.tag()?;
+    let place = stream.place();
+    let version = [
+        stream.u32("version")?,
+        stream.u32("version")?,
+        stream.u32("version")?,
+    ];
+    if version[0] != 2 || version[1] != 1 {
+        let words: Vec<String> = version.iter().map(u32::to_string).collect();
+        return Err(LinktestFileError::Version {
+            version: words.join("."),
+            at: place,
+        });
+    }
+    let git_hash = stream.text("commit", HASH_BYTES)?;
+    let bytes = usize::try_from(stream.u32("length of the mode")?).unwrap_or(usize::MAX);
+    let mode = stream.text("mode", bytes)?;
+    let mut flag = || Ok::<bool, LinktestFileError>(stream.u8("a flag")? != 0);
+    let (all_to_all, bidirectional, unidirectional, bisection) =
+        (flag()?, flag()?, flag()?, flag()?);
+    let mut unknown = [0; 9];
+    unknown.copy_from_slice(stream.take("nine flags", 9)?);
+    let messages = stream.u64("number of messages")?;
+    let message_bytes = stream.u64("size of messages")?;
+    let warmups = stream.u64("number of warm-up messages")?;
+    let collect = stream.u64("a number that is not used any more")?;
+    let retests = stream.u64("number of retests")?;
+    let header = Header {
+        version,
+        git_hash,
+        mode,
+        all_to_all,
+        bidirectional,
+        unidirectional,
+        bisection,
+        unknown,
+        messages,
+        message_bytes,
+        warmups,
+        collect,
+        buffers: stream.u64("number of buffers")?,
+        buffer_seed: stream.u64("seed of buffers")?,
+        rank_orders: stream.u64("number of orders")?,
+        rank_seed: stream.u64("seed of orders")?,
+    };
+    Ok((header, retests))
+}
+
+/// How many sets follow; what a task says of itself must be as long as its stream is.
+fn check_length(
+    stream: &Stream<'_>,
+    header: &Header,
+    retests: u64,
+    ranks: usize,
+) -> Result<usize, LinktestFileError> {
+    let sets = header.rank_orders.max(1);
+    let times = 16 * (ranks as u128 - 1);
+    let all = if header.all_to_all { 8 } else { 0 };
+    let one = match stream.task {
+        0 => 2 * DATE_BYTES as u128 + 24 + 4 * all + times + 32 * u128::from(retests),
+        _ => times + all,
+    };
+    // Two numbers of the file, each as large as can be, are more than even this has room for.
+    let expected = u128::from(sets)
+        .saturating_mul(one)
+        .saturating_add(END.len() as u128);
+    match usize::try_from(sets) {
+        Ok(sets) if expected == stream.left() as u128 => Ok(sets),
+        _ => Err(LinktestFileError::Length {
+            task: stream.task,
+            bytes: stream.left() as u64,
+            expected,
+            at: stream.place(),
+        }),
+    }
+}
+
+/// What the first task has of a set.
+fn opening(
+    stream: &mut Stream<'_>,
+    header: &Header,
+    ranks: usize,
+    retests: u64,
+) -> Result<DataSet, LinktestFileError> {
+    let started = stream.text("start", DATE_BYTES)?;
+    let least_s = stream.f64("least time")?;
+    let mean_s = stream.f64("mean time")?;
+    let most_s = stream.f64("greatest time")?;
+    let all_to_all_s = match header.all_to_all {
+        true => Some([
+            stream.f64("least time from all to all")?,
+            stream.f64("mean time from all to all")?,
+            stream.f64("greatest time from all to all")?,
+        ]),
+        false => None,
+    };
+    let own = rank_set(stream, header, ranks)?;
+    // The stream is as long as all of this together.
+    let count = usize::try_from(retests).unwrap_or(0);
+    let new = stream.many(count, |stream| stream.f64("new time"))?;
+    let old = stream.many(count, |stream| stream.f64("old time"))?;
+    let from = stream.many(count, |stream| stream.u64("rank"))?;
+    let to = stream.many(count, |stream| stream.u64("rank"))?;
+    let again = |number: usize| Retest {
+        from: from[number],
+        to: to[number],
+        new_s: new[number],
+        old_s: old[number],
+    };
+    Ok(DataSet {
+        started,
+        ended: stream.text("end", DATE_BYTES)?,
+        least_s,
+        mean_s,
+        most_s,
+        all_to_all_s,
+        ranks: vec![own],
+        retests: (0..count).map(again).collect(),
+    })
+}
+
+fn rank_set(
+    stream: &mut Stream<'_>,
+    header: &Header,
+    ranks: usize,
+) -> Result<RankSet, LinktestFileError> {
+    Ok(RankSet {
+        times_s: stream.many(ranks - 1, |stream| stream.f64("time"))?,
+        access: stream.many(ranks - 1, |stream| stream.u64("access pattern"))?,
+        all_to_all_s: match header.all_to_all {
+            true => vec![stream.f64("time from all to all")?],
+            false => Vec::new(),
+        },
+    })
+}
+
+/// The streams of all tasks.
+pub fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
+    let head = |rank: usize| {
+        let mut out = Vec::new();
+        match rank {
+            0 => write_header(&mut out, file),
+            _ => out.extend_from_slice(TAG),
+        }
+        let data = &file.ranks[rank];
+        let host = data.host.as_bytes();
+        out.extend_from_slice(&word(host.len() + 1).to_le_bytes());
+        out.extend_from_slice(host);
+        out.push(0);
+        out.extend_from_slice(&data.core.to_le_bytes());
+        for set in &file.sets {
+            write_set(&mut out, file, set, rank);
+        }
+        out.extend_from_slice(END);
+        out
+    };
+    (0..file.ranks.len()).map(head).collect()
+}
+
+fn write_header(out: &mut Vec<u8>, file: &LinktestFile) {
+    let header = &file.header;
+    out.extend_from_slice(TAG);
+    for number in header.version {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(&padded(&header.git_hash, HASH_BYTES));
+    out.extend_from_slice(&word(header.mode.len() + 1).to_le_bytes());
+    out.extend_from_slice(header.mode.as_bytes());
+    out.push(0);
+    let flags = [
+        header.all_to_all,
+        header.bidirectional,
+        header.unidirectional,
+        header.bisection,
+    ];
+    out.extend(flags.map(u8::from));
+    out.extend_from_slice(&header.unknown);
+    let retests = file.sets.first().map_or(0, |set| set.retests.len());
+    for number in [
+        header.messages,
+        header.message_bytes,
+        header.warmups,
+        header.collect,
+        retests as u64,
+        header.buffers,
+        header.buffer_seed,
+        header.rank_orders,
+        header.rank_seed,
+    ] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+fn write_set(out: &mut Vec<u8>, file: &LinktestFile, set: &DataSet, rank: usize) {
+    let put = |out: &mut Vec<u8>, figures: &[f64]| {
+        for figure in figures {
+            out.extend_from_slice(&figure.to_le_bytes());
+        }
+    };
+    let own = &set.ranks[rank];
+    if rank > 0 {
+        put(out, &own.times_s);
+        put_all(out, &own.access);
+        if file.header.all_to_all {
+            put(out, &[own.all_to_all_s.first().copied().unwrap_or(0.0)]);
+        }
+        return;
+    }
+    out.extend_from_slice(&padded(&set.started, DATE_BYTES));
+    put(out, &[set.least_s, set.mean_s, set.most_s]);
+    if file.header.all_to_all {
+        put(out, &set.all_to_all_s.unwrap_or_default());
+    }
+    put(out, &own.times_s);
+    put_all(out, &own.access);
+    if file.header.all_to_all {
+        put(out, &[own.all_to_all_s.first().copied().unwrap_or(0.0)]);
+    }
+    for retest in &set.retests {
+        put(out, &[retest.new_s]);
+    }
+    for retest in &set.retests {
+        put(out, &[retest.old_s]);
+    }
+    put_all(
+        out,
+        &set.retests.iter().map(|one| one.from).collect::<Vec<_>>(),
+    );
+    put_all(
+        out,
+        &set.retests.iter().map(|one| one.to).collect::<Vec<_>>(),
+    );
+    out.extend_from_slice(&padded(&set.ended, DATE_BYTES));
+}
+
+fn put_all(out: &mut Vec<u8>, numbers: &[u64]) {
+    for number in numbers {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Text in so many bytes, the last of them a NUL.
+fn padded(text: &str, bytes: usize) -> Vec<u8> {
+    let mut padded: Vec<u8> = text.bytes().take(bytes - 1).collect();
+    padded.resize(bytes, 0);
+    padded
+}
+
+fn word(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

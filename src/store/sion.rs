@@ -1,0 +1,571 @@
+//! The container of SIONlib: the streams of many tasks in one file. File format 5, as version 1.7.6 of the library writes it.
+//!
+//! ```text
+//!  META1    magic, byte order, versions, block size, tasks, file name; rank and chunk size of each task; blocks; where META2 is
+//!  data     block 0: the chunk of task 0, of task 1 ...; block 1: the same again ...
+//!  META2    blocks of each task; bytes of each task in each block; (mapping)
+//! ```
+//!
+//! Reads what the library writes serially and in parallel, in both byte orders, with any block size and any number of blocks. What
+//! a file says of lengths is compared with its own length before anything is allocated. Writes one chunk per task, as the serial
+//! library does, byte for byte.
+
+use thiserror::Error;
+
+const MAGIC: &[u8; 4] = b"sion";
+/// Version of the library that wrote it, as 1000 * major + minor, and its patch.
+const LIBRARY: (u32, u32) = (1007, 6);
+/// Version of the format.
+const FORMAT: u32 = 5;
+/// Oldest format that is read: older ones have less fields at their beginning.
+const OLDEST: u32 = 3;
+/// In older formats stored chunk sizes are not rounded up.
+const ALIGNED_FROM: u32 = 4;
+/// No keys and values.
+const NO_KEYS: u64 = 50 << 32;
+const NAME_BYTES: usize = 1024;
+/// Where the ranks of the tasks stand.
+const RANKS_AT: u64 = 1076;
+/// Bytes of META1 besides three words for each task.
+const FIXED_BYTES: u64 = 1088;
+/// A file of more tasks than this is none that anybody has.
+const MOST_TASKS: u32 = 1 << 24;
+
+/// Why bytes are no container.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SionError {
+    /// It is something else.
+    #[error("no SION file: it does not begin with \"sion\"")]
+    Magic,
+    /// It ends too early.
+    #[error("ends at byte {length}, where {what} at byte {at} was expected")]
+    Short {
+        /// What was to be read.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// Length of the file.
+        length: u64,
+    },
+    /// A version that is not known.
+    #[error("SION format {0} at byte 16, formats {OLDEST} to {FORMAT} are known")]
+    Format(u32),
+    /// A number that cannot be.
+    #[error("{what} {value} at byte {at} cannot be")]
+    Value {
+        /// What it is.
+        what: &'static str,
+        /// Number that stands there.
+        value: i64,
+        /// Where.
+        at: u64,
+    },
+    /// The disk gives it no more.
+    #[error("cannot read {what} at byte {at}: {why}")]
+    Read {
+        /// What was to be read.
+        what: &'static str,
+        /// Where.
+        at: u64,
+        /// Reason.
+        why: String,
+    },
+    /// A set of several files.
+    #[error("is one of {0} files of a set; only sets of one file are read")]
+    Files(u32),
+}
+
+/// Where a container is read from: files of many tasks are mostly holes, and need not be in memory as a whole.
+pub trait Source {
+    /// Length in bytes.
+    fn length(&self) -> u64;
+    /// Reads from byte `at` on, all of `into`.
+    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()>;
+}
+
+impl Source for [u8] {
+    fn length(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
+        let from = usize::try_from(at).map_err(std::io::Error::other)?;
+        let end = from.saturating_add(into.len());
+        let source = self
+            .get(from..end)
+            .ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(source);
+        Ok(())
+    }
+}
+
+/// A file on the disk.
+pub struct Stored {
+    file: std::fs::File,
+    bytes: u64,
+}
+
+impl Stored {
+    /// Opens an ordinary file; a device or a pipe has no length, and is none.
+    pub fn open(path: &std::path::Path) -> std::io::Result<Self> {
+        let file = std::fs::File::open(path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(std::io::Error::other("no ordinary file"));
+        }
+        Ok(Self {
+            bytes: meta.len(),
+            file,
+        })
+    }
+}
+
+impl Source for Stored {
+    fn length(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, into, at)
+    }
+}
+
+/// The streams of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Integers of the tasks' own data have their first byte last.
+    pub big_endian: bool,
+    /// What starts of chunks are multiples of, in bytes.
+    pub block_bytes: u32,
+    /// Number of each task, as it was given.
+    pub ranks: Vec<i64>,
+    /// What each task has written.
+    pub streams: Vec<Vec<u8>>,
+    /// For each task, where the pieces of its stream stand in the file: offset and length.
+    pub pieces: Vec<Vec<(u64, u64)>>,
+}
+
+impl Container {
+    /// Where byte `at` of a task's stream stands in the file.
+    pub fn file_offset(&self, task: usize, at: usize) -> u64 {
+        let mut left = at as u64;
+        let pieces = self.pieces.get(task).map_or(&[][..], Vec::as_slice);
+        for (offset, bytes) in pieces {
+            if left < *bytes {
+                return offset + left;
+            }
+            left -= bytes;
+        }
+        pieces.last().map_or(0, |(offset, bytes)| offset + bytes)
+    }
+}
+
+/// Reads a container.
+pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
+    let mut reader = Reader { source, big: false };
+    let magic = reader.bytes("\"sion\"", 0, 4);
+    if !magic.is_ok_and(|bytes| bytes == MAGIC) {
+        return Err(SionError::Magic);
+    }
+    let order = reader.bytes("byte order", 4, 4)?;
+    // First and last byte are of what the library writes, those between of what tasks write.
+    let tasks_big = order[1] & 1 == 1;
+    reader.big = order[0] & 1 == 1;
+    let format = reader.u32("format", 16)?;
+    if !(OLDEST..=FORMAT).contains(&format) {
+        return Err(SionError::Format(format));
+    }
+    let block_bytes = reader.u32("block size", 20)?;
+    let tasks = reader.u32("number of tasks", 24)?;
+    let files = reader.u32("number of files", 28)?;
+    let value = |what, value: u32, at| SionError::Value {
+        what,
+        value: i64::from(value),
+        at,
+    };
+    if block_bytes == 0 || block_bytes > i32::MAX.unsigned_abs() {
+        return Err(value("block size", block_bytes, 20));
+    }
+    if tasks == 0 || tasks > MOST_TASKS {
+        return Err(value("number of tasks", tasks, 24));
+    }
+    if files != 1 {
+        return Err(SionError::Files(files));
+    }
+    let count = u64::from(tasks);
+    // Nothing is kept for a task before its words are known to be there.
+    reader.expect(
+        "table of tasks",
+        RANKS_AT,
+        FIXED_BYTES - RANKS_AT + 16 * count,
+    )?;
+    let sizes_at = RANKS_AT + 8 * count;
+    let blocks_at = sizes_at + 8 * count;
+    let ranks = reader.words("ranks", RANKS_AT, count)?;
+    let sizes = reader.positives("chunk size", sizes_at, count)?;
+    let aligned = |size: u64| match format >= ALIGNED_FROM {
+        true => size,
+        false => round_up(size, u64::from(block_bytes)),
+    };
+    let sizes: Vec<u64> = sizes.into_iter().map(aligned).collect();
+    let blocks = u64::from(reader.u32("number of blocks", blocks_at)?);
+    let second = reader.positives("start of the second table", blocks_at + 4, 1)?[0];
+    let first_data = round_up(FIXED_BYTES + 16 * count, u64::from(block_bytes));
+    let used = reader.positives("blocks of a task", second, count)?;
+    // The table must be there whole before it is believed how long it is.
+    let cells = blocks.saturating_mul(8 * count);
+    reader.expect("bytes of blocks", second + 8 * count, cells)?;
+    if let Some(task) = used.iter().position(|used| *used > blocks) {
+        return Err(SionError::Value {
+            what: "blocks of a task",
+            value: i64::try_from(used[task]).unwrap_or(i64::MAX),
+            at: second + 8 * task as u64,
+        });
+    }
+    let skip: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
+    let mut streams = vec![Vec::new(); ranks.len()];
+    let mut pieces = vec![Vec::new(); ranks.len()];
+    for block in 0..blocks {
+        let at = second + 8 * count * (block + 1);
+        let written = reader.words("bytes of a block", at, count)?;
+        let mut start = first_data.saturating_add(block.saturating_mul(skip));
+        for (task, size) in sizes.iter().enumerate() {
+            if block < used[task] {
+                let bytes = bytes_written(written[task], *size, at + 8 * task as u64)?;
+                streams[task].extend(reader.bytes("data of a task", start, bytes)?);
+                if bytes > 0 {
+                    pieces[task].push((start, bytes));
+                }
+            }
+            start = start.saturating_add(*size);
+        }
+    }
+    Ok(Container {
+        big_endian: tasks_big,
+        block_bytes,
+        ranks,
+        streams,
+        pieces,
+    })
+}
+
+/// Bytes that a task has written into a block: no more than its chunk has. The library's documents say -1 for a block that is
+/// not used, and its code writes 0.
+fn bytes_written(value: i64, chunk: u64, at: u64) -> Result<u64, SionError> {
+    match (value, u64::try_from(value)) {
+        (-1, _) => Ok(0),
+        (_, Ok(bytes)) if bytes <= chunk => Ok(bytes),
+        _ => Err(SionError::Value {
+            what: "bytes of a block",
+            value,
+            at,
+        }),
+    }
+}
+
+/// Bytes with a byte order. Every reading says where it failed.
+struct Reader<'a, S: Source + ?Sized> {
+    source: &'a S,
+    big: bool,
+}
+
+impl<S: Source + ?Sized> Reader<'_, S> {
+    /// So many bytes must be there.
+    fn expect(&self, what: &'static str, at: u64, count: u64) -> Result<(), SionError> {
+        let length = self.source.length();
+        let end = at.checked_add(count).filter(|end| *end <= length);
+        end.map(|_| ()).ok_or(SionError::Short { what, at, length })
+    }
+
+    fn bytes(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<u8>, SionError> {
+        self.expect(what, at, count)?;
+        let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
+        let read = self.source.read_at(at, &mut bytes);
+        read.map_err(|error| SionError::Read {
+            what,
+            at,
+            why: crate::sys::why(&error),
+        })?;
+        Ok(bytes)
+    }
+
+    fn u32(&self, what: &'static str, at: u64) -> Result<u32, SionError> {
+        let mut word = [0; 4];
+        word.copy_from_slice(&self.bytes(what, at, 4)?);
+        Ok(match self.big {
+            true => u32::from_be_bytes(word),
+            false => u32::from_le_bytes(word),
+        })
+    }
+
+    fn words(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<i64>, SionError> {
+        let bytes = self.bytes(what, at, count.saturating_mul(8))?;
+        let word = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            match self.big {
+                true => i64::from_be_bytes(word),
+                false => i64::from_le_bytes(word),
+            }
+        };
+        Ok(bytes.chunks_exact(8).map(word).collect())
+    }
+
+    /// Numbers that cannot be less than zero.
+    fn positives(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<u64>, SionError> {
+        let words = self.words(what, at, count)?;
+        let positive = |(number, value): (usize, i64)| {
+            u64::try_from(value).map_err(|_| SionError::Value {
+                what,
+                value,
+                at: at + 8 * number as u64,
+            })
+        };
+        words.into_iter().enumerate().map(positive).collect()
+    }
+}
+
+fn round_up(value: u64, to: u64) -> u64 {
+    value.checked_next_multiple_of(to).unwrap_or(u64::MAX)
+}
+
+/// Writes a container of one chunk per task, little-endian, as the serial library would under this file name.
+pub fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8> {
+    let block = u64::from(block_bytes.max(1));
+    let count = streams.len() as u64;
+    let first_data = round_up(FIXED_BYTES + 16 * count, block);
+    // A task that wrote nothing has a chunk all the same.
+    let sizes: Vec<u64> = streams
+        .iter()
+        .map(|stream| round_up((stream.len() as u64).max(1), block))
+        .collect();
+    let second = first_data + sizes.iter().sum::<u64>();
+    let mut file = Vec::new();
+    file.extend_from_slice(MAGIC);
+    for word in [
+        0,
+        LIBRARY.0,
+        LIBRARY.1,
+        FORMAT,
+        block_bytes.max(1),
+        u32::try_from(streams.len()).unwrap_or(u32::MAX),
+        1,
+        1,
+    ] {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    file.extend_from_slice(&NO_KEYS.to_le_bytes());
+    file.extend_from_slice(&0_u64.to_le_bytes());
+    let mut prefix = [0; NAME_BYTES];
+    for (place, byte) in prefix[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
+        *place = byte;
+    }
+    file.extend_from_slice(&prefix);
+    for rank in 0..count {
+        file.extend_from_slice(&rank.to_le_bytes());
+    }
+    for size in &sizes {
+        file.extend_from_slice(&size.to_le_bytes());
+    }
+    file.extend_from_slice(&1_u32.to_le_bytes());
+    file.extend_from_slice(&second.to_le_bytes());
+    let pad = |file: &mut Vec<u8>, to: u64| {
+        let to = usize::try_from(to).unwrap_or(usize::MAX);
+        file.resize(to.max(file.len()), 0);
+    };
+    let mut start = first_data;
+    for (stream, size) in streams.iter().zip(&sizes) {
+        pad(&mut file, start);
+        file.extend_from_slice(stream);
+        start += size;
+    }
+    pad(&mut file, second);
+    for _ in streams {
+        file.extend_from_slice(&1_u64.to_le_bytes());
+    }
+    for stream in streams {
+        file.extend_from_slice(&(stream.len() as u64).to_le_bytes());
+    }
+    file.extend_from_slice(&0_u32.to_le_bytes());
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same container by another writer: several blocks, either byte order.
+    fn by_hand(big: bool, block: u64, chunks: &[u64], pieces: &[Vec<Vec<u8>>]) -> Vec<u8> {
+        let count = chunks.len() as u64;
+        let blocks = pieces.iter().map(Vec::len).max().unwrap() as u64;
+        let four = |value: u32| {
+            if big {
+                value.to_be_bytes()
+            } else {
+                value.to_le_bytes()
+            }
+        };
+        let eight = |value: u64| {
+            if big {
+                value.to_be_bytes()
+            } else {
+                value.to_le_bytes()
+            }
+        };
+        let mut file = b"sion".to_vec();
+        file.extend([u8::from(big); 4]);
+        for word in [
+            1007,
+            6,
+            5,
+            u32::try_from(block).unwrap(),
+            u32::try_from(count).unwrap(),
+            1,
+            0,
+        ] {
+            file.extend(four(word));
+        }
+        file.extend(eight(0));
+        file.extend(eight(0));
+        file.extend([0; 1024]);
+        for rank in 0..count {
+            file.extend(eight(rank));
+        }
+        for chunk in chunks {
+            file.extend(eight(*chunk));
+        }
+        let first = (1088 + 16 * count).next_multiple_of(block);
+        let skip: u64 = chunks.iter().sum();
+        file.extend(four(u32::try_from(blocks).unwrap()));
+        file.extend(eight(first + blocks * skip));
+        for number in 0..blocks {
+            let mut start = first + number * skip;
+            for (task, chunk) in chunks.iter().enumerate() {
+                file.resize(usize::try_from(start).unwrap(), 0);
+                if let Some(piece) = pieces[task].get(usize::try_from(number).unwrap()) {
+                    file.extend(piece);
+                }
+                start += chunk;
+            }
+        }
+        file.resize(usize::try_from(first + blocks * skip).unwrap(), 0);
+        for task in pieces {
+            file.extend(eight(task.len() as u64));
+        }
+        for number in 0..blocks {
+            for task in pieces {
+                let piece = task.get(usize::try_from(number).unwrap());
+                file.extend(eight(piece.map_or(0, |piece| piece.len() as u64)));
+            }
+        }
+        file
+    }
+
+    #[test]
+    fn streams_of_several_blocks_are_joined_in_both_byte_orders_and_any_block_size() {
+        let pieces = vec![
+            vec![vec![1; 10], vec![2; 3], vec![3; 10]],
+            vec![vec![4; 7]],
+            vec![vec![], vec![5; 16]],
+        ];
+        for big in [false, true] {
+            for block in [1, 16, 4096] {
+                let chunks = [block.max(10), block.max(7), block.max(16)];
+                let file = by_hand(big, block, &chunks, &pieces);
+                let container = read(file.as_slice()).unwrap();
+                assert_eq!(container.big_endian, big);
+                for (task, pieces) in pieces.iter().enumerate() {
+                    assert_eq!(container.streams[task], pieces.concat());
+                }
+                let at = container.file_offset(0, 11);
+                assert_eq!(file[usize::try_from(at).unwrap()], 2);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_its_place() {
+        let good = write("x", 1, &[vec![1; 5], vec![2; 6]]);
+        let broken = |at: usize, bytes: &[u8]| {
+            let mut file = good.clone();
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+            read(file.as_slice()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            read(b"SION".as_slice()).unwrap_err().to_string(),
+            "no SION file: it does not begin with \"sion\""
+        );
+        assert_eq!(
+            broken(16, &[9]),
+            "SION format 9 at byte 16, formats 3 to 5 are known"
+        );
+        assert_eq!(broken(20, &[0]), "block size 0 at byte 20 cannot be");
+        assert_eq!(
+            broken(24, &[0; 4]),
+            "number of tasks 0 at byte 24 cannot be"
+        );
+        assert_eq!(
+            broken(28, &[4]),
+            "is one of 4 files of a set; only sets of one file are read"
+        );
+        // Tasks that would take more than the file has.
+        assert_eq!(
+            broken(24, &[0xff, 0xff, 0x0f]),
+            format!(
+                "ends at byte {}, where table of tasks at byte 1076 was expected",
+                good.len()
+            )
+        );
+        assert_eq!(
+            broken(1092, &[0xff; 8]),
+            "chunk size -1 at byte 1092 cannot be"
+        );
+        let far = broken(1112, &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+        assert!(
+            far.contains("where blocks of a task at byte 4294967295 was expected"),
+            "{far}"
+        );
+        // More bytes in a block than its chunk has.
+        let second = 1120 + 11;
+        assert_eq!(
+            broken(second + 16, &[6]),
+            format!("bytes of a block 6 at byte {} cannot be", second + 16)
+        );
+        assert_eq!(
+            broken(second, &[2]),
+            format!("blocks of a task 2 at byte {second} cannot be")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            streams in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 1..9),
+            block in prop_oneof![Just(1_u32), Just(7), Just(512), Just(4096)]
+        ) {
+            let container = read(write("some.sion", block, &streams).as_slice()).unwrap();
+            prop_assert_eq!(container.streams, streams);
+            prop_assert_eq!(container.block_bytes, block);
+            prop_assert!(!container.big_endian);
+        }
+
+        #[test]
+        fn any_bytes_are_an_error_or_a_container(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..3000),
+            patches in proptest::collection::vec((0_usize..1400, any::<u8>()), 0..8)
+        ) {
+            let mut file = write("x", 1, &[vec![7; 30], vec![8; 3], vec![]]);
+            for (at, byte) in patches {
+                if let Some(place) = file.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            prop_assert!(read(file.as_slice()).map(|container| container.streams.len() <= file.len()).unwrap_or(true));
+            if bytes.len() >= 4 {
+                bytes[..4].copy_from_slice(MAGIC);
+            }
+            prop_assert!(read(bytes.as_slice()).map(|container| container.streams.len() <= bytes.len()).unwrap_or(true));
+        }
+    }
+}

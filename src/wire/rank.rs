@@ -1,0 +1,117 @@
+//! What ranks say to each other: the first words of a link between two of them, and the head of each message.
+//!
+//! ```text
+//!  rank a                                      rank b
+//!    | -- "PBRANK01" token a b ------------------>  |   a has something for b, and proposes a link
+//!    | <------------------------------ "PBLINKOK" - |   taken: it serves both directions from now on
+//!    | <------------------------------ end-of-file  |   or not: b had proposed, too, and the lower rank's link is kept
+//!    | -- head, payload, head, payload ... ------>  |
+//!    | <------ head, payload, head, payload ... --  |
+//! ```
+
+use super::hello::{ANSWER, HELLO_BYTES};
+
+/// The answer to a proposal that was taken.
+pub const TAKEN: [u8; 8] = ANSWER;
+const MAGIC: [u8; 8] = *b"PBRANK01";
+
+/// Who proposes a link to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankHello {
+    /// Token of the run.
+    pub token: [u8; 32],
+    /// Rank that proposes.
+    pub from: u32,
+    /// Rank that it means.
+    pub to: u32,
+}
+
+impl RankHello {
+    /// The bytes that travel.
+    pub fn encode(&self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[0..8].copy_from_slice(&MAGIC);
+        bytes[8..40].copy_from_slice(&self.token);
+        bytes[40..44].copy_from_slice(&self.from.to_le_bytes());
+        bytes[44..48].copy_from_slice(&self.to.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a hello; none for a stranger.
+    pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let word = |at: usize| {
+            let mut part = [0; 4];
+            part.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(part)
+        };
+        let mut token = [0; 32];
+        token.copy_from_slice(&bytes[8..40]);
+        (bytes[0..8] == MAGIC).then(|| Self {
+            token,
+            from: word(40),
+            to: word(44),
+        })
+    }
+}
+
+/// Bytes of the head of a message.
+pub const HEAD_BYTES: usize = 16;
+
+/// What stands before the payload of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageHead {
+    /// What the message is for.
+    pub tag: u32,
+    /// Number of the message on its link and in its direction.
+    pub sequence: u32,
+    /// Bytes of payload behind the head.
+    pub bytes: u64,
+}
+
+impl MessageHead {
+    /// The bytes that travel.
+    pub fn encode(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a head: any bytes are one, and the reader decides whether it makes sense.
+    pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Self {
+        let mut parts = ([0; 4], [0; 4], [0; 8]);
+        parts.0.copy_from_slice(&bytes[0..4]);
+        parts.1.copy_from_slice(&bytes[4..8]);
+        parts.2.copy_from_slice(&bytes[8..16]);
+        Self {
+            tag: u32::from_le_bytes(parts.0),
+            sequence: u32::from_le_bytes(parts.1),
+            bytes: u64::from_le_bytes(parts.2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn first_words_and_heads_survive_the_way(token in proptest::array::uniform32(any::<u8>()), from: u32, to: u32, bytes: u64) {
+            let hello = RankHello { token, from, to };
+            prop_assert_eq!(RankHello::decode(&hello.encode()), Some(hello));
+            let head = MessageHead { tag: from, sequence: to, bytes };
+            prop_assert_eq!(MessageHead::decode(&head.encode()), head);
+        }
+
+        #[test]
+        fn garbage_is_a_stranger(bytes in proptest::array::uniform32(any::<u8>())) {
+            let mut all = [0; HELLO_BYTES];
+            all[..32].copy_from_slice(&bytes);
+            all[0] = b'X';
+            prop_assert_eq!(RankHello::decode(&all), None);
+        }
+    }
+}

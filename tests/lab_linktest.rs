@@ -1,0 +1,141 @@
+//! Link tests between hosts of the lab: a slow port stands at an end of each of the worst links and is blamed, sound ports pass, and messages
+//! that are too short to judge by are not judged.
+
+mod lab;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lab::{Finished, Lab, LabOptions};
+use pipebench::record::{Culprit, Record, VerdictWord};
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const DEADLINE: Duration = Duration::from_secs(180);
+const MBIT: u32 = 200;
+
+/// Hosts whose ports all pass as much.
+fn raise(hosts: usize) -> Lab {
+    let lab = Lab::raise(LabOptions {
+        hosts,
+        congestion: Some("reno"),
+        ..LabOptions::default()
+    });
+    for host in lab.test_hosts() {
+        lab.shape_egress(host, MBIT);
+        lab.shape_ingress(host, MBIT);
+    }
+    lab
+}
+
+fn test(lab: &Lab, hosts: &str, words: &str) -> (Finished, Record) {
+    let all = format!(
+        "{PIPEBENCH} linktest --hosts {hosts} --link-speed {MBIT}M --quiet --no-sion-file --json /tmp/record.json {words}"
+    );
+    let words: Vec<&str> = all.split_whitespace().collect();
+    let finished = lab.run(0, &words, DEADLINE);
+    let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json"))
+        .unwrap_or_else(|why| panic!("no record: {why}\n{finished}"));
+    let record = json::read(&text).unwrap_or_else(|why| panic!("{why}\n{finished}"));
+    (finished, record)
+}
+
+#[test]
+fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_direction() {
+    let lab = raise(4);
+    // Host n2 is rank 1. A bucket of 40 ms fills while the other direction is busy: messages are eight times as long.
+    lab.shape_ingress(2, MBIT / 2);
+    for (words, one_way) in [
+        ("-n 1 -w 0 -s 8M --num-slowest 6", false),
+        ("-n 2 -w 0 -s 8M --unidirectional --num-slowest 3", true),
+    ] {
+        let (finished, record) = test(&lab, "n[1-4]", words);
+        let job = &record.jobs[0];
+        let mut times = job.rounds[0].times.clone();
+        times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        // Three partners, and both directions where messages are bounced.
+        let count = if one_way { 3 } else { 6 };
+        let worst: BTreeSet<_> = times[..count]
+            .iter()
+            .map(|time| (time.from, time.to))
+            .collect();
+        let expected: BTreeSet<_> = [0, 2, 3]
+            .into_iter()
+            .flat_map(|other| [(other, 1), (1, other)])
+            .filter(|(_, to)| !one_way || *to == 1)
+            .collect();
+        assert_eq!(worst, expected, "{words}: {finished}");
+        // The serial retest confirms them: none of the worst is faster alone.
+        for again in job.rounds[0].retests.iter().take(count) {
+            assert!(expected.contains(&(again.from, again.to)), "{again:?}");
+            assert!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
+        }
+        assert_eq!(finished.code(), Some(1), "{words}: {finished}");
+        assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
+        let blamed: Vec<_> = record
+            .sheet
+            .faults
+            .iter()
+            .map(|fault| fault.culprit)
+            .collect();
+        assert_eq!(blamed, [Culprit::Receive(1)], "{words}: {finished}");
+        assert!(
+            !job.looks.is_empty(),
+            "nothing is a FAIL before it was looked at alone"
+        );
+        assert!(finished.stdout.contains("n2 receive"), "{finished}");
+    }
+}
+
+#[test]
+fn sound_ports_pass_and_short_messages_are_not_judged() {
+    let lab = raise(4);
+    for words in ["-s 8M -n 1 --bidirectional", "-s 8M -n 1 --bisection"] {
+        let (finished, record) = test(&lab, "n[1-4]", &format!("{words} -w 0 --num-slowest 1"));
+        assert_eq!(
+            record.verdict.word,
+            VerdictWord::Pass,
+            "{words}: {finished}"
+        );
+        assert_eq!(finished.code(), Some(0), "{words}: {finished}");
+    }
+    let (finished, record) = test(&lab, "n[1-4]", "-s 64 -n 50 --ranks-per-node 2");
+    assert_eq!(record.verdict.word, VerdictWord::NotJudged, "{finished}");
+    assert!(
+        record.verdict.reason.contains("too few or too short"),
+        "{finished}"
+    );
+    assert_eq!(record.jobs[0].ranks.len(), 8);
+    assert_eq!(record.jobs[0].rounds[0].times.len(), 56);
+    for host in lab.test_hosts() {
+        lab.expect_no_survivors(host, "pb-", Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn a_path_that_goes_dead_ends_the_job_whoever_waits_for_whom() {
+    let lab = raise(3);
+    let words = format!(
+        "{PIPEBENCH} linktest --hosts n[1-3] --serial-tests -n 4 -w 0 -s 4M --min-iterations 1000 --no-sion-file --deadline silence=3s"
+    );
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let running = lab.spawn(0, &words);
+    running.wait_for_line("Serial Results for step 2", DEADLINE);
+    // What rank 1 sends to rank 2 in a barrier is lost, and both wait for somebody else.
+    lab.block(2, 3);
+    lab.block(3, 2);
+    let finished = running.finish(Duration::from_secs(90));
+    assert_eq!(finished.code(), Some(20), "{finished}");
+    let first = finished
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("pipebench: "));
+    let first = first.unwrap_or_else(|| panic!("{finished}"));
+    assert!(
+        first.contains("rank 1") && first.contains("rank 2"),
+        "{first}"
+    );
+    for host in lab.test_hosts() {
+        lab.expect_no_survivors(host, "pb-", Duration::from_secs(20));
+    }
+}
