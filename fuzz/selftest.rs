@@ -14,7 +14,7 @@ fn campaign(target: Target, artifacts: &std::path::Path) -> Campaign {
         seed: 1,
         time: Duration::from_secs(60),
         artifacts: artifacts.to_owned(),
-        hung: Duration::from_secs(2),
+        hung: Duration::from_secs(10),
     }
 }
 
@@ -83,9 +83,9 @@ fn hangs(input: &[u8]) -> String {
 #[test]
 fn an_input_that_never_comes_back_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
-    let failure = campaign(hangs, folder.path())
-        .run()
-        .expect_err("it is there");
+    let mut campaign = campaign(hangs, folder.path());
+    campaign.hung = Duration::from_secs(2);
+    let failure = campaign.run().expect_err("it is there");
     RELEASED.store(true, Ordering::SeqCst);
     assert!(failure.why.contains("did not come back"), "{}", failure.why);
     assert!(failure.input.len() > 60);

@@ -177,11 +177,11 @@ fn whoever_is_stopped_is_named_and_nothing_stays() {
 #[test]
 fn a_stopped_node_status_process_is_lost_by_silence() {
     let what = "pb-node stopped";
-    let run = run_at(Stage::Window, &["--deadline", "silence=3s"]);
+    let run = run_at(Stage::Window, &["--deadline", "silence=4s"]);
     let (tree, segments) = (run.tree(), run.segments());
     send(pick(&run, "pb-node").pid, Signal::SIGSTOP);
     let ended = run.end(what, SOON);
-    ended.expect(what, 20, &["pipebench: local", "lost: silent for 3 s"]);
+    ended.expect(what, 20, &["pipebench: local", "lost: silent for 4 s"]);
     expect_gone(what, &tree);
     expect_removed(what, &segments);
 }

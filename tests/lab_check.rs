@@ -71,7 +71,7 @@ fn a_preflight_names_what_stands_in_the_way() {
     );
     // Nobody there.
     lab.link_down(3);
-    let missing = check(&lab, &["--hosts", "n[1-4]", "--deadline", "connect=2s"]);
+    let missing = check(&lab, &["--hosts", "n[1-4]", "--deadline", "connect=8s"]);
     assert_eq!(missing.code(), Some(10), "{missing}");
     assert!(
         missing.stdout.starts_with("NOT READY  3 of 4 hosts"),

@@ -351,7 +351,7 @@ fn a_cable_pulled_in_the_window_is_named_and_both_sides_end() {
 fn a_host_that_dies_while_links_are_made_is_named() {
     let lab = raise();
     lab.block(1, 3);
-    let words = ["--hosts", "n1,n2,n3", "--deadline", "silence=3s"];
+    let words = ["--hosts", "n1,n2,n3", "--deadline", "silence=6s"];
     let running = start(&lab, &words);
     // Its own links stand, the pair that is filtered keeps all others waiting.
     wait_until("n2 has its four links", DEADLINE, || links(&lab, 2) >= 4);
@@ -381,7 +381,7 @@ fn a_slow_port_may_drain_for_longer_than_one_deadline() {
             "--block-size",
             "64K",
             "--deadline",
-            "drain=1s",
+            "drain=2s",
         ];
         let words = [&words[..], bound].concat();
         let finished = start(&lab, &words).finish(DEADLINE);

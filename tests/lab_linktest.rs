@@ -2,6 +2,7 @@
 //! that are too short to judge by are not judged.
 
 mod lab;
+mod tries;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,41 +50,43 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
         ("-n 1 -w 0 -s 8M --num-slowest 6", false),
         ("-n 2 -w 0 -s 8M --unidirectional --num-slowest 3", true),
     ] {
-        let (finished, record) = test(&lab, "n[1-4]", words);
-        let job = &record.jobs[0];
-        let mut times = job.rounds[0].times.clone();
-        times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-        // Three partners, and both directions where messages are bounced.
-        let count = if one_way { 3 } else { 6 };
-        let worst: BTreeSet<_> = times[..count]
-            .iter()
-            .map(|time| (time.from, time.to))
-            .collect();
-        let expected: BTreeSet<_> = [0, 2, 3]
-            .into_iter()
-            .flat_map(|other| [(other, 1), (1, other)])
-            .filter(|(_, to)| !one_way || *to == 1)
-            .collect();
-        assert_eq!(worst, expected, "{words}: {finished}");
-        // The serial retest confirms them: none of the worst is faster alone.
-        for again in job.rounds[0].retests.iter().take(count) {
-            assert!(expected.contains(&(again.from, again.to)), "{again:?}");
-            assert!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
-        }
-        assert_eq!(finished.code(), Some(1), "{words}: {finished}");
-        assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
-        let blamed: Vec<_> = record
-            .sheet
-            .faults
-            .iter()
-            .map(|fault| fault.culprit)
-            .collect();
-        assert_eq!(blamed, [Culprit::Receive(1)], "{words}: {finished}");
-        assert!(
-            !job.looks.is_empty(),
-            "nothing is a FAIL before it was looked at alone"
-        );
-        assert!(finished.stdout.contains("n2 receive"), "{finished}");
+        tries::of_three(|| {
+            let (finished, record) = test(&lab, "n[1-4]", words);
+            let job = &record.jobs[0];
+            let mut times = job.rounds[0].times.clone();
+            times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+            // Three partners, and both directions where messages are bounced.
+            let count = if one_way { 3 } else { 6 };
+            let worst: BTreeSet<_> = times[..count]
+                .iter()
+                .map(|time| (time.from, time.to))
+                .collect();
+            let expected: BTreeSet<_> = [0, 2, 3]
+                .into_iter()
+                .flat_map(|other| [(other, 1), (1, other)])
+                .filter(|(_, to)| !one_way || *to == 1)
+                .collect();
+            assert_eq!(worst, expected, "{words}: {finished}");
+            // The serial retest confirms them: none of the worst is faster alone.
+            for again in job.rounds[0].retests.iter().take(count) {
+                assert!(expected.contains(&(again.from, again.to)), "{again:?}");
+                assert!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
+            }
+            assert_eq!(finished.code(), Some(1), "{words}: {finished}");
+            assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
+            let blamed: Vec<_> = record
+                .sheet
+                .faults
+                .iter()
+                .map(|fault| fault.culprit)
+                .collect();
+            assert_eq!(blamed, [Culprit::Receive(1)], "{words}: {finished}");
+            assert!(
+                !job.looks.is_empty(),
+                "nothing is a FAIL before it was looked at alone"
+            );
+            assert!(finished.stdout.contains("n2 receive"), "{finished}");
+        });
     }
 }
 
@@ -91,13 +94,15 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
 fn sound_ports_pass_and_short_messages_are_not_judged() {
     let lab = raise(4);
     for words in ["-s 8M -n 1 --bidirectional", "-s 8M -n 1 --bisection"] {
-        let (finished, record) = test(&lab, "n[1-4]", &format!("{words} -w 0 --num-slowest 1"));
-        assert_eq!(
-            record.verdict.word,
-            VerdictWord::Pass,
-            "{words}: {finished}"
-        );
-        assert_eq!(finished.code(), Some(0), "{words}: {finished}");
+        tries::of_three(|| {
+            let (finished, record) = test(&lab, "n[1-4]", &format!("{words} -w 0 --num-slowest 1"));
+            assert_eq!(
+                record.verdict.word,
+                VerdictWord::Pass,
+                "{words}: {finished}"
+            );
+            assert_eq!(finished.code(), Some(0), "{words}: {finished}");
+        });
     }
     let (finished, record) = test(&lab, "n[1-4]", "-s 64 -n 50 --ranks-per-node 2");
     assert_eq!(record.verdict.word, VerdictWord::NotJudged, "{finished}");
@@ -116,7 +121,7 @@ fn sound_ports_pass_and_short_messages_are_not_judged() {
 fn a_path_that_goes_dead_ends_the_job_whoever_waits_for_whom() {
     let lab = raise(3);
     let words = format!(
-        "{PIPEBENCH} linktest --hosts n[1-3] --serial-tests -n 4 -w 0 -s 4M --min-iterations 1000 --no-sion-file --deadline silence=3s"
+        "{PIPEBENCH} linktest --hosts n[1-3] --serial-tests -n 4 -w 0 -s 4M --min-iterations 1000 --no-sion-file --deadline silence=6s"
     );
     let words: Vec<&str> = words.split_whitespace().collect();
     let running = lab.spawn(0, &words);
@@ -133,7 +138,7 @@ fn a_path_that_goes_dead_ends_the_job_whoever_waits_for_whom() {
     let first = first.unwrap_or_else(|| panic!("{finished}"));
     assert!(
         first.contains("rank 1") && first.contains("rank 2"),
-        "{first}"
+        "{finished}"
     );
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "pb-", Duration::from_secs(20));

@@ -1,6 +1,7 @@
 //! Patterns between hosts whose ports have a known rate: what a stalled link does to its siblings, and head-of-line blocking.
 
 mod lab;
+mod tries;
 
 use std::time::Duration;
 
@@ -67,13 +68,15 @@ fn a_link_that_stalls_never_slows_its_siblings() {
             "--workers",
             workers,
         ];
-        let (finished, record) = run(&lab, &words);
-        let finished = finished.expect_success();
-        let rates = [1, 2, 3].map(|to| rate(&record, 0, to));
-        assert!(rates[1] < 1.5, "{rates:?} {finished}");
-        // How two connections share a port in three seconds is TCP's; that they fill it is not.
-        assert!(rates[0] > 15.0 && rates[2] > 15.0, "{rates:?} {finished}");
-        assert!(rates[0] + rates[2] > 80.0, "{rates:?} {finished}");
+        tries::of_three(|| {
+            let (finished, record) = run(&lab, &words);
+            let finished = finished.expect_success();
+            let rates = [1, 2, 3].map(|to| rate(&record, 0, to));
+            assert!(rates[1] < 1.5, "{rates:?} {finished}");
+            // How two connections share a port in three seconds is TCP's; that they fill it is not.
+            assert!(rates[0] > 15.0 && rates[2] > 15.0, "{rates:?} {finished}");
+            assert!(rates[0] + rates[2] > 80.0, "{rates:?} {finished}");
+        });
     }
 }
 
@@ -88,12 +91,14 @@ fn the_victim_beside_a_congested_port_keeps_its_half() {
         "--link-speed",
         "100M",
     ];
-    let (finished, record) = run(&lab, &words);
-    let victim = rate(&record, 0, 2);
-    assert!((42.0..50.0).contains(&victim), "{victim} {finished}");
-    let congested = rate(&record, 0, 3) + rate(&record, 1, 3);
-    assert!(congested > 85.0, "{congested} {finished}");
-    assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+    tries::of_three(|| {
+        let (finished, record) = run(&lab, &words);
+        let victim = rate(&record, 0, 2);
+        assert!((42.0..50.0).contains(&victim), "{victim} {finished}");
+        let congested = rate(&record, 0, 3) + rate(&record, 1, 3);
+        assert!(congested > 85.0, "{congested} {finished}");
+        assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+    });
 }
 
 /// What half of a port's rate is must be known.
@@ -146,18 +151,20 @@ fn an_incast_is_judged_by_the_port_that_should_be_full() {
         "--link-speed",
         "100M",
     ];
-    let (finished, record) = run(&lab, &words);
-    assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
-    let sheet = &record.sheet;
-    assert!(
-        sheet.ports[0]
-            .receive
-            .is_some_and(|one| one.share.is_some()),
-        "{sheet:?}"
-    );
-    assert!(
-        sheet.ports[1].send.is_some_and(|one| one.share.is_none()),
-        "{sheet:?}"
-    );
-    assert!(sheet.ports[0].send.is_none(), "{sheet:?}");
+    tries::of_three(|| {
+        let (finished, record) = run(&lab, &words);
+        assert_eq!(record.verdict.word, VerdictWord::Pass, "{finished}");
+        let sheet = &record.sheet;
+        assert!(
+            sheet.ports[0]
+                .receive
+                .is_some_and(|one| one.share.is_some()),
+            "{sheet:?}"
+        );
+        assert!(
+            sheet.ports[1].send.is_some_and(|one| one.share.is_none()),
+            "{sheet:?}"
+        );
+        assert!(sheet.ports[0].send.is_none(), "{sheet:?}");
+    });
 }

@@ -142,7 +142,7 @@ fn a_busy_host_is_named_and_hosts_that_are_not_there_are_told_apart() {
 
     // The run was not touched, and the other hosts are free.
     lab.link_down(3);
-    let seen = ask(&lab, &["status", "n[1-3]", "--deadline", "connect=3s"]);
+    let seen = ask(&lab, &["status", "n[1-3]", "--deadline", "connect=8s"]);
     assert_eq!(seen.code(), Some(10), "{seen}");
     let lines: Vec<&str> = seen.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{seen}");

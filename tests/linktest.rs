@@ -286,7 +286,7 @@ fn iterations_have_a_file_each_and_a_folder_keeps_what_reports_are_made_of() {
     assert!(errors.contains("is a link test"), "{errors}");
     let (code, ran, _) = pipebench(
         folder,
-        "linktest --hosts local:2 -n 1 -s 1 --min-runtime 0.3 --no-sion-file --quiet",
+        "linktest --hosts local:2 -n 1 -s 1 --min-runtime 3 --no-sion-file --quiet",
     );
     assert_eq!(code, Some(0));
     assert!(ran.contains(" rounds"), "{ran}");

@@ -145,6 +145,8 @@ pub struct Crew {
 
 /// How long further failures are waited for once the first one came, so that the cause is among them.
 const GRACE: Duration = Duration::from_millis(400);
+/// The same while all that is known are consequences: the cause may be slow to tell of itself.
+const LONG_GRACE: Duration = Duration::from_secs(2);
 /// How long the last words of nodes are waited for when a run fails.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
@@ -562,8 +564,15 @@ impl Crew {
         if self.troubles.is_empty() {
             return Ok(());
         }
-        let until = Instant::now() + GRACE;
-        while Instant::now() < until {
+        let began = Instant::now();
+        loop {
+            let follow = self
+                .troubles
+                .iter()
+                .all(|trouble| trouble.kind.may_follow());
+            if began.elapsed() >= if follow { LONG_GRACE } else { GRACE } {
+                break;
+            }
             self.turn();
         }
         if self.start_ns > 0 && self.go_on_without() {

@@ -197,7 +197,7 @@ mod tests {
                 here: false,
             };
             let options = SocketOptions::default();
-            let wrong = connect(&to, &hello(1), &options, second / 2, second);
+            let wrong = connect(&to, &hello(1), &options, second * 2, second);
             let stranger = std::net::TcpStream::connect(address).unwrap();
             drop(stranger);
             let right = connect(&to, &hello(7), &options, second * 5, second);

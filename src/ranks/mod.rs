@@ -119,6 +119,10 @@ impl RankError {
     pub fn kind(&self) -> TroubleKind {
         match self {
             Self::Connect { .. } => TroubleKind::Connect,
+            // A path that answers no more is a cause; a peer that closed had one of its own.
+            Self::Gone { source, .. } if source.kind() == std::io::ErrorKind::TimedOut => {
+                TroubleKind::Deadline
+            }
             Self::Gone { .. } | Self::Broken => TroubleKind::Peer,
             Self::Silent { .. } => TroubleKind::Deadline,
             Self::TooLong { .. } | Self::Sequence { .. } | Self::Unasked { .. } => {

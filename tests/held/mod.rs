@@ -78,12 +78,24 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        let tree = self.tree();
         match self
             .child
             .kill()
             .and_then(|()| self.child.wait().map(|_| ()))
         {
             Ok(()) | Err(_) => {}
+        }
+        // The host is free for the next run when the last of them has gone.
+        let until = Instant::now() + DEADLINE;
+        let left = || {
+            all_processes().into_iter().any(|now| {
+                tree.iter()
+                    .any(|then| (then.pid, &then.name) == (now.pid, &now.name))
+            })
+        };
+        while left() && Instant::now() < until {
+            pause();
         }
     }
 }

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ pub struct Run {
     child: Child,
     input: Option<ChildStdin>,
     errors: Arc<Mutex<Vec<u8>>>,
+    /// Everything it said has been read.
+    closed: Arc<AtomicBool>,
     folder: tempfile::TempDir,
 }
 
@@ -92,18 +95,21 @@ impl Run {
             .spawn()
             .expect("pipebench starts");
         let errors = Arc::new(Mutex::new(Vec::new()));
-        let place = Arc::clone(&errors);
+        let closed = Arc::new(AtomicBool::new(false));
+        let (place, end) = (Arc::clone(&errors), Arc::clone(&closed));
         let mut stream = child.stderr.take().expect("piped");
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(got @ 1..) = stream.read(&mut bytes) {
                 place.lock().expect("unbroken").extend(&bytes[..got]);
             }
+            end.store(true, Ordering::SeqCst);
         });
         Self {
             input: child.stdin.take(),
             child,
             errors,
+            closed,
             folder,
         }
     }
@@ -167,20 +173,15 @@ impl Run {
             }
             pause();
         };
-        // The reader has what was said before the end a moment later.
         let text = fs::read_to_string(self.folder.path().join("record.json")).ok();
-        let mut said = self.said();
-        for _ in 0..20 {
+        // The reader has what was said before the end a moment later; a process that was left behind would hold it open.
+        let until = Instant::now() + Duration::from_secs(5);
+        while !self.closed.load(Ordering::SeqCst) && Instant::now() < until {
             pause();
-            let now = self.said();
-            if now == said && !now.is_empty() {
-                break;
-            }
-            said = now;
         }
         Ended {
             code: status.code(),
-            errors: said,
+            errors: self.said(),
             record: text.map(|text| json::read(&text).expect("a record that can be read")),
         }
     }
@@ -188,8 +189,20 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        let tree = self.tree();
         self.child.kill().ok();
         self.child.wait().ok();
+        // The host is free for the next run when the last of them has gone.
+        let until = Instant::now() + SOON;
+        let left = || {
+            all_processes().into_iter().any(|now| {
+                tree.iter()
+                    .any(|then| (then.pid, &then.name) == (now.pid, &now.name))
+            })
+        };
+        while left() && Instant::now() < until {
+            pause();
+        }
     }
 }
 
