@@ -95,7 +95,7 @@ fn help_of(command: &[&str]) -> String {
 }
 
 /// The plain command, and those that have a name.
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["run"],
     &["init"],
@@ -109,6 +109,7 @@ const COMMANDS: [&[&str]; 20] = [
     &["merge"],
     &["linktest"],
     &["linktest", "export"],
+    &["imb"],
     &["latency", "generate"],
     &["latency", "import"],
     &["latency", "plan"],

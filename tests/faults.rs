@@ -362,6 +362,32 @@ fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured
     panic!("pairs are kept of all rounds or of none");
 }
 
+/// Lines that all ranks had measured are kept, and the table is told to be incomplete.
+#[test]
+fn a_rank_that_is_killed_in_a_table_of_patterns_costs_only_the_lines_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lengths = folder.path().join("lengths");
+    std::fs::write(&lengths, "8\n".repeat(5_000)).expect("written");
+    let words = format!(
+        "imb --hosts local:2 --ranks-per-node 2 Allreduce -npmin 4 -iter 200 -msglen {} --quiet",
+        lengths.display()
+    );
+    let run = Run::start(&words.split(' ').collect::<Vec<_>>());
+    let victim = || run.tree().into_iter().find(|one| one.name == "pb-rank-2");
+    wait_until("it has measured for a second", SOON, || {
+        victim().is_some_and(|one| cpu_ticks(one.pid) > 100)
+    });
+    let tree = run.tree();
+    send(victim().expect("it is alive").pid, Signal::SIGKILL);
+    let ended = run.end("killed", SOON);
+    ended.expect("killed", 20, &["rank 2: killed by signal 9"]);
+    let record = ended.record.expect("a record");
+    let lines = record.patterns[0].tables[0].lines.len();
+    assert!(lines > 0 && lines < 5_000, "{lines}");
+    assert!(!record.patterns[0].complete);
+    expect_gone("killed", &tree);
+}
+
 #[test]
 fn a_link_test_whose_node_or_launching_side_is_killed_leaves_no_rank_behind() {
     let run = ranks_at_work();

@@ -6,7 +6,7 @@
 //! by hand: a switch between two hosts, whose port into n2 carries less than it should. `acceptance` and `slow-receiver`
 //! come from real runs in the lab, the first on sound ports, the second with the port into n3 at 60 %; host names, kernels,
 //! addresses and speeds were replaced. `linktest` is a link test in the lab with the port into n2 at half of its speed, changed in the same way. `latency` is a plan of latencies
-//! in the lab with 500 µs of delay at the cable of n2. `several/` holds what is made of more than one record.
+//! in the lab with 500 µs of delay at the cable of n2; `patterns` are benchmarks of four ranks on one machine, whose hosts were replaced by those of `linktest`. `several/` holds what is made of more than one record.
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
 
@@ -18,7 +18,7 @@ use pipebench::report::compare::Comparison;
 use pipebench::report::merge::Merged;
 use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
 
-const RECORDS: [&str; 7] = [
+const RECORDS: [&str; 8] = [
     "one-host",
     "two-hosts",
     "broken-off",
@@ -26,6 +26,7 @@ const RECORDS: [&str; 7] = [
     "slow-receiver",
     "linktest",
     "latency",
+    "patterns",
 ];
 
 fn folder(name: &str) -> PathBuf {

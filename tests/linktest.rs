@@ -25,7 +25,7 @@ impl Tested {
     }
 
     fn plan(&self) -> &Linktest {
-        self.record.plan.jobs[0].kernel()
+        self.record.plan.jobs[0].kernel().expect("a link test")
     }
 
     fn file(&self, name: &str) -> Vec<u8> {

@@ -287,7 +287,13 @@ fn a_page_of_latencies_shows_every_cable_and_the_slow_one_first() {
 #[test]
 fn on_paper_a_page_is_a4_and_short() {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["acceptance", "slow-receiver", "linktest", "latency"] {
+    for name in [
+        "acceptance",
+        "slow-receiver",
+        "linktest",
+        "latency",
+        "patterns",
+    ] {
         let page = make(name, folder.path());
         let paper = folder.path().join("page.pdf");
         let print = format!("--print-to-pdf={}", paper.display());

@@ -2,6 +2,7 @@
 
 use pipebench::jobs::linktest::schedule;
 use pipebench::plan::job::Round;
+use pipebench::ranks::Group;
 use pipebench::record::RankWord;
 use pipebench::stats::offset::{Sample, estimate};
 use pipebench::wire::message::{FromNode, ToNode};
@@ -42,6 +43,14 @@ pub const WORDS: &[&str] = &[
     "order",
     "times",
     "done",
+    "table",
+    "groups",
+    "lengths",
+    "line",
+    "imb",
+    "PingPong",
+    "Allreduce",
+    "guide",
 ];
 
 pub fn run(input: &[u8]) -> String {
@@ -95,6 +104,12 @@ fn follow_round(round: &Round) -> String {
         Round::Whole { .. } => "whole".to_owned(),
         Round::Alone { links, .. } => format!("alone {}", magnitude(links.len())),
         Round::Steps { steps, .. } => format!("steps {}", magnitude(steps.len())),
+        Round::Table(table) => {
+            let own = table.groups.first().and_then(|group| group.first());
+            let members = table.groups.concat();
+            let known = own.is_some_and(|own| Group::new(members, *own).is_some());
+            format!("table {} {known}", magnitude(table.lengths.len()))
+        }
         Round::AllToAll => "all to all".to_owned(),
     }
 }
@@ -114,6 +129,7 @@ fn from_node(input: &[u8]) -> String {
         FromNode::Rank { word, .. } => match word {
             RankWord::Ready => "rank ready".to_owned(),
             RankWord::Times(times) => format!("rank times {}", magnitude(times.len())),
+            RankWord::Line(line) => format!("rank line {}", magnitude(line.batches_s.len())),
             RankWord::Done { all_to_all_s, .. } => format!("rank done {}", all_to_all_s.is_some()),
         },
         FromNode::Ready => "ready".to_owned(),

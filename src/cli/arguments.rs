@@ -16,6 +16,7 @@ use crate::exit;
 
 use super::check::CheckArguments;
 use super::completions::Shell;
+use super::imb::ImbArguments;
 use super::latency::LatencyArguments;
 use super::linktest::LinktestArguments;
 use super::report::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
@@ -406,6 +407,9 @@ pub enum Subcommand {
     /// Measure every pair of links, in LinkTest's patterns and file, without MPI
     #[command(long_about = super::linktest::LONG)]
     Linktest(Box<LinktestArguments>),
+    /// Measure the patterns of the Intel MPI Benchmarks, in their tables, without MPI
+    #[command(long_about = super::imb::LONG)]
+    Imb(Box<ImbArguments>),
     /// Latencies of all pairs of a fabric from a handful of rounds; find slow cables
     #[command(long_about = super::latency::LONG)]
     Latency(Box<LatencyArguments>),

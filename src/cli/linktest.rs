@@ -150,5 +150,5 @@ impl Observer for Watching<'_> {
 
 /// The link test of a plan that has one.
 fn linktest_of(plan: &RunPlan) -> Option<&Linktest> {
-    plan.jobs.first().map(Job::kernel)
+    plan.jobs.first().and_then(Job::kernel)
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod check;
 mod completions;
+mod imb;
 mod intent;
 mod latency;
 mod linktest;
@@ -34,7 +35,7 @@ pub use intent::{Intent, UsageError};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let matches = match command().try_get_matches() {
+    let matches = match command().try_get_matches_from(imb::spelled(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => return ExitCode::from(explain(&error)),
     };
@@ -50,6 +51,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Init(words)) => runplan::init(words),
         Some(Subcommand::Check(words)) => check::run(words),
         Some(Subcommand::Latency(words)) => latency::run(words),
+        Some(Subcommand::Imb(words)) => imb::run(words),
         Some(Subcommand::Linktest(words)) => linktest::run(words),
         Some(Subcommand::Report(words)) => report::report(words),
         Some(Subcommand::Retest(words)) => retest::run(words),

@@ -2,7 +2,9 @@
 
 use crate::judge::{ask, verdict};
 use crate::plan::{Pattern, Purpose, Test, lanes};
-use crate::record::{HostRecord, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord};
+use crate::record::{
+    HostRecord, ImbRecord, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
+};
 
 use super::Running;
 use super::crew::{Crew, Halt};
@@ -150,6 +152,16 @@ pub(super) fn leave_open(verdict: &mut Verdict) {
         verdict.word = VerdictWord::Undecided;
         "what falls short is more than single links show (an uplink?): measure it with pipebench --pattern rotate"
             .clone_into(&mut verdict.reason);
+    }
+}
+
+/// The verdict of patterns, which has none.
+pub(super) fn only_told(patterns: &[ImbRecord]) -> Verdict {
+    let tables: usize = patterns.iter().map(|job| job.tables.len()).sum();
+    let noun = if tables == 1 { "table" } else { "tables" };
+    Verdict {
+        word: VerdictWord::NotJudged,
+        reason: format!("{tables} {noun} of patterns: times are told, nothing judges them"),
     }
 }
 

@@ -79,7 +79,7 @@ impl Running<'_> {
             rank_of,
         };
         let mut record = begun(&measuring, number, &present, changed);
-        record.ranks = self.rank_records(&latency.probe);
+        record.ranks = self.rank_records(&latency.probe.ranks);
         record.started_ms = self.now_ms();
         let outcome = self.measure_all(crew, &measuring, &mut record);
         record.complete = outcome.is_ok();

@@ -11,6 +11,7 @@ mod crew;
 mod findings;
 mod heartbeat;
 mod latency;
+mod patterns;
 mod pulse;
 mod ranks;
 mod visit;
@@ -26,10 +27,11 @@ use crate::exit;
 use crate::judge::confirm::Request;
 use crate::judge::{cables, order, verdict};
 use crate::plan::fit::{self, Capacity};
+use crate::plan::imb::{Imb, Table};
 use crate::plan::{Assignment, Bound, DataNetwork, RunPlan, Sink, Test, job, kind_of, lanes, size};
 use crate::record::{
-    self, HostRecord, LatencyRecord, LinktestRecord, Missing, PairTime, RECORD_VERSION, Record,
-    Resumed, RoundProgress, Second, TestRecord, Trouble, TroubleKind,
+    self, HostRecord, ImbRecord, LatencyRecord, LineRecord, LinktestRecord, Missing, PairTime,
+    RECORD_VERSION, Record, Resumed, RoundProgress, Second, TestRecord, Trouble, TroubleKind,
 };
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
@@ -60,6 +62,10 @@ pub trait Observer {
     fn round(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress) {}
     /// All links of a step of a link test were measured.
     fn step(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress, _times: &[PairTime]) {}
+    /// A table of patterns begins.
+    fn table(&mut self, _imb: &Imb, _table: &Table) {}
+    /// All ranks have measured a line of it.
+    fn line(&mut self, _imb: &Imb, _table: &Table, _line: &LineRecord) {}
     /// What every link received in that second, if samples are wanted.
     fn samples(&mut self, _samples: &[LinkSample]) {}
     /// The run stands still at a stage until standard input says go on.
@@ -145,6 +151,7 @@ pub fn conduct(
         tests,
         jobs: Vec::new(),
         latencies: Vec::new(),
+        patterns: Vec::new(),
         missing: Vec::new(),
         order: Vec::new(),
         asked: Vec::new(),
@@ -161,6 +168,7 @@ pub fn conduct(
         tests,
         jobs,
         latencies,
+        patterns,
         mut missing,
         order,
         ..
@@ -173,7 +181,8 @@ pub fn conduct(
         .filter(|signal| *signal > 0);
     let broken = tests.iter().any(|test| !test.complete)
         || jobs.iter().any(|job| !job.complete)
-        || latencies.iter().any(|job| !job.complete);
+        || latencies.iter().any(|job| !job.complete)
+        || patterns.iter().any(|job| !job.complete);
     if broken && troubles.is_empty() {
         let what = "a run broke off and nobody said why";
         troubles.push(Trouble::own(TroubleKind::Bug, what));
@@ -196,6 +205,7 @@ pub fn conduct(
         (None, Some(first)) => agenda::not_as_ordered(first, sheet.order.len()),
         (None, None) => match latencies.last() {
             Some(latency) => cables::verdict(latency),
+            None if !patterns.is_empty() => agenda::only_told(&patterns),
             None => judgement.verdict,
         },
     };
@@ -211,6 +221,7 @@ pub fn conduct(
         tests,
         jobs,
         latencies,
+        patterns,
         exit_code: match troubles.is_empty() {
             true => exit::of_verdict(verdict.word),
             false => exit::of(&troubles, signal),
@@ -256,6 +267,7 @@ struct Running<'a> {
     tests: Vec<TestRecord>,
     jobs: Vec<LinktestRecord>,
     latencies: Vec<LatencyRecord>,
+    patterns: Vec<ImbRecord>,
     missing: Vec<Missing>,
     /// Ports that are not as ordered.
     order: Vec<String>,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::jobs::linktest::{self, schedule};
 use crate::judge::{order, verdict};
-use crate::plan::job::{Job, Kernel, Linktest, MOST_ROUNDS, RankAssignment, Round};
+use crate::plan::job::{Job, Kernel, Linktest, MOST_ROUNDS, RankAssignment, Ranks, Round};
 use crate::record::{
     LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress, RoundRecord,
     Trouble, TroubleKind,
@@ -34,11 +34,15 @@ impl Running<'_> {
                     self.latency(crew, number, latency)?;
                     continue;
                 }
+                Job::Imb(imb) => {
+                    self.patterns(crew, number, imb)?;
+                    continue;
+                }
             };
             self.jobs.push(LinktestRecord {
                 job: number,
                 complete: false,
-                ranks: self.rank_records(&linktest),
+                ranks: self.rank_records(&linktest.ranks),
                 rounds: Vec::new(),
                 looks: Vec::new(),
             });
@@ -51,11 +55,10 @@ impl Running<'_> {
         Ok(())
     }
 
-    pub(super) fn rank_records(&self, linktest: &Linktest) -> Vec<RankRecord> {
+    pub(super) fn rank_records(&self, ranks: &Ranks) -> Vec<RankRecord> {
         let nodes = self.hosts.len();
-        let ranks = 0..linktest.ranks.count(nodes);
         let of = |rank| {
-            let node = linktest.ranks.node_of(rank, nodes);
+            let node = ranks.node_of(rank, nodes);
             RankRecord {
                 node,
                 host: self.hosts[node].facts.hostname.clone(),
@@ -63,7 +66,7 @@ impl Running<'_> {
                 strangers: 0,
             }
         };
-        ranks.map(of).collect()
+        (0..ranks.count(nodes)).map(of).collect()
     }
 
     /// Everything up to the moment at which ranks can measure.
@@ -90,8 +93,7 @@ impl Running<'_> {
                 labels: labels.clone(),
                 same_host: same_host.collect(),
                 port: host.rails[0].clone(),
-                // Ranks need not know why they measure.
-                job: Job::Linktest(job.kernel().clone()),
+                job: job.for_ranks(),
                 deadlines: self.plan.deadlines.clone(),
             };
             crew.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
@@ -322,7 +324,7 @@ impl Running<'_> {
                 return true;
             }
             match word {
-                RankWord::Ready => {}
+                RankWord::Ready | RankWord::Line(_) => {}
                 RankWord::Times(times) => {
                     for time in times {
                         let own = time.from == rank && time.to < ranks && time.to != rank;

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
-use crate::plan::job::{RankAssignment, Round};
+use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
 use crate::ranks::{Ground, Patience, RankAddress, RankError, World};
 use crate::record::{RankWord, Trouble, TroubleKind};
 use crate::sys::process;
@@ -67,7 +68,13 @@ pub fn live(post: &Post<'_>) -> u8 {
 struct Rank<'a> {
     post: &'a Post<'a>,
     decoder: Decoder,
-    part: Option<(World, Tester)>,
+    part: Option<(World, Work)>,
+}
+
+/// What it does when it is told to.
+enum Work {
+    Pairs(Box<Tester>),
+    Patterns(Box<Player>),
 }
 
 /// Why it cannot go on, and of what kind that is.
@@ -128,7 +135,7 @@ impl Rank<'_> {
         }
     }
 
-    fn join(&self, book: &[Option<SocketAddr>]) -> Result<(World, Tester), Failure> {
+    fn join(&self, book: &[Option<SocketAddr>]) -> Result<(World, Work), Failure> {
         let (post, assignment) = (self.post, self.post.assignment);
         if book.len() != assignment.ranks() {
             let what = format!("told of {} ranks of {}", book.len(), assignment.ranks());
@@ -157,12 +164,21 @@ impl Rank<'_> {
         };
         let patience = Patience::new(job.ranks().wait, post.on_host, post.processors.len());
         let world = World::new(post.number, ground, patience).map_err(|error| failed(&error))?;
-        let tester = Tester::new(job.kernel(), post.number, world.size());
-        Ok((world, tester))
+        let work = match job {
+            Job::Linktest(linktest) => {
+                Work::Pairs(Box::new(Tester::new(linktest, post.number, world.size())))
+            }
+            Job::Latency(latency) => {
+                let tester = Tester::new(&latency.probe, post.number, world.size());
+                Work::Pairs(Box::new(tester))
+            }
+            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb))),
+        };
+        Ok((world, work))
     }
 
     fn measure(&mut self, round: &Round) -> Result<(), Failure> {
-        let Some((mut world, mut tester)) = self.part.take() else {
+        let Some((mut world, mut work)) = self.part.take() else {
             let what = "told to measure before it knew with whom".to_owned();
             return Err((TroubleKind::Bug, what));
         };
@@ -173,11 +189,19 @@ impl Rank<'_> {
                 let links = steps.iter().flatten();
                 links.map(|(from, to)| *from.max(to)).max()
             }
+            Round::Table(table) => table.groups.iter().flatten().copied().max(),
             Round::AllToAll => None,
         };
         if named.is_some_and(|rank| rank >= world.size()) {
             let what = "told to measure with a rank that is not there".to_owned();
             return Err((TroubleKind::Bug, what));
+        }
+        if let Round::Table(table) = round {
+            let longest = table.lengths.iter().map(|length| length.bytes).max();
+            if longest.is_some_and(|bytes| bytes > *MESSAGE_BYTES.end()) {
+                let what = "told to send longer messages than there can be".to_owned();
+                return Err((TroubleKind::Bug, what));
+            }
         }
         let failed = |error: TesterError| (error.kind(), error.to_string());
         let tell = |times: Vec<_>| {
@@ -185,11 +209,26 @@ impl Rank<'_> {
                 self.say(&FromRank::Word(RankWord::Times(times)));
             }
         };
-        let all_to_all_s = match round {
-            Round::AllToAll => Some(tester.all_to_all(&mut world).map_err(failed)?),
-            Round::Whole { .. } | Round::Alone { .. } | Round::Steps { .. } => {
+        let all_to_all_s = match (&mut work, round) {
+            (Work::Patterns(player), Round::Table(table)) => {
+                let tell = |line| self.say(&FromRank::Word(RankWord::Line(Box::new(line))));
+                let played = player.play(&mut world, table, tell);
+                played.map_err(|error| (error.kind(), error.to_string()))?;
+                None
+            }
+            (Work::Pairs(tester), Round::AllToAll) => {
+                Some(tester.all_to_all(&mut world).map_err(failed)?)
+            }
+            (
+                Work::Pairs(tester),
+                Round::Whole { .. } | Round::Alone { .. } | Round::Steps { .. },
+            ) => {
                 tester.measure(&mut world, round, tell).map_err(failed)?;
                 None
+            }
+            (Work::Patterns(_), _) | (Work::Pairs(_), Round::Table(_)) => {
+                let what = "told to measure something else than its job".to_owned();
+                return Err((TroubleKind::Bug, what));
             }
         };
         self.say(&FromRank::Word(RankWord::Done {
@@ -197,7 +236,7 @@ impl Rank<'_> {
             processor: affinity::current(),
             strangers: world.strangers(),
         }));
-        self.part = Some((world, tester));
+        self.part = Some((world, work));
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use super::imb::{self, Imb, Table};
 use super::{DataNetwork, DataPort, Deadlines, Transport};
 use crate::sys::socket::SocketOptions;
 
@@ -26,25 +27,44 @@ pub enum Job {
     Linktest(Linktest),
     /// Round trips of pairs that were planned, and what follows from them.
     Latency(Latency),
+    /// The Intel MPI Benchmarks' patterns.
+    Imb(Imb),
 }
 
 impl Job {
-    /// How messages are passed and timed: all that ranks need to know.
-    pub fn kernel(&self) -> &Linktest {
+    /// How messages between two ranks are passed and timed, where that is all there is.
+    pub fn kernel(&self) -> Option<&Linktest> {
         match self {
-            Self::Linktest(linktest) => linktest,
-            Self::Latency(latency) => &latency.probe,
+            Self::Linktest(linktest) => Some(linktest),
+            Self::Latency(latency) => Some(&latency.probe),
+            Self::Imb(_) => None,
         }
     }
 
     /// The processes that do it.
     pub fn ranks(&self) -> &Ranks {
-        &self.kernel().ranks
+        match self {
+            Self::Linktest(linktest) => &linktest.ranks,
+            Self::Latency(latency) => &latency.probe.ranks,
+            Self::Imb(imb) => &imb.ranks,
+        }
+    }
+
+    /// All of it that ranks need to know: not why they measure.
+    pub fn for_ranks(&self) -> Self {
+        match self {
+            Self::Latency(latency) => Self::Linktest(latency.probe.clone()),
+            Self::Linktest(_) | Self::Imb(_) => self.clone(),
+        }
     }
 
     /// Bytes of message buffers that a rank needs.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
-        let kernel = self.kernel();
+        let kernel = match self {
+            Self::Linktest(linktest) => linktest,
+            Self::Latency(latency) => &latency.probe,
+            Self::Imb(imb) => return imb.bytes_per_rank(ranks),
+        };
         let partners = if kernel.all_to_all { ranks } else { 1 };
         let kept = kernel.buffers + partners - 1;
         kernel.message_bytes.saturating_mul(2).saturating_mul(kept)
@@ -278,6 +298,8 @@ pub enum Round {
     },
     /// Every rank to every other one at the same time.
     AllToAll,
+    /// A table of patterns.
+    Table(Table),
 }
 
 /// What one node is told of a job.
@@ -354,14 +376,34 @@ impl RankAssignment {
         if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
             return Err(RankAssignmentError::Nodes(node, nodes));
         }
-        let linktest = self.job.kernel();
-        let within = [
-            ("ranks per node", linktest.ranks.per_node, 1..=*RANKS.end()),
+        let mut within = vec![
+            (
+                "ranks per node",
+                self.job.ranks().per_node,
+                1..=*RANKS.end(),
+            ),
             ("ranks", self.ranks(), RANKS),
-            ("bytes of a message", linktest.message_bytes, MESSAGE_BYTES),
-            ("messages", linktest.messages, MESSAGES),
-            ("buffers", linktest.buffers, BUFFERS),
         ];
+        if let Some(linktest) = self.job.kernel() {
+            within.extend([
+                ("bytes of a message", linktest.message_bytes, MESSAGE_BYTES),
+                ("messages", linktest.messages, MESSAGES),
+                ("buffers", linktest.buffers, BUFFERS),
+            ]);
+        }
+        if let Job::Imb(imb) = &self.job {
+            let longest = imb.lengths.iter().flatten().max().copied();
+            let largest = usize::try_from(imb.logs.1).unwrap_or(usize::MAX);
+            within.extend([
+                ("repetitions", imb.repetitions, MESSAGES),
+                (
+                    "bytes of a message",
+                    longest.unwrap_or(0),
+                    0..=*MESSAGE_BYTES.end(),
+                ),
+                ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
+            ]);
+        }
         for (what, number, limits) in within {
             if !limits.contains(&number) {
                 return Err(RankAssignmentError::Number {

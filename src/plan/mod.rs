@@ -5,9 +5,11 @@
 //! how many processes and how much memory that takes.
 
 mod assignment;
+pub mod collective;
 mod criteria;
 mod deadlines;
 pub mod fit;
+pub mod imb;
 pub mod job;
 pub mod lanes;
 mod pattern;

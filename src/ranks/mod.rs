@@ -5,18 +5,22 @@
 //! and tells nobody what it measured. Read next: [`World`] for what a rank may call, [`peer`] for the stream between two ranks,
 //! [`meeting`] for how two of them find each other.
 
-mod collective;
+mod collectives;
 mod exchange;
+mod group;
 mod meeting;
 mod patience;
 mod peer;
+mod world;
 
 use thiserror::Error;
 
 use crate::record::TroubleKind;
 use crate::sys::why;
 
+pub use collectives::{ITEM_BYTES, Team, add_floats, ranges, split};
 pub use exchange::{Exchange, Request};
+pub use group::Group;
 pub use meeting::{Ground, RankAddress};
 pub use patience::Patience;
 
@@ -139,6 +143,10 @@ pub struct World {
     peers: Vec<Peer>,
     meeting: Meeting,
     patience: Patience,
+    /// All ranks in their natural order.
+    whole: Group,
+    /// Memory of collectives.
+    scratch: Vec<u8>,
     /// A failure has cut off a message: nothing that follows on its link would be understood.
     broken: bool,
 }
@@ -146,10 +154,13 @@ pub struct World {
 impl World {
     /// The ranks that `ground` names, seen from rank `own`.
     pub fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
-        let peers = (0..ground.book.len()).map(|_| Peer::default()).collect();
+        let size = ground.book.len();
+        let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
         Ok(Self {
             own,
-            peers,
+            whole,
+            scratch: Vec::new(),
+            peers: (0..size).map(|_| Peer::default()).collect(),
             meeting: Meeting::new(own, ground)?,
             patience,
             broken: false,
@@ -218,4 +229,4 @@ impl World {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

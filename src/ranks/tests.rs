@@ -43,27 +43,35 @@ fn grounds(ranks: usize, tcp: bool, silence: Duration) -> Vec<Ground> {
 
 /// Runs `act` as each of `ranks` ranks, over TCP and over Unix sockets. None of them goes before all are done, as in a job.
 fn as_ranks<R: Send>(ranks: usize, act: impl Fn(&mut World) -> R + Sync) -> Vec<Vec<R>> {
-    let run = |tcp| {
-        let grounds = grounds(ranks, tcp, Duration::from_secs(20));
-        std::thread::scope(|scope| {
-            let act = &act;
-            let threads: Vec<_> = grounds
-                .into_iter()
-                .enumerate()
-                .map(|(own, ground)| {
-                    scope.spawn(move || {
-                        let mut world =
-                            World::new(own, ground, Patience::new(Wait::Auto, ranks, 1)).unwrap();
-                        (act(&mut world), world)
-                    })
+    vec![
+        as_ranks_over(true, ranks, &act),
+        as_ranks_over(false, ranks, &act),
+    ]
+}
+
+/// The same over TCP or over Unix sockets alone.
+pub(crate) fn as_ranks_over<R: Send>(
+    tcp: bool,
+    ranks: usize,
+    act: impl Fn(&mut World) -> R + Sync,
+) -> Vec<R> {
+    let grounds = grounds(ranks, tcp, Duration::from_secs(20));
+    std::thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = grounds
+            .into_iter()
+            .enumerate()
+            .map(|(own, ground)| {
+                scope.spawn(move || {
+                    let mut world =
+                        World::new(own, ground, Patience::new(Wait::Auto, ranks, 1)).unwrap();
+                    (act(&mut world), world)
                 })
-                .collect();
-            let ended: Vec<(R, World)> =
-                threads.into_iter().map(|one| one.join().unwrap()).collect();
-            ended.into_iter().map(|(told, _)| told).collect()
-        })
-    };
-    vec![run(true), run(false)]
+            })
+            .collect();
+        let ended: Vec<(R, World)> = threads.into_iter().map(|one| one.join().unwrap()).collect();
+        ended.into_iter().map(|(told, _)| told).collect()
+    })
 }
 
 fn content(from: usize, bytes: usize) -> Vec<u8> {

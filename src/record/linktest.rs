@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::job::Round;
 
+use super::RankLine;
+
 /// What came of a link test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinktestRecord {
@@ -144,6 +146,8 @@ pub enum RankWord {
     Ready,
     /// Times of links that it started.
     Times(Vec<PairTime>),
+    /// A line of a table that it has measured.
+    Line(Box<RankLine>),
     /// Its part in a round has ended.
     Done {
         /// Its time of a round from all to all.

@@ -1,5 +1,6 @@
 //! The record: what came of a run, test by test. Pure data, versioned; every report is made from it alone.
 
+mod imb;
 mod latency;
 mod linktest;
 mod node;
@@ -7,6 +8,7 @@ mod sheet;
 mod sighting;
 mod trouble;
 
+pub use imb::{GroupTimes, ImbRecord, LineRecord, LineSpread, RankLine, TableRecord};
 pub use latency::{CableLatency, LatencyRecord, PairLatency, Planned, SlowCable, Together};
 pub use linktest::{
     Effort, LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress,
@@ -64,6 +66,9 @@ pub struct Record {
     /// What came of plans of latencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencyRecord>,
+    /// What the Intel MPI Benchmarks' patterns took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<ImbRecord>,
     /// Hosts that cost their rows and not the run, with `keep_going`.
     #[serde(default)]
     pub missing: Vec<Missing>,

@@ -46,6 +46,9 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
     if record.tests.is_empty() && !record.latencies.is_empty() {
         return super::latency::csv(record);
     }
+    if record.tests.is_empty() && !record.patterns.is_empty() {
+        return super::imb::csv(record);
+    }
     if record.tests.is_empty() && !record.jobs.is_empty() {
         return super::linktest::table::csv(record);
     }

@@ -82,6 +82,12 @@ fn check(record: &Record) -> Result<(), String> {
             return Err(format!("a link from rank {from} to {to}, of {ranks}"));
         }
     }
+    for patterns in &record.patterns {
+        let jobs = record.plan.jobs.len();
+        if patterns.job >= jobs {
+            return Err(format!("patterns of job {} of {jobs}", patterns.job));
+        }
+    }
     for latency in &record.latencies {
         if latency.job >= record.plan.jobs.len() {
             return Err(format!(

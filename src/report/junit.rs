@@ -155,7 +155,9 @@ fn cases(record: &Record) -> Vec<Case> {
     cases.extend(record.latencies.iter().flat_map(cases_of_cables));
     // Latencies load no port: there is nothing to say of them.
     let ports = sheet.ports.iter().enumerate();
-    for (number, port) in ports.filter(|_| record.latencies.is_empty()) {
+    for (number, port) in
+        ports.filter(|_| record.latencies.is_empty() && record.patterns.is_empty())
+    {
         let both = [
             (Culprit::Send(number), "send", port.send),
             (Culprit::Receive(number), "receive", port.receive),

@@ -6,6 +6,7 @@ mod described;
 pub mod dry_run;
 pub mod figures;
 pub mod header;
+pub mod imb;
 pub mod json;
 mod judged;
 pub mod junit;

@@ -9,12 +9,15 @@ use crate::record::{
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::figures::{self, Direction, Figures, rate};
-use super::{described, fold, judged, latency, linktest, overview, wires};
+use super::{described, fold, imb, judged, latency, linktest, overview, wires};
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
     if record.tests.is_empty() && !record.latencies.is_empty() {
         return latency::summary(record);
+    }
+    if record.tests.is_empty() && !record.patterns.is_empty() {
+        return imb::summary(record);
     }
     if record.tests.is_empty() && !record.jobs.is_empty() {
         return linktest::summary::summary(record);

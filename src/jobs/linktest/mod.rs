@@ -19,7 +19,7 @@ pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
         Round::Whole { order, step_seed } => (order, step_seed),
         Round::Alone { links, .. } => return links.iter().map(|link| vec![*link]).collect(),
         Round::Steps { steps, .. } => return steps.clone(),
-        Round::AllToAll => return Vec::new(),
+        Round::AllToAll | Round::Table(_) => return Vec::new(),
     };
     let steps = if linktest.bisection {
         schedule::bisection(order)
@@ -41,7 +41,7 @@ pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
 pub fn links(linktest: &Linktest, round: &Round) -> usize {
     let directions = match round {
         Round::Whole { .. } => 2,
-        Round::Alone { .. } | Round::Steps { .. } | Round::AllToAll => 1,
+        Round::Alone { .. } | Round::Steps { .. } | Round::AllToAll | Round::Table(_) => 1,
     };
     let steps = steps(linktest, round);
     directions * steps.iter().map(Vec::len).sum::<usize>()

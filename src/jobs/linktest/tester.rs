@@ -97,7 +97,7 @@ impl Tester {
         let kernel = match round {
             Round::Whole { .. } => self.linktest.kernel,
             Round::Alone { kernel, .. } | Round::Steps { kernel, .. } => *kernel,
-            Round::AllToAll => return Ok(()),
+            Round::AllToAll | Round::Table(_) => return Ok(()),
         };
         let both = matches!(round, Round::Whole { .. });
         let mut untold = Vec::new();

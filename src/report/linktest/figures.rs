@@ -36,7 +36,7 @@ pub struct Link<'a> {
 impl<'a> Figures<'a> {
     /// Of a job of the record.
     pub fn of(record: &'a Record, job: &'a LinktestRecord) -> Option<Self> {
-        let plan = record.plan.jobs.get(job.job)?.kernel();
+        let plan = record.plan.jobs.get(job.job)?.kernel()?;
         let ranks = job.ranks.len();
         let mut table: BTreeMap<(usize, usize), Vec<&PairTime>> = BTreeMap::new();
         let times = job.rounds.iter().flat_map(|round| &round.times);

@@ -5,6 +5,7 @@ mod cables;
 mod course;
 mod evidence;
 mod heat;
+mod patterns;
 mod ranks;
 mod spread;
 mod tables;
@@ -42,12 +43,13 @@ pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
                     (Heat::of(record).draw())
                     (ranks::sections(record))
                     (cables::sections(record))
+                    (patterns::sections(record))
                     (tables::worst(record))
                     (spread::section(record))
                     (Course::of(record).draw())
                     (tables::baseline(baseline))
                     (tables::hosts(record))
-                    @if record.latencies.is_empty() { (tables::excluded(record)) }
+                    @if is_of_ports(record) { (tables::excluded(record)) }
                     (tables::tests(record))
                     (tables::conditions(record))
                     (signatures())
@@ -64,9 +66,14 @@ fn name(record: &Record) -> String {
     crate::units::run_name(record.started_ms, &record.token)
 }
 
+/// Whether ports are what it measures: not cables, and not patterns of messages.
+fn is_of_ports(record: &Record) -> bool {
+    record.latencies.is_empty() && record.patterns.is_empty()
+}
+
 /// What the kind of test can say and cannot.
 fn fixed_words(record: &Record) -> &'static str {
-    match record.latencies.is_empty() {
+    match is_of_ports(record) {
         true => judged::FIXED_WORDS,
         false => super::latency::FIXED_WORDS,
     }
@@ -102,7 +109,7 @@ fn tiles(record: &Record) -> Markup {
     };
     html! {
         ul .tiles {
-            @if let Some(loaded) = judged::loaded(record).filter(|_| record.latencies.is_empty()) {
+            @if let Some(loaded) = judged::loaded(record).filter(|_| is_of_ports(record)) {
                 li {
                     b { (loaded.ports) " of " (loaded.named) }
                     span { "ports loaded both ways" @if let Some(ports) = ports_of_switch(record) { "; the switch has " (ports) } }
@@ -126,7 +133,7 @@ fn tiles(record: &Record) -> Markup {
                     span { "of what " (label(contention.port)) " carries with one at a time, with all at once" }
                 }
             }
-            @if !record.latencies.is_empty() { (cables::tiles(record)) } @else if record.jobs.is_empty() {
+            @if !record.latencies.is_empty() { (cables::tiles(record)) } @else if !record.patterns.is_empty() { (patterns::tiles(record)) } @else if record.jobs.is_empty() {
                 li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
             } @else { (ranks::tiles(record)) }
         }

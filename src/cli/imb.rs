@@ -1,0 +1,112 @@
+//! `pipebench imb`: the Intel MPI Benchmarks' patterns, in their own tables.
+
+mod meaning;
+mod words;
+
+use crate::conduct::{Hold, LinkSample, Observer};
+use crate::exit;
+use crate::plan::imb::{Imb, Table};
+use crate::plan::job::Job;
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, LineRecord, Second};
+use crate::report::{header, imb};
+use crate::units::show_utc;
+
+use super::measure::{self, Files};
+use super::run;
+use super::terminal::{Terminal, complain};
+
+pub use words::{ImbArguments, LONG, spelled};
+
+/// Measures; returns the exit code.
+pub fn run(words: &ImbArguments) -> u8 {
+    let intent = match meaning::understand(words) {
+        Ok(intent) => intent,
+        Err(error) => {
+            complain(&error.to_string());
+            return exit::USAGE;
+        }
+    };
+    let files = Files {
+        csv: words.csv.as_deref(),
+        json: words.json.as_deref(),
+        parent: words.folder.as_deref(),
+        table: "patterns.csv",
+    };
+    let mut terminal = Terminal::new(words.quiet, files.take_stdout());
+    if words.dry_run {
+        terminal.result(&meaning::dry_run(&intent));
+        return exit::OK;
+    }
+    let ready = match measure::prepare(files, None) {
+        Ok(ready) => ready,
+        Err(code) => return code,
+    };
+    let mut watching = Watching {
+        terminal: &mut terminal,
+        date: show_utc(run::now_ms()),
+        ranks: 0,
+    };
+    let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
+    measure::tell_troubles(&record, &mut terminal);
+    let table = || imb::csv(&record).map_err(|error| error.to_string());
+    let said = imb::summary(&record);
+    let folder = folder.as_deref();
+    let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
+    measure::exit_code(record.exit_code, written, &terminal)
+}
+
+/// Who watches for its user: tables grow line by line.
+struct Watching<'a> {
+    terminal: &'a mut Terminal,
+    date: String,
+    ranks: usize,
+}
+
+impl Watching<'_> {
+    fn print(&mut self, text: &str) {
+        if !self.terminal.is_quiet() {
+            self.terminal.result(text);
+        }
+    }
+}
+
+impl Observer for Watching<'_> {
+    fn notice(&mut self, text: &str) {
+        self.terminal.notice(text);
+    }
+
+    fn stage(&mut self, text: &str) {
+        self.terminal.stage(text);
+    }
+
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        if let Some(Job::Imb(job)) = plan.jobs.first() {
+            self.ranks = job.ranks.count(hosts.len());
+            let command: Vec<String> = std::env::args().collect();
+            let facts = format!("{}{}", header::options(options), header::hosts(hosts));
+            // Facts of hosts and options in effect are comments of the table.
+            let facts: String = facts.lines().map(|line| format!("# {line}\n")).collect();
+            let head = imb::head(job, hosts, &self.date, &command.join(" "));
+            self.print(&format!("{facts}{head}"));
+        }
+    }
+
+    fn second(&mut self, _test: &Test, _second: &Second) {}
+
+    fn samples(&mut self, _samples: &[LinkSample]) {}
+
+    fn table(&mut self, job: &Imb, table: &Table) {
+        let text = imb::table_head(job, table, self.ranks);
+        self.print(&text);
+    }
+
+    fn line(&mut self, job: &Imb, table: &Table, line: &LineRecord) {
+        let text = imb::lines(job, table, line);
+        self.print(&text);
+    }
+
+    fn held(&mut self, at: Hold) {
+        self.terminal.held(at);
+    }
+}

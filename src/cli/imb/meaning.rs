@@ -1,0 +1,422 @@
+//! From the words of `pipebench imb` to what is to be done.
+
+use std::path::Path;
+
+use crate::cli::intent::{self, UsageError};
+use crate::cli::measure::Intent;
+use crate::plan::collective::{ALGORITHMS, Algorithm};
+use crate::plan::imb::{Benchmark, Class, Imb, MOST_LOG, Multi, Rules};
+use crate::plan::job::{Job, RANKS, RankOrder, Ranks};
+use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::report;
+use crate::units::{self, show_bytes};
+
+use super::words::ImbArguments;
+
+/// Lengths that a file may have.
+const MOST_LENGTHS: usize = 10_000;
+/// Repetitions that can be asked for.
+const MOST_REPETITIONS: usize = 1_000_000_000;
+
+fn refuse<T>(text: String) -> Result<T, UsageError> {
+    Err(UsageError::Value(text))
+}
+
+/// Turns words into an intent.
+pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
+    let hosts = intent::hosts_of(
+        words.hosts.list.as_deref(),
+        words.hosts.file.as_deref(),
+        words.hosts.exclude.as_deref(),
+        words.launch.rsh.is_some(),
+    )?;
+    let nodes = intent::nodes_of(&hosts)?;
+    intent::check_launch(&words.launch)?;
+    let transport = match words.transport.as_str() {
+        "auto" => Transport::Auto,
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
+        other => {
+            return refuse(format!(
+                "--transport {other:?} is not known (write auto, tcp or unix)"
+            ));
+        }
+    };
+    if transport == Transport::Unix && !intent::is_one_machine(&hosts) {
+        return refuse(
+            "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
+        );
+    }
+    let sockets = intent::sockets_of(&words.sockets)?;
+    intent::check_sockets(&sockets)?;
+    let ranks = Ranks {
+        per_node: words.ranks_per_node,
+        order: match words.rank_order.as_str() {
+            "block" => RankOrder::Block,
+            "round-robin" => RankOrder::RoundRobin,
+            other => {
+                return refuse(format!(
+                    "--rank-order {other:?} is not known (write block or round-robin)"
+                ));
+            }
+        },
+        pinned: !words.no_pin,
+        wait: intent::wait_of(&words.wait)?,
+        transport,
+        sockets,
+        ports: intent::ports_of(&words.sockets)?,
+        network: intent::network_of(&words.sockets)?,
+    };
+    let count = ranks.count(nodes.len());
+    let imb = suite(words, ranks, count)?;
+    if imb.tables(count).is_empty() {
+        return refuse(format!("{count} ranks are too few for what is asked for"));
+    }
+    let plan = RunPlan {
+        version: PLAN_VERSION,
+        nodes,
+        tests: Vec::new(),
+        jobs: vec![Job::Imb(imb)],
+        profile: Profile::Quick,
+        shortened: false,
+        criteria: Criteria::default(),
+        deadlines: intent::deadlines_of(&words.launch)?,
+        seed: 0,
+        keep_going: false,
+        samples: false,
+        repeats: None,
+        site: None,
+    };
+    let options = effective(words, count);
+    Ok(Intent {
+        plan,
+        hosts,
+        options,
+        notes: Vec::new(),
+    })
+}
+
+fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageError> {
+    if ranks.per_node == 0 {
+        return refuse("--ranks-per-node 0: at least 1".to_owned());
+    }
+    if !RANKS.contains(&count) {
+        let hint = " (another host, or --ranks-per-node 2)";
+        let hint = if count < 2 { hint } else { "" };
+        return refuse(format!("{count} ranks: from 2 to {}{hint}", RANKS.end()));
+    }
+    let known = Rules::NAMES.iter().find(|(name, _)| *name == words.rules);
+    let Some((_, rules)) = known else {
+        return refuse(format!(
+            "--rules {:?} is not known (write guide or current)",
+            words.rules
+        ));
+    };
+    let (repetitions, volume) = iterations(&words.iter)?;
+    let within = words.time.is_finite() && words.time > 0.0;
+    if !within {
+        return refuse(format!("--time {}: more than 0 seconds", words.time));
+    }
+    if !(words.mem.is_finite() && words.mem > 0.0 && words.mem <= 4096.0) {
+        return refuse(format!(
+            "--mem {}: more than 0 and at most 4096 GB",
+            words.mem
+        ));
+    }
+    Ok(Imb {
+        ranks,
+        benchmarks: benchmarks(words, *rules)?,
+        rules: *rules,
+        least: words.npmin.max(1),
+        multi: match words.multi {
+            None => None,
+            Some(0) => Some(Multi::Worst),
+            Some(1) => Some(Multi::Each),
+            Some(other) => return refuse(format!("--multi {other}: 0 or 1")),
+        },
+        map: words
+            .map
+            .as_deref()
+            .map(|map| map_of(map, count))
+            .transpose()?,
+        lengths: words.msglen.as_deref().map(lengths_of).transpose()?,
+        logs: logs(&words.msglog)?,
+        repetitions,
+        volume,
+        seconds: words.time,
+        algorithm: words.algorithm.as_deref().map(algorithm_of).transpose()?,
+        check: words.check,
+        memory: usize::try_from(units::whole(words.mem * f64::from(1 << 30))).unwrap_or(usize::MAX),
+    })
+}
+
+/// Names from the command line and from a file; all of the rules if there are none.
+fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, UsageError> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for name in words.benchmarks.iter().flat_map(|word| word.split(',')) {
+        names.push((String::new(), name.to_owned()));
+    }
+    if let Some(path) = &words.input {
+        for (number, line) in lines_of("--input", path)? {
+            names.push((format!("{}:{number}: ", path.display()), line));
+        }
+        if names.is_empty() {
+            return refuse(format!("--input {}: no benchmark is in it", path.display()));
+        }
+    }
+    if names.is_empty() {
+        return Ok(rules.benchmarks());
+    }
+    let mut found = Vec::new();
+    for (place, name) in names {
+        let bare = name
+            .get(..6)
+            .filter(|start| start.eq_ignore_ascii_case("multi-"));
+        let Some(benchmark) = Benchmark::named(if bare.is_some() { &name[6..] } else { &name })
+        else {
+            return refuse(format!(
+                "{place}{name:?} is no benchmark (see 'pipebench imb --help')"
+            ));
+        };
+        if !found.contains(&benchmark) {
+            found.push(benchmark);
+        }
+    }
+    Ok(found)
+}
+
+/// Lines of a file without comments, with their numbers.
+fn lines_of(flag: &str, path: &Path) -> Result<Vec<(usize, String)>, UsageError> {
+    let text = crate::store::runs::read(path)
+        .map_err(|error| UsageError::Value(format!("{flag}: {error}")))?;
+    let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+    let lines = text.lines().enumerate();
+    Ok(lines
+        .map(|(number, line)| (number + 1, bare(line)))
+        .filter(|(_, line)| !line.is_empty())
+        .collect())
+}
+
+fn lengths_of(path: &Path) -> Result<Vec<usize>, UsageError> {
+    let lines = lines_of("--msglen", path)?;
+    let at = |number: usize| format!("{}:{number}", path.display());
+    let mut lengths = Vec::new();
+    for (number, line) in lines {
+        let (digits, unit) = match line.chars().last() {
+            Some('k' | 'K') => (&line[..line.len() - 1], 1 << 10),
+            Some('m' | 'M') => (&line[..line.len() - 1], 1 << 20),
+            _ => (&line[..], 1),
+        };
+        let bytes = digits.parse::<usize>().ok();
+        match bytes.and_then(|bytes| bytes.checked_mul(unit)) {
+            Some(bytes) if bytes <= 1 << MOST_LOG => lengths.push(bytes),
+            _ => {
+                return refuse(format!(
+                    "{}: {line:?} is no length (from 0 to 1 GiB)",
+                    at(number)
+                ));
+            }
+        }
+    }
+    match lengths.len() {
+        0 => refuse(format!("--msglen {}: no length is in it", path.display())),
+        some if some > MOST_LENGTHS => refuse(format!(
+            "--msglen {}: more than {MOST_LENGTHS} lengths",
+            path.display()
+        )),
+        _ => Ok(lengths),
+    }
+}
+
+fn map_of(text: &str, ranks: usize) -> Result<(usize, usize), UsageError> {
+    let parts = text.split_once(['x', 'X']);
+    let numbers = parts.and_then(|(rows, columns)| {
+        Some((rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?))
+    });
+    match numbers {
+        Some((rows, columns)) if rows.checked_mul(columns) == Some(ranks) => Ok((rows, columns)),
+        Some((rows, columns)) => refuse(format!(
+            "--map {rows}x{columns}: {} places for {ranks} ranks",
+            rows.saturating_mul(columns)
+        )),
+        None => refuse(format!("--map {text:?}: write PxQ, such as 4x2")),
+    }
+}
+
+fn logs(text: &str) -> Result<(u32, u32), UsageError> {
+    let (least, largest) = text.split_once(':').unwrap_or(("0", text));
+    match (least.parse::<u32>(), largest.parse::<u32>()) {
+        (Ok(least), Ok(largest)) if least <= largest && largest as usize <= MOST_LOG => {
+            Ok((least, largest))
+        }
+        _ => refuse(format!(
+            "--msglog {text:?}: write MIN:MAX, both from 0 to {MOST_LOG}"
+        )),
+    }
+}
+
+fn iterations(text: &str) -> Result<(usize, usize), UsageError> {
+    let (count, volume) = text.split_once(',').unwrap_or((text, "40"));
+    match (count.parse::<usize>(), volume.parse::<usize>()) {
+        (Ok(count @ 1..=MOST_REPETITIONS), Ok(volume @ 1..=1_000_000)) => Ok((count, volume << 20)),
+        _ => refuse(format!(
+            "--iter {text:?}: write N or N,MIB, such as 1000,40"
+        )),
+    }
+}
+
+fn algorithm_of(name: &str) -> Result<Algorithm, UsageError> {
+    let known = ALGORITHMS.into_iter().find(|one| one.name() == name);
+    let names = || ALGORITHMS.map(Algorithm::name).join(", ");
+    known.map_or_else(
+        || {
+            refuse(format!(
+                "--algorithm {name:?} is not known (write one of {})",
+                names()
+            ))
+        },
+        Ok,
+    )
+}
+
+fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
+    let sockets = &words.sockets;
+    let system = || "system".to_owned();
+    let path =
+        |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let all: Vec<(&str, Option<String>)> = vec![
+        (
+            "pipebench",
+            Some(format!("{} imb", env!("CARGO_PKG_VERSION"))),
+        ),
+        ("ranks", Some(ranks.to_string())),
+        ("ranks-per-node", Some(words.ranks_per_node.to_string())),
+        ("rank-order", Some(words.rank_order.clone())),
+        ("transport", Some(words.transport.clone())),
+        ("rules", Some(words.rules.clone())),
+        ("npmin", Some(words.npmin.to_string())),
+        ("multi", words.multi.map(|multi| multi.to_string())),
+        ("map", words.map.clone()),
+        ("msglen", path(&words.msglen)),
+        (
+            "msglog",
+            words.msglen.is_none().then(|| words.msglog.clone()),
+        ),
+        ("iter", Some(words.iter.clone())),
+        ("check", words.check.then(|| "yes".to_owned())),
+        ("algorithm", words.algorithm.clone()),
+        ("no-pin", words.no_pin.then(|| "yes".to_owned())),
+        (
+            "congestion",
+            Some(sockets.congestion.clone().unwrap_or_else(system)),
+        ),
+        ("port-range", sockets.port_range.clone()),
+        (
+            "rsh",
+            words.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+/// What would be done.
+pub fn dry_run(intent: &Intent) -> String {
+    let mut text = report::header::options(&intent.options);
+    let nodes = intent.plan.nodes.len();
+    if let Some(Job::Imb(imb)) = intent.plan.jobs.first() {
+        let ranks = imb.ranks.count(nodes);
+        text += &format!(
+            "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
+             buffers    up to {} for each rank\n",
+            ranks + nodes,
+            show_bytes(imb.bytes_per_rank(ranks) as u64),
+        );
+        for table in imb.tables(ranks) {
+            let lines = match table.benchmark.class() {
+                Class::Sync => "once".to_owned(),
+                _ => format!("{} lengths", table.lengths.len()),
+            };
+            text += &format!(
+                "table      {}, {} x {} ranks, {lines}\n",
+                table.benchmark.name(),
+                table.groups.len(),
+                table.group_size(),
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        imb: ImbArguments,
+    }
+
+    fn understood(words: &str) -> Result<Imb, String> {
+        let all = ["imb", "--hosts", "local:4"].into_iter();
+        let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
+        let intent = understand(&words.imb).map_err(|error| error.to_string())?;
+        match intent.plan.jobs.into_iter().next() {
+            Some(Job::Imb(imb)) => Ok(imb),
+            _ => Err("no patterns".to_owned()),
+        }
+    }
+
+    #[test]
+    fn words_mean_what_the_suite_means_by_them() {
+        let imb =
+            understood("pingping ALLREDUCE,multi-bcast pingping --map 2x2 --multi 0").unwrap();
+        assert_eq!(
+            imb.benchmarks,
+            [Benchmark::PingPing, Benchmark::Allreduce, Benchmark::Bcast]
+        );
+        assert_eq!((imb.map, imb.multi), (Some((2, 2)), Some(Multi::Worst)));
+        assert_eq!((imb.repetitions, imb.volume), (1000, 40 << 20));
+        let imb = understood("--rules current --iter 10,1 --msglog 3:5 --algorithm ring").unwrap();
+        assert_eq!(imb.benchmarks.len(), 18);
+        assert_eq!(
+            (imb.repetitions, imb.volume, imb.logs),
+            (10, 1 << 20, (3, 5))
+        );
+        assert_eq!(imb.algorithm, Some(Algorithm::Ring));
+        assert_eq!(understood("").unwrap().benchmarks.len(), 13);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_one_line() {
+        for (words, expected) in [
+            ("Pong", "\"Pong\" is no benchmark"),
+            ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
+            ("--map 4", "--map \"4\": write PxQ"),
+            ("--multi 2", "--multi 2: 0 or 1"),
+            ("--rules old", "--rules \"old\" is not known"),
+            ("--msglog 5:3", "--msglog \"5:3\": write MIN:MAX"),
+            ("--msglog 31", "--msglog \"31\": write MIN:MAX"),
+            ("--iter 0", "--iter \"0\": write N or N,MIB"),
+            ("--iter 5,x", "--iter \"5,x\": write N or N,MIB"),
+            (
+                "--algorithm best",
+                "--algorithm \"best\" is not known (write one of linear,",
+            ),
+            ("--transport mpi", "--transport \"mpi\" is not known"),
+            ("--time 0", "--time 0: more than 0 seconds"),
+            ("--mem nan", "--mem NaN: more than 0"),
+            (
+                "--msglen no.txt",
+                "--msglen: cannot read no.txt: no such file",
+            ),
+            ("--ranks-per-node 0", "--ranks-per-node 0: at least 1"),
+        ] {
+            let error = understood(words).unwrap_err();
+            assert!(error.starts_with(expected), "{words}: {error}");
+        }
+    }
+}

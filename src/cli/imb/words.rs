@@ -1,0 +1,220 @@
+//! The words of `pipebench imb`: the suite's own, and those of hosts and ports.
+
+use std::path::PathBuf;
+
+use crate::cli::arguments::{HostWords, Launch, Sockets};
+
+/// What the long help begins with.
+pub const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks between processes on hosts without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \
+    Allgather(v), Gather(v), Scatter(v), Alltoall(v), Reduce, Reduce_scatter, Reduce_scatter_block, Allreduce, Barrier, Uniband and Biband, over sockets. Names, \
+    rules and columns are those of the users guide 3.0, or today's with --rules current.\n\n\
+    Options may be written with one dash, too, as the suite has them: -npmin 4 -multi 0 -msglen FILE.\n\n\
+    Times are microseconds of a repetition: of the slowest rank (t_max), the fastest, and on average. By the guide a megabyte has 2^20 bytes, and PingPong's time is half of \
+    the round trip; Sendrecv counts each message twice (out and in), Exchange four times, PingPing once.";
+
+/// Measure the patterns of the Intel MPI Benchmarks, without MPI.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ImbArguments {
+    /// Benchmarks, in any case; without one all of the rules
+    ///
+    /// Example: pipebench imb --hosts n1,n2 PingPong Allreduce
+    #[arg(value_name = "BENCHMARK")]
+    pub benchmarks: Vec<String>,
+
+    /// Hosts of the run.
+    #[command(flatten)]
+    pub hosts: HostWords,
+
+    /// Ranks on each node
+    ///
+    /// Default 1. Example: --ranks-per-node 2
+    #[arg(long, value_name = "R", default_value_t = 1, help_heading = "Hosts")]
+    pub ranks_per_node: usize,
+
+    /// Which rank is on which node: block or round-robin
+    ///
+    /// Default block. Example: --rank-order round-robin
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "block",
+        help_heading = "Hosts"
+    )]
+    pub rank_order: String,
+
+    /// Let the scheduler move ranks from processor to processor
+    ///
+    /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
+    #[arg(long, help_heading = "Hosts")]
+    pub no_pin: bool,
+
+    /// What ranks do while nothing moves: auto, spin, yield or sleep
+    ///
+    /// `auto` spins while a host has a processor for each rank, and yields otherwise. Default auto. Example: --wait yield
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        help_heading = "Hosts"
+    )]
+    pub wait: String,
+
+    /// What messages go over: auto, tcp or unix
+    ///
+    /// `auto` is TCP between nodes and Unix-domain sockets within. Default auto. Example: --transport tcp
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "auto",
+        help_heading = "Hosts"
+    )]
+    pub transport: String,
+
+    /// Whose rules hold: guide (version 3.0) or current
+    ///
+    /// `current`: a megabyte has 10^6 bytes, a clock round each call of a collective, a warm-up before each length, as many repetitions as fit into --time, and the root
+    /// stays the first rank. Default guide. Example: --rules current
+    #[arg(
+        long,
+        value_name = "RULES",
+        default_value = "guide",
+        help_heading = "Suite"
+    )]
+    pub rules: String,
+
+    /// A file of benchmarks, one name in a line; # begins a comment
+    ///
+    /// Example: --input IMB_SELECT
+    #[arg(long, value_name = "FILE", help_heading = "Suite")]
+    pub input: Option<PathBuf>,
+
+    /// Least number of ranks
+    ///
+    /// Benchmarks run with N, 2N, 4N and so on, and with all ranks. Default 2. Example: --npmin 4
+    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Suite")]
+    pub npmin: usize,
+
+    /// Several groups at the same time: 0 shows the worst, 1 each of them
+    ///
+    /// Example: --multi 0
+    #[arg(long, value_name = "0|1", help_heading = "Suite")]
+    pub multi: Option<u8>,
+
+    /// Number ranks along the rows of a matrix in which they stand column by column
+    ///
+    /// With P ranks on each of two nodes, Px2 pairs each with its counterpart on the other node. Example: --map 4x2
+    #[arg(long, value_name = "PxQ", help_heading = "Suite")]
+    pub map: Option<String>,
+
+    /// A file of message lengths in bytes, one in a line; k and m are binary
+    ///
+    /// Example: --msglen lengths.txt
+    #[arg(long, value_name = "FILE", help_heading = "Suite")]
+    pub msglen: Option<PathBuf>,
+
+    /// Lengths 0 and 2^MIN to 2^MAX
+    ///
+    /// Default 0:22. Example: --msglog 3:16
+    #[arg(
+        long,
+        value_name = "MIN:MAX",
+        default_value = "0:22",
+        help_heading = "Suite"
+    )]
+    pub msglog: String,
+
+    /// Repetitions of a length at most, and how many MiB they may have together
+    ///
+    /// Default 1000,40. Example: --iter 100,10
+    #[arg(
+        long,
+        value_name = "N[,MIB]",
+        default_value = "1000,40",
+        help_heading = "Suite"
+    )]
+    pub iter: String,
+
+    /// Seconds that a length may take, with --rules current
+    ///
+    /// Default 10. Example: --time 2
+    #[arg(long, value_name = "S", default_value_t = 10.0, help_heading = "Suite")]
+    pub time: f64,
+
+    /// Gigabytes (2^30 bytes) of buffers that a rank may have; longer messages are left out and said
+    ///
+    /// Default 1. Example: --mem 4
+    #[arg(long, value_name = "GB", default_value_t = 1.0, help_heading = "Suite")]
+    pub mem: f64,
+
+    /// Compare what arrives with what should, outside of the clock
+    ///
+    /// Adds the column defects; the first wrong item is named, and the exit code is 20. Example: --check
+    #[arg(long, help_heading = "Suite")]
+    pub check: bool,
+
+    /// How collectives are done, where there is a choice
+    ///
+    /// linear, binomial, chain, dissemination, recursive-doubling, recursive-halving, halving-doubling, scatter-allgather, ring, bruck or pairwise. The choice stands above each
+    /// table. Example: --algorithm ring
+    #[arg(long, value_name = "NAME", help_heading = "Suite")]
+    pub algorithm: Option<String>,
+
+    /// Options of sockets.
+    #[command(flatten)]
+    pub sockets: Sockets,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// Every line with median, percentiles and spread as a table; - is standard output
+    ///
+    /// Example: --csv patterns.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the record of the run; - is standard output
+    ///
+    /// Example: --json run.json
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Keep record, table and summary in a folder of the run below DIR
+    ///
+    /// No default. Example: --folder results
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub folder: Option<PathBuf>,
+
+    /// Print nothing but errors
+    ///
+    /// For --csv and --json. Example: --quiet
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print tables and their lines; start nothing
+    ///
+    /// Example: --dry-run
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+}
+
+/// The suite's own options, with one dash.
+const WITH_ONE_DASH: [&str; 11] = [
+    "-help", "-npmin", "-multi", "-map", "-input", "-msglen", "-msglog", "-iter", "-time", "-mem",
+    "-check",
+];
+
+/// Gives options of `imb` a second dash, where they have the suite's one.
+pub fn spelled(words: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut words: Vec<std::ffi::OsString> = words.collect();
+    if words.get(1).is_some_and(|word| word == "imb") {
+        for word in words.iter_mut().skip(2) {
+            if WITH_ONE_DASH.iter().any(|own| *word == *own) {
+                let mut longer = std::ffi::OsString::from("-");
+                longer.push(&word);
+                *word = longer;
+            }
+        }
+    }
+    words
+}

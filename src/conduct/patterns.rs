@@ -1,0 +1,162 @@
+//! A job of patterns, table by table.
+
+use crate::jobs::imb::figures;
+use crate::plan::imb::{Imb, Table};
+use crate::plan::job::Round;
+use crate::record::{
+    ImbRecord, LineRecord, RankLine, RankRecord, RankWord, TableRecord, Trouble, TroubleKind,
+};
+use crate::wire::message::ToNode;
+
+use super::Running;
+use super::crew::{Crew, Halt};
+
+impl Running<'_> {
+    /// Measures all tables; what was measured is kept, whatever happens to those behind it.
+    pub(super) fn patterns(
+        &mut self,
+        crew: &mut Crew,
+        number: usize,
+        imb: &Imb,
+    ) -> Result<(), Halt> {
+        let ranks = imb.ranks.count(self.hosts.len());
+        let mut record = ImbRecord {
+            job: number,
+            complete: false,
+            ranks: self.rank_records(&imb.ranks),
+            tables: Vec::new(),
+        };
+        let mut wrong = None;
+        let mut outcome = Ok(());
+        for table in imb.tables(ranks) {
+            self.observer.table(imb, &table);
+            record.tables.push(TableRecord {
+                table: table.clone(),
+                started_ms: self.now_ms(),
+                lines: Vec::new(),
+            });
+            let mut lines = Vec::new();
+            outcome = self.table(
+                crew,
+                imb,
+                &table,
+                (&mut lines, &mut record.ranks),
+                &mut wrong,
+            );
+            if let Some(last) = record.tables.last_mut() {
+                last.lines = lines;
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        record.complete = outcome.is_ok();
+        let wrong = wrong.map(|(rank, what): (usize, String)| Trouble {
+            node: self.hosts[record.ranks[rank].node].node.clone(),
+            who: format!("rank {rank}"),
+            ..Trouble::own(TroubleKind::Invalid, what)
+        });
+        self.patterns.push(record);
+        // Whatever arrives wrong is known, and all tables were measured.
+        outcome.and(wrong.map_or(Ok(()), |trouble| Err(Halt::Trouble(Box::new(trouble)))))
+    }
+
+    fn table(
+        &mut self,
+        crew: &mut Crew,
+        imb: &Imb,
+        table: &Table,
+        (lines, ranks): (&mut Vec<LineRecord>, &mut [RankRecord]),
+        wrong: &mut Option<(usize, String)>,
+    ) -> Result<(), Halt> {
+        let nodes = self.hosts.len();
+        for node in 0..nodes {
+            crew.send(node, &ToNode::Round(Box::new(Round::Table(table.clone()))));
+        }
+        let members = table.groups.concat();
+        let mut told = Told::new(table);
+        let mut done = 0;
+        let mut foreign = None;
+        let observer = &mut *self.observer;
+        let heard = crew.await_ranks(|node, rank, word| {
+            if rank >= ranks.len() || imb.ranks.node_of(rank, nodes) != node {
+                foreign = Some((node, rank));
+                return true;
+            }
+            match word {
+                RankWord::Ready | RankWord::Times(_) => {}
+                RankWord::Line(line) => {
+                    if let (None, Some(text)) = (&*wrong, &line.wrong) {
+                        *wrong = Some((rank, text.clone()));
+                    }
+                    let Some(place) = members.iter().position(|member| *member == rank) else {
+                        foreign = Some((node, rank));
+                        return true;
+                    };
+                    for line in told.take(table, place, *line) {
+                        let algorithm = table.algorithm(imb.algorithm, line.bytes);
+                        let line = LineRecord { algorithm, ..line };
+                        observer.line(imb, table, &line);
+                        lines.push(line);
+                    }
+                }
+                RankWord::Done {
+                    processor,
+                    strangers,
+                    ..
+                } => {
+                    (ranks[rank].processor, ranks[rank].strangers) = (processor, strangers);
+                    done += 1;
+                }
+            }
+            done == ranks.len()
+        });
+        if let Some((node, rank)) = foreign {
+            let what = format!("speaks of rank {rank}, which has no part in this");
+            return Err(Halt::Trouble(Box::new(Trouble {
+                node: self.hosts[node].node.clone(),
+                ..Trouble::own(TroubleKind::Bug, what)
+            })));
+        }
+        heard
+    }
+}
+
+/// What ranks told of lines that are not whole yet.
+struct Told {
+    /// Line by line what each member told, group by group.
+    lines: Vec<Vec<Option<RankLine>>>,
+    next: usize,
+}
+
+impl Told {
+    fn new(table: &Table) -> Self {
+        let members = table.groups.concat().len();
+        Self {
+            lines: vec![vec![None; members]; table.lengths.len()],
+            next: 0,
+        }
+    }
+
+    /// Takes what a member told; gives the lines that are whole with it, in order.
+    fn take(&mut self, table: &Table, place: usize, line: RankLine) -> Vec<LineRecord> {
+        let number = line.line;
+        if let Some(slot) = self
+            .lines
+            .get_mut(number)
+            .and_then(|all| all.get_mut(place))
+        {
+            *slot = Some(line);
+        }
+        let mut whole = Vec::new();
+        while let Some(all) = self.lines.get(self.next) {
+            let groups: Vec<&[Option<RankLine>]> = all.chunks(table.group_size().max(1)).collect();
+            let Some(line) = figures::line(table, self.next, &groups) else {
+                break;
+            };
+            whole.push(line);
+            self.next += 1;
+        }
+        whole
+    }
+}

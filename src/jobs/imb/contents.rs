@@ -1,0 +1,218 @@
+//! What stands in buffers, and what should arrive (guide 5.2.5): 32-bit floats, item i of the rank at place p is 0.1 (p + 1) + i. Pure.
+
+use crate::plan::imb::Benchmark;
+use crate::ranks::{ITEM_BYTES, split};
+
+/// Sums may be off by this part: items are added in another order.
+const TOLERANCE: f64 = 1e-3;
+
+/// Item `at` of the rank at a place.
+fn value(place: usize, at: usize) -> f32 {
+    single(0.1 * (place as f64 + 1.0) + at as f64)
+}
+
+/// As a 32-bit float has it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounded to the nearest, which is what is wanted"
+)]
+fn single(number: f64) -> f32 {
+    number as f32
+}
+
+/// Bytes `from..from + into.len()` of what the rank at `place` has.
+pub fn write(place: usize, from: usize, into: &mut [u8]) {
+    let mut at = from;
+    let mut rest = into;
+    while !rest.is_empty() {
+        let item = value(place, at / ITEM_BYTES).to_le_bytes();
+        let piece = &item[at % ITEM_BYTES..];
+        let bytes = piece.len().min(rest.len());
+        let (now, behind) = rest.split_at_mut(bytes);
+        now.copy_from_slice(&piece[..bytes]);
+        rest = behind;
+        at += bytes;
+    }
+}
+
+/// What is wrong, and how much at worst.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wrong {
+    /// Number of the first item that is wrong.
+    pub item: usize,
+    /// As it came.
+    pub got: f32,
+    /// As it should be.
+    pub expected: f32,
+    /// The largest relative difference.
+    pub defect: f64,
+}
+
+/// Where a rank stands in its group, and what was done there.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene {
+    /// What was measured.
+    pub benchmark: Benchmark,
+    /// Place of this rank.
+    pub place: usize,
+    /// Ranks of its group.
+    pub size: usize,
+    /// Length of messages.
+    pub bytes: usize,
+    /// Who had the part of its own in the last repetition.
+    pub root: usize,
+}
+
+impl Scene {
+    /// Compares what came with what should have come. Where nothing comes to this rank, nothing is wrong.
+    pub fn check(&self, came: &[u8]) -> Option<Wrong> {
+        let (expected, from) = self.expected()?;
+        let came = came.get(from..from + expected.len())?;
+        // Bytes that only travelled are the same to the last bit.
+        if expected == came {
+            return None;
+        }
+        let exact = self.benchmark.item_bytes() == 1;
+        let mut first = None;
+        let mut defect: f64 = 0.0;
+        let items = expected.chunks(ITEM_BYTES).zip(came.chunks(ITEM_BYTES));
+        for (item, (expected, got)) in items.enumerate().filter(|(_, (one, two))| one != two) {
+            let (one, two) = (float(expected), float(got));
+            let against = if one == 0.0 {
+                1.0
+            } else {
+                f64::from(one).abs()
+            };
+            let off = (f64::from(one) - f64::from(two)).abs() / against;
+            // What is no number is as wrong as can be.
+            let off = if off.is_finite() { off } else { 1.0 };
+            if exact || off > TOLERANCE {
+                first.get_or_insert((item, one, two));
+                defect = defect.max(off);
+            }
+        }
+        first.map(|(item, expected, got)| Wrong {
+            item,
+            got,
+            expected,
+            defect,
+        })
+    }
+
+    /// What should have come, and where it begins; none if nothing comes to this rank.
+    fn expected(&self) -> Option<(Vec<u8>, usize)> {
+        let (place, size, bytes) = (self.place, self.size, self.bytes);
+        let part = |of: usize, from: usize| {
+            let mut all = vec![0; bytes];
+            write(of, from, &mut all);
+            all
+        };
+        let left = (place + size - 1) % size;
+        let right = (place + 1) % size;
+        let is_root = place == self.root;
+        Some(match self.benchmark {
+            Benchmark::PingPong | Benchmark::PingPing => (part(size - 1 - place, 0), 0),
+            Benchmark::Sendrecv => (part(left, 0), 0),
+            // From the left what it sends to its right, the first half; from the right the second.
+            Benchmark::Exchange => ([part(left, 0), part(right, bytes)].concat(), 0),
+            Benchmark::Uniband | Benchmark::Biband | Benchmark::Barrier => return None,
+            Benchmark::Bcast if is_root => return None,
+            Benchmark::Bcast => (part(self.root, 0), 0),
+            Benchmark::Gather | Benchmark::Gatherv if !is_root => return None,
+            Benchmark::Gather
+            | Benchmark::Gatherv
+            | Benchmark::Allgather
+            | Benchmark::Allgatherv => ((0..size).flat_map(|of| part(of, 0)).collect(), 0),
+            Benchmark::Scatter | Benchmark::Scatterv => (part(self.root, place * bytes), 0),
+            Benchmark::Alltoall | Benchmark::Alltoallv => (
+                (0..size).flat_map(|of| part(of, place * bytes)).collect(),
+                0,
+            ),
+            Benchmark::Reduce if !is_root => return None,
+            Benchmark::Reduce | Benchmark::Allreduce => (sums(size, 0, bytes), 0),
+            Benchmark::ReduceScatter => {
+                let own = split(bytes, ITEM_BYTES, size)[place].clone();
+                (sums(size, own.start, own.len()), own.start)
+            }
+            Benchmark::ReduceScatterBlock => (sums(size, place * bytes, bytes), place * bytes),
+        })
+    }
+}
+
+/// Sums over all places of items from byte `from` on; both are whole items.
+fn sums(size: usize, from: usize, bytes: usize) -> Vec<u8> {
+    let sum = |at: usize| -> f64 { (0..size).map(|place| f64::from(value(place, at))).sum() };
+    let items = from / ITEM_BYTES..(from + bytes) / ITEM_BYTES;
+    items.flat_map(|at| single(sum(at)).to_le_bytes()).collect()
+}
+
+/// An item; one that is not whole counts as if zeros stood behind it.
+fn float(bytes: &[u8]) -> f32 {
+    let mut four = [0; ITEM_BYTES];
+    four[..bytes.len()].copy_from_slice(bytes);
+    f32::from_le_bytes(four)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(benchmark: Benchmark, place: usize) -> Scene {
+        Scene {
+            benchmark,
+            place,
+            size: 3,
+            bytes: 10,
+            root: 2,
+        }
+    }
+
+    #[test]
+    fn items_are_those_of_the_guide_wherever_one_begins() {
+        let mut all = [0; 12];
+        write(1, 0, &mut all);
+        assert_eq!(all[..4], 0.2_f32.to_le_bytes());
+        assert_eq!(all[8..], 2.2_f32.to_le_bytes());
+        let mut part = [0; 5];
+        write(1, 3, &mut part);
+        assert_eq!(part, all[3..8]);
+    }
+
+    #[test]
+    fn a_byte_that_differs_is_found_and_its_item_told() {
+        let scene = scene(Benchmark::Alltoall, 1);
+        let mut came = scene.expected().unwrap().0;
+        assert_eq!(came.len(), 30);
+        assert_eq!(scene.check(&came), None);
+        came[9] ^= 1;
+        let wrong = scene.check(&came).unwrap();
+        assert_eq!(wrong.item, 2);
+        came[9] ^= 1;
+        came[4..8].copy_from_slice(&f32::NAN.to_le_bytes());
+        assert_eq!(scene.check(&came).unwrap().defect, 1.0);
+    }
+
+    #[test]
+    fn sums_may_be_rounded_and_no_more() {
+        let scene = Scene {
+            bytes: 12,
+            ..scene(Benchmark::Allreduce, 0)
+        };
+        let mut came = scene.expected().unwrap().0;
+        // 0.1 + 0.2 + 0.3 + 3 * 2.
+        assert!((float(&came[8..]) - 6.6).abs() < 1e-5);
+        came[8..].copy_from_slice(&6.6005_f32.to_le_bytes());
+        assert_eq!(scene.check(&came), None);
+        came[8..].copy_from_slice(&6.7_f32.to_le_bytes());
+        let wrong = scene.check(&came).unwrap();
+        assert_eq!((wrong.item, wrong.got), (2, 6.7));
+        assert!((wrong.defect - 0.1 / 6.6).abs() < 1e-4);
+    }
+
+    #[test]
+    fn who_gets_nothing_has_nothing_wrong() {
+        assert_eq!(scene(Benchmark::Reduce, 0).check(&[]), None);
+        assert_eq!(scene(Benchmark::Bcast, 2).check(&[1]), None);
+        assert!(scene(Benchmark::Bcast, 0).check(&[1; 10]).is_some());
+    }
+}

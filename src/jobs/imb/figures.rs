@@ -1,0 +1,157 @@
+//! From what ranks told to a line of a table. Pure.
+
+use crate::plan::imb::WINDOW;
+use crate::plan::imb::{Class, Rules, Table};
+use crate::record::{GroupTimes, LineRecord, LineSpread, RankLine};
+use crate::stats::spread::{Spread, percentile};
+
+/// A line, from what all ranks of all groups told of it, in the order of the groups. None if somebody told nothing.
+pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Option<LineRecord> {
+    let length = table.lengths.get(number)?;
+    let groups: Option<Vec<Vec<&RankLine>>> = told
+        .iter()
+        .map(|group| group.iter().map(Option::as_ref).collect())
+        .collect();
+    let groups = groups?;
+    let first = *groups.first()?.first()?;
+    let times = |group: &Vec<&RankLine>| {
+        let seconds: Vec<f64> = group.iter().map(|one| one.seconds).collect();
+        Spread::of(&seconds).map(|spread| GroupTimes {
+            least_s: spread.least,
+            most_s: spread.most,
+            mean_s: spread.mean,
+        })
+    };
+    let all: Vec<&RankLine> = groups.iter().flatten().copied().collect();
+    let defects = all.iter().filter_map(|one| one.defect);
+    Some(LineRecord {
+        bytes: length.bytes,
+        repetitions: first.repetitions,
+        algorithm: None,
+        groups: groups.iter().filter_map(times).collect(),
+        spread: spread(&all),
+        defects: defects.reduce(f64::max),
+        left_out: all.iter().find_map(|one| one.left_out.clone()),
+    })
+}
+
+/// How batches lie apart, each as its slowest rank saw it.
+fn spread(all: &[&RankLine]) -> Option<LineSpread> {
+    let batches = all.iter().map(|one| one.batches_s.len()).min()?;
+    let slowest: Vec<f64> = (0..batches)
+        .map(|batch| {
+            all.iter()
+                .map(|one| one.batches_s[batch])
+                .fold(0.0, f64::max)
+        })
+        .collect();
+    let of = Spread::of(&slowest)?;
+    Some(LineSpread {
+        batches,
+        of: all.first()?.batch,
+        least_s: of.least,
+        median_s: of.median,
+        p95_s: percentile(&slowest, 95.0),
+        p99_s: percentile(&slowest, 99.0),
+        most_s: of.most,
+        variation: of.variation,
+    })
+}
+
+/// Seconds of the fastest, the slowest and a mean rank over some groups.
+pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
+    let count = groups.len() as f64;
+    let most = groups.iter().map(|one| one.most_s).reduce(f64::max)?;
+    let least = groups.iter().map(|one| one.least_s).reduce(f64::min)?;
+    Some(GroupTimes {
+        least_s: least,
+        most_s: most,
+        // All groups have as many ranks.
+        mean_s: groups.iter().map(|one| one.mean_s).sum::<f64>() / count,
+    })
+}
+
+/// Throughput in what the rules call megabytes per second, by the slowest rank; 0 if it took no time (guide 3.3).
+pub fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64) -> f64 {
+    if slowest_s <= 0.0 {
+        return 0.0;
+    }
+    let counted = match table.benchmark.class() {
+        // All pairs of the group together.
+        Class::Rate => (WINDOW * (table.group_size() / 2)) as f64,
+        _ => 1.0,
+    };
+    table.benchmark.messages() * counted * bytes as f64 / rules.megabyte() / slowest_s
+}
+
+/// Messages per second of all pairs of a group together.
+pub fn messages_per_s(table: &Table, slowest_s: f64) -> f64 {
+    if slowest_s <= 0.0 {
+        return 0.0;
+    }
+    let pairs = (table.group_size() / 2) as f64;
+    table.benchmark.messages() * WINDOW as f64 * pairs / slowest_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::imb::{Benchmark, Length};
+
+    fn told(seconds: f64) -> Option<RankLine> {
+        Some(RankLine {
+            line: 0,
+            repetitions: 4,
+            seconds,
+            batch: 2,
+            batches_s: vec![seconds, 2.0 * seconds],
+            defect: Some(seconds),
+            wrong: None,
+            left_out: None,
+        })
+    }
+
+    fn table(benchmark: Benchmark) -> Table {
+        Table {
+            benchmark,
+            groups: vec![vec![0, 1], vec![2, 3]],
+            lengths: vec![Length {
+                bytes: 1 << 20,
+                repetitions: 4,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_times_of_each_group_and_of_all() {
+        let told = [told(1.0), told(3.0), told(2.0), told(6.0)];
+        let line = line(&table(Benchmark::Sendrecv), 0, &[&told[..2], &told[2..]]).unwrap();
+        assert_eq!((line.repetitions, line.defects), (4, Some(6.0)));
+        assert_eq!(line.groups[0].mean_s, 2.0);
+        let all = over(&line.groups).unwrap();
+        assert_eq!((all.least_s, all.most_s, all.mean_s), (1.0, 6.0, 3.0));
+        let spread = line.spread.unwrap();
+        assert_eq!(
+            (spread.batches, spread.least_s, spread.most_s),
+            (2, 6.0, 12.0)
+        );
+        assert_eq!(
+            super::line(&table(Benchmark::Sendrecv), 0, &[&[None]]),
+            None
+        );
+    }
+
+    #[test]
+    fn throughput_is_that_of_the_guide() {
+        let of = |benchmark, rules| megabytes_per_s(&table(benchmark), rules, 1 << 20, 0.5);
+        assert_eq!(of(Benchmark::PingPong, Rules::Guide), 2.0);
+        assert_eq!(of(Benchmark::Sendrecv, Rules::Guide), 4.0);
+        assert_eq!(of(Benchmark::Exchange, Rules::Guide), 8.0);
+        assert_eq!(of(Benchmark::PingPing, Rules::Current), 2.097_152);
+        assert_eq!(messages_per_s(&table(Benchmark::Biband), 0.5), 1024.0);
+        assert_eq!(
+            megabytes_per_s(&table(Benchmark::PingPong), Rules::Guide, 1, 0.0),
+            0.0
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! One repetition of each benchmark, as the guide defines it.
+
+use std::ops::Range;
+
+use crate::plan::collective::Algorithm;
+use crate::plan::imb::{Benchmark, WINDOW};
+use crate::ranks::{From, Group, ITEM_BYTES, RankError, World, ranges, split};
+
+use super::contents;
+
+/// Tag of messages of benchmarks.
+const MESSAGE: u32 = 11;
+/// Tag of receipts.
+const RECEIPT: u32 = 12;
+/// Messages that Biband has under way each way: all of a window are, one such lot behind the other, so that memory stays small.
+const LOT: usize = 16;
+
+/// A rank with its buffers for one length.
+pub struct Pattern {
+    benchmark: Benchmark,
+    group: Group,
+    algorithm: Option<Algorithm>,
+    bytes: usize,
+    out: Vec<u8>,
+    into: Vec<u8>,
+    /// Where the block of each place is, one of a message's length each.
+    blocks: Vec<Range<usize>>,
+    /// The parts of one vector.
+    parts: Vec<Range<usize>>,
+    /// The part of its own moves from repetition to repetition.
+    rotates: bool,
+}
+
+impl Pattern {
+    /// Buffers with contents, every page of them touched.
+    pub fn new(
+        benchmark: Benchmark,
+        group: Group,
+        algorithm: Option<Algorithm>,
+        bytes: usize,
+        rotates: bool,
+    ) -> Self {
+        let size = group.size();
+        let (out, into) = match benchmark {
+            Benchmark::Exchange => (2 * bytes, 2 * bytes),
+            Benchmark::Biband => (bytes, LOT * bytes),
+            Benchmark::Allgather | Benchmark::Allgatherv => (bytes, size * bytes),
+            Benchmark::Gather | Benchmark::Gatherv => (bytes, size * bytes),
+            Benchmark::Scatter | Benchmark::Scatterv => (size * bytes, bytes),
+            Benchmark::Alltoall | Benchmark::Alltoallv => (size * bytes, size * bytes),
+            Benchmark::ReduceScatterBlock => (size * bytes, size * bytes),
+            _ => (bytes, bytes),
+        };
+        let mut pattern = Self {
+            benchmark,
+            algorithm,
+            bytes,
+            out: vec![0; out],
+            into: vec![0xff; into],
+            blocks: ranges(&vec![bytes; size]),
+            parts: split(bytes, ITEM_BYTES, size),
+            rotates,
+            group,
+        };
+        contents::write(pattern.group.place(), 0, &mut pattern.out);
+        pattern.into.fill(0);
+        pattern
+    }
+
+    /// Who has the part of its own in a repetition: another one each time (guide 3.3.4), or always the first.
+    fn root(&self, repetition: usize) -> usize {
+        match self.rotates && self.benchmark.is_rooted() {
+            true => repetition % self.group.size(),
+            false => 0,
+        }
+    }
+
+    /// Does it once.
+    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
+        match self.benchmark {
+            Benchmark::PingPong => self.ping_pong(world),
+            Benchmark::PingPing | Benchmark::Sendrecv => self.around(world),
+            Benchmark::Exchange => self.exchange(world),
+            Benchmark::Uniband => self.one_way(world),
+            Benchmark::Biband => self.both_ways(world),
+            _ => self.together(world, self.root(repetition)),
+        }
+    }
+
+    /// What is wrong with what came in the last of `repetitions`.
+    pub fn check(&self, repetitions: usize) -> Option<contents::Wrong> {
+        let scene = contents::Scene {
+            benchmark: self.benchmark,
+            place: self.group.place(),
+            size: self.group.size(),
+            bytes: self.bytes,
+            root: self.root(repetitions.saturating_sub(1)),
+        };
+        scene.check(&self.into)
+    }
+
+    /// Changes what came, so that a check has something to find.
+    #[cfg(test)]
+    pub fn spoil(&mut self) {
+        if let Some(byte) = self.into.first_mut() {
+            *byte ^= 0x40;
+        }
+    }
+
+    fn ping_pong(&mut self, world: &mut World) -> Result<(), RankError> {
+        let other = self.group.rank_at(1 - self.group.place().min(1));
+        if self.group.place() == 0 {
+            world.send(other, MESSAGE, &self.out)?;
+            world.receive(From::Rank(other), MESSAGE, &mut self.into)?;
+        } else {
+            world.receive(From::Rank(other), MESSAGE, &mut self.into)?;
+            world.send(other, MESSAGE, &self.out)?;
+        }
+        Ok(())
+    }
+
+    /// To the right, from the left, at the same time; with two ranks both are the other one.
+    fn around(&mut self, world: &mut World) -> Result<(), RankError> {
+        let (place, size) = (self.group.place(), self.group.size());
+        if size == 1 {
+            self.into.copy_from_slice(&self.out);
+            return Ok(());
+        }
+        let to = self.group.rank_at((place + 1) % size);
+        let from = self.group.rank_at((place + size - 1) % size);
+        world.send_and_receive((to, &self.out), (From::Rank(from), &mut self.into), MESSAGE)?;
+        Ok(())
+    }
+
+    fn exchange(&mut self, world: &mut World) -> Result<(), RankError> {
+        let (place, size) = (self.group.place(), self.group.size());
+        if size == 1 {
+            self.into.copy_from_slice(&self.out);
+            return Ok(());
+        }
+        let right = self.group.rank_at((place + 1) % size);
+        let left = self.group.rank_at((place + size - 1) % size);
+        let (to_right, to_left) = self.out.split_at(self.bytes);
+        let (from_left, from_right) = self.into.split_at_mut(self.bytes);
+        let mut exchange = world.exchange();
+        exchange.start_receive(From::Rank(left), MESSAGE, from_left);
+        exchange.start_receive(From::Rank(right), MESSAGE, from_right);
+        exchange.start_send(right, MESSAGE, to_right);
+        exchange.start_send(left, MESSAGE, to_left);
+        exchange.wait_all()?;
+        Ok(())
+    }
+
+    /// The partner in the other half of the group.
+    fn opposite(&self) -> (usize, bool) {
+        let (place, half) = (self.group.place(), self.group.size() / 2);
+        let begins = place < half;
+        let other = if begins { place + half } else { place - half };
+        (self.group.rank_at(other), begins)
+    }
+
+    fn one_way(&mut self, world: &mut World) -> Result<(), RankError> {
+        let (other, sends) = self.opposite();
+        let mut receipt = [0; 1];
+        if sends {
+            for _ in 0..WINDOW {
+                world.send(other, MESSAGE, &self.out)?;
+            }
+            world.receive(From::Rank(other), RECEIPT, &mut receipt)?;
+        } else {
+            for _ in 0..WINDOW {
+                world.receive(From::Rank(other), MESSAGE, &mut self.into)?;
+            }
+            world.send(other, RECEIPT, &receipt)?;
+        }
+        Ok(())
+    }
+
+    fn both_ways(&mut self, world: &mut World) -> Result<(), RankError> {
+        let (other, begins) = self.opposite();
+        for _ in 0..WINDOW / LOT {
+            let mut exchange = world.exchange();
+            if self.bytes == 0 {
+                for _ in 0..LOT {
+                    exchange.start_receive(From::Rank(other), MESSAGE, &mut []);
+                }
+            }
+            for into in self.into.chunks_mut(self.bytes.max(1)) {
+                exchange.start_receive(From::Rank(other), MESSAGE, into);
+            }
+            for _ in 0..LOT {
+                exchange.start_send(other, MESSAGE, &self.out);
+            }
+            exchange.wait_all()?;
+        }
+        let mut receipt = [0; 1];
+        match begins {
+            true => world
+                .receive(From::Rank(other), RECEIPT, &mut receipt)
+                .map(|_| ()),
+            false => world.send(other, RECEIPT, &receipt),
+        }
+    }
+
+    fn together(&mut self, world: &mut World, root: usize) -> Result<(), RankError> {
+        let Self {
+            benchmark,
+            group,
+            algorithm,
+            out,
+            into,
+            blocks,
+            parts,
+            ..
+        } = self;
+        let place = group.place();
+        let mut team = world.team(group);
+        let by = algorithm.unwrap_or(Algorithm::Linear);
+        match benchmark {
+            Benchmark::Barrier => team.barrier(by),
+            // Nothing to move: nothing is done, as MPI libraries do it.
+            _ if self.bytes == 0 => Ok(()),
+            Benchmark::Bcast if place == root => team.broadcast(by, root, out),
+            Benchmark::Bcast => team.broadcast(by, root, into),
+            Benchmark::Gather | Benchmark::Gatherv => team.gather(by, root, out, into, blocks),
+            Benchmark::Scatter | Benchmark::Scatterv => team.scatter(by, root, out, into, blocks),
+            Benchmark::Allgather | Benchmark::Allgatherv => team.allgather(by, out, into, blocks),
+            Benchmark::Alltoall | Benchmark::Alltoallv => {
+                team.alltoall(by, (out, blocks), (into, blocks))
+            }
+            Benchmark::Reduce => {
+                into.copy_from_slice(out);
+                team.reduce(by, root, into)
+            }
+            Benchmark::Allreduce => {
+                into.copy_from_slice(out);
+                team.allreduce(by, into)
+            }
+            Benchmark::ReduceScatter => {
+                into.copy_from_slice(out);
+                team.reduce_scatter(by, into, parts)
+            }
+            Benchmark::ReduceScatterBlock => {
+                into.copy_from_slice(out);
+                team.reduce_scatter(by, into, blocks)
+            }
+            _ => Ok(()),
+        }
+    }
+}

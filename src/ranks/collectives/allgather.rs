@@ -1,0 +1,181 @@
+//! What all have goes to all.
+
+use std::ops::Range;
+
+use super::gather::parts;
+use super::{Kind, Team, two};
+use crate::plan::collective::Algorithm;
+use crate::ranks::RankError;
+
+impl Team<'_, '_> {
+    /// Puts `own` of the member at place p into `blocks[p]` of `all`, at all members. Blocks are in the order of places.
+    pub fn allgather(
+        &mut self,
+        algorithm: Algorithm,
+        own: &[u8],
+        all: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        all[blocks[self.place()].clone()].copy_from_slice(own);
+        match algorithm {
+            Algorithm::Linear => self.allgather_at_once(all, blocks),
+            Algorithm::Ring => self.allgather_round(all, blocks),
+            Algorithm::RecursiveDoubling => self.allgather_by_doubling(all, blocks),
+            _ => self.allgather_by_bruck(all, blocks),
+        }
+    }
+
+    fn allgather_at_once(
+        &mut self,
+        all: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let mut mine: &[u8] = &[];
+        let mut ops = Vec::with_capacity(2 * size);
+        for (place, part) in parts(all, blocks) {
+            if place == own {
+                mine = part;
+            } else if !part.is_empty() {
+                ops.push(self.receive(place, Kind::Allgather, part));
+            }
+        }
+        // Each begins with its neighbour, so that not all send to the same one.
+        for distance in (1..size).filter(|_| !mine.is_empty()) {
+            ops.push(self.send((own + distance) % size, Kind::Allgather, mine));
+        }
+        self.drive(&mut ops)
+    }
+
+    /// Blocks go round: each passes on what it received last. Own blocks are in place.
+    pub(super) fn allgather_round(
+        &mut self,
+        all: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let (to, from) = ((own + 1) % size, (own + size - 1) % size);
+        for step in 0..size - 1 {
+            let out = blocks[(own + size - step) % size].clone();
+            let into = blocks[(own + size - step - 1) % size].clone();
+            let (out, into) = two(all, out, into);
+            let mut ops = Vec::with_capacity(2);
+            if !into.is_empty() {
+                ops.push(self.receive(from, Kind::Allgather, into));
+            }
+            if !out.is_empty() {
+                ops.push(self.send(to, Kind::Allgather, out));
+            }
+            self.drive(&mut ops)?;
+        }
+        Ok(())
+    }
+
+    /// Members beyond a power of two give their block to one of the others, and get all from it. Those others have, before the round
+    /// of `bit`, all blocks of `bit` of them, and of those that gave them theirs.
+    fn allgather_by_doubling(
+        &mut self,
+        all: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let active: usize = 1 << size.ilog2();
+        let whole = 0..blocks.last().map_or(0, |last| last.end);
+        if own >= active {
+            let block = blocks[own].clone();
+            if !block.is_empty() {
+                let mut ops = [self.send(own - active, Kind::Allgather, &all[block])];
+                self.drive(&mut ops)?;
+            }
+            let into = &mut all[whole];
+            let nothing = into.is_empty();
+            let mut ops = [self.receive(own - active, Kind::Allgather, into)];
+            return if nothing {
+                Ok(())
+            } else {
+                self.drive(&mut ops)
+            };
+        }
+        let lender = own + active;
+        if lender < size && !blocks[lender].is_empty() {
+            let mut ops = [self.receive(lender, Kind::Allgather, &mut all[blocks[lender].clone()])];
+            self.drive(&mut ops)?;
+        }
+        // From the first to the last of these, one behind the other.
+        let span = |from: usize, count: usize| {
+            let (begin, end) = (from.min(size), (from + count).min(size));
+            match begin < end {
+                true => blocks[begin].start..blocks[end - 1].end,
+                false => 0..0,
+            }
+        };
+        let mut bit = 1;
+        while bit < active {
+            let other = own ^ bit;
+            let (mine, theirs) = (own & !(bit - 1), other & !(bit - 1));
+            for offset in [0, active] {
+                let out = span(mine + offset, bit);
+                let into = span(theirs + offset, bit);
+                let (out, into) = two(all, out, into);
+                let mut ops = Vec::with_capacity(2);
+                if !into.is_empty() {
+                    ops.push(self.receive(other, Kind::Allgather, into));
+                }
+                if !out.is_empty() {
+                    ops.push(self.send(other, Kind::Allgather, out));
+                }
+                self.drive(&mut ops)?;
+            }
+            bit *= 2;
+        }
+        if lender < size && !whole.is_empty() {
+            let mut ops = [self.send(lender, Kind::Allgather, &all[whole])];
+            self.drive(&mut ops)?;
+        }
+        Ok(())
+    }
+
+    /// Before round k each has the blocks of 2^k members from itself on, and gives them to the one 2^k below it.
+    fn allgather_by_bruck(
+        &mut self,
+        all: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        // Blocks from the own one on, one behind the other.
+        let lengths = |count: usize| -> usize {
+            (0..count)
+                .map(|next| blocks[(own + next) % size].len())
+                .sum()
+        };
+        let mut turned = self.scratch(lengths(size));
+        let mine = &all[blocks[own].clone()];
+        turned[..mine.len()].copy_from_slice(mine);
+        let mut have = 1;
+        while have < size {
+            let more = have.min(size - have);
+            let (to, from) = ((own + size - have) % size, (own + have) % size);
+            let (mine, rest) = turned.split_at_mut(lengths(have));
+            let into = &mut rest[..lengths(have + more) - mine.len()];
+            let out = &mine[..lengths(more)];
+            let mut ops = Vec::with_capacity(2);
+            if !into.is_empty() {
+                ops.push(self.receive(from, Kind::Allgather, into));
+            }
+            if !out.is_empty() {
+                ops.push(self.send(to, Kind::Allgather, out));
+            }
+            self.drive(&mut ops)?;
+            have += more;
+        }
+        let mut at = 0;
+        for place in (0..size).map(|next| (own + next) % size) {
+            let block = blocks[place].clone();
+            let next = at + block.len();
+            all[block].copy_from_slice(&turned[at..next]);
+            at = next;
+        }
+        self.give_back(turned);
+        Ok(())
+    }
+}

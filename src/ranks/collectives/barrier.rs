@@ -1,0 +1,61 @@
+//! Nobody goes on before all have come.
+
+use super::fold::{Fold, Part};
+use super::{Kind, Team};
+use crate::plan::collective::Algorithm;
+use crate::ranks::RankError;
+
+impl Team<'_, '_> {
+    /// Returns when all members have called it.
+    pub fn barrier(&mut self, algorithm: Algorithm) -> Result<(), RankError> {
+        match algorithm {
+            Algorithm::RecursiveDoubling => self.barrier_by_doubling(),
+            Algorithm::Linear => self.barrier_by_one(),
+            _ => self.barrier_by_dissemination(),
+        }
+    }
+
+    /// In round k each tells the one 2^k above it, and hears of the one 2^k below (Hensgen, Finkel, Manber 1988).
+    fn barrier_by_dissemination(&mut self) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let mut distance = 1;
+        while distance < size {
+            let (to, from) = ((own + distance) % size, (own + size - distance) % size);
+            self.swap(Kind::Barrier, (to, &[]), (from, &mut []))?;
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    fn barrier_by_doubling(&mut self) -> Result<(), RankError> {
+        let fold = Fold::of(self.size());
+        if let Part::Active(number) = self.fold(fold, &mut [])? {
+            let mut bit = 1;
+            while bit < fold.active {
+                let other = fold.place_of(number ^ bit);
+                self.swap(Kind::Barrier, (other, &[]), (other, &mut []))?;
+                bit *= 2;
+            }
+        }
+        self.unfold(fold, &mut [])
+    }
+
+    /// All tell the first one, which tells all.
+    fn barrier_by_one(&mut self) -> Result<(), RankError> {
+        if self.place() > 0 {
+            return self.swap(Kind::Barrier, (0, &[]), (0, &mut []));
+        }
+        let others = 1..self.size();
+        let mut nothing = vec![[0_u8; 0]; self.size()];
+        let mut heard: Vec<_> = others
+            .clone()
+            .zip(&mut nothing)
+            .map(|(other, none)| self.receive(other, Kind::Barrier, none))
+            .collect();
+        self.drive(&mut heard)?;
+        let mut told: Vec<_> = others
+            .map(|other| self.send(other, Kind::Barrier, &[]))
+            .collect();
+        self.drive(&mut told)
+    }
+}

@@ -1,0 +1,99 @@
+//! What one has goes to all.
+
+use super::{Kind, SEGMENT_BYTES, Team, split};
+use crate::plan::collective::Algorithm;
+use crate::ranks::RankError;
+
+impl Team<'_, '_> {
+    /// Gives the bytes of `root` to all members.
+    pub fn broadcast(
+        &mut self,
+        algorithm: Algorithm,
+        root: usize,
+        bytes: &mut [u8],
+    ) -> Result<(), RankError> {
+        if bytes.is_empty() || self.size() < 2 {
+            return Ok(());
+        }
+        match algorithm {
+            Algorithm::Linear => self.broadcast_by_one(root, bytes),
+            Algorithm::Chain => self.broadcast_along(root, bytes),
+            Algorithm::ScatterAllgather => self.broadcast_in_blocks(root, bytes),
+            _ => self.broadcast_by_tree(root, bytes),
+        }
+    }
+
+    fn broadcast_by_one(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
+        if self.place() != root {
+            let mut ops = [self.receive(root, Kind::Broadcast, bytes)];
+            return self.drive(&mut ops);
+        }
+        let bytes = &*bytes;
+        let mut ops: Vec<_> = (1..self.size())
+            .map(|distance| self.send((root + distance) % self.size(), Kind::Broadcast, bytes))
+            .collect();
+        self.drive(&mut ops)
+    }
+
+    /// In round k the first 2^k have it, and give it to as many.
+    fn broadcast_by_tree(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
+        let size = self.size();
+        let own = (self.place() + size - root) % size;
+        let at = |place: usize| (place + root) % size;
+        let mut distance = 1;
+        while distance < size {
+            if (distance..2 * distance).contains(&own) {
+                let mut ops = [self.receive(at(own - distance), Kind::Broadcast, bytes)];
+                self.drive(&mut ops)?;
+            } else if own < distance && own + distance < size {
+                let mut ops = [self.send(at(own + distance), Kind::Broadcast, bytes)];
+                self.drive(&mut ops)?;
+            }
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    /// Each passes a segment on while it receives the next one.
+    fn broadcast_along(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
+        let size = self.size();
+        let own = (self.place() + size - root) % size;
+        let before = (self.place() + size - 1) % size;
+        let behind = (self.place() + 1) % size;
+        let segments = bytes.len().div_ceil(SEGMENT_BYTES);
+        for number in 0..=segments {
+            let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
+            let mut ops = Vec::with_capacity(2);
+            if own > 0 && number < segments {
+                let segment = open.len().min(SEGMENT_BYTES);
+                ops.push(self.receive(before, Kind::Broadcast, &mut open[..segment]));
+            }
+            if own + 1 < size && number > 0 {
+                let segment = &have[(number - 1) * SEGMENT_BYTES..];
+                ops.push(self.send(behind, Kind::Broadcast, segment));
+            }
+            self.drive(&mut ops)?;
+        }
+        Ok(())
+    }
+
+    /// Each gets a block, and then those of all others.
+    fn broadcast_in_blocks(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
+        let size = self.size();
+        let blocks = split(bytes.len(), 1, size);
+        if self.place() == root {
+            let bytes = &*bytes;
+            let mut ops: Vec<_> = (1..size)
+                .map(|distance| (root + distance) % size)
+                .filter(|to| !blocks[*to].is_empty())
+                .map(|to| self.send(to, Kind::Broadcast, &bytes[blocks[to].clone()]))
+                .collect();
+            self.drive(&mut ops)?;
+        } else if !blocks[self.place()].is_empty() {
+            let own = &mut bytes[blocks[self.place()].clone()];
+            let mut ops = [self.receive(root, Kind::Broadcast, own)];
+            self.drive(&mut ops)?;
+        }
+        self.allgather_round(bytes, &blocks)
+    }
+}

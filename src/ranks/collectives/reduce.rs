@@ -1,0 +1,370 @@
+//! Sums of 32-bit floats: to one, to all, or a block to each. Vectors are in place: they hold what a member gives, and then the result, or
+//! a part of the way to it.
+
+use std::ops::Range;
+
+use super::fold::{Fold, Part};
+use super::{Kind, SEGMENT_BYTES, Team, add_floats, split, two};
+use crate::plan::collective::Algorithm;
+use crate::ranks::RankError;
+
+/// Bytes of an item.
+pub const ITEM_BYTES: usize = 4;
+
+impl Team<'_, '_> {
+    /// The sum of all members' vectors, in that of `root`; those of others are worth nothing afterwards.
+    pub fn reduce(
+        &mut self,
+        algorithm: Algorithm,
+        root: usize,
+        vector: &mut [u8],
+    ) -> Result<(), RankError> {
+        if vector.is_empty() || self.size() < 2 {
+            return Ok(());
+        }
+        match algorithm {
+            Algorithm::Linear => self.reduce_by_one(root, vector),
+            Algorithm::Chain => self.reduce_along(root, vector),
+            Algorithm::HalvingDoubling => self.reduce_in_blocks(root, vector),
+            _ => self.reduce_by_tree(root, vector),
+        }
+    }
+
+    /// The sum of all members' vectors, at all members.
+    pub fn allreduce(&mut self, algorithm: Algorithm, vector: &mut [u8]) -> Result<(), RankError> {
+        if vector.is_empty() || self.size() < 2 {
+            return Ok(());
+        }
+        match algorithm {
+            Algorithm::Ring => {
+                let blocks = split(vector.len(), ITEM_BYTES, self.size());
+                self.reduce_round(vector, &blocks)?;
+                self.allgather_round(vector, &blocks)
+            }
+            Algorithm::HalvingDoubling => self.allreduce_by_halving(vector),
+            Algorithm::Binomial => {
+                self.reduce_by_tree(0, vector)?;
+                self.broadcast(Algorithm::Binomial, 0, vector)
+            }
+            _ => self.allreduce_by_doubling(vector),
+        }
+    }
+
+    /// The sum of all members' vectors: the member at place p has `blocks[p]` of it in its vector. Blocks are in the order of places.
+    pub fn reduce_scatter(
+        &mut self,
+        algorithm: Algorithm,
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        if vector.is_empty() || self.size() < 2 {
+            return Ok(());
+        }
+        match algorithm {
+            Algorithm::Ring => self.reduce_round(vector, blocks),
+            Algorithm::RecursiveHalving => self.reduce_scatter_by_halving(vector, blocks),
+            Algorithm::Binomial => {
+                self.reduce_by_tree(0, vector)?;
+                let mut own = vec![0; blocks[self.place()].len()];
+                self.scatter(Algorithm::Binomial, 0, vector, &mut own, blocks)?;
+                vector[blocks[self.place()].clone()].copy_from_slice(&own);
+                Ok(())
+            }
+            _ => self.reduce_scatter_in_turn(vector, blocks),
+        }
+    }
+
+    fn reduce_by_one(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
+        if self.place() != root {
+            let mut ops = [self.send(root, Kind::Reduce, vector)];
+            return self.drive(&mut ops);
+        }
+        let size = self.size();
+        let mut scratch = self.scratch(vector.len());
+        for place in (1..size).map(|distance| (root + distance) % size) {
+            let mut ops = [self.receive(place, Kind::Reduce, &mut scratch[..vector.len()])];
+            self.drive(&mut ops)?;
+            add_floats(vector, &scratch);
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    fn reduce_by_tree(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
+        let size = self.size();
+        let own = (self.place() + size - root) % size;
+        let at = |number: usize| (number + root) % size;
+        let mut scratch = self.scratch(vector.len());
+        let mut bit = 1;
+        while bit < size {
+            if own & bit != 0 {
+                let mut ops = [self.send(at(own - bit), Kind::Reduce, vector)];
+                self.drive(&mut ops)?;
+                break;
+            }
+            if own + bit < size {
+                let other = &mut scratch[..vector.len()];
+                let mut ops = [self.receive(at(own + bit), Kind::Reduce, other)];
+                self.drive(&mut ops)?;
+                add_floats(vector, &scratch);
+            }
+            bit *= 2;
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    /// From the last one to the root, segment by segment: each adds its own to one while the next one comes.
+    fn reduce_along(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
+        let size = self.size();
+        let own = (self.place() + size - root) % size;
+        let (before, behind) = ((self.place() + size - 1) % size, (self.place() + 1) % size);
+        let segments = vector.len().div_ceil(SEGMENT_BYTES);
+        let mut scratch = self.scratch(SEGMENT_BYTES);
+        for number in 0..=segments {
+            let begin = (number * SEGMENT_BYTES).min(vector.len());
+            let (have, open) = vector.split_at_mut(begin);
+            let segment = open.len().min(SEGMENT_BYTES);
+            let comes = own + 1 < size && number < segments;
+            let mut ops = Vec::with_capacity(2);
+            if comes {
+                ops.push(self.receive(behind, Kind::Reduce, &mut scratch[..segment]));
+            }
+            if own > 0 && number > 0 {
+                let ready = &have[(number - 1) * SEGMENT_BYTES..];
+                ops.push(self.send(before, Kind::Reduce, ready));
+            }
+            self.drive(&mut ops)?;
+            if comes {
+                add_floats(&mut open[..segment], &scratch[..segment]);
+            }
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    /// Halving leaves a block of the sum at each active member; these are collected along a tree, and go to the root.
+    fn reduce_in_blocks(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
+        let fold = Fold::of(self.size());
+        let blocks = split(vector.len(), ITEM_BYTES, fold.active);
+        let part = self.fold(fold, vector)?;
+        // The active number that is the root or speaks for it.
+        let speaker = match fold.part(root) {
+            Part::Active(number) => number,
+            Part::Idle => root / 2,
+        };
+        if let Part::Active(number) = part {
+            self.halve(fold, number, vector, &blocks)?;
+            self.collect(fold, (number, speaker), vector, &blocks)?;
+        }
+        let speaks_at = fold.place_of(speaker);
+        if speaks_at != root && self.place() == speaks_at {
+            let mut ops = [self.send(root, Kind::Reduce, vector)];
+            self.drive(&mut ops)?;
+        } else if speaks_at != root && self.place() == root {
+            let mut ops = [self.receive(speaks_at, Kind::Reduce, vector)];
+            self.drive(&mut ops)?;
+        }
+        Ok(())
+    }
+
+    /// In each round half of what is left goes to the one whose number differs in a bit, from the highest one on; in the end
+    /// `blocks[number]` is the sum.
+    fn halve(
+        &mut self,
+        fold: Fold,
+        number: usize,
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let mut scratch = self.scratch(vector.len());
+        let span = |from: usize, count: usize| blocks[from].start..blocks[from + count - 1].end;
+        let mut bit = fold.active / 2;
+        while bit > 0 {
+            let other = number ^ bit;
+            let (mine, theirs) = (number & !(bit - 1), other & !(bit - 1));
+            let (out, keep) = (span(theirs, bit), span(mine, bit));
+            let place = fold.place_of(other);
+            let came = &mut scratch[..keep.len()];
+            let mut ops = Vec::with_capacity(2);
+            if !keep.is_empty() {
+                ops.push(self.receive(place, Kind::Reduce, came));
+            }
+            if !out.is_empty() {
+                ops.push(self.send(place, Kind::Reduce, &vector[out]));
+            }
+            self.drive(&mut ops)?;
+            drop(ops);
+            let bytes = keep.len();
+            add_floats(&mut vector[keep], &scratch[..bytes]);
+            bit /= 2;
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    /// Blocks of active members go to the active number `to`, along a binomial tree that follows the bits.
+    fn collect(
+        &mut self,
+        fold: Fold,
+        (number, to): (usize, usize),
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let span = |from: usize, count: usize| blocks[from].start..blocks[from + count - 1].end;
+        let mut bit = 1;
+        while bit < fold.active {
+            let other = number ^ bit;
+            let place = fold.place_of(other);
+            // Who is on the target's side of this bit takes, if the lower bits are the target's.
+            let takes = (number ^ to) & (2 * bit - 1) == 0;
+            let gives = (number ^ to) & (2 * bit - 1) == bit;
+            if takes {
+                let into = &mut vector[span(other & !(bit - 1), bit)];
+                if !into.is_empty() {
+                    let mut ops = [self.receive(place, Kind::Reduce, into)];
+                    self.drive(&mut ops)?;
+                }
+            } else if gives {
+                let out = &vector[span(number & !(bit - 1), bit)];
+                if !out.is_empty() {
+                    let mut ops = [self.send(place, Kind::Reduce, out)];
+                    self.drive(&mut ops)?;
+                }
+                return Ok(());
+            }
+            bit *= 2;
+        }
+        Ok(())
+    }
+
+    fn allreduce_by_doubling(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
+        let fold = Fold::of(self.size());
+        if let Part::Active(number) = self.fold(fold, vector)? {
+            let mut scratch = self.scratch(vector.len());
+            let mut bit = 1;
+            while bit < fold.active {
+                let other = fold.place_of(number ^ bit);
+                let came = &mut scratch[..vector.len()];
+                self.swap(Kind::Reduce, (other, vector), (other, came))?;
+                add_floats(vector, &scratch);
+                bit *= 2;
+            }
+            self.give_back(scratch);
+        }
+        self.unfold(fold, vector)
+    }
+
+    fn allreduce_by_halving(&mut self, vector: &mut [u8]) -> Result<(), RankError> {
+        let fold = Fold::of(self.size());
+        if let Part::Active(number) = self.fold(fold, vector)? {
+            let blocks = split(vector.len(), ITEM_BYTES, fold.active);
+            self.halve(fold, number, vector, &blocks)?;
+            let span = |from: usize, count: usize| blocks[from].start..blocks[from + count - 1].end;
+            let mut bit = 1;
+            while bit < fold.active {
+                let other = number ^ bit;
+                let place = fold.place_of(other);
+                let (mine, theirs) = (number & !(bit - 1), other & !(bit - 1));
+                let (out, into) = two(vector, span(mine, bit), span(theirs, bit));
+                let mut ops = Vec::with_capacity(2);
+                if !into.is_empty() {
+                    ops.push(self.receive(place, Kind::Reduce, into));
+                }
+                if !out.is_empty() {
+                    ops.push(self.send(place, Kind::Reduce, out));
+                }
+                self.drive(&mut ops)?;
+                bit *= 2;
+            }
+        }
+        self.unfold(fold, vector)
+    }
+
+    /// Blocks of the sum go round, and each adds its own to what passes: in the end each has that of its place.
+    fn reduce_round(
+        &mut self,
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let (to, from) = ((own + 1) % size, (own + size - 1) % size);
+        let longest = blocks.iter().map(Range::len).max().unwrap_or(0);
+        let mut scratch = self.scratch(longest);
+        for step in 1..size {
+            let out = blocks[(own + size - step) % size].clone();
+            let into = blocks[(own + 2 * size - step - 1) % size].clone();
+            let bytes = into.len();
+            let mut ops = Vec::with_capacity(2);
+            if bytes > 0 {
+                ops.push(self.receive(from, Kind::Reduce, &mut scratch[..bytes]));
+            }
+            if !out.is_empty() {
+                ops.push(self.send(to, Kind::Reduce, &vector[out]));
+            }
+            self.drive(&mut ops)?;
+            drop(ops);
+            add_floats(&mut vector[into], &scratch[..bytes]);
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    /// In step s each gives the one s above it that one's block, and adds what comes from the one s below.
+    fn reduce_scatter_in_turn(
+        &mut self,
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let (own, size) = (self.place(), self.size());
+        let mine = blocks[own].clone();
+        let mut scratch = self.scratch(mine.len());
+        for step in 1..size {
+            let (to, from) = ((own + step) % size, (own + size - step) % size);
+            let out = blocks[to].clone();
+            let mut ops = Vec::with_capacity(2);
+            if !mine.is_empty() {
+                ops.push(self.receive(from, Kind::Reduce, &mut scratch[..mine.len()]));
+            }
+            if !out.is_empty() {
+                ops.push(self.send(to, Kind::Reduce, &vector[out]));
+            }
+            self.drive(&mut ops)?;
+            drop(ops);
+            add_floats(&mut vector[mine.clone()], &scratch[..mine.len()]);
+        }
+        self.give_back(scratch);
+        Ok(())
+    }
+
+    fn reduce_scatter_by_halving(
+        &mut self,
+        vector: &mut [u8],
+        blocks: &[Range<usize>],
+    ) -> Result<(), RankError> {
+        let fold = Fold::of(self.size());
+        let place = self.place();
+        match self.fold(fold, vector)? {
+            Part::Active(number) => {
+                let of = |number: usize| {
+                    let places = fold.places(number);
+                    blocks[places.start].start..blocks[places.end - 1].end
+                };
+                let spoken: Vec<Range<usize>> = (0..fold.active).map(of).collect();
+                self.halve(fold, number, vector, &spoken)?;
+                if number < fold.extra && !blocks[place - 1].is_empty() {
+                    let out = &vector[blocks[place - 1].clone()];
+                    let mut ops = [self.send(place - 1, Kind::Fold, out)];
+                    self.drive(&mut ops)?;
+                }
+            }
+            Part::Idle if !blocks[place].is_empty() => {
+                let into = &mut vector[blocks[place].clone()];
+                let mut ops = [self.receive(place + 1, Kind::Fold, into)];
+                self.drive(&mut ops)?;
+            }
+            Part::Idle => {}
+        }
+        Ok(())
+    }
+}

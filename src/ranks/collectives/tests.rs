@@ -1,0 +1,211 @@
+//! Every algorithm against a plain reference, for 1 to 17 ranks, as threads over real sockets.
+
+use super::*;
+use crate::plan::collective::{Algorithm, Collective};
+use crate::ranks::tests::as_ranks_over;
+
+/// Bytes of a block: none, less than an item, awkward, and more than a segment of a chain.
+const LENGTHS: [usize; 4] = [0, 1, 52, 4_004];
+const LONG: usize = SEGMENT_BYTES + 4_004;
+
+/// What the member at `place` gives to the one at `to`.
+fn block(place: usize, to: usize, bytes: usize) -> Vec<u8> {
+    let byte = |at: usize| u8::try_from((at * 31 + place * 7 + to * 101) % 251).unwrap();
+    (0..bytes).map(byte).collect()
+}
+
+/// Whole numbers: their sums are exact in any order.
+fn vector(place: usize, bytes: usize) -> Vec<u8> {
+    let item = |at: usize| u16::try_from((at * 5 + place * 3) % 97).unwrap();
+    let mut all: Vec<u8> = (0..bytes / 4)
+        .flat_map(|at| f32::from(item(at)).to_le_bytes())
+        .collect();
+    all.resize(bytes, 0);
+    all
+}
+
+fn sum(size: usize, bytes: usize) -> Vec<u8> {
+    let mut all = vector(0, bytes);
+    (1..size).for_each(|place| add_floats(&mut all, &vector(place, bytes)));
+    all
+}
+
+/// Members in an order that is not the natural one.
+fn group(world: &World) -> Group {
+    let size = world.size();
+    let members = (0..size).map(|place| (place * 2 + 1) % size);
+    let turned = match size % 2 {
+        1 => members.collect(),
+        _ => (0..size).rev().collect(),
+    };
+    Group::new(turned, world.rank()).unwrap()
+}
+
+/// Does everything with `world` that groups can do, with blocks of these lengths.
+fn do_all(world: &mut World, lengths: &[usize]) {
+    let group = group(world);
+    let (own, size) = (group.place(), group.size());
+    let roots = [0, size - 1];
+    let mut team = world.team(&group);
+    for algorithm in Collective::Barrier.algorithms() {
+        team.barrier(*algorithm).unwrap();
+    }
+    for &bytes in lengths {
+        let what = |algorithm: &Algorithm| format!("{} of {size}, {bytes} bytes", algorithm.name());
+        let even = ranges(&vec![bytes; size]);
+        // Blocks of several lengths, some of them empty.
+        let uneven: Vec<usize> = (0..size).map(|place| bytes * (place % 3) / 2).collect();
+        let uneven = ranges(&uneven);
+        for root in roots {
+            for algorithm in Collective::Broadcast.algorithms() {
+                let mut there = match own == root {
+                    true => block(root, 0, bytes),
+                    false => vec![0; bytes],
+                };
+                team.broadcast(*algorithm, root, &mut there).unwrap();
+                assert_eq!(
+                    there,
+                    block(root, 0, bytes),
+                    "broadcast {}",
+                    what(algorithm)
+                );
+            }
+            for blocks in [&even, &uneven] {
+                let mine = block(own, 0, blocks[own].len());
+                let whole: Vec<u8> = (0..size)
+                    .flat_map(|place| block(place, 0, blocks[place].len()))
+                    .collect();
+                for algorithm in Collective::Gather.algorithms() {
+                    let mut all = vec![0; whole.len()];
+                    team.gather(*algorithm, root, &mine, &mut all, blocks)
+                        .unwrap();
+                    assert!(own != root || all == whole, "gather {}", what(algorithm));
+                    let mut back = vec![0; mine.len()];
+                    team.scatter(*algorithm, root, &whole, &mut back, blocks)
+                        .unwrap();
+                    assert_eq!(back, mine, "scatter {}", what(algorithm));
+                }
+            }
+            for algorithm in Collective::Reduce.algorithms() {
+                let mut there = vector(own, bytes);
+                team.reduce(*algorithm, root, &mut there).unwrap();
+                assert!(
+                    own != root || there == sum(size, bytes),
+                    "reduce {}",
+                    what(algorithm)
+                );
+            }
+        }
+        for blocks in [&even, &uneven] {
+            let mine = block(own, 0, blocks[own].len());
+            let whole: Vec<u8> = (0..size)
+                .flat_map(|place| block(place, 0, blocks[place].len()))
+                .collect();
+            for algorithm in Collective::Allgather.algorithms() {
+                let mut all = vec![0; whole.len()];
+                team.allgather(*algorithm, &mine, &mut all, blocks).unwrap();
+                assert_eq!(all, whole, "allgather {}", what(algorithm));
+            }
+            // What p gives to q is as long as block q of the sender, which is block p of the receiver only if all are alike.
+            let lengths: Vec<usize> = blocks.iter().map(Range::len).collect();
+            let to = ranges(&lengths);
+            let from = ranges(&vec![lengths[own]; size]);
+            let out: Vec<u8> = (0..size)
+                .flat_map(|to| block(own, to, lengths[to]))
+                .collect();
+            let expected: Vec<u8> = (0..size)
+                .flat_map(|place| block(place, own, lengths[own]))
+                .collect();
+            for algorithm in Collective::Alltoall.algorithms() {
+                // Whether blocks are alike must look the same to all: those of the group are, or are not.
+                let alike = lengths.iter().all(|length| *length == lengths[0]);
+                if *algorithm == Algorithm::Bruck && !alike {
+                    continue;
+                }
+                let mut into = vec![0; expected.len()];
+                team.alltoall(*algorithm, (&out, &to), (&mut into, &from))
+                    .unwrap();
+                assert_eq!(into, expected, "alltoall {}", what(algorithm));
+            }
+        }
+        for algorithm in Collective::Allreduce.algorithms() {
+            let mut there = vector(own, bytes);
+            team.allreduce(*algorithm, &mut there).unwrap();
+            assert_eq!(there, sum(size, bytes), "allreduce {}", what(algorithm));
+        }
+        for blocks in [split(bytes, ITEM_BYTES, size), last_takes_all(bytes, size)] {
+            for algorithm in Collective::ReduceScatter.algorithms() {
+                let mut there = vector(own, bytes);
+                team.reduce_scatter(*algorithm, &mut there, &blocks)
+                    .unwrap();
+                let mine = blocks[own].clone();
+                assert_eq!(
+                    there[mine.clone()],
+                    sum(size, bytes)[mine],
+                    "reduce-scatter {}",
+                    what(algorithm)
+                );
+            }
+        }
+    }
+}
+
+fn last_takes_all(bytes: usize, size: usize) -> Vec<Range<usize>> {
+    let mut lengths = vec![0; size];
+    lengths[size - 1] = bytes;
+    ranges(&lengths)
+}
+
+#[test]
+fn every_algorithm_is_right_for_one_to_seventeen_ranks() {
+    for ranks in 1..=17_usize {
+        // Over TCP and over Unix sockets in turn.
+        as_ranks_over(ranks.is_multiple_of(2), ranks, |world| {
+            do_all(world, &LENGTHS)
+        });
+    }
+}
+
+#[test]
+fn vectors_longer_than_a_segment_are_whole() {
+    for ranks in [2, 3, 5] {
+        as_ranks_over(ranks == 3, ranks, |world| do_all(world, &[LONG]));
+    }
+}
+
+#[test]
+fn groups_of_the_same_ranks_do_not_disturb_each_other() {
+    as_ranks_over(false, 6, |world| {
+        let own = world.rank();
+        let members = (0..6).filter(|rank| rank % 2 == own % 2).collect();
+        let half = Group::new(members, own).unwrap();
+        for _ in 0..20 {
+            let mut team = world.team(&half);
+            let mut there = vector(own, 400);
+            team.allreduce(Algorithm::Ring, &mut there).unwrap();
+            let mut expected = vector(own % 2, 400);
+            add_floats(&mut expected, &vector(own % 2 + 2, 400));
+            add_floats(&mut expected, &vector(own % 2 + 4, 400));
+            assert_eq!(there, expected);
+            world.barrier().unwrap();
+        }
+    });
+}
+
+#[test]
+fn parts_are_even_and_parts_of_a_memory_do_not_touch() {
+    assert_eq!(split(22, 4, 3), [0..8, 8..16, 16..22]);
+    assert_eq!(split(3, 4, 2), [0..0, 0..3]);
+    assert_eq!(split(0, 4, 2), [0..0, 0..0]);
+    let mut all = [1, 2, 3, 4, 5];
+    let (read, write) = two(&mut all, 0..2, 3..5);
+    assert_eq!((read, &*write), (&[1, 2][..], &[4, 5][..]));
+    let (read, write) = two(&mut all, 3..5, 0..2);
+    assert_eq!((read, &*write), (&[4, 5][..], &[1, 2][..]));
+    let (read, write) = two(&mut all, 2..2, 0..5);
+    assert_eq!((read.len(), write.len()), (0, 5));
+    let (read, write) = two(&mut all, 0..5, 5..5);
+    assert_eq!((read.len(), write.len()), (5, 0));
+    let (read, write) = two(&mut all, 2..5, 0..0);
+    assert_eq!((read.len(), write.len()), (3, 0));
+}

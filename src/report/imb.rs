@@ -1,0 +1,339 @@
+//! Tables of the Intel MPI Benchmarks, to the column, and the same as CSV with what those lack.
+//!
+//! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`): every column is 13 wide.
+
+use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over};
+use crate::plan::collective::Algorithm;
+use crate::plan::imb::{Class, Imb, Multi, Rules, Table};
+use crate::plan::{Transport, job::Job};
+use crate::record::{GroupTimes, HostRecord, LineRecord, Record};
+
+/// Width of a column.
+const WIDE: usize = 13;
+/// Dashes of the rules in the head.
+const HEAD_RULE: usize = 64;
+
+/// Everything above the first table.
+pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
+    let rule = format!("#{}\n", "-".repeat(HEAD_RULE));
+    let mut text = format!(
+        "{rule}#    pipebench {}: Intel (R) MPI Benchmarks' patterns without MPI, MPI-1 part, rules of {}\n{rule}",
+        env!("CARGO_PKG_VERSION"),
+        match imb.rules {
+            Rules::Guide => "V3.0",
+            Rules::Current => "2021",
+        }
+    );
+    let first = hosts.first().map(|host| &host.facts);
+    let mut line = |name: &str, value: &str| text += &format!("# {name:<22}: {value}\n");
+    line("Date", date);
+    line("Machine", first.map_or("", |facts| &facts.architecture));
+    line("System", "Linux");
+    line("Release", first.map_or("", |facts| &facts.kernel));
+    line("Version", first.map_or("", |facts| &facts.cpu));
+    line("MPI Version", "none: messages go over sockets");
+    line("MPI Thread Environment", "one thread in each process");
+    line("Transport", &transport(imb, hosts));
+    line("Ranks", &placement(imb, hosts));
+    text += &format!("\n\n# Calling sequence was: \n\n# {command} \n\n");
+    text += &lengths(imb);
+    text += "#\n# MPI_Datatype                   :   MPI_BYTE \n# MPI_Datatype for reductions    :   MPI_FLOAT \n# MPI_Op                         :   MPI_SUM  \n#\n#\n\n# List of Benchmarks to run:\n\n";
+    for benchmark in &imb.benchmarks {
+        let name = benchmark.name();
+        text += &match imb.multi {
+            Some(_) => format!("# (Multi-){name}\n"),
+            None => format!("# {name}\n"),
+        };
+    }
+    text
+}
+
+fn lengths(imb: &Imb) -> String {
+    match &imb.lengths {
+        Some(_) => "# Message lengths were user defined\n".to_owned(),
+        None => format!(
+            "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   {}\n",
+            1_u64.checked_shl(imb.logs.1).unwrap_or(0)
+        ),
+    }
+}
+
+fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
+    let within = "Unix-domain sockets within a node";
+    match (imb.ranks.transport, hosts.len()) {
+        (Transport::Tcp, _) => "TCP".to_owned(),
+        (Transport::Unix, _) => "Unix-domain sockets".to_owned(),
+        (Transport::Auto, 1) => within.to_owned(),
+        (Transport::Auto, _) if imb.ranks.per_node == 1 => "TCP between nodes".to_owned(),
+        (Transport::Auto, _) => format!("TCP between nodes, {within}"),
+    }
+}
+
+fn placement(imb: &Imb, hosts: &[HostRecord]) -> String {
+    let names: Vec<&str> = hosts.iter().map(|host| host.node.as_str()).collect();
+    let each = imb.ranks.per_node;
+    let count = each * hosts.len();
+    format!("{count}, {each} on each of {}", names.join(" "))
+}
+
+/// The name of a table, as it stands above it.
+fn title(imb: &Imb, table: &Table) -> String {
+    let multi = imb.multi.is_some() && table.groups.len() > 1;
+    format!(
+        "{}{}",
+        if multi { "Multi-" } else { "" },
+        table.benchmark.name()
+    )
+}
+
+/// What a column is called.
+fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
+    let each = imb.multi == Some(Multi::Each) && table.groups.len() > 1;
+    let mut names = Vec::new();
+    if each {
+        names.push("Group");
+    }
+    let times = ["t_min[usec]", "t_max[usec]", "t_avg[usec]"];
+    match (kind(imb, table), imb.rules) {
+        (Class::Single, _) if each => names.extend(["#bytes", "#repetitions", "t[usec]"]),
+        (Class::Single, _) => {
+            names.extend(["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]);
+        }
+        (Class::Parallel, Rules::Guide) => {
+            names.extend(["#bytes", "#rep.s"]);
+            names.extend(times);
+            names.push("Mbytes/sec");
+        }
+        (Class::Parallel, Rules::Current) => {
+            names.extend(["#bytes", "#repetitions"]);
+            names.extend(times);
+            names.push("Mbytes/sec");
+        }
+        (Class::Collective, _) => {
+            names.extend(["#bytes", "#repetitions"]);
+            names.extend(times);
+        }
+        (Class::Sync, _) => {
+            names.push("#repetitions");
+            names.extend(times);
+        }
+        (Class::Rate, _) => {
+            names.extend(["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"]);
+        }
+    }
+    if imb.check && table.benchmark.class() != Class::Sync {
+        names.push("defects");
+    }
+    names
+}
+
+/// Pairs of several groups at a time are printed as transfers of all ranks, unless each group is by itself.
+fn kind(imb: &Imb, table: &Table) -> Class {
+    match (table.benchmark.class(), imb.multi) {
+        (Class::Single, Some(Multi::Worst)) => Class::Parallel,
+        (class, _) => class,
+    }
+}
+
+/// Everything above the lines of a table.
+pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
+    let names = columns(imb, table);
+    let rule = format!("#{}\n", "-".repeat(WIDE * names.len() - 1));
+    let mut text = format!("\n{rule}# Benchmarking {} \n", title(imb, table));
+    let size = table.group_size();
+    match (table.groups.len(), imb.map) {
+        (1, Some((_, wide))) if size > 1 => {
+            text += &format!("# #processes = {size}; rank order (rowwise): \n");
+            for row in table.groups[0].chunks(wide.max(1)) {
+                let row: String = row.iter().map(|rank| format!(" {rank:4}")).collect();
+                text += &format!("#{row}\n#\n");
+            }
+        }
+        (1, _) => text += &format!("# #processes = {size} \n"),
+        (groups, _) => {
+            text +=
+                &format!("# ( {groups} groups of {size} processes each running simultaneous ) \n");
+            for (number, group) in table.groups.iter().enumerate() {
+                let members: String = group.iter().map(|rank| format!("{rank:5}")).collect();
+                text += &format!("# Group {number:2}: {members}\n#\n");
+            }
+        }
+    }
+    let idle = ranks.saturating_sub(size.saturating_mul(table.groups.len()));
+    if idle > 0 && imb.rules == Rules::Current {
+        let noun = if idle == 1 { "process" } else { "processes" };
+        text += &format!("# ( {idle} additional {noun} resting )\n");
+    }
+    if let Some(said) = algorithms(imb, table) {
+        text += &format!("# algorithm: {said}\n");
+    }
+    let heads: String = names.iter().map(|name| format!("{name:>WIDE$}")).collect();
+    text + &rule + &heads + "\n"
+}
+
+/// Which algorithm serves which lengths.
+fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
+    let mut spans: Vec<(Algorithm, usize)> = Vec::new();
+    for length in &table.lengths {
+        let algorithm = table.algorithm(imb.algorithm, length.bytes)?;
+        if spans.last().is_none_or(|(last, _)| *last != algorithm) {
+            spans.push((algorithm, length.bytes));
+        }
+    }
+    let said: Vec<String> = spans
+        .iter()
+        .enumerate()
+        .map(|(number, (algorithm, from))| match number {
+            0 => algorithm.name().to_owned(),
+            _ => format!("{} from {from} bytes", algorithm.name()),
+        })
+        .collect();
+    Some(said.join(", "))
+}
+
+/// The lines of a table that a length has: one, or one for each group.
+pub fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
+    if let Some(why) = &line.left_out {
+        return format!("{:>WIDE$} {why}\n", line.bytes);
+    }
+    if imb.multi == Some(Multi::Each) && table.groups.len() > 1 {
+        let mut text = "\n".to_owned();
+        for (number, times) in line.groups.iter().enumerate() {
+            text += &format!("{number:>WIDE$}{}", one(imb, table, line, *times));
+        }
+        return text;
+    }
+    over(&line.groups).map_or_else(String::new, |times| one(imb, table, line, times))
+}
+
+fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String {
+    let us = |seconds: f64| format!("{:WIDE$.2}", seconds * 1e6);
+    let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
+    let rate = format!("{rate:WIDE$.2}");
+    let counts = format!("{:>WIDE$}{:>WIDE$}", line.bytes, line.repetitions);
+    let three = us(times.least_s) + &us(times.most_s) + &us(times.mean_s);
+    let each = imb.multi == Some(Multi::Each) && table.groups.len() > 1;
+    let mut text = match kind(imb, table) {
+        Class::Single if each => counts + &us(times.most_s),
+        Class::Single => counts + &us(times.most_s) + &rate,
+        Class::Parallel => counts + &three + &rate,
+        Class::Collective => counts + &three,
+        Class::Sync => format!("{:>WIDE$}{three}", line.repetitions),
+        Class::Rate => {
+            let messages = messages_per_s(table, times.most_s);
+            format!("{counts}{rate}{messages:WIDE$.0}")
+        }
+    };
+    if let (Some(defects), true) = (line.defects, table.benchmark.class() != Class::Sync) {
+        text += &format!("{defects:WIDE$.2}");
+    }
+    text + "\n"
+}
+
+/// Verdict and tables.
+pub fn summary(record: &Record) -> String {
+    let verdict = &record.verdict;
+    format!("{}  {}\n{}", verdict.word, verdict.reason, tables(record))
+}
+
+/// All tables of a record, as they were printed.
+pub fn tables(record: &Record) -> String {
+    let mut text = String::new();
+    for job in &record.patterns {
+        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
+            continue;
+        };
+        for table in &job.tables {
+            text += &table_head(imb, &table.table, job.ranks.len());
+            for line in &table.lines {
+                text += &lines(imb, &table.table, line);
+            }
+        }
+    }
+    text
+}
+
+/// Every line with what the tables lack.
+pub fn csv(record: &Record) -> Result<String, csv::Error> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "benchmark",
+        "processes",
+        "groups",
+        "group",
+        "bytes",
+        "repetitions",
+        "t_min_us",
+        "t_max_us",
+        "t_avg_us",
+        "mbytes_per_s",
+        "batches",
+        "repetitions_per_batch",
+        "least_us",
+        "median_us",
+        "p95_us",
+        "p99_us",
+        "most_us",
+        "variation",
+        "algorithm",
+        "defects",
+        "left_out",
+    ])?;
+    for job in &record.patterns {
+        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
+            continue;
+        };
+        for table in &job.tables {
+            for line in &table.lines {
+                for (number, times) in line.groups.iter().enumerate() {
+                    writer.write_record(row(imb, &table.table, line, (number, times)))?;
+                }
+            }
+        }
+    }
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn row(
+    imb: &Imb,
+    table: &Table,
+    line: &LineRecord,
+    (group, times): (usize, &GroupTimes),
+) -> Vec<String> {
+    let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
+    let spread = line.spread.as_ref();
+    let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
+    vec![
+        table.benchmark.name().to_owned(),
+        table.group_size().to_string(),
+        table.groups.len().to_string(),
+        group.to_string(),
+        line.bytes.to_string(),
+        line.repetitions.to_string(),
+        us(times.least_s),
+        us(times.most_s),
+        us(times.mean_s),
+        format!(
+            "{:.3}",
+            megabytes_per_s(table, imb.rules, line.bytes, times.most_s)
+        ),
+        spread
+            .map(|one| one.batches.to_string())
+            .unwrap_or_default(),
+        spread.map(|one| one.of.to_string()).unwrap_or_default(),
+        of(spread.map(|one| one.least_s)),
+        of(spread.map(|one| one.median_s)),
+        of(spread.and_then(|one| one.p95_s)),
+        of(spread.and_then(|one| one.p99_s)),
+        of(spread.map(|one| one.most_s)),
+        spread
+            .map(|one| format!("{:.4}", one.variation))
+            .unwrap_or_default(),
+        line.algorithm
+            .map(|one| one.name().to_owned())
+            .unwrap_or_default(),
+        line.defects.map(|one| one.to_string()).unwrap_or_default(),
+        line.left_out.clone().unwrap_or_default(),
+    ]
+}

@@ -1,0 +1,231 @@
+//! The Intel MPI Benchmarks' patterns on the page: times and throughput over the length of messages, and the tables as they were printed.
+
+use maud::{Markup, html};
+
+use crate::jobs::imb::figures::{megabytes_per_s, over};
+use crate::plan::imb::{Benchmark, Class, Imb};
+use crate::plan::job::Job;
+use crate::record::{ImbRecord, Record, TableRecord};
+use crate::report::imb;
+
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 240.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 62.0;
+const BELOW: f64 = 34.0;
+const ABOVE: f64 = 22.0;
+
+/// A line of a picture: what it is called, and its points.
+struct Curve {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// Everything that is known of patterns.
+pub fn sections(record: &Record) -> Markup {
+    let known = record.patterns.iter().filter_map(|job| {
+        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
+            return None;
+        };
+        Some((imb, job))
+    });
+    html! {
+        @for (imb, job) in known {
+            section #patterns {
+                h2 { "Times and throughput over the length of messages" }
+                p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on." }
+                @for benchmark in benchmarks(job) { (of_benchmark(imb, job, benchmark)) }
+            }
+        }
+        @if !record.patterns.is_empty() {
+            section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(record)) } } }
+        }
+    }
+}
+
+/// The first tile: how much was measured.
+pub fn tiles(record: &Record) -> Markup {
+    let tables: usize = record.patterns.iter().map(|job| job.tables.len()).sum();
+    let ranks = record.patterns.iter().map(|job| job.ranks.len()).max();
+    html! {
+        li { b { (tables) } span { "tables of patterns" } }
+        li { b { (ranks.unwrap_or(0)) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }
+    }
+}
+
+fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
+    let mut all = Vec::new();
+    for table in &job.tables {
+        if !all.contains(&table.table.benchmark) {
+            all.push(table.table.benchmark);
+        }
+    }
+    all
+}
+
+fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark) -> Markup {
+    let tables = job.tables.iter();
+    let tables: Vec<&TableRecord> = tables
+        .filter(|table| table.table.benchmark == benchmark)
+        .collect();
+    let curves = |of: &dyn Fn(&TableRecord, usize, f64) -> f64| -> Vec<Curve> {
+        let curve = |table: &&TableRecord| Curve {
+            name: match table.table.groups.len() {
+                1 => format!("{} ranks", table.table.group_size()),
+                groups => format!("{groups} x {}", table.table.group_size()),
+            },
+            points: points(table, of),
+        };
+        tables
+            .iter()
+            .map(curve)
+            .filter(|one| one.points.len() > 1)
+            .collect()
+    };
+    let times = curves(&|_, _, seconds| seconds * 1e6);
+    let has_rate = matches!(
+        benchmark.class(),
+        Class::Single | Class::Parallel | Class::Rate
+    );
+    let rates =
+        curves(&|table, bytes, seconds| megabytes_per_s(&table.table, imb.rules, bytes, seconds));
+    html! {
+        @if !times.is_empty() {
+            h3 { (benchmark.name()) }
+            div .wide {
+                (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "us", &times))
+                @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
+            }
+        }
+    }
+}
+
+fn points(table: &TableRecord, of: &dyn Fn(&TableRecord, usize, f64) -> f64) -> Vec<(f64, f64)> {
+    let measured = table
+        .lines
+        .iter()
+        .filter(|line| line.bytes > 0 && line.left_out.is_none());
+    measured
+        .filter_map(|line| {
+            let seconds = over(&line.groups)?.most_s;
+            let value = of(table, line.bytes, seconds);
+            (value > 0.0 && value.is_finite()).then_some((line.bytes as f64, value))
+        })
+        .collect()
+}
+
+/// Powers of ten that bound all values.
+fn decades(curves: &[Curve]) -> (i32, i32) {
+    let values = || {
+        curves
+            .iter()
+            .flat_map(|curve| &curve.points)
+            .map(|(_, value)| value.log10())
+    };
+    let least = values().fold(f64::INFINITY, f64::min).floor();
+    let most = values().fold(f64::NEG_INFINITY, f64::max).ceil();
+    let whole = |value: f64| {
+        (-30..=30)
+            .find(|power| f64::from(*power) >= value)
+            .unwrap_or(30)
+    };
+    let (least, most) = (whole(least), whole(most));
+    (least, most.max(least + 1))
+}
+
+fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
+    let (low, high) = decades(curves);
+    let lengths = || {
+        curves
+            .iter()
+            .flat_map(|curve| &curve.points)
+            .map(|(bytes, _)| bytes.log2())
+    };
+    let (first, last) = (
+        lengths().fold(f64::INFINITY, f64::min),
+        lengths().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let wide = (last - first).max(1.0);
+    let x = |bytes: f64| LEFT + (bytes.log2() - first) / wide * (WIDTH - LEFT - RIGHT);
+    let y = |value: f64| {
+        let part = (value.log10() - f64::from(low)) / f64::from(high - low);
+        HEIGHT - BELOW - part * (HEIGHT - BELOW - ABOVE)
+    };
+    let path = |curve: &Curve| -> String {
+        let each = curve.points.iter().enumerate();
+        each.map(|(number, (bytes, value))| {
+            let word = if number == 0 { 'M' } else { 'L' };
+            format!("{word}{:.1} {:.1}", x(*bytes), y(*value))
+        })
+        .collect()
+    };
+    let marks: Vec<u32> = (0..=30).step_by(4).collect();
+    let marks = marks.into_iter().filter(|log| {
+        let log = f64::from(*log);
+        log >= first && log <= last
+    });
+    html! {
+        svg .curves role="img" aria-label=(title) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
+            title { (title) }
+            text x=(LEFT - 6.0) y="11" text-anchor="end" { (unit) }
+            @for power in low..=high {
+                @let value = 10_f64.powi(power);
+                line .grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(format!("{:.1}", y(value))) y2=(format!("{:.1}", y(value))) {}
+                text x=(LEFT - 6.0) y=(format!("{:.1}", y(value) + 4.0)) text-anchor="end" { (decade(power)) }
+            }
+            @for log in marks {
+                text x=(format!("{:.1}", x(2_f64.powi(log.cast_signed())))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (length(log)) }
+            }
+            @for (number, curve) in curves.iter().enumerate() {
+                path class={ "curve k" (number % 6) } d=(path(curve)) { title { (curve.name) } }
+                @if let Some((bytes, value)) = curve.points.last() {
+                    text class={ "k" (number % 6) } x=(format!("{:.1}", x(*bytes) + 4.0)) y=(format!("{:.1}", y(*value) + 4.0)) { (curve.name) }
+                }
+            }
+        }
+    }
+}
+
+fn decade(power: i32) -> String {
+    match power {
+        0..=6 => format!("{}", 10_f64.powi(power)),
+        -3..=-1 => format!(
+            "{:.*}",
+            usize::try_from(-power).unwrap_or(0),
+            10_f64.powi(power)
+        ),
+        _ => format!("1e{power}"),
+    }
+}
+
+fn length(log: u32) -> String {
+    match log {
+        0..=9 => format!("{} B", 1_u64 << log),
+        10..=19 => format!("{} KiB", 1_u64 << (log - 10)),
+        _ => format!("{} MiB", 1_u64 << (log - 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_bound_what_is_drawn() {
+        let curve = |points: &[(f64, f64)]| Curve {
+            name: String::new(),
+            points: points.to_vec(),
+        };
+        assert_eq!(decades(&[curve(&[(1.0, 3.0), (2.0, 250.0)])]), (0, 3));
+        assert_eq!(decades(&[curve(&[(1.0, 10.0), (2.0, 10.0)])]), (1, 2));
+        assert_eq!(decades(&[curve(&[(1.0, 0.02)])]), (-2, -1));
+        assert_eq!(
+            (decade(-2), decade(3), decade(9)),
+            ("0.01".to_owned(), "1000".to_owned(), "1e9".to_owned())
+        );
+        assert_eq!(
+            (length(4), length(16), length(22)),
+            ("16 B".to_owned(), "64 KiB".to_owned(), "4 MiB".to_owned())
+        );
+    }
+}

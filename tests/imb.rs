@@ -1,0 +1,394 @@
+//! The Intel MPI Benchmarks' patterns on one machine: real ranks over real sockets; tables as a reader made from the guide's samples reads
+//! them.
+
+mod whole;
+
+use std::path::Path;
+use std::process::Command;
+
+use pipebench::record::{ImbRecord, Record};
+use pipebench::report::json;
+use whole::{PIPEBENCH, alone};
+
+fn pipebench(folder: &Path, words: &str) -> (Option<i32>, String, String) {
+    alone::wait();
+    let output = Command::new(PIPEBENCH)
+        .args(words.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .expect("pipebench runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A table as a reader of the suite's output sees it.
+#[derive(Debug, Default)]
+struct Printed {
+    name: String,
+    /// Groups of ranks, or the rank order of one.
+    groups: Vec<Vec<usize>>,
+    processes: usize,
+    heads: Vec<String>,
+    rows: Vec<Vec<f64>>,
+}
+
+/// Reads what was printed: comments begin with #, a table with "# Benchmarking", columns are 13 wide.
+fn read(text: &str) -> Vec<Printed> {
+    let mut tables: Vec<Printed> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let numbers = |words: &[&str]| -> Vec<usize> {
+            words
+                .iter()
+                .map(|word| word.parse().expect("a rank"))
+                .collect()
+        };
+        if let Some(name) = line.strip_prefix("# Benchmarking ") {
+            tables.push(Printed {
+                name: name.trim().to_owned(),
+                ..Printed::default()
+            });
+            continue;
+        }
+        let Some(table) = tables.last_mut() else {
+            continue;
+        };
+        if line.starts_with("# #processes = ") {
+            let count = words[3].trim_end_matches(';');
+            table.processes = count.parse().expect("a number of processes");
+        } else if line.starts_with("# ( ") && line.contains(" groups of ") {
+            table.processes = words[5].parse().expect("a number of processes");
+        } else if line.starts_with("# Group ") {
+            table.groups.push(numbers(&words[3..]));
+        } else if line.starts_with("#  ") && table.heads.is_empty() && words.len() > 1 {
+            // The matrix of a map, row by row.
+            table.groups.push(numbers(&words[1..]));
+        } else if !line.starts_with('#') && line.contains("t") && table.heads.is_empty() {
+            table.heads = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(line.len(), 13 * words.len(), "{line:?}");
+        } else if !line.starts_with('#') && !words.is_empty() && !table.heads.is_empty() {
+            let cells: Result<Vec<f64>, _> = words.iter().map(|word| word.parse()).collect();
+            let Ok(row) = cells else { continue };
+            assert_eq!(row.len(), table.heads.len(), "{line:?}");
+            assert_eq!(line.len(), 13 * row.len(), "{line:?}");
+            table.rows.push(row);
+        }
+    }
+    tables
+}
+
+struct Ran {
+    said: String,
+    tables: Vec<Printed>,
+    record: Record,
+}
+
+impl Ran {
+    fn job(&self) -> &ImbRecord {
+        &self.record.patterns[0]
+    }
+}
+
+#[track_caller]
+fn ran(folder: &Path, words: &str) -> Ran {
+    let all = format!("imb {words} --json record.json");
+    let (code, said, errors) = pipebench(folder, &all);
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{words}: {said}");
+    let text = std::fs::read_to_string(folder.join("record.json")).expect("a record");
+    Ran {
+        tables: read(&said),
+        record: json::read(&text).expect("a record"),
+        said,
+    }
+}
+
+/// Sample 1 of the guide: two processes, PingPong and Allreduce, lengths and repetitions to the line.
+#[test]
+fn two_processes_print_the_tables_of_the_guides_first_sample() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = ran(folder.path(), "--hosts local:2 pingpong allreduce");
+    let [ping, sum] = &ran.tables[..] else {
+        panic!("{}", ran.said);
+    };
+    assert_eq!((ping.name.as_str(), ping.processes), ("PingPong", 2));
+    assert_eq!(
+        ping.heads,
+        ["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]
+    );
+    let expected: Vec<(f64, f64)> = std::iter::once((0.0, 1000.0))
+        .chain((0..=22).map(|log| {
+            let bytes = f64::from(1 << log);
+            (bytes, (41_943_040.0 / bytes).floor().clamp(1.0, 1000.0))
+        }))
+        .collect();
+    let counts = |table: &Printed| -> Vec<(f64, f64)> {
+        table.rows.iter().map(|row| (row[0], row[1])).collect()
+    };
+    assert_eq!(counts(ping), expected);
+    // Throughput is bytes / 1.048576 / t, as printed with two digits.
+    for row in ping.rows.iter().filter(|row| row[0] > 0.0) {
+        let rate = row[0] / 1.048_576 / row[2];
+        assert!(
+            (row[3] - rate).abs() <= 0.01 + rate * 0.006 / row[2],
+            "{row:?}"
+        );
+    }
+    assert_eq!(sum.name, "Allreduce");
+    assert_eq!(
+        sum.heads,
+        [
+            "#bytes",
+            "#repetitions",
+            "t_min[usec]",
+            "t_max[usec]",
+            "t_avg[usec]"
+        ]
+    );
+    let sums: Vec<(f64, f64)> = expected
+        .into_iter()
+        .filter(|(bytes, _)| *bytes < 1.0 || *bytes >= 4.0)
+        .collect();
+    assert_eq!(counts(sum), sums);
+    for row in &sum.rows {
+        assert!(
+            row[2] <= row[4] + 0.01 && row[4] <= row[3] + 0.01,
+            "{row:?}"
+        );
+    }
+    for words in [
+        "# Transport             : TCP between nodes\n",
+        "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   4194304\n",
+        "# List of Benchmarks to run:\n\n# PingPong\n# Allreduce\n",
+        "# algorithm: recursive-doubling, ",
+    ] {
+        assert!(ran.said.contains(words), "{words}: {}", ran.said);
+    }
+    assert!(ran.job().complete);
+}
+
+/// Sample 2 of the guide: groups that a map pairs, lengths from a file, options with one dash.
+#[test]
+fn groups_and_maps_are_those_of_the_guides_second_sample() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(
+        folder.path().join("Lengths"),
+        "0\n100\n1000\n10000\n100000\n1000000\n",
+    )
+    .expect("written");
+    let ran = ran(
+        folder.path(),
+        "--hosts local:2 --ranks-per-node 2 pingping allreduce -map 2x2 -msglen Lengths -multi 0",
+    );
+    let shown: Vec<(&str, usize, &Vec<Vec<usize>>)> = ran
+        .tables
+        .iter()
+        .map(|table| (table.name.as_str(), table.processes, &table.groups))
+        .collect();
+    let pairs = vec![vec![0, 2], vec![1, 3]];
+    assert_eq!(
+        shown,
+        [
+            ("Multi-PingPing", 2, &pairs),
+            ("Multi-Allreduce", 2, &pairs),
+            // The rows of the matrix.
+            ("Allreduce", 4, &pairs),
+        ]
+    );
+    assert_eq!(
+        ran.tables[0].heads,
+        [
+            "#bytes",
+            "#rep.s",
+            "t_min[usec]",
+            "t_max[usec]",
+            "t_avg[usec]",
+            "Mbytes/sec"
+        ]
+    );
+    for table in &ran.tables {
+        let counts: Vec<f64> = table.rows.iter().map(|row| row[1]).collect();
+        assert_eq!(counts, [1000.0, 1000.0, 1000.0, 1000.0, 419.0, 41.0]);
+    }
+    assert!(
+        ran.said
+            .contains("# (Multi-)PingPing\n# (Multi-)Allreduce\n")
+    );
+    assert!(ran.said.contains("# Message lengths were user defined\n"));
+}
+
+#[test]
+fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = "pingpong,pingping,sendrecv,exchange,bcast,allgather,allgatherv,alltoall,alltoallv,reduce,reduce_scatter,allreduce,barrier,\
+               reduce_scatter_block,gather,gatherv,scatter,scatterv,uniband,biband";
+    for (words, tables) in [
+        ("--hosts local:3 --transport tcp", 20 + 16),
+        (
+            "--hosts local:2 --rules current --time 0.05 --ranks-per-node 2",
+            20 + 18,
+        ),
+    ] {
+        let words = format!("{words} {all} -check -iter 20,1 -msglog 0:17");
+        let ran = ran(folder.path(), &words);
+        assert_eq!(ran.tables.len(), tables, "{}", ran.said);
+        for table in &ran.tables {
+            let defects = table.heads.iter().position(|head| head == "defects");
+            assert_eq!(defects.is_none(), table.name == "Barrier", "{table:?}");
+            assert!(
+                table
+                    .rows
+                    .iter()
+                    .all(|row| defects.is_none_or(|at| row[at] == 0.0)),
+                "{table:?}"
+            );
+            let lines = table.rows.len();
+            assert!(lines == 1 || lines >= 17, "{table:?}");
+        }
+        let uniband = ran.tables.iter().find(|table| table.name == "Uniband");
+        let uniband = uniband.expect("measured");
+        assert_eq!(uniband.heads[2..4], ["Mbytes/sec", "Msg/sec"]);
+    }
+}
+
+#[test]
+fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = ran(
+        folder.path(),
+        "--hosts local:4 PingPong Sendrecv -multi 1 -iter 30,1 -msglog 2:4 --csv all.csv --folder kept --algorithm ring",
+    );
+    let names: Vec<&str> = ran.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["Multi-PingPong", "Multi-Sendrecv", "Sendrecv"]);
+    assert_eq!(
+        ran.tables[0].heads,
+        ["Group", "#bytes", "#repetitions", "t[usec]"]
+    );
+    let firsts: Vec<(f64, f64)> = ran.tables[0]
+        .rows
+        .iter()
+        .map(|row| (row[0], row[1]))
+        .collect();
+    assert_eq!(
+        firsts[..4],
+        [(0.0, 0.0), (1.0, 0.0), (0.0, 4.0), (1.0, 4.0)]
+    );
+    let table = std::fs::read_to_string(folder.path().join("all.csv")).expect("written");
+    let mut lines = table.lines();
+    let heads: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let at = |name: &str| {
+        heads
+            .iter()
+            .position(|head| *head == name)
+            .expect("a column")
+    };
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 2 * 4 + 2 * 4 + 4);
+    for row in rows {
+        let number = |name: &str| row[at(name)].parse::<f64>().expect("a number");
+        assert_eq!(
+            (number("batches"), number("repetitions_per_batch")),
+            (30.0, 1.0)
+        );
+        assert!(number("least_us") <= number("median_us"), "{row:?}");
+        assert!(number("median_us") <= number("p95_us"), "{row:?}");
+        assert!(number("p95_us") <= number("most_us"), "{row:?}");
+    }
+    let run = std::fs::read_dir(folder.path().join("kept")).expect("a folder");
+    let run = run
+        .filter_map(Result::ok)
+        .next()
+        .expect("of the run")
+        .path();
+    let kept = std::fs::read_to_string(run.join("summary.txt")).expect("kept");
+    let name = run
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let (code, text, _) = pipebench(folder.path(), &format!("report {name} --in kept"));
+    assert_eq!(code, Some(0));
+    assert!(
+        text.starts_with("NOT JUDGED  3 tables of patterns: "),
+        "{text}"
+    );
+    let (_, csv, _) = pipebench(
+        folder.path(),
+        &format!("report {name} --in kept --format csv"),
+    );
+    assert_eq!(csv, table);
+    let (_, page, _) = pipebench(
+        folder.path(),
+        &format!("report {name} --in kept --format html"),
+    );
+    assert!(
+        page.contains("<h3>PingPong</h3>") && page.matches("<svg class=\"curves\"").count() == 4,
+        "{page}"
+    );
+    let tables = &ran.said[ran
+        .said
+        .find("\n#---")
+        .map_or(0, |_| ran.said.find("# Benchmarking").expect("a table"))..];
+    let first = kept.find("# Benchmarking").expect("a table");
+    assert!(tables.starts_with(kept[first..].trim_end()), "{kept}");
+}
+
+#[test]
+fn help_is_help_and_what_cannot_be_done_is_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for help in ["imb -h", "imb -help", "imb --help"] {
+        let (code, said, errors) = pipebench(folder.path(), help);
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{help}");
+        assert!(said.contains("Usage: pipebench imb"), "{help}: {said}");
+    }
+    std::fs::write(folder.path().join("bad"), "8\n# none\nten\n").expect("written");
+    std::fs::write(folder.path().join("select"), "#Bcast\nPong # what\n").expect("written");
+    for (words, expected) in [
+        ("imb --hosts local:2 Pong", "\"Pong\" is no benchmark"),
+        (
+            "imb --hosts local:2 -msglen bad",
+            "bad:3: \"ten\" is no length",
+        ),
+        (
+            "imb --hosts local:2 -input select",
+            "select:2: \"Pong\" is no benchmark",
+        ),
+        ("imb --hosts local:1", "1 ranks: from 2 to 4096"),
+        (
+            "imb --hosts local:2 -map 3x2",
+            "--map 3x2: 6 places for 2 ranks",
+        ),
+        ("imb", "no hosts"),
+    ] {
+        let (code, said, errors) = pipebench(folder.path(), words);
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{words}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        if expected != "no hosts" {
+            assert!(
+                errors.starts_with(&format!("pipebench: {expected}")),
+                "{errors}"
+            );
+        }
+    }
+    let (code, said, _) = pipebench(
+        folder.path(),
+        "imb --hosts local:4 --dry-run -npmin 4 Bcast",
+    );
+    assert_eq!(code, Some(0));
+    assert!(
+        said.contains("table      Bcast, 1 x 4 ranks, 24 lengths\n"),
+        "{said}"
+    );
+    let (code, said, errors) = pipebench(
+        folder.path(),
+        "imb --hosts local:2 Alltoall -mem 0.001 -iter 2,1 -msglog 15:20",
+    );
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(
+        said.contains("       524288 out-of-mem.; needed 0.002 GB; limit 0.001 GB (--mem)\n"),
+        "{said}"
+    );
+}
