@@ -237,7 +237,11 @@ fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
         assert_eq!(ran.tables.len(), tables, "{}", ran.said);
         for table in &ran.tables {
             let defects = table.heads.iter().position(|head| head == "defects");
-            assert_eq!(defects.is_none(), table.name == "Barrier", "{table:?}");
+            assert_eq!(
+                defects.is_none(),
+                ["Barrier", "Uniband", "Biband"].contains(&table.name.as_str()),
+                "{table:?}"
+            );
             assert!(
                 table
                     .rows
@@ -246,7 +250,7 @@ fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
                 "{table:?}"
             );
             let lines = table.rows.len();
-            assert!(lines == 1 || lines >= 17, "{table:?}");
+            assert!(lines >= 17 || table.name == "Barrier", "{table:?}");
         }
         let uniband = ran.tables.iter().find(|table| table.name == "Uniband");
         let uniband = uniband.expect("measured");
@@ -265,7 +269,7 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
     assert_eq!(names, ["Multi-PingPong", "Multi-Sendrecv", "Sendrecv"]);
     assert_eq!(
         ran.tables[0].heads,
-        ["Group", "#bytes", "#repetitions", "t[usec]"]
+        ["Group", "#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]
     );
     let firsts: Vec<(f64, f64)> = ran.tables[0]
         .rows
@@ -388,7 +392,7 @@ fn help_is_help_and_what_cannot_be_done_is_one_line() {
     );
     assert_eq!(code, Some(0), "{errors}");
     assert!(
-        said.contains("       524288 out-of-mem.; needed 0.002 GB; limit 0.001 GB (--mem)\n"),
+        said.contains("       524288 out-of-mem.; needed X=   0.002 GB; limit 0.001 GB (-mem)\n"),
         "{said}"
     );
 }

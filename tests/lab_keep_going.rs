@@ -178,11 +178,13 @@ fn lose_power_in_the_window(way: &[&str]) {
         "--deadline",
         "silence=4s",
     ];
-    let begun = Instant::now();
     let running = start(&lab, &[&words[..], way].concat());
+    running.wait_for_line("   1 s", DEADLINE);
+    let begun = Instant::now();
     running.wait_for_line("   3 s", DEADLINE);
     lab.kill_host(3);
-    let killed_within_s = begun.elapsed().as_secs();
+    // From the start of the run: a second and what it took to be told of it.
+    let killed_within_s = begun.elapsed().as_secs() + 2;
     let (finished, record) = end(&lab, running);
     expect_the_others_ran(&record, &finished);
     let lost = &record.missing[0];
@@ -276,7 +278,13 @@ fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
         .iter()
         .any(|link| link.lane.from == 2 || link.lane.to == 2);
     assert!(!touched && !behind.links.is_empty(), "{finished}");
-    assert_ne!(record.verdict.word, VerdictWord::Fail, "{finished}");
+    // A machine that stood still may leave it open; nobody fails.
+    let fair = [
+        VerdictWord::Pass,
+        VerdictWord::Undecided,
+        VerdictWord::HostLimited,
+    ];
+    assert!(fair.contains(&record.verdict.word), "{finished}");
     assert!(record.sheet.faults.is_empty(), "{finished}");
     let send = |port: usize| record.sheet.ports[port].send.map(|one| one.test);
     assert!((0..4).all(|port| send(port) != Some(1)), "{finished}");

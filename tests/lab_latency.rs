@@ -9,6 +9,7 @@ use std::time::Duration;
 use lab::{Finished, Lab, LabOptions, Running};
 use pipebench::record::{LatencyRecord, PairLatency, Record, VerdictWord};
 use pipebench::report::json;
+use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -66,14 +67,14 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
         assert_eq!(measured.cables.len(), 7);
         assert!(measured.cables.iter().all(|cable| cable.identified));
         assert!(measured.pairs.len() < 15 && measured.pairs.len() + measured.checks.len() == 15);
-        assert!(slow(&healthy).is_empty(), "{finished}");
+        should!(slow(&healthy).is_empty(), "{finished}");
         assert!(
             finished
                 .stdout
                 .contains("pairs that were not planned: predicted within "),
             "{finished}"
         );
-        healthy
+        Ok(healthy)
     });
     let against = "--baseline /tmp/healthy.json";
     for host in [2, 5] {
@@ -82,9 +83,9 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
             let words = format!("run /tmp/lab.toml {hosts} {against}");
             let (finished, record) = latency(&lab, "slow", &words);
             let cable = format!("n{host}-s{}", if host < 4 { 1 } else { 2 });
+            should!(slow(&record) == [(cable.as_str(), true)], "{finished}");
             assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
             assert_eq!(finished.code(), Some(1), "{finished}");
-            assert_eq!(slow(&record), [(cable.as_str(), true)], "{finished}");
             let expected = format!("FAIL  cable {cable} takes ");
             assert!(finished.stdout.starts_with(&expected), "{finished}");
             // The delay itself, with what the wire's own process adds.
@@ -97,7 +98,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
                     .expect("known")
             };
             let added_us = (of(&record) - of(&healthy)) * 1e6;
-            assert!((450.0..900.0).contains(&added_us), "{added_us}: {finished}");
+            should!((450.0..900.0).contains(&added_us), "{added_us}: {finished}");
             // The report states how close predictions come; those over the slow cable are far above what two processors add at random.
             assert!(finished.stdout.contains("check      "), "{finished}");
             let over = |pair: &&PairLatency| {
@@ -105,18 +106,19 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
             };
             for pair in only(&record).checks.iter().filter(over) {
                 let off = pair.predicted_s.expect("predicted") / pair.median_s - 1.0;
-                assert!(off.abs() < 0.3, "{off} {pair:?}: {finished}");
+                should!(off.abs() < 0.3, "{off} {pair:?}: {finished}");
             }
             {
                 let words = format!("locate /tmp/lab.toml {hosts} {against}");
                 let (finished, record) = latency(&lab, "located", &words);
-                assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
+                should!(record.verdict.word == VerdictWord::Fail, "{finished}");
                 // A few rounds are noisy: others may look slow once, and are not confirmed.
                 let named = slow(&record)
                     .into_iter()
                     .filter(|(_, confirmed)| *confirmed);
-                assert!(named.eq([(cable.as_str(), true)]), "{finished}");
+                should!(named.eq([(cable.as_str(), true)]), "{finished}");
             }
+            Ok(())
         });
         drop(wire);
         lab.unwire(host);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lab::{Finished, Lab, LabOptions};
 use pipebench::record::{Culprit, Record, VerdictWord};
 use pipebench::report::json;
+use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -66,26 +67,33 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
                 .flat_map(|other| [(other, 1), (1, other)])
                 .filter(|(_, to)| !one_way || *to == 1)
                 .collect();
-            assert_eq!(worst, expected, "{words}: {finished}");
-            // The serial retest confirms them: none of the worst is faster alone.
-            for again in job.rounds[0].retests.iter().take(count) {
-                assert!(expected.contains(&(again.from, again.to)), "{again:?}");
-                assert!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
-            }
-            assert_eq!(finished.code(), Some(1), "{words}: {finished}");
-            assert_eq!(record.verdict.word, VerdictWord::Fail, "{finished}");
+            // Whoever else the machine puts aside may look slow; nobody else is blamed.
             let blamed: Vec<_> = record
                 .sheet
                 .faults
                 .iter()
                 .map(|fault| fault.culprit)
                 .collect();
+            let innocent = blamed.iter().any(|one| *one != Culprit::Receive(1));
+            assert!(!innocent, "{words}: {finished}");
+            should!(worst == expected, "{worst:?} {words}: {finished}");
+            // The serial retest confirms them: none of the worst is faster alone.
+            for again in job.rounds[0].retests.iter().take(count) {
+                assert!(expected.contains(&(again.from, again.to)), "{again:?}");
+                should!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
+            }
+            should!(
+                record.verdict.word == VerdictWord::Fail,
+                "{words}: {finished}"
+            );
+            assert_eq!(finished.code(), Some(1), "{words}: {finished}");
             assert_eq!(blamed, [Culprit::Receive(1)], "{words}: {finished}");
             assert!(
                 !job.looks.is_empty(),
                 "nothing is a FAIL before it was looked at alone"
             );
             assert!(finished.stdout.contains("n2 receive"), "{finished}");
+            Ok(())
         });
     }
 }
@@ -96,12 +104,17 @@ fn sound_ports_pass_and_short_messages_are_not_judged() {
     for words in ["-s 8M -n 1 --bidirectional", "-s 8M -n 1 --bisection"] {
         tries::of_three(|| {
             let (finished, record) = test(&lab, "n[1-4]", &format!("{words} -w 0 --num-slowest 1"));
-            assert_eq!(
+            assert_ne!(
                 record.verdict.word,
-                VerdictWord::Pass,
+                VerdictWord::Fail,
+                "{words}: {finished}"
+            );
+            should!(
+                record.verdict.word == VerdictWord::Pass,
                 "{words}: {finished}"
             );
             assert_eq!(finished.code(), Some(0), "{words}: {finished}");
+            Ok(())
         });
     }
     let (finished, record) = test(&lab, "n[1-4]", "-s 64 -n 50 --ranks-per-node 2");

@@ -9,6 +9,7 @@ use std::time::Duration;
 use lab::{Finished, Lab, LabOptions};
 use pipebench::record::Record;
 use pipebench::report::json;
+use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -68,9 +69,9 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
             "--quiet",
         ];
         let begun = run(&lab, &words);
-        assert_eq!(begun.code(), Some(1), "{begun}");
+        should!(begun.code() == Some(1), "{begun}");
         let (name, _) = record(&lab, &first);
-        assert!(
+        should!(
             begun
                 .stdout
                 .contains(&format!("`pipebench retest {name} --moved n2=PORT`")),
@@ -91,8 +92,8 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
                 "--quiet",
             ],
         );
-        assert_eq!(follows.code(), Some(1), "{follows}");
-        assert!(
+        should!(follows.code() == Some(1), "{follows}");
+        should!(
         follows.stdout.contains("the fault followed the host: n2 receive FAIL at Eth1/2 and at Eth1/8: NIC or cable of n2\n"),
         "{follows}"
     );
@@ -106,9 +107,10 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
             "retest", &name, "--in", &first, "--moved", moved, "--output", &third, "--quiet",
         ];
         let stays = run(&lab, &words);
-        assert_eq!(stays.code(), Some(1), "{stays}");
+        should!(stays.code() == Some(1), "{stays}");
         let sentence = "the fault stayed with the switch port: Eth1/2 FAIL with n3 too, while n2 is well at Eth1/3\n";
-        assert!(stays.stdout.contains(sentence), "{stays}");
+        should!(stays.stdout.contains(sentence), "{stays}");
+        Ok(())
     });
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "pb-", Duration::from_secs(10));

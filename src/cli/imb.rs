@@ -8,7 +8,7 @@ use crate::exit;
 use crate::plan::imb::{Imb, Table};
 use crate::plan::job::Job;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LineRecord, Second};
+use crate::record::{HostRecord, LineRecord, Second, VerdictWord};
 use crate::report::{header, imb};
 use crate::units::show_utc;
 
@@ -49,6 +49,10 @@ pub fn run(words: &ImbArguments) -> u8 {
     };
     let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
     measure::tell_troubles(&record, &mut terminal);
+    let verdict = &record.verdict;
+    if verdict.word == VerdictWord::Fail {
+        terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
+    }
     let table = || imb::csv(&record).map_err(|error| error.to_string());
     let said = imb::summary(&record);
     let folder = folder.as_deref();
@@ -83,7 +87,9 @@ impl Observer for Watching<'_> {
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         if let Some(Job::Imb(job)) = plan.jobs.first() {
             self.ranks = job.ranks.count(hosts.len());
-            let command: Vec<String> = std::env::args().collect();
+            let command: Vec<String> = std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
             let facts = format!("{}{}", header::options(options), header::hosts(hosts));
             // Facts of hosts and options in effect are comments of the table.
             let facts: String = facts.lines().map(|line| format!("# {line}\n")).collect();

@@ -11,8 +11,8 @@ use crate::exit;
 use crate::plan::job::{Job, Linktest};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
-use crate::report::header;
-use crate::report::linktest::{lines, summary, table};
+use crate::report::linktest::{lines, table};
+use crate::report::{header, text};
 use crate::store;
 
 use super::measure::{self, Files};
@@ -60,7 +60,7 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
     };
     let (record, folder) = ready.measure(intent, &arguments.launch, &mut watching);
     measure::tell_troubles(&record, &mut terminal);
-    let said = summary::summary(&record);
+    let said = text::summary(&record);
     let verdict = &record.verdict;
     if record.jobs.iter().any(|job| !job.rounds.is_empty()) {
         terminal.result(&said);

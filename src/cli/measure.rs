@@ -63,7 +63,8 @@ pub struct Ready {
 pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
     let started_ms = run::now_ms();
     let token = conduct::random_token();
-    if !run::can_keep([files.csv, files.json, more].into_iter().flatten()) {
+    let all = [files.csv, files.json, more];
+    if !run::can_keep(all.into_iter().flatten(), files.parent) {
         return Err(exit::NOT_WRITTEN);
     }
     let made = files
@@ -98,7 +99,10 @@ impl Ready {
             settings: intent::settings(launch, &intent.plan, &self.stop),
             program: self.program,
             stop: self.stop,
-            command: std::env::args().skip(1).collect(),
+            command: std::env::args_os()
+                .skip(1)
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
             options: intent.options,
             hold: None,
             token: self.token,

@@ -95,7 +95,8 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         terminal.result(&text);
         return exit::OK;
     }
-    if !can_keep([table, whole].into_iter().flatten()) {
+    let folder = arguments.output.as_deref();
+    if !can_keep([table, whole].into_iter().flatten(), folder) {
         return exit::NOT_WRITTEN;
     }
     let (program, stop) = match stand_by() {
@@ -237,9 +238,16 @@ fn report(
     measure::exit_code(telling.exit_code(record), written, witness.terminal)
 }
 
-/// Whether results can be written there, before anything is measured for them; says why if not.
-pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>) -> bool {
-    let files = paths.into_iter().filter(|path| *path != Path::new("-"));
+/// Whether results can be written there, before anything is measured for them; says why if not. `folder` is made for the run, if it is not
+/// there yet.
+pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>, folder: Option<&Path>) -> bool {
+    let is_made = |path: &Path| {
+        let parent = path.parent();
+        parent.is_some() && parent == folder && folder.is_some_and(|folder| !folder.exists())
+    };
+    let files = paths
+        .into_iter()
+        .filter(|path| *path != Path::new("-") && !is_made(path));
     let checked = files.map(store::check_writable);
     let failed: Vec<_> = checked.filter_map(Result::err).collect();
     for error in &failed {

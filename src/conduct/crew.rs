@@ -564,14 +564,13 @@ impl Crew {
         if self.troubles.is_empty() {
             return Ok(());
         }
-        let began = Instant::now();
-        loop {
-            let follow = self
-                .troubles
-                .iter()
-                .all(|trouble| trouble.kind.may_follow());
-            if began.elapsed() >= if follow { LONG_GRACE } else { GRACE } {
-                break;
+        let mut until = Instant::now() + LONG_GRACE;
+        let mut explained = false;
+        while Instant::now() < until && self.stop.load(Ordering::SeqCst) == 0 {
+            let cause = self.troubles.iter().any(|one| !one.kind.may_follow());
+            if cause && !explained {
+                explained = true;
+                until = Instant::now() + GRACE;
             }
             self.turn();
         }

@@ -102,17 +102,18 @@ impl Running<'_> {
         outcome?;
         let analysis = analysed(measuring, &record.pairs);
         let mut again = None;
+        let mut outcome = Ok(());
         if !analysis.suspects.is_empty() {
             let alone = looks(&analysis);
-            let (pairs, outcome) = self.rounds(crew, measuring, &alone, &mut record.ranks);
-            record.looks = pairs;
-            outcome?;
-            again = Some(with_looks(measuring, record));
+            (record.looks, outcome) = self.rounds(crew, measuring, &alone, &mut record.ranks);
+            if outcome.is_ok() {
+                again = Some(with_looks(measuring, record));
+            }
         }
-        let open = unplanned(measuring);
-        let (pairs, outcome) = self.rounds(crew, measuring, &open, &mut record.ranks);
-        record.checks = pairs;
-        outcome?;
+        if outcome.is_ok() {
+            let open = unplanned(measuring);
+            (record.checks, outcome) = self.rounds(crew, measuring, &open, &mut record.ranks);
+        }
         let findings = Findings {
             model: measuring.model(),
             baseline: measuring.latency.baseline.as_ref(),
@@ -121,7 +122,7 @@ impl Running<'_> {
             looked_at: MOST_LOOKED_AT,
         };
         findings.write_down(record);
-        Ok(())
+        outcome
     }
 
     /// Measures pairs, round by round, until the end or until something ends it.

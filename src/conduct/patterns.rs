@@ -58,7 +58,14 @@ impl Running<'_> {
         });
         self.patterns.push(record);
         // Whatever arrives wrong is known, and all tables were measured.
-        outcome.and(wrong.map_or(Ok(()), |trouble| Err(Halt::Trouble(Box::new(trouble)))))
+        match (outcome, wrong) {
+            (Err(halt), Some(wrong)) => {
+                crew.note(Halt::Trouble(Box::new(wrong)));
+                Err(halt)
+            }
+            (Ok(()), Some(wrong)) => Err(Halt::Trouble(Box::new(wrong))),
+            (outcome, None) => outcome,
+        }
     }
 
     fn table(
@@ -94,7 +101,7 @@ impl Running<'_> {
                         return true;
                     };
                     for line in told.take(table, place, *line) {
-                        let algorithm = table.algorithm(imb.algorithm, line.bytes);
+                        let algorithm = imb.algorithm_for(table, line.bytes);
                         let line = LineRecord { algorithm, ..line };
                         observer.line(imb, table, &line);
                         lines.push(line);

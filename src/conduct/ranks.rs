@@ -222,7 +222,7 @@ impl Running<'_> {
             times: all,
             all_to_all_s: None,
             retests: Vec::new(),
-            ended_ms: started_ms,
+            ended_ms: self.now_ms(),
         };
         // It is kept, whatever has happened to it, or happens to what follows.
         let slowest = slowest(&record.times, linktest.slowest);

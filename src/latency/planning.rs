@@ -346,6 +346,7 @@ pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), S
     let mut hops = Vec::new();
     for (round, pairs) in plan.rounds.iter().enumerate() {
         let mut owner = std::collections::HashMap::new();
+        let mut seen = std::collections::HashSet::new();
         for (from, to) in pairs {
             let name = |host: &u32| fabric.hosts.get(*host as usize).map_or("?", String::as_str);
             let shown = format!("{} and {}", name(from), name(to));
@@ -355,6 +356,9 @@ pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), S
                     .any(|host| **host as usize >= fabric.hosts.len())
             {
                 return Err(format!("round {}: {shown} are no pair", round + 1));
+            }
+            if !seen.insert((from.min(to), from.max(to))) {
+                return Err(format!("round {}: {shown} are there twice", round + 1));
             }
             for (a, b) in [(from, to), (to, from)] {
                 fabric.route(*a, *b, &mut hops);

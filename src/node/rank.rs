@@ -160,7 +160,8 @@ impl Rank<'_> {
             options: job.ranks().sockets.clone(),
             connect_limit: Duration::from_millis(assignment.deadlines.connect_ms),
             hello_limit: Duration::from_millis(assignment.deadlines.link_hello_ms),
-            silence: Duration::from_millis(assignment.deadlines.silence_ms),
+            // Half more than the launching side's: it names a host that is lost before others miss it.
+            silence: Duration::from_millis(assignment.deadlines.silence_ms / 2 * 3),
         };
         let patience = Patience::new(job.ranks().wait, post.on_host, post.processors.len());
         let world = World::new(post.number, ground, patience).map_err(|error| failed(&error))?;

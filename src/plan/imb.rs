@@ -328,27 +328,35 @@ impl Table {
     pub fn group_size(&self) -> usize {
         self.groups.first().map_or(0, Vec::len)
     }
+}
 
-    /// The algorithm for messages of this length.
-    pub fn algorithm(&self, forced: Option<Algorithm>, bytes: usize) -> Option<Algorithm> {
-        let collective = self.benchmark.collective()?;
-        let ranks = self.group_size();
-        let own = forced.filter(|algorithm| collective.algorithms().contains(algorithm));
-        // Reduce_scatter_block has a block of this length for each.
-        let whole = match self.benchmark {
+impl Imb {
+    /// What is done under the name of a benchmark: today's Reduce_scatter has vectors of a message's length for each rank, too.
+    pub fn meaning(&self, benchmark: Benchmark) -> Benchmark {
+        match (benchmark, self.rules) {
+            (Benchmark::ReduceScatter, Rules::Current) => Benchmark::ReduceScatterBlock,
+            (same, _) => same,
+        }
+    }
+
+    /// The algorithm for messages of this length in a table, where there is a choice.
+    pub fn algorithm_for(&self, table: &Table, bytes: usize) -> Option<Algorithm> {
+        let collective = table.benchmark.collective()?;
+        let ranks = table.group_size();
+        let own = self.algorithm;
+        let own = own.filter(|algorithm| collective.algorithms().contains(algorithm));
+        let whole = match self.meaning(table.benchmark) {
             Benchmark::ReduceScatterBlock => bytes.saturating_mul(ranks),
             _ => bytes,
         };
         Some(own.unwrap_or_else(|| collective.choose(ranks, whole)))
     }
-}
 
-impl Imb {
     /// Bytes of message buffers that a rank needs at most.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
         let of = |benchmark: &Benchmark| {
             let lengths = self.lengths_of(*benchmark).into_iter();
-            let memory = lengths.map(|length| benchmark.memory(ranks, length.bytes));
+            let memory = lengths.map(|length| self.meaning(*benchmark).memory(ranks, length.bytes));
             memory.filter(|bytes| *bytes <= self.memory).max()
         };
         self.benchmarks.iter().filter_map(of).max().unwrap_or(0)
@@ -370,15 +378,17 @@ impl Imb {
         match benchmark.class() {
             Class::Single => vec![2],
             Class::Parallel | Class::Collective | Class::Sync | Class::Rate => {
+                // Pairs need an even number: the least one is rounded up, all of them down.
+                let even = benchmark.class() == Class::Rate;
+                let ranks = if even { ranks - ranks % 2 } else { ranks };
+                if ranks == 0 {
+                    return Vec::new();
+                }
                 let least = self.least.clamp(1, ranks);
+                let least = if even { least + least % 2 } else { least };
                 let doubled = std::iter::successors(Some(least), |last| last.checked_mul(2));
                 let mut series: Vec<usize> = doubled.take_while(|count| *count < ranks).collect();
                 series.push(ranks);
-                if benchmark.class() == Class::Rate {
-                    series.iter_mut().for_each(|count| *count -= *count % 2);
-                    series.retain(|count| *count >= 2);
-                    series.dedup();
-                }
                 series
             }
         }
@@ -508,7 +518,8 @@ pub(crate) mod tests {
         assert_eq!(series(7, 14, Benchmark::Bcast), [7, 14]);
         assert_eq!(series(20, 14, Benchmark::Bcast), [14]);
         assert_eq!(series(2, 11, Benchmark::PingPong), [2]);
-        assert_eq!(series(3, 7, Benchmark::Biband), [2, 6]);
+        assert_eq!(series(3, 7, Benchmark::Biband), [4, 6]);
+        assert_eq!(series(1, 5, Benchmark::Uniband), [2, 4]);
         // Sample 2 of the guide, which is that of four ranks: 2 x 2.
         let mapped = Imb {
             map: Some((2, 2)),
@@ -540,13 +551,14 @@ pub(crate) mod tests {
             groups: vec![vec![0, 1, 2]],
             lengths: Vec::new(),
         };
-        assert_eq!(
-            table.algorithm(Some(Algorithm::Ring), 8),
-            Some(Algorithm::Ring)
-        );
-        assert_eq!(
-            table.algorithm(Some(Algorithm::Bruck), 8),
-            Some(Algorithm::RecursiveDoubling)
-        );
+        let by = |algorithm| {
+            let imb = Imb {
+                algorithm: Some(algorithm),
+                ..imb()
+            };
+            imb.algorithm_for(&table, 8)
+        };
+        assert_eq!(by(Algorithm::Ring), Some(Algorithm::Ring));
+        assert_eq!(by(Algorithm::Bruck), Some(Algorithm::RecursiveDoubling));
     }
 }

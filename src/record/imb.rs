@@ -42,10 +42,6 @@ pub struct LineRecord {
     pub algorithm: Option<Algorithm>,
     /// For each group, in their order, what its ranks took.
     pub groups: Vec<GroupTimes>,
-    /// How batches of repetitions lie apart.
-    pub spread: Option<LineSpread>,
-    /// The largest relative difference from what should have arrived; none if nobody looked.
-    pub defects: Option<f64>,
     /// Why it was not measured.
     pub left_out: Option<String>,
 }
@@ -59,6 +55,10 @@ pub struct GroupTimes {
     pub most_s: f64,
     /// Arithmetic mean.
     pub mean_s: f64,
+    /// How batches of repetitions lie apart.
+    pub spread: Option<LineSpread>,
+    /// The largest relative difference from what should have arrived; none if nobody looked.
+    pub defects: Option<f64>,
 }
 
 /// How batches of repetitions lie apart: each batch is the mean of some repetitions, of the slowest rank in it.

@@ -30,7 +30,7 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     line("Machine", first.map_or("", |facts| &facts.architecture));
     line("System", "Linux");
     line("Release", first.map_or("", |facts| &facts.kernel));
-    line("Version", first.map_or("", |facts| &facts.cpu));
+    line("Processor", first.map_or("", |facts| &facts.cpu));
     line("MPI Version", "none: messages go over sockets");
     line("MPI Thread Environment", "one thread in each process");
     line("Transport", &transport(imb, hosts));
@@ -41,8 +41,8 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     for benchmark in &imb.benchmarks {
         let name = benchmark.name();
         text += &match imb.multi {
-            Some(_) => format!("# (Multi-){name}\n"),
-            None => format!("# {name}\n"),
+            Some(_) if imb.rules == Rules::Guide => format!("# (Multi-){name}\n"),
+            _ => format!("# {name}\n"),
         };
     }
     text
@@ -88,14 +88,13 @@ fn title(imb: &Imb, table: &Table) -> String {
 
 /// What a column is called.
 fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
-    let each = imb.multi == Some(Multi::Each) && table.groups.len() > 1;
+    let each = imb.multi == Some(Multi::Each);
     let mut names = Vec::new();
     if each {
         names.push("Group");
     }
     let times = ["t_min[usec]", "t_max[usec]", "t_avg[usec]"];
     match (kind(imb, table), imb.rules) {
-        (Class::Single, _) if each => names.extend(["#bytes", "#repetitions", "t[usec]"]),
         (Class::Single, _) => {
             names.extend(["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]);
         }
@@ -121,10 +120,15 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
             names.extend(["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"]);
         }
     }
-    if imb.check && table.benchmark.class() != Class::Sync {
+    if is_checked(imb, table) {
         names.push("defects");
     }
     names
+}
+
+/// Whether contents are compared: not where nothing arrives, or one message on top of the other.
+fn is_checked(imb: &Imb, table: &Table) -> bool {
+    imb.check && !matches!(table.benchmark.class(), Class::Sync | Class::Rate)
 }
 
 /// Pairs of several groups at a time are printed as transfers of all ranks, unless each group is by itself.
@@ -142,11 +146,11 @@ pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     let mut text = format!("\n{rule}# Benchmarking {} \n", title(imb, table));
     let size = table.group_size();
     match (table.groups.len(), imb.map) {
-        (1, Some((_, wide))) if size > 1 => {
+        (1, Some((rows, wide))) if size > 1 && rows > 1 && wide > 1 => {
             text += &format!("# #processes = {size}; rank order (rowwise): \n");
             for row in table.groups[0].chunks(wide.max(1)) {
                 let row: String = row.iter().map(|rank| format!(" {rank:4}")).collect();
-                text += &format!("#{row}\n#\n");
+                text += &format!("# {row}\n# \n");
             }
         }
         (1, _) => text += &format!("# #processes = {size} \n"),
@@ -155,7 +159,7 @@ pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
                 &format!("# ( {groups} groups of {size} processes each running simultaneous ) \n");
             for (number, group) in table.groups.iter().enumerate() {
                 let members: String = group.iter().map(|rank| format!("{rank:5}")).collect();
-                text += &format!("# Group {number:2}: {members}\n#\n");
+                text += &format!("# Group  {number}: {members}\n# \n");
             }
         }
     }
@@ -175,7 +179,7 @@ pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
 fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
     let mut spans: Vec<(Algorithm, usize)> = Vec::new();
     for length in &table.lengths {
-        let algorithm = table.algorithm(imb.algorithm, length.bytes)?;
+        let algorithm = imb.algorithm_for(table, length.bytes)?;
         if spans.last().is_none_or(|(last, _)| *last != algorithm) {
             spans.push((algorithm, length.bytes));
         }
@@ -196,7 +200,7 @@ pub fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
     if let Some(why) = &line.left_out {
         return format!("{:>WIDE$} {why}\n", line.bytes);
     }
-    if imb.multi == Some(Multi::Each) && table.groups.len() > 1 {
+    if imb.multi == Some(Multi::Each) {
         let mut text = "\n".to_owned();
         for (number, times) in line.groups.iter().enumerate() {
             text += &format!("{number:>WIDE$}{}", one(imb, table, line, *times));
@@ -212,9 +216,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
     let rate = format!("{rate:WIDE$.2}");
     let counts = format!("{:>WIDE$}{:>WIDE$}", line.bytes, line.repetitions);
     let three = us(times.least_s) + &us(times.most_s) + &us(times.mean_s);
-    let each = imb.multi == Some(Multi::Each) && table.groups.len() > 1;
     let mut text = match kind(imb, table) {
-        Class::Single if each => counts + &us(times.most_s),
         Class::Single => counts + &us(times.most_s) + &rate,
         Class::Parallel => counts + &three + &rate,
         Class::Collective => counts + &three,
@@ -224,7 +226,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
             format!("{counts}{rate}{messages:WIDE$.0}")
         }
     };
-    if let (Some(defects), true) = (line.defects, table.benchmark.class() != Class::Sync) {
+    if let (Some(defects), true) = (times.defects, is_checked(imb, table)) {
         text += &format!("{defects:WIDE$.2}");
     }
     text + "\n"
@@ -302,7 +304,7 @@ fn row(
     (group, times): (usize, &GroupTimes),
 ) -> Vec<String> {
     let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
-    let spread = line.spread.as_ref();
+    let spread = times.spread.as_ref();
     let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
     vec![
         table.benchmark.name().to_owned(),
@@ -333,7 +335,7 @@ fn row(
         line.algorithm
             .map(|one| one.name().to_owned())
             .unwrap_or_default(),
-        line.defects.map(|one| one.to_string()).unwrap_or_default(),
+        times.defects.map(|one| one.to_string()).unwrap_or_default(),
         line.left_out.clone().unwrap_or_default(),
     ]
 }

@@ -27,7 +27,7 @@ fn of_job(record: &Record, latency: &LatencyRecord) -> String {
     for line in planned(latency) {
         text += &format!("{line}\n");
     }
-    if latency.complete {
+    if !latency.cables.is_empty() {
         text += &slow(latency);
         text += &classes(latency);
         text += &slowest(latency);
@@ -78,15 +78,19 @@ pub fn planned(latency: &LatencyRecord) -> Vec<String> {
             plan.left_out, plan.added
         ));
     }
-    if latency.complete {
+    if !latency.cables.is_empty() {
         let noise = latency.sigma.map(|sigma| {
             format!(
                 "; pairs fit within {:.2} % (standard deviation)",
                 sigma * 100.0
             )
         });
+        let broken = match latency.complete {
+            true => "",
+            false => "; looks alone or pairs that were not planned broke off",
+        };
         lines.push(format!(
-            "measured   in {}{}",
+            "measured   in {}{}{broken}",
             show_ns(latency.span_ns),
             noise.unwrap_or_default()
         ));

@@ -256,7 +256,16 @@ fn logs(text: &str) -> Result<(u32, u32), UsageError> {
 }
 
 fn iterations(text: &str) -> Result<(usize, usize), UsageError> {
-    let (count, volume) = text.split_once(',').unwrap_or((text, "40"));
+    let mut parts = text.split(',');
+    let count = parts.next().unwrap_or_default();
+    let volume = parts.next().unwrap_or("40");
+    // The third number is for one-sided transfers.
+    let rest: Result<Vec<usize>, _> = parts.map(str::parse).collect();
+    if rest.is_ok_and(|rest| rest.len() > 1) {
+        return refuse(format!(
+            "--iter {text:?}: write N or N,MIB, such as 1000,40"
+        ));
+    }
     match (count.parse::<usize>(), volume.parse::<usize>()) {
         (Ok(count @ 1..=MOST_REPETITIONS), Ok(volume @ 1..=1_000_000)) => Ok((count, volume << 20)),
         _ => refuse(format!(

@@ -67,11 +67,6 @@ pub fn understand(
     if locate {
         wishes.strategy = Strategy::Locate;
     }
-    if wishes.strategy == Strategy::Locate && baseline.is_none() {
-        return Err(
-            "slow cables are located against an earlier run: give --baseline RUN".to_owned(),
-        );
-    }
     if !RANKS.contains(&nodes.len()) {
         return Err(format!(
             "{} hosts: from {} to {}",
@@ -104,17 +99,29 @@ pub fn understand(
                 0 => format!("{}: {}", path.display(), error.what),
                 line => format!("{}:{line}: {}", path.display(), error.what),
             })?;
+            if locate && plan.strategy != Strategy::Locate {
+                return Err(format!(
+                    "{}: a plan of strategy {} locates nothing (make one with --strategy locate)",
+                    path.display(),
+                    plan.strategy.name()
+                ));
+            }
             directed = plan.directed;
             wishes.strategy = plan.strategy;
             Some(plan.rounds)
         }
     };
+    if wishes.strategy == Strategy::Locate && baseline.is_none() {
+        return Err(
+            "slow cables are located against an earlier run: give --baseline RUN".to_owned(),
+        );
+    }
     let model = Model {
         fabric: &fabric,
         directed,
     };
     let baseline = baseline
-        .map(|(run, record)| of_baseline(&model, run, &record))
+        .map(|(run, record)| of_baseline(&model, &numbers, run, &record))
         .transpose()?;
     let latency = Latency {
         probe: Linktest {
@@ -237,7 +244,12 @@ fn mapped(
 }
 
 /// What an earlier run's cables took; it must have been of the same fabric.
-fn of_baseline(model: &Model<'_>, run: String, record: &Record) -> Result<Baseline, String> {
+fn of_baseline(
+    model: &Model<'_>,
+    hosts: &[u32],
+    run: String,
+    record: &Record,
+) -> Result<Baseline, String> {
     let latency = record.latencies.last();
     let latency = latency
         .ok_or_else(|| format!("--baseline {run}: no latencies were measured in this run"))?;
@@ -245,6 +257,14 @@ fn of_baseline(model: &Model<'_>, run: String, record: &Record) -> Result<Baseli
         return Err(format!(
             "--baseline {run}: it measured another fabric ({})",
             latency.planned.fabric
+        ));
+    }
+    let names = hosts
+        .iter()
+        .filter_map(|host| model.fabric.hosts.get(*host as usize));
+    if let Some(new) = names.into_iter().find(|name| latency.absent.contains(name)) {
+        return Err(format!(
+            "--baseline {run}: {new} was not there, and nothing is known of its cable"
         ));
     }
     let values = conduct::values_of(model, latency);
@@ -311,7 +331,9 @@ pub fn dry_run(intent: &Intent) -> String {
              plan       {pairs} of {} pairs in {rounds} rounds, {messages} messages each; {} more to check predictions\n",
             2 * nodes,
             nodes * (nodes - 1) / 2,
-            latency.checks.min(nodes * (nodes - 1) / 2 - pairs)
+            latency
+                .checks
+                .min((nodes * (nodes - 1) / 2).saturating_sub(pairs))
         );
     }
     for note in &intent.notes {

@@ -78,7 +78,7 @@ pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
         return wrong(&format!("--rounds {}: from 1 to 1000", words.rounds));
     }
     wishes.cover_rounds = words.rounds;
-    if !run::can_keep(words.output.as_deref()) {
+    if !run::can_keep(words.output.as_deref(), None) {
         return Err(exit::NOT_WRITTEN);
     }
     let (_, fabric) = fabrics::read(&words.fabric)?;
@@ -325,6 +325,7 @@ pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
         [words.pairs.as_deref(), words.cables.as_deref()]
             .into_iter()
             .flatten(),
+        None,
     ) {
         return Err(exit::NOT_WRITTEN);
     }

@@ -38,7 +38,17 @@ impl Crew {
                     }
                 }
             }
-            self.halt_on_trouble()?;
+            if let Err(halt) = self.halt_on_trouble() {
+                // What was told meanwhile is kept.
+                for node in 0..self.members.len() {
+                    while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
+                        if take(node, rank, word) {
+                            break;
+                        }
+                    }
+                }
+                return Err(halt);
+            }
             self.turn();
         }
     }

@@ -20,23 +20,22 @@ pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Optio
             least_s: spread.least,
             most_s: spread.most,
             mean_s: spread.mean,
+            spread: batches(group),
+            defects: group.iter().filter_map(|one| one.defect).reduce(f64::max),
         })
     };
     let all: Vec<&RankLine> = groups.iter().flatten().copied().collect();
-    let defects = all.iter().filter_map(|one| one.defect);
     Some(LineRecord {
         bytes: length.bytes,
         repetitions: first.repetitions,
         algorithm: None,
         groups: groups.iter().filter_map(times).collect(),
-        spread: spread(&all),
-        defects: defects.reduce(f64::max),
         left_out: all.iter().find_map(|one| one.left_out.clone()),
     })
 }
 
 /// How batches lie apart, each as its slowest rank saw it.
-fn spread(all: &[&RankLine]) -> Option<LineSpread> {
+fn batches(all: &[&RankLine]) -> Option<LineSpread> {
     let batches = all.iter().map(|one| one.batches_s.len()).min()?;
     let slowest: Vec<f64> = (0..batches)
         .map(|batch| {
@@ -68,6 +67,12 @@ pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
         most_s: most,
         // All groups have as many ranks.
         mean_s: groups.iter().map(|one| one.mean_s).sum::<f64>() / count,
+        // Batches of groups do not begin at the same moments.
+        spread: match groups {
+            [only] => only.spread,
+            _ => None,
+        },
+        defects: groups.iter().filter_map(|one| one.defects).reduce(f64::max),
     })
 }
 
@@ -126,15 +131,19 @@ mod tests {
     fn a_line_has_the_times_of_each_group_and_of_all() {
         let told = [told(1.0), told(3.0), told(2.0), told(6.0)];
         let line = line(&table(Benchmark::Sendrecv), 0, &[&told[..2], &told[2..]]).unwrap();
-        assert_eq!((line.repetitions, line.defects), (4, Some(6.0)));
-        assert_eq!(line.groups[0].mean_s, 2.0);
+        assert_eq!(line.repetitions, 4);
+        assert_eq!(
+            (line.groups[0].mean_s, line.groups[0].defects),
+            (2.0, Some(3.0))
+        );
         let all = over(&line.groups).unwrap();
         assert_eq!((all.least_s, all.most_s, all.mean_s), (1.0, 6.0, 3.0));
-        let spread = line.spread.unwrap();
+        let spread = line.groups[1].spread.unwrap();
         assert_eq!(
             (spread.batches, spread.least_s, spread.most_s),
             (2, 6.0, 12.0)
         );
+        assert_eq!(all.defects, Some(6.0));
         assert_eq!(
             super::line(&table(Benchmark::Sendrecv), 0, &[&[None]]),
             None

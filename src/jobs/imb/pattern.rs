@@ -87,6 +87,11 @@ impl Pattern {
         }
     }
 
+    /// Forgets what came, so that nothing of it is taken for what comes next.
+    pub fn wipe(&mut self) {
+        self.into.fill(0xff);
+    }
+
     /// What is wrong with what came in the last of `repetitions`.
     pub fn check(&self, repetitions: usize) -> Option<contents::Wrong> {
         let scene = contents::Scene {

@@ -14,6 +14,8 @@ const WARM_UPS: usize = 2;
 const BARRIERS: usize = 2;
 /// A clock is looked at so often in a line at most: with more repetitions several of them are a batch.
 const BATCHES: usize = 100;
+/// How long a rank leaves its processor to others when it has told a line.
+const ASIDE_NS: u64 = 2_000_000;
 
 /// One rank of a job of patterns.
 pub struct Player {
@@ -39,39 +41,59 @@ impl Player {
             return Ok(()); // It rests in this one, and disturbs nobody.
         };
         let everybody = Group::new(table.groups.concat(), own).ok_or(RankError::Broken)?;
-        let largest = table.lengths.iter().map(|one| one.bytes).max().unwrap_or(0);
-        if self.imb.rules == Rules::Guide && self.room_for(table.benchmark, &group, largest) {
+        let lengths = table.lengths.iter().map(|one| one.bytes);
+        let fitting = lengths.filter(|bytes| self.room_for(table.benchmark, &group, *bytes));
+        let largest = fitting.max().unwrap_or(0);
+        if self.imb.rules == Rules::Guide {
             let mut pattern = self.pattern(table, &group, largest);
-            for repetition in 0..WARM_UPS {
+            // Whoever has a part of its own has links of its own, too.
+            let rooted = table.benchmark.is_rooted();
+            let count = if rooted {
+                group.size().max(WARM_UPS)
+            } else {
+                WARM_UPS
+            };
+            for repetition in 0..count {
                 pattern.repeat(world, repetition)?;
             }
         }
-        let mut last = usize::MAX;
+        let mut measured: Vec<(usize, usize)> = Vec::new();
         for (line, length) in table.lengths.iter().enumerate() {
             if !self.room_for(table.benchmark, &group, length.bytes) {
                 tell(self.left_out(table.benchmark, &group, line, length.bytes));
-                break;
+                // The usual lengths become larger and larger.
+                match self.imb.lengths {
+                    Some(_) => continue,
+                    None => break,
+                }
             }
-            let told = self.line(world, table, (&group, &everybody), (line, *length), last)?;
-            last = told.repetitions;
+            // By today's rules no length is measured more often than a shorter one.
+            let shorter = measured.iter().filter(|(bytes, _)| *bytes <= length.bytes);
+            let most = shorter.map(|(_, count)| *count).min().unwrap_or(usize::MAX);
+            let told = self.line(world, table, (&group, &everybody), (line, *length), most)?;
+            measured.push((length.bytes, told.repetitions));
             tell(told);
+            // Whoever passes it on needs a processor, and should have it before the clock starts again.
+            clock::sleep_until(clock::monotonic_ns() + ASIDE_NS);
         }
         Ok(())
     }
 
     fn pattern(&self, table: &Table, group: &Group, bytes: usize) -> Pattern {
-        let algorithm = table.algorithm(self.imb.algorithm, bytes);
+        let algorithm = self.imb.algorithm_for(table, bytes);
         let rotates = self.imb.rules == Rules::Guide;
-        Pattern::new(table.benchmark, group.clone(), algorithm, bytes, rotates)
+        let benchmark = self.imb.meaning(table.benchmark);
+        Pattern::new(benchmark, group.clone(), algorithm, bytes, rotates)
     }
 
     fn room_for(&self, benchmark: Benchmark, group: &Group, bytes: usize) -> bool {
+        let benchmark = self.imb.meaning(benchmark);
         benchmark.memory(group.size(), bytes) <= self.imb.memory
     }
 
     fn left_out(&self, benchmark: Benchmark, group: &Group, line: usize, bytes: usize) -> RankLine {
         const GB: f64 = (1_u64 << 30) as f64;
-        let needed = benchmark.memory(group.size(), bytes) as f64 / GB;
+        let needed = self.imb.meaning(benchmark).memory(group.size(), bytes) as f64 / GB;
         let limit = self.imb.memory as f64 / GB;
         RankLine {
             line,
@@ -82,7 +104,7 @@ impl Player {
             defect: None,
             wrong: None,
             left_out: Some(format!(
-                "out-of-mem.; needed {needed:.3} GB; limit {limit:.3} GB (--mem)"
+                "out-of-mem.; needed X={needed:8.3} GB; limit {limit:.3} GB (-mem)"
             )),
         }
     }
@@ -114,15 +136,19 @@ impl Player {
             true => one_by_one(world, &mut pattern, group, repetitions, batch)?,
             false => in_a_loop(world, &mut pattern, repetitions, batch)?,
         };
-        // A message that comes back is two.
-        let ways = if table.benchmark == Benchmark::PingPong {
-            2.0
-        } else {
-            1.0
-        };
-        let seconds = |ns: u64, count: usize| ns as f64 / (1e9 * ways * count.max(1) as f64);
+        let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
-        let wrong = self.imb.check.then(|| pattern.check(repetitions));
+        let class = table.benchmark.class();
+        let wrong = match self.imb.check && !matches!(class, Class::Sync | Class::Rate) {
+            // Once more without a clock, into memory that holds nothing of what came before.
+            true => {
+                world.team(group).barrier(Algorithm::Dissemination)?;
+                pattern.wipe();
+                pattern.repeat(world, repetitions)?;
+                Some(pattern.check(repetitions + 1))
+            }
+            false => None,
+        };
         Ok(RankLine {
             line,
             repetitions,
@@ -176,10 +202,19 @@ impl Player {
                 .min(most)
                 .max(1);
         }
-        let enough = 1.0 + self.imb.seconds / seconds.max(1e-9);
+        let enough = (1.0 + self.imb.seconds / seconds.max(1e-9)).floor();
         let enough = usize::try_from(crate::units::whole(enough)).unwrap_or(usize::MAX);
         Ok(most.min(enough).max(1))
     }
+}
+
+/// Seconds of a repetition, if `count` of them took `ns` nanoseconds: of half of one where the message comes back (guide 3.3.2.1).
+fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
+    let ways = match benchmark {
+        Benchmark::PingPong => 2.0,
+        _ => 1.0,
+    };
+    ns as f64 / (1e9 * ways * count.max(1) as f64)
 }
 
 /// The largest of all members' figures, at all of them; none is negative.

@@ -46,7 +46,7 @@ pub fn tiles(record: &Record) -> Markup {
 
 /// All that is known of cables.
 pub fn sections(record: &Record) -> Markup {
-    html! { @for latency in record.latencies.iter().filter(|one| one.complete) { (one(record, latency)) } }
+    html! { @for latency in record.latencies.iter().filter(|one| !one.cables.is_empty()) { (one(record, latency)) } }
 }
 
 fn one(record: &Record, one: &LatencyRecord) -> Markup {

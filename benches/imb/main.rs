@@ -1,0 +1,238 @@
+//! The patterns of `pipebench imb` against an MPI library that runs the same kernels (`peer.c`), over TCP on this machine, in turn.
+//!
+//! ```sh
+//! cargo bench --bench imb                  # 9 rounds with two and with four ranks, some minutes
+//! cargo bench --bench imb -- 5 2           # 5 rounds with two ranks
+//! cargo bench --bench imb -- --write       # and put the table into docs/imb.md
+//! ```
+//!
+//! Needs `mpicc` and `mpirun` of Open MPI (Debian: libopenmpi-dev, openmpi-bin). Each round runs both, one after the other; ratios are taken
+//! round by round, and the middle one is told, with the least and the largest.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pipebench::plan::imb::Benchmark;
+use pipebench::record::Record;
+use pipebench::report::json;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+const LENGTHS: [usize; 6] = [1, 4, 1024, 65_536, 1 << 20, 4 << 20];
+const KERNELS: [Benchmark; 8] = [
+    Benchmark::PingPong,
+    Benchmark::PingPing,
+    Benchmark::Sendrecv,
+    Benchmark::Exchange,
+    Benchmark::Bcast,
+    Benchmark::Allreduce,
+    Benchmark::Alltoall,
+    Benchmark::Barrier,
+];
+
+/// What is compared: kernel and length.
+type Case = (Benchmark, usize);
+
+fn main() {
+    let (mut rounds, mut ranks, mut write) = (9, vec![2, 4], false);
+    let mut numbers = 0;
+    for word in std::env::args().skip(1).filter(|word| word != "--bench") {
+        match (word.as_str(), word.parse::<usize>()) {
+            ("--write", _) => write = true,
+            (_, Ok(count)) if numbers == 0 => {
+                rounds = count;
+                numbers += 1;
+            }
+            (_, Ok(count)) => ranks = vec![count],
+            (other, Err(_)) => panic!("{other:?} is not understood"),
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let peer = compile(folder.path());
+    let mut text = String::new();
+    for count in ranks {
+        text += &compare(&peer, folder.path(), count, rounds);
+    }
+    println!("{text}");
+    if write {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/imb.md");
+        let page = std::fs::read_to_string(path).expect("docs/imb.md");
+        let (before, rest) = page
+            .split_once("<!-- peers -->\n")
+            .expect("where it begins");
+        let (_, behind) = rest.split_once("<!-- end -->\n").expect("where it ends");
+        let page = format!("{before}<!-- peers -->\n{text}<!-- end -->\n{behind}");
+        std::fs::write(path, page).expect("written");
+    }
+}
+
+fn compile(folder: &Path) -> PathBuf {
+    let program = folder.join("peer");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/imb/peer.c");
+    let made = Command::new("mpicc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(source)
+        .status();
+    assert!(
+        made.is_ok_and(|status| status.success()),
+        "mpicc, of Open MPI, is needed"
+    );
+    program
+}
+
+/// Repetitions by the guide's rules.
+fn repetitions(bytes: usize) -> usize {
+    ((40 << 20) / bytes.max(1)).clamp(1, 1000)
+}
+
+fn cases(ranks: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in KERNELS {
+        // Pairs need no others; sums have whole floats.
+        let is_pair = matches!(kernel, Benchmark::PingPong | Benchmark::PingPing);
+        if is_pair && ranks > 2 {
+            continue;
+        }
+        match kernel {
+            Benchmark::Barrier => cases.push((kernel, 0)),
+            _ => cases.extend(
+                LENGTHS
+                    .into_iter()
+                    .filter(|bytes| bytes.is_multiple_of(kernel.item_bytes()))
+                    .map(|bytes| (kernel, bytes)),
+            ),
+        }
+    }
+    cases
+}
+
+fn compare(peer: &Path, folder: &Path, ranks: usize, rounds: usize) -> String {
+    let cases = cases(ranks);
+    let mut all: BTreeMap<Case, Vec<(f64, f64)>> = BTreeMap::new();
+    for round in 0..rounds {
+        // Who goes first changes from round to round.
+        let (theirs, own) = if round % 2 == 0 {
+            let theirs = by_mpi(peer, ranks, &cases);
+            (theirs, by_pipebench(folder, ranks))
+        } else {
+            let own = by_pipebench(folder, ranks);
+            (by_mpi(peer, ranks, &cases), own)
+        };
+        for case in &cases {
+            let pair = (theirs[case], own[case]);
+            all.entry(*case).or_default().push(pair);
+        }
+    }
+    let mut text = format!(
+        "| {ranks} ranks | bytes | Open MPI, us | pipebench, us | ratio | from | to | mark |\n|---|---|---|---|---|---|---|---|\n"
+    );
+    for case in &cases {
+        let pairs = &all[case];
+        let mut ratios: Vec<f64> = pairs.iter().map(|(theirs, own)| own / theirs).collect();
+        let middle = median(&mut ratios);
+        let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+        let mut theirs: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        let mut own: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
+        let mark = mark(*case, ranks);
+        let reached = if middle <= mark {
+            format!("**{mark}**")
+        } else {
+            format!("{mark}")
+        };
+        writeln!(
+            text,
+            "| {} | {} | {:.2} | {:.2} | {middle:.2} | {least:.2} | {most:.2} | {reached} |",
+            case.0.name(),
+            case.1,
+            median(&mut theirs),
+            median(&mut own),
+        )
+        .expect("text");
+    }
+    text + "\n"
+}
+
+/// The ratio to reach.
+fn mark((kernel, bytes): Case, ranks: usize) -> f64 {
+    match (kernel, bytes) {
+        (Benchmark::PingPong, 1_048_576) => 0.95,
+        (Benchmark::PingPing, 1_048_576) => 1.0,
+        (Benchmark::PingPong | Benchmark::PingPing, _) => 0.9,
+        (Benchmark::Sendrecv, 1_048_576) if ranks == 4 => 1.5,
+        _ => 1.0,
+    }
+}
+
+fn by_mpi(peer: &Path, ranks: usize, cases: &[Case]) -> BTreeMap<Case, f64> {
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "-np"]);
+    command.arg(ranks.to_string());
+    command.args([
+        "--mca",
+        "btl",
+        "tcp,self",
+        "--mca",
+        "btl_tcp_if_include",
+        "lo",
+    ]);
+    command.arg(peer);
+    for (kernel, bytes) in cases {
+        command.args([
+            kernel.name(),
+            &bytes.to_string(),
+            &repetitions(*bytes).to_string(),
+        ]);
+    }
+    let output = command.output().expect("mpirun, of Open MPI, is needed");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let kernel = Benchmark::named(words[0]).expect("a kernel");
+        let bytes = words[1].parse().expect("a length");
+        ((kernel, bytes), words[2].parse().expect("a time"))
+    };
+    text.lines().map(line).collect()
+}
+
+fn by_pipebench(folder: &Path, ranks: usize) -> BTreeMap<Case, f64> {
+    let lengths = folder.join("lengths");
+    std::fs::write(&lengths, LENGTHS.map(|bytes| format!("{bytes}\n")).concat()).expect("written");
+    let path = folder.join("run.json");
+    let mut command = Command::new(PIPEBENCH);
+    command
+        .args(["imb", "--hosts"])
+        .arg(format!("local:{ranks}"));
+    command
+        .args(["--transport", "tcp", "--quiet", "--npmin"])
+        .arg(ranks.to_string());
+    command
+        .arg("--msglen")
+        .arg(&lengths)
+        .arg("--json")
+        .arg(&path);
+    command.args(KERNELS.map(Benchmark::name));
+    let output = command.output().expect("pipebench runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = std::fs::read_to_string(path).expect("a record");
+    let record: Record = json::read(&text).expect("a record");
+    let tables = record.patterns[0].tables.iter();
+    let lines = tables.flat_map(|table| {
+        let kernel = table.table.benchmark;
+        table
+            .lines
+            .iter()
+            .map(move |line| ((kernel, line.bytes), line.groups[0].most_s * 1e6))
+    });
+    lines.collect()
+}
+
+fn median(figures: &mut [f64]) -> f64 {
+    pipebench::stats::spread::median(figures)
+}
