@@ -70,7 +70,7 @@ pub struct ImbArguments {
     )]
     pub transport: String,
 
-    /// Whose rules hold: guide (version 3.0) or current
+    /// Whose rules: guide (version 3.0) or current
     ///
     /// `current`: a megabyte has 10^6 bytes, a clock round each call of a collective, a warm-up before each length, as many repetitions as fit into --time, and the root
     /// stays the first rank. Default guide. Example: --rules current
