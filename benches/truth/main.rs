@@ -1,7 +1,7 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
 //! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--write]`. Each case is told as it ends, and kept in
-//! `target/truth.jsonl`, so that several runs add up; `--write` makes docs/truth.md of all of them. A case takes half a
+//! `rows.jsonl` beside this file, so that several runs add up; `--write` makes docs/truth.md of all of them. A case takes half a
 //! minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
@@ -66,7 +66,7 @@ fn main() {
 }
 
 fn results() -> std::path::PathBuf {
-    lab::build_folder().join("truth.jsonl")
+    concat!(env!("CARGO_MANIFEST_DIR"), "/benches/truth/rows.jsonl").into()
 }
 
 fn keep(row: &Row) {

@@ -1,7 +1,7 @@
 //! What a node needs must be there before anything starts, summed over the nodes of its host.
 
 use crate::pipeline::plant;
-use crate::plan::job::RankAssignment;
+use crate::plan::job::{Job, RankAssignment};
 use crate::plan::{Assignment, Transport, size};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
@@ -24,7 +24,10 @@ pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Tro
     let asked = Asked {
         nodes_on_host: assignment.nodes_on_host(),
         ports: assignment.job.ranks().ports,
-        cures: cure_of_job,
+        cures: match assignment.job {
+            Job::Imb(_) => cure_of_patterns,
+            Job::Linktest(_) | Job::Latency(_) => cure_of_job,
+        },
     };
     needs_of_ranks(assignment)
         .into_iter()
@@ -122,6 +125,13 @@ fn cure_of_job(what: Thing) -> &'static str {
             "raise it, or fewer --ranks-per-node"
         }
         Thing::Memory => "smaller --size-messages, fewer --num-multi-buffer or --ranks-per-node",
+    }
+}
+
+fn cure_of_patterns(what: Thing) -> &'static str {
+    match what {
+        Thing::Memory => "smaller -mem or -msglog, or fewer --ranks-per-node",
+        other => cure_of_job(other),
     }
 }
 

@@ -214,7 +214,8 @@ impl Benchmark {
             Self::Scatter | Self::Scatterv => 1 + ranks,
             Self::Alltoall | Self::Alltoallv => 2 * ranks,
             Self::ReduceScatterBlock => 1 + 2 * ranks,
-            Self::Uniband | Self::Biband => 17,
+            Self::Uniband => 2,
+            Self::Biband => 1 + lot(bytes),
             _ => 3,
         };
         parts.saturating_mul(bytes)
@@ -226,6 +227,16 @@ pub const MOST_LOG: usize = 30;
 
 /// Messages that Uniband and Biband have under way at a time.
 pub const WINDOW: usize = 256;
+
+/// Messages of a window that Biband has under way each way at a time: all of them, unless their memory were more than 16 MiB; then 16 of
+/// them, lot behind lot.
+pub fn lot(bytes: usize) -> usize {
+    const ROOM: usize = 16 << 20;
+    match bytes.saturating_mul(WINDOW) <= ROOM {
+        true => WINDOW,
+        false => 16,
+    }
+}
 
 /// Whose rules hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

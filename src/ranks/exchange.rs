@@ -1,5 +1,7 @@
 //! Messages that go and come at the same time: one loop moves them all, and never blocks while something moves.
 
+use std::collections::HashMap;
+
 use super::patience::Next;
 use super::peer::Link;
 use super::{From, RankError, Received, World};
@@ -17,6 +19,8 @@ pub struct Op<'bytes> {
     pub started: bool,
     pub done: bool,
     pub received_from: usize,
+    /// The one it waits for: the last one before it that goes to the same rank, or may be the same message.
+    behind: Option<usize>,
 }
 
 /// Where its bytes are.
@@ -45,6 +49,7 @@ impl<'bytes> Op<'bytes> {
             started: false,
             done: false,
             received_from: 0,
+            behind: None,
         }
     }
 
@@ -71,6 +76,25 @@ impl<'bytes> Op<'bytes> {
     /// Whether it has begun and not ended.
     fn is_under_way(&self) -> bool {
         !self.done && (self.at > 0 || self.started)
+    }
+}
+
+/// Messages that must keep their order are put one behind the other, once and not each time one of them is looked at.
+fn line_up(ops: &mut [Op<'_>]) {
+    // A message goes after all before it to the same rank; one that comes, after those of the same rank and tag.
+    let key = |op: &Op<'_>| match op.is_out() {
+        true => (true, op.from, 0),
+        false => (false, op.from, op.tag),
+    };
+    match ops {
+        [] | [_] => {}
+        [first, second] => second.behind = (key(first) == key(second)).then_some(0),
+        many => {
+            let mut last = HashMap::with_capacity(many.len());
+            for (index, op) in many.iter_mut().enumerate() {
+                op.behind = last.insert(key(op), index);
+            }
+        }
     }
 }
 
@@ -137,6 +161,7 @@ impl World {
         if self.broken {
             return Err(RankError::Broken);
         }
+        line_up(ops);
         let outcome = self.drive_on(ops, until);
         self.broken |= outcome.is_err();
         outcome
@@ -166,10 +191,8 @@ impl World {
 
     fn advance(&mut self, ops: &mut [Op<'_>], index: usize) -> Result<bool, RankError> {
         // Messages between two ranks keep their order: what comes later waits, and is served by the first one's call.
-        let (out, from, tag) = (ops[index].is_out(), ops[index].from, ops[index].tag);
-        let alike = |op: &Op<'_>| op.is_out() == out && op.from == from && (out || op.tag == tag);
-        let earlier = |op: &Op<'_>| !op.done && alike(op);
-        if ops[..index].iter().any(earlier) {
+        let (out, from) = (ops[index].is_out(), ops[index].from);
+        if ops[index].behind.is_some_and(|before| !ops[before].done) {
             return Ok(false);
         }
         match from {

@@ -29,7 +29,7 @@ use meeting::Meeting;
 use peer::Peer;
 
 /// From whom a message is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum From {
     /// This rank.
     Rank(usize),

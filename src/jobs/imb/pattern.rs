@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Benchmark, WINDOW};
+use crate::plan::imb::{Benchmark, WINDOW, lot};
 use crate::ranks::{From, Group, ITEM_BYTES, RankError, World, ranges, split};
 
 use super::contents;
@@ -12,9 +12,6 @@ use super::contents;
 const MESSAGE: u32 = 11;
 /// Tag of receipts.
 const RECEIPT: u32 = 12;
-/// Messages that Biband has under way each way: all of a window are, one such lot behind the other, so that memory stays small.
-const LOT: usize = 16;
-
 /// A rank with its buffers for one length.
 pub struct Pattern {
     benchmark: Benchmark,
@@ -43,7 +40,7 @@ impl Pattern {
         let size = group.size();
         let (out, into) = match benchmark {
             Benchmark::Exchange => (2 * bytes, 2 * bytes),
-            Benchmark::Biband => (bytes, LOT * bytes),
+            Benchmark::Biband => (bytes, lot(bytes) * bytes),
             Benchmark::Allgather | Benchmark::Allgatherv => (bytes, size * bytes),
             Benchmark::Gather | Benchmark::Gatherv => (bytes, size * bytes),
             Benchmark::Scatter | Benchmark::Scatterv => (size * bytes, bytes),
@@ -183,17 +180,18 @@ impl Pattern {
 
     fn both_ways(&mut self, world: &mut World) -> Result<(), RankError> {
         let (other, begins) = self.opposite();
-        for _ in 0..WINDOW / LOT {
+        let lot = lot(self.bytes);
+        for _ in 0..WINDOW / lot {
             let mut exchange = world.exchange();
             if self.bytes == 0 {
-                for _ in 0..LOT {
+                for _ in 0..lot {
                     exchange.start_receive(From::Rank(other), MESSAGE, &mut []);
                 }
             }
             for into in self.into.chunks_mut(self.bytes.max(1)) {
                 exchange.start_receive(From::Rank(other), MESSAGE, into);
             }
-            for _ in 0..LOT {
+            for _ in 0..lot {
                 exchange.start_send(other, MESSAGE, &self.out);
             }
             exchange.wait_all()?;

@@ -37,16 +37,6 @@ pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
     }
 }
 
-/// Links that a round measures, in each direction.
-pub fn links(linktest: &Linktest, round: &Round) -> usize {
-    let directions = match round {
-        Round::Whole { .. } => 2,
-        Round::Alone { .. } | Round::Steps { .. } | Round::AllToAll | Round::Table(_) => 1,
-    };
-    let steps = steps(linktest, round);
-    directions * steps.iter().map(Vec::len).sum::<usize>()
-}
-
 /// Steps of one pass over all pairs.
 pub fn step_count(linktest: &Linktest, ranks: usize) -> usize {
     match (linktest.serial, linktest.bisection) {

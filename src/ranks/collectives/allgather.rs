@@ -59,14 +59,7 @@ impl Team<'_, '_> {
             let out = blocks[(own + size - step) % size].clone();
             let into = blocks[(own + size - step - 1) % size].clone();
             let (out, into) = two(all, out, into);
-            let mut ops = Vec::with_capacity(2);
-            if !into.is_empty() {
-                ops.push(self.receive(from, Kind::Allgather, into));
-            }
-            if !out.is_empty() {
-                ops.push(self.send(to, Kind::Allgather, out));
-            }
-            self.drive(&mut ops)?;
+            self.trade(Kind::Allgather, (to, out), (from, into))?;
         }
         Ok(())
     }
@@ -83,23 +76,12 @@ impl Team<'_, '_> {
         let whole = 0..blocks.last().map_or(0, |last| last.end);
         if own >= active {
             let block = blocks[own].clone();
-            if !block.is_empty() {
-                let mut ops = [self.send(own - active, Kind::Allgather, &all[block])];
-                self.drive(&mut ops)?;
-            }
-            let into = &mut all[whole];
-            let nothing = into.is_empty();
-            let mut ops = [self.receive(own - active, Kind::Allgather, into)];
-            return if nothing {
-                Ok(())
-            } else {
-                self.drive(&mut ops)
-            };
+            self.give(Kind::Allgather, own - active, &all[block])?;
+            return self.take(Kind::Allgather, own - active, &mut all[whole]);
         }
         let lender = own + active;
-        if lender < size && !blocks[lender].is_empty() {
-            let mut ops = [self.receive(lender, Kind::Allgather, &mut all[blocks[lender].clone()])];
-            self.drive(&mut ops)?;
+        if lender < size {
+            self.take(Kind::Allgather, lender, &mut all[blocks[lender].clone()])?;
         }
         // From the first to the last of these, one behind the other.
         let span = |from: usize, count: usize| {
@@ -117,20 +99,12 @@ impl Team<'_, '_> {
                 let out = span(mine + offset, bit);
                 let into = span(theirs + offset, bit);
                 let (out, into) = two(all, out, into);
-                let mut ops = Vec::with_capacity(2);
-                if !into.is_empty() {
-                    ops.push(self.receive(other, Kind::Allgather, into));
-                }
-                if !out.is_empty() {
-                    ops.push(self.send(other, Kind::Allgather, out));
-                }
-                self.drive(&mut ops)?;
+                self.trade(Kind::Allgather, (other, out), (other, into))?;
             }
             bit *= 2;
         }
-        if lender < size && !whole.is_empty() {
-            let mut ops = [self.send(lender, Kind::Allgather, &all[whole])];
-            self.drive(&mut ops)?;
+        if lender < size {
+            self.give(Kind::Allgather, lender, &all[whole])?;
         }
         Ok(())
     }
@@ -158,14 +132,7 @@ impl Team<'_, '_> {
             let (mine, rest) = turned.split_at_mut(lengths(have));
             let into = &mut rest[..lengths(have + more) - mine.len()];
             let out = &mine[..lengths(more)];
-            let mut ops = Vec::with_capacity(2);
-            if !into.is_empty() {
-                ops.push(self.receive(from, Kind::Allgather, into));
-            }
-            if !out.is_empty() {
-                ops.push(self.send(to, Kind::Allgather, out));
-            }
-            self.drive(&mut ops)?;
+            self.trade(Kind::Allgather, (to, out), (from, into))?;
             have += more;
         }
         let mut at = 0;

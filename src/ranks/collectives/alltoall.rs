@@ -60,14 +60,7 @@ impl Team<'_, '_> {
             let (target, source) = ((own + step) % size, (own + size - step) % size);
             let part = &out[to[target].clone()];
             let place = &mut into[from[source].clone()];
-            let mut ops = Vec::with_capacity(2);
-            if !place.is_empty() {
-                ops.push(self.receive(source, Kind::Alltoall, place));
-            }
-            if !part.is_empty() {
-                ops.push(self.send(target, Kind::Alltoall, part));
-            }
-            self.drive(&mut ops)?;
+            self.trade(Kind::Alltoall, (target, part), (source, place))?;
         }
         Ok(())
     }

@@ -25,8 +25,7 @@ impl Team<'_, '_> {
 
     fn broadcast_by_one(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         if self.place() != root {
-            let mut ops = [self.receive(root, Kind::Broadcast, bytes)];
-            return self.drive(&mut ops);
+            return self.take(Kind::Broadcast, root, bytes);
         }
         let bytes = &*bytes;
         let mut ops: Vec<_> = (1..self.size())
@@ -43,11 +42,9 @@ impl Team<'_, '_> {
         let mut distance = 1;
         while distance < size {
             if (distance..2 * distance).contains(&own) {
-                let mut ops = [self.receive(at(own - distance), Kind::Broadcast, bytes)];
-                self.drive(&mut ops)?;
+                self.take(Kind::Broadcast, at(own - distance), bytes)?;
             } else if own < distance && own + distance < size {
-                let mut ops = [self.send(at(own + distance), Kind::Broadcast, bytes)];
-                self.drive(&mut ops)?;
+                self.give(Kind::Broadcast, at(own + distance), bytes)?;
             }
             distance *= 2;
         }
@@ -63,16 +60,20 @@ impl Team<'_, '_> {
         let segments = bytes.len().div_ceil(SEGMENT_BYTES);
         for number in 0..=segments {
             let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
-            let mut ops = Vec::with_capacity(2);
-            if own > 0 && number < segments {
-                let segment = open.len().min(SEGMENT_BYTES);
-                ops.push(self.receive(before, Kind::Broadcast, &mut open[..segment]));
-            }
-            if own + 1 < size && number > 0 {
-                let segment = &have[(number - 1) * SEGMENT_BYTES..];
-                ops.push(self.send(behind, Kind::Broadcast, segment));
-            }
-            self.drive(&mut ops)?;
+            // The root receives nothing, and the last one passes nothing on.
+            let comes = match own > 0 && number < segments {
+                true => open.len().min(SEGMENT_BYTES),
+                false => 0,
+            };
+            let goes: &[u8] = match own + 1 < size && number > 0 {
+                true => &have[(number - 1) * SEGMENT_BYTES..],
+                false => &[],
+            };
+            self.trade(
+                Kind::Broadcast,
+                (behind, goes),
+                (before, &mut open[..comes]),
+            )?;
         }
         Ok(())
     }
@@ -89,10 +90,9 @@ impl Team<'_, '_> {
                 .map(|to| self.send(to, Kind::Broadcast, &bytes[blocks[to].clone()]))
                 .collect();
             self.drive(&mut ops)?;
-        } else if !blocks[self.place()].is_empty() {
+        } else {
             let own = &mut bytes[blocks[self.place()].clone()];
-            let mut ops = [self.receive(root, Kind::Broadcast, own)];
-            self.drive(&mut ops)?;
+            self.take(Kind::Broadcast, root, own)?;
         }
         self.allgather_round(bytes, &blocks)
     }

@@ -45,12 +45,7 @@ impl Team<'_, '_> {
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
         if self.place() != root {
-            let mut ops = [self.send(root, Kind::Gather, own)];
-            return if own.is_empty() {
-                Ok(())
-            } else {
-                self.drive(&mut ops)
-            };
+            return self.give(Kind::Gather, root, own);
         }
         all[blocks[root].clone()].copy_from_slice(own);
         let mut ops = Vec::with_capacity(blocks.len());
@@ -70,13 +65,7 @@ impl Team<'_, '_> {
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
         if self.place() != root {
-            let nothing = own.is_empty();
-            let mut ops = [self.receive(root, Kind::Scatter, own)];
-            return if nothing {
-                Ok(())
-            } else {
-                self.drive(&mut ops)
-            };
+            return self.take(Kind::Scatter, root, own);
         }
         own.copy_from_slice(&all[blocks[root].clone()]);
         let size = self.size();
@@ -112,19 +101,13 @@ impl Team<'_, '_> {
         let mut bit = 1;
         while bit < width && number + bit < size {
             let more = self.bytes_of(root, blocks, number + bit, bit);
-            if more > 0 {
-                let into = &mut collected[have..have + more];
-                let mut ops = [self.receive(at(number + bit), Kind::Gather, into)];
-                self.drive(&mut ops)?;
-                have += more;
-            }
+            let into = &mut collected[have..have + more];
+            self.take(Kind::Gather, at(number + bit), into)?;
+            have += more;
             bit *= 2;
         }
         if number > 0 {
-            if have > 0 {
-                let mut ops = [self.send(at(number - width), Kind::Gather, &collected[..have])];
-                self.drive(&mut ops)?;
-            }
+            self.give(Kind::Gather, at(number - width), &collected[..have])?;
         } else {
             let mut from = 0;
             for place in (0..size).map(at) {
@@ -158,19 +141,15 @@ impl Team<'_, '_> {
                 held[to..to + block.len()].copy_from_slice(block);
                 to += block.len();
             }
-        } else if whole > 0 {
-            let mut ops = [self.receive(at(number - width), Kind::Scatter, &mut held[..whole])];
-            self.drive(&mut ops)?;
+        } else {
+            self.take(Kind::Scatter, at(number - width), &mut held[..whole])?;
         }
         let mut bit = width / 2;
         while bit > 0 {
             let before = self.bytes_of(root, blocks, number, bit);
             let more = self.bytes_of(root, blocks, number + bit, bit);
-            if number + bit < size && more > 0 {
-                let part = &held[before..before + more];
-                let mut ops = [self.send(at(number + bit), Kind::Scatter, part)];
-                self.drive(&mut ops)?;
-            }
+            let part = &held[before..before + more];
+            self.give(Kind::Scatter, at(number + bit), part)?;
             bit /= 2;
         }
         own.copy_from_slice(&held[..own.len()]);

@@ -75,7 +75,34 @@ impl Team<'_, '_> {
         self.world.drive(ops, None)
     }
 
-    /// Sends to one member and receives from another, or the same one, at the same time.
+    /// Sends to a member, if there is anything to send.
+    fn give(&mut self, kind: Kind, to: usize, bytes: &[u8]) -> Result<(), RankError> {
+        self.trade(kind, (to, bytes), (to, &mut []))
+    }
+
+    /// Receives from a member, if there is anything to come.
+    fn take(&mut self, kind: Kind, from: usize, into: &mut [u8]) -> Result<(), RankError> {
+        self.trade(kind, (from, &[]), (from, into))
+    }
+
+    /// Sends to one member and receives from another, or the same one, at the same time; nothing goes where there is nothing.
+    fn trade(
+        &mut self,
+        kind: Kind,
+        (to, bytes): (usize, &[u8]),
+        (from, into): (usize, &mut [u8]),
+    ) -> Result<(), RankError> {
+        let (sends, receives) = (!bytes.is_empty(), !into.is_empty());
+        let mut ops = [self.receive(from, kind, into), self.send(to, kind, bytes)];
+        match (receives, sends) {
+            (true, true) => self.drive(&mut ops),
+            (true, false) => self.drive(&mut ops[..1]),
+            (false, true) => self.drive(&mut ops[1..]),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// The same, but messages without bytes go, too: they say that one is there.
     fn swap(
         &mut self,
         kind: Kind,

@@ -82,8 +82,7 @@ impl Team<'_, '_> {
         let size = self.size();
         let mut scratch = self.scratch(vector.len());
         for place in (1..size).map(|distance| (root + distance) % size) {
-            let mut ops = [self.receive(place, Kind::Reduce, &mut scratch[..vector.len()])];
-            self.drive(&mut ops)?;
+            self.take(Kind::Reduce, place, &mut scratch[..vector.len()])?;
             add_floats(vector, &scratch);
         }
         self.give_back(scratch);
@@ -98,14 +97,12 @@ impl Team<'_, '_> {
         let mut bit = 1;
         while bit < size {
             if own & bit != 0 {
-                let mut ops = [self.send(at(own - bit), Kind::Reduce, vector)];
-                self.drive(&mut ops)?;
+                self.give(Kind::Reduce, at(own - bit), vector)?;
                 break;
             }
             if own + bit < size {
                 let other = &mut scratch[..vector.len()];
-                let mut ops = [self.receive(at(own + bit), Kind::Reduce, other)];
-                self.drive(&mut ops)?;
+                self.take(Kind::Reduce, at(own + bit), other)?;
                 add_floats(vector, &scratch);
             }
             bit *= 2;
@@ -124,20 +121,20 @@ impl Team<'_, '_> {
         for number in 0..=segments {
             let begin = (number * SEGMENT_BYTES).min(vector.len());
             let (have, open) = vector.split_at_mut(begin);
-            let segment = open.len().min(SEGMENT_BYTES);
-            let comes = own + 1 < size && number < segments;
-            let mut ops = Vec::with_capacity(2);
-            if comes {
-                ops.push(self.receive(behind, Kind::Reduce, &mut scratch[..segment]));
-            }
-            if own > 0 && number > 0 {
-                let ready = &have[(number - 1) * SEGMENT_BYTES..];
-                ops.push(self.send(before, Kind::Reduce, ready));
-            }
-            self.drive(&mut ops)?;
-            if comes {
-                add_floats(&mut open[..segment], &scratch[..segment]);
-            }
+            let comes = match own + 1 < size {
+                true => open.len().min(SEGMENT_BYTES),
+                false => 0,
+            };
+            let goes: &[u8] = match own > 0 && number > 0 {
+                true => &have[(number - 1) * SEGMENT_BYTES..],
+                false => &[],
+            };
+            self.trade(
+                Kind::Reduce,
+                (before, goes),
+                (behind, &mut scratch[..comes]),
+            )?;
+            add_floats(&mut open[..comes], &scratch[..comes]);
         }
         self.give_back(scratch);
         Ok(())
@@ -159,11 +156,9 @@ impl Team<'_, '_> {
         }
         let speaks_at = fold.place_of(speaker);
         if speaks_at != root && self.place() == speaks_at {
-            let mut ops = [self.send(root, Kind::Reduce, vector)];
-            self.drive(&mut ops)?;
+            self.give(Kind::Reduce, root, vector)?;
         } else if speaks_at != root && self.place() == root {
-            let mut ops = [self.receive(speaks_at, Kind::Reduce, vector)];
-            self.drive(&mut ops)?;
+            self.take(Kind::Reduce, speaks_at, vector)?;
         }
         Ok(())
     }
@@ -186,15 +181,7 @@ impl Team<'_, '_> {
             let (out, keep) = (span(theirs, bit), span(mine, bit));
             let place = fold.place_of(other);
             let came = &mut scratch[..keep.len()];
-            let mut ops = Vec::with_capacity(2);
-            if !keep.is_empty() {
-                ops.push(self.receive(place, Kind::Reduce, came));
-            }
-            if !out.is_empty() {
-                ops.push(self.send(place, Kind::Reduce, &vector[out]));
-            }
-            self.drive(&mut ops)?;
-            drop(ops);
+            self.trade(Kind::Reduce, (place, &vector[out]), (place, came))?;
             let bytes = keep.len();
             add_floats(&mut vector[keep], &scratch[..bytes]);
             bit /= 2;
@@ -221,16 +208,10 @@ impl Team<'_, '_> {
             let gives = (number ^ to) & (2 * bit - 1) == bit;
             if takes {
                 let into = &mut vector[span(other & !(bit - 1), bit)];
-                if !into.is_empty() {
-                    let mut ops = [self.receive(place, Kind::Reduce, into)];
-                    self.drive(&mut ops)?;
-                }
+                self.take(Kind::Reduce, place, into)?;
             } else if gives {
                 let out = &vector[span(number & !(bit - 1), bit)];
-                if !out.is_empty() {
-                    let mut ops = [self.send(place, Kind::Reduce, out)];
-                    self.drive(&mut ops)?;
-                }
+                self.give(Kind::Reduce, place, out)?;
                 return Ok(());
             }
             bit *= 2;
@@ -267,14 +248,7 @@ impl Team<'_, '_> {
                 let place = fold.place_of(other);
                 let (mine, theirs) = (number & !(bit - 1), other & !(bit - 1));
                 let (out, into) = two(vector, span(mine, bit), span(theirs, bit));
-                let mut ops = Vec::with_capacity(2);
-                if !into.is_empty() {
-                    ops.push(self.receive(place, Kind::Reduce, into));
-                }
-                if !out.is_empty() {
-                    ops.push(self.send(place, Kind::Reduce, out));
-                }
-                self.drive(&mut ops)?;
+                self.trade(Kind::Reduce, (place, out), (place, into))?;
                 bit *= 2;
             }
         }
@@ -295,15 +269,11 @@ impl Team<'_, '_> {
             let out = blocks[(own + size - step) % size].clone();
             let into = blocks[(own + 2 * size - step - 1) % size].clone();
             let bytes = into.len();
-            let mut ops = Vec::with_capacity(2);
-            if bytes > 0 {
-                ops.push(self.receive(from, Kind::Reduce, &mut scratch[..bytes]));
-            }
-            if !out.is_empty() {
-                ops.push(self.send(to, Kind::Reduce, &vector[out]));
-            }
-            self.drive(&mut ops)?;
-            drop(ops);
+            self.trade(
+                Kind::Reduce,
+                (to, &vector[out]),
+                (from, &mut scratch[..bytes]),
+            )?;
             add_floats(&mut vector[into], &scratch[..bytes]);
         }
         self.give_back(scratch);
@@ -322,15 +292,11 @@ impl Team<'_, '_> {
         for step in 1..size {
             let (to, from) = ((own + step) % size, (own + size - step) % size);
             let out = blocks[to].clone();
-            let mut ops = Vec::with_capacity(2);
-            if !mine.is_empty() {
-                ops.push(self.receive(from, Kind::Reduce, &mut scratch[..mine.len()]));
-            }
-            if !out.is_empty() {
-                ops.push(self.send(to, Kind::Reduce, &vector[out]));
-            }
-            self.drive(&mut ops)?;
-            drop(ops);
+            self.trade(
+                Kind::Reduce,
+                (to, &vector[out]),
+                (from, &mut scratch[..mine.len()]),
+            )?;
             add_floats(&mut vector[mine.clone()], &scratch[..mine.len()]);
         }
         self.give_back(scratch);
@@ -352,18 +318,15 @@ impl Team<'_, '_> {
                 };
                 let spoken: Vec<Range<usize>> = (0..fold.active).map(of).collect();
                 self.halve(fold, number, vector, &spoken)?;
-                if number < fold.extra && !blocks[place - 1].is_empty() {
+                if number < fold.extra {
                     let out = &vector[blocks[place - 1].clone()];
-                    let mut ops = [self.send(place - 1, Kind::Fold, out)];
-                    self.drive(&mut ops)?;
+                    self.give(Kind::Fold, place - 1, out)?;
                 }
             }
-            Part::Idle if !blocks[place].is_empty() => {
+            Part::Idle => {
                 let into = &mut vector[blocks[place].clone()];
-                let mut ops = [self.receive(place + 1, Kind::Fold, into)];
-                self.drive(&mut ops)?;
+                self.take(Kind::Fold, place + 1, into)?;
             }
-            Part::Idle => {}
         }
         Ok(())
     }

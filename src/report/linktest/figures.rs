@@ -1,10 +1,10 @@
 //! Figures of a link test that several reports share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::RunPlan;
 use crate::plan::job::Linktest;
-use crate::record::{LinktestRecord, PairTime, Record, RetestRecord};
+use crate::record::{LinktestRecord, PairTime, Record, RetestRecord, RoundRecord};
 use crate::stats::spread;
 
 use super::lines::Extent;
@@ -151,7 +151,12 @@ impl<'a> Figures<'a> {
         if !self.plan.bisection || self.plan.serial {
             return None;
         }
-        let steps = self.steps();
+        // Of a round that broke off only the steps that were measured count.
+        let measured = |round: &RoundRecord| -> usize {
+            let steps: BTreeSet<usize> = round.times.iter().map(|time| time.step).collect();
+            steps.len()
+        };
+        let steps: usize = self.job.rounds.iter().map(measured).sum();
         let rates: f64 = self.all().map(|time| self.bandwidth(time.seconds)).sum();
         (steps > 0).then(|| rates / 2.0 / steps as f64)
     }

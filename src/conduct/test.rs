@@ -1,0 +1,327 @@
+//! One test, from what is settled by what hosts have to its record.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::judge::order;
+use crate::plan::fit::{self, Capacity};
+use crate::plan::{Assignment, Bound, DataNetwork, Sink, Test, size};
+use crate::record::{HostRecord, Trouble, TroubleKind};
+use crate::stats::offset::Offset;
+use crate::sys::{clock, facts};
+use crate::wire::message::{AddressBook, Go, Listener, ToNode};
+
+use super::crew::{Crew, Halt};
+use super::{Hold, Running, addresses, assemble, pulse};
+
+impl Running<'_> {
+    pub(super) fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
+        if self.plan.tests.len() > 1 {
+            let all = self.plan.tests.len();
+            self.observer
+                .test(number + 1, all, &self.plan.tests[number]);
+        }
+        let (test, before) = loop {
+            self.leave_out_lost(crew, number)?;
+            let test = self.settle(crew, number);
+            match self.set_up(crew, number, &test) {
+                Ok(offsets) => break (test, offsets),
+                Err(halt) if number == self.first => self.leave_behind(crew, halt)?,
+                // Nodes stand in the records of earlier tests: they stay, and rest.
+                Err(halt) => {
+                    crew.note(halt);
+                    if !crew.set_aside() {
+                        return Err(Halt::Noted);
+                    }
+                }
+            }
+        };
+        if !self.order.is_empty() {
+            return Ok(());
+        }
+        self.go(crew, number, &test, &before)?;
+        self.watch(crew, &test)?;
+        self.hold(crew, Hold::Collect)?;
+        let after = crew.measure_offsets()?;
+        let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
+        // Without the series the record is whole all the same.
+        if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
+            record.worst_links = series;
+        }
+        self.observer.tested(&record);
+        self.tests.push(record);
+        Ok(())
+    }
+
+    /// Settles what nobody asked for by what the hosts have.
+    fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
+        if self.hosts.iter().any(|host| host.rails.is_empty()) {
+            // How many connections a port wants depends on which it is. What fails here fails again where it is told.
+            match self.choose_ports(crew, number) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let firsts = self.hosts.iter().enumerate();
+        let firsts = firsts.filter(|(node, host)| host.host_index == *node);
+        let on_host = |first| {
+            let same = |host: &&HostRecord| host.host_index == first;
+            self.hosts.iter().filter(same).count()
+        };
+        let capacities: Vec<Capacity> = firsts
+            .map(|(node, host)| Capacity {
+                name: host.facts.hostname.clone(),
+                nodes: on_host(node),
+                processors: Some(host.facts.cores),
+                memory_bytes: host.facts.spare_memory_bytes,
+                flows: flows_of(host),
+            })
+            .collect();
+        let test = &mut self.plan.tests[number];
+        let streams = test.streams;
+        if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
+            crew.notice(&note);
+        }
+        if test.streams > streams {
+            let each = test.streams / test.rails.max(1);
+            crew.notice(&format!(
+                "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
+            ));
+            let known = self.options.iter_mut().find(|(name, _)| name == "streams");
+            if let (Some((_, value)), true) = (known, number == self.first) {
+                *value = each.to_string();
+            }
+        }
+        fit::renew_options(&mut self.options, test);
+        let test = test.clone();
+        self.tell_notices(crew);
+        test
+    }
+
+    /// Everything up to the moment at which data can flow; the clocks' offsets.
+    fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
+        self.hold(crew, Hold::Hello)?;
+        self.choose_ports(crew, number)?;
+        if number == self.first {
+            self.order = order::check(&self.plan, &self.hosts);
+        }
+        if !self.order.is_empty() {
+            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+            return Ok(Vec::new());
+        }
+        self.prepare(crew, number, test)?;
+        if number == self.first {
+            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+        }
+        self.hold(crew, Hold::Fork)?;
+        self.connect(crew, number, test)?;
+        self.hold(crew, Hold::Go)?;
+        crew.measure_offsets()
+    }
+
+    /// Chooses the data address of each rail of each node.
+    pub(super) fn choose_ports(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
+        let test = &self.plan.tests[number];
+        self.choose_addresses(crew, &test.network.clone(), test.rails)
+    }
+
+    pub(super) fn choose_addresses(
+        &mut self,
+        crew: &Crew,
+        network: &DataNetwork,
+        rails: usize,
+    ) -> Result<(), Halt> {
+        let chosen = addresses::choose(&self.plan.nodes, network, rails, &crew.seen_hosts())
+            .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
+        for (host, rails) in self.hosts.iter_mut().zip(chosen) {
+            host.rails = rails;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        self.check_files(test)?;
+        let labels: Vec<String> = self
+            .plan
+            .nodes
+            .iter()
+            .map(|node| node.label.clone())
+            .collect();
+        for node in 0..self.hosts.len() {
+            let identity = &self.hosts[node].facts.identity;
+            let same_host: Vec<bool> = self
+                .hosts
+                .iter()
+                .map(|host| host.facts.identity == *identity)
+                .collect();
+            let assignment = Assignment {
+                token: self.token.to_owned(),
+                by: facts::own_name(),
+                started_ms: self.started_ms,
+                node,
+                labels: labels.clone(),
+                nodes_on_host: same_host.iter().filter(|same| **same).count(),
+                same_host,
+                rails: self.hosts[node].rails.clone(),
+                test: test.clone(),
+                deadlines: self.plan.deadlines.clone(),
+                seed: self.plan.seed,
+                keep_going: self.plan.keep_going,
+                samples: self.plan.samples,
+            };
+            if !crew.is_lost(node) {
+                crew.send(node, &ToNode::Prepare(Box::new(assignment)));
+            }
+        }
+        let first = &self.hosts[0].facts.identity;
+        let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
+        crew.begin(number, test, crosses);
+        self.stage(number, "preparing");
+        crew.await_all(
+            "make its processes",
+            self.plan.deadlines.prepare_ms,
+            |member| member.listeners.is_some(),
+        )
+    }
+
+    /// Nodes of one host must not write one file.
+    fn check_files(&self, test: &Test) -> Result<(), Halt> {
+        let Sink::File(pattern) = &test.sink else {
+            return Ok(());
+        };
+        let shared = self
+            .hosts
+            .iter()
+            .enumerate()
+            .find(|(node, host)| host.host_index != *node);
+        match shared {
+            Some((node, host)) if !pattern.contains("%n") => {
+                let first = &self.hosts[host.host_index].node;
+                let what = format!(
+                    "would write sink {pattern} on the same host as {first} (put %n, the node's label, into the name)"
+                );
+                Err(Halt::Trouble(Box::new(Trouble {
+                    node: self.hosts[node].node.clone(),
+                    ..Trouble::own(TroubleKind::Usage, what)
+                })))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn connect(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+        let nodes = self.plan.nodes.len();
+        let of = |boundary: usize, node: usize| -> Listener {
+            crew.listeners(node)
+                .and_then(|all| all.get(boundary).cloned())
+                .unwrap_or(Listener::None)
+        };
+        let listeners = (0..test.phases - 1)
+            .map(|boundary| (0..nodes).map(|node| of(boundary, node)).collect())
+            .collect();
+        let book = AddressBook { listeners };
+        for node in 0..nodes {
+            crew.send(node, &ToNode::Connect(book.clone()));
+        }
+        let links = size::of(test, nodes).links;
+        self.stage(number, &format!("connecting {links} links"));
+        let deadlines = &self.plan.deadlines;
+        // The nodes' own deadline comes first and names the links that are missing.
+        let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
+        crew.await_all("connect its links", limit, |member| member.ready)
+    }
+
+    /// Standing still is bounded, too: a test that forgets a run must not leave it behind.
+    fn hold(&mut self, crew: &mut Crew, at: Hold) -> Result<(), Halt> {
+        const LIMIT_MS: u64 = 600_000;
+        if self.conditions.hold != Some(at) {
+            return Ok(());
+        }
+        self.observer.held(at);
+        let released = Arc::new(AtomicBool::new(false));
+        let release = Arc::clone(&released);
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            match std::io::stdin().read_line(&mut line) {
+                Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file releases as well.
+            }
+        });
+        crew.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
+    }
+
+    /// Sets one start and one window for all, each on its own clock.
+    fn go(
+        &mut self,
+        crew: &mut Crew,
+        number: usize,
+        test: &Test,
+        offsets: &[Offset],
+    ) -> Result<(), Halt> {
+        let slowest = offsets
+            .iter()
+            .map(|offset| offset.uncertainty_ns)
+            .max()
+            .unwrap_or(0);
+        let start =
+            clock::monotonic_ns() + 20_000_000 + slowest * 8 + offsets.len() as u64 * 200_000;
+        let blocks = match test.bound {
+            Bound::Time { .. } => None,
+            Bound::Volume { buffers } => Some(buffers),
+            Bound::Files => Some(
+                crew.longest_source()
+                    .div_ceil(size::buffer_payload_bytes(test, offsets.len())),
+            ),
+        };
+        for (node, offset) in offsets.iter().enumerate() {
+            let window_ns = match test.bound {
+                Bound::Time {
+                    warmup_ns,
+                    window_ns,
+                } => {
+                    let first = start + warmup_ns;
+                    Some((offset.to_node(first), offset.to_node(first + window_ns)))
+                }
+                Bound::Volume { .. } | Bound::Files => None,
+            };
+            crew.send(
+                node,
+                &ToNode::Go(Go {
+                    at_ns: offset.to_node(start),
+                    window_ns,
+                    blocks,
+                }),
+            );
+        }
+        let window_end_ns = match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => start + warmup_ns + window_ns,
+            Bound::Volume { .. } | Bound::Files => 0,
+        };
+        crew.set_start(start, window_end_ns);
+        self.stage(number, "running");
+        Ok(())
+    }
+
+    fn watch(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+        let deadlines = &self.plan.deadlines;
+        let running_ms = match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => (warmup_ns + window_ns) / 1_000_000,
+            Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
+        };
+        // The nodes' own deadlines come first and name what is late.
+        let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
+        crew.await_reports(limit, test, self.observer)
+    }
+}
+
+/// Connections that the data ports of a host want to be full, by their hardware.
+fn flows_of(host: &HostRecord) -> usize {
+    let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
+    let physical = ports.filter(|port| port.physical);
+    let flows = physical.map(|port| fit::flows_of(port.speed_mbit, port.members.len()));
+    flows.max().unwrap_or(0)
+}
