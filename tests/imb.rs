@@ -29,6 +29,8 @@ fn pipebench(folder: &Path, words: &str) -> (Option<i32>, String, String) {
 #[derive(Debug, Default)]
 struct Printed {
     name: String,
+    /// Aggregate or not; empty where it has no mode.
+    mode: String,
     /// Groups of ranks, or the rank order of one.
     groups: Vec<Vec<usize>>,
     processes: usize,
@@ -62,6 +64,8 @@ fn read(text: &str) -> Vec<Printed> {
             table.processes = count.parse().expect("a number of processes");
         } else if line.starts_with("# ( ") && line.contains(" groups of ") {
             table.processes = words[5].parse().expect("a number of processes");
+        } else if let Some(mode) = line.strip_prefix("#    MODE: ") {
+            table.mode = mode.trim().to_owned();
         } else if line.starts_with("# Group ") {
             table.groups.push(numbers(&words[3..]));
         } else if line.starts_with("#  ") && table.heads.is_empty() && words.len() > 1 {
@@ -221,7 +225,7 @@ fn groups_and_maps_are_those_of_the_guides_second_sample() {
 }
 
 #[test]
-fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
+fn every_benchmark_is_right_over_all_transports_and_by_both_rules() {
     let folder = tempfile::tempdir().expect("a folder");
     let all = "pingpong,pingping,sendrecv,exchange,bcast,allgather,allgatherv,alltoall,alltoallv,reduce,reduce_scatter,allreduce,barrier,\
                reduce_scatter_block,gather,gatherv,scatter,scatterv,uniband,biband";
@@ -231,6 +235,11 @@ fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
             "--hosts local:2 --rules current --time 0.05 --ranks-per-node 2",
             20 + 18,
         ),
+        (
+            "--hosts local:1 --ranks-per-node 3 --rules current --time 0.05",
+            20 + 16,
+        ),
+        ("--hosts local:3 --transport unix", 20 + 16),
     ] {
         let words = format!("{words} {all} -check -iter 20,1 -msglog 0:17");
         let ran = ran(folder.path(), &words);
@@ -256,6 +265,158 @@ fn every_benchmark_is_right_over_both_transports_and_by_both_rules() {
         let uniband = uniband.expect("measured");
         assert_eq!(uniband.heads[2..4], ["Mbytes/sec", "Msg/sec"]);
     }
+}
+
+#[test]
+fn windows_of_others_are_reached_over_all_transports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (words, over) in [
+        ("--hosts local:3 --transport tcp", "TCP"),
+        ("--hosts local:3 --transport unix", "Unix-domain sockets"),
+        (
+            "--hosts local:1 --ranks-per-node 3",
+            "shared memory within a node",
+        ),
+        (
+            "--hosts local:2 --ranks-per-node 2 --rules current --time 0.05",
+            "TCP between nodes, shared memory within a node",
+        ),
+    ] {
+        let words = format!("{words} --part ext -check -iter 50,4,20 -npmin 9 -msglog 0:18");
+        let ran = ran(folder.path(), &words);
+        let transport = ran.said.lines().find(|line| line.contains("# Transport"));
+        let transport = transport.expect("in the head");
+        assert!(transport.ends_with(&format!(": {over}")), "{transport}");
+        assert!(ran.said.contains("MPI-2 EXT part"), "{}", ran.said);
+        let told: Vec<(&str, &str)> = ran
+            .tables
+            .iter()
+            .map(|table| (table.name.as_str(), table.mode.as_str()))
+            .collect();
+        let both = ["AGGREGATE", "NON-AGGREGATE"];
+        let mut expected = vec![("Window", "")];
+        for name in [
+            "Unidir_Put",
+            "Unidir_Get",
+            "Bidir_Put",
+            "Bidir_Get",
+            "Accumulate",
+        ] {
+            expected.extend(both.map(|mode| (name, mode)));
+        }
+        assert_eq!(told, expected);
+        for table in &ran.tables {
+            // Window has nothing to compare.
+            let defects = table.heads.iter().position(|head| head == "defects");
+            assert_eq!(defects.is_none(), table.name == "Window", "{table:?}");
+            let sound = |row: &Vec<f64>| defects.is_none_or(|at| row[at] == 0.0);
+            assert!(table.rows.iter().all(sound), "{table:?}");
+            let floats = table.name == "Accumulate" || words.contains("current");
+            assert_eq!(table.rows.len(), if floats { 18 } else { 20 }, "{table:?}");
+            assert_eq!(table.rows[0][0], 0.0);
+            assert_eq!(table.rows[1][0], if floats { 4.0 } else { 1.0 });
+            let most = if table.mode == "AGGREGATE" {
+                50.0
+            } else {
+                20.0
+            };
+            assert!(table.rows.iter().all(|row| row[1] <= most), "{table:?}");
+            assert!(table.rows.iter().all(|row| row[2] >= 0.0), "{table:?}");
+        }
+    }
+}
+
+#[test]
+fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = folder.path().join("files");
+    std::fs::create_dir(&files).expect("a folder");
+    let path = files.display();
+    // Sample 3 of the guide, but for its longest portions.
+    let ran = ran(
+        folder.path(),
+        &format!("--hosts local:2 p_write_indv -npmin 2 -msglog 0:19 --io-path {path}"),
+    );
+    assert!(
+        ran.said.contains(
+            "# Minimum io portion in bytes:   0\n# Maximum io portion in bytes:   524288\n"
+        )
+    );
+    assert!(ran.said.contains("MPI-IO part"), "{}", ran.said);
+    let told: Vec<_> = ran.tables.iter().map(|table| table.mode.as_str()).collect();
+    assert_eq!(told, ["AGGREGATE", "NON-AGGREGATE"]);
+    for (table, most) in ran.tables.iter().zip([50.0, 10.0]) {
+        assert_eq!(table.name, "P_Write_indv");
+        let heads = [
+            "#bytes",
+            "#rep.s",
+            "t_min[usec]",
+            "t_max[usec]",
+            "t_avg[usec]",
+            "Mbytes/sec",
+        ];
+        assert_eq!(table.heads, heads);
+        let counts: Vec<f64> = table.rows.iter().map(|row| row[1]).collect();
+        assert_eq!((counts.len(), counts[0]), (21, most));
+        assert_eq!(counts[20], most.min(32.0));
+    }
+    assert!(
+        ran.said
+            .contains("# page cache: what is written goes there first; fsync took ")
+    );
+    // Every benchmark, with what is in the files compared.
+    let ran = self::ran(
+        folder.path(),
+        &format!(
+            "--hosts local:1 --ranks-per-node 3 --part io -check -iter 4,4,2 -msglog 14:18 --cpu-time 0.001 --io-path {path} --csv io.csv"
+        ),
+    );
+    // One rank: 2 x 2 of what is written, 2 read, 4 that overlap; 1, 2 and 3 ranks: 7 x 2, 7 and 14, and Open_Close.
+    assert_eq!(ran.tables.len(), 10 + 3 * (14 + 7 + 14 + 1));
+    for table in &ran.tables {
+        let defects = table.heads.iter().position(|head| head == "defects");
+        assert_eq!(defects.is_none(), table.name == "Open_Close", "{table:?}");
+        let sound = |row: &Vec<f64>| defects.is_none_or(|at| row[at] == 0.0);
+        assert!(table.rows.iter().all(sound), "{table:?}");
+        if table.name.contains("_I") {
+            let heads = ["t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]"];
+            assert_eq!(table.heads[2..6], heads);
+            let possible = |row: &Vec<f64>| row[5] >= 0.0 && row[5] <= 100.0 && row[4] > 0.0;
+            assert!(table.rows.iter().all(possible), "{table:?}");
+        }
+    }
+    assert!(
+        ran.said
+            .contains(" % of what was read came from memory, by length\n")
+    );
+    assert!(ran.said.contains("# computed meanwhile: "));
+    let table = std::fs::read_to_string(folder.path().join("io.csv")).expect("written");
+    assert!(
+        table
+            .lines()
+            .next()
+            .is_some_and(|heads| heads.contains("cached,fsync_us,pure_us"))
+    );
+    let left = std::fs::read_dir(&files).expect("there").count();
+    assert_eq!(left, 0, "nothing is left of what was written");
+    // What cannot be written is said with its path and its reason.
+    let (code, _, errors) = pipebench(
+        folder.path(),
+        &format!("imb --hosts local:2 Open_Close --io-path {path}/none"),
+    );
+    assert_eq!(code, Some(12), "{errors}");
+    assert!(
+        errors.contains("cannot make ") && errors.contains("no such file or directory"),
+        "{errors}"
+    );
+    assert_eq!(
+        errors
+            .lines()
+            .filter(|line| line.starts_with("pipebench:"))
+            .count(),
+        1,
+        "{errors}"
+    );
 }
 
 #[test]
@@ -360,7 +521,14 @@ fn help_is_help_and_what_cannot_be_done_is_one_line() {
             "imb --hosts local:2 -input select",
             "select:2: \"Pong\" is no benchmark",
         ),
-        ("imb --hosts local:1", "1 ranks: from 2 to 4096"),
+        (
+            "imb --hosts local:1 PingPong",
+            "1 ranks are too few for what is asked for (another host, or --ranks-per-node 2)",
+        ),
+        (
+            "imb --hosts local:2 --transport shm",
+            "--transport shm: no two ranks are on one node",
+        ),
         (
             "imb --hosts local:2 -map 3x2",
             "--map 3x2: 6 places for 2 ranks",

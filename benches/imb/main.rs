@@ -1,8 +1,10 @@
-//! The patterns of `pipebench imb` against an MPI library that runs the same kernels (`peer.c`), over TCP on this machine, in turn.
+//! The patterns of `pipebench imb` against an MPI library that runs the same kernels (`peer.c`), over TCP and over shared memory on this
+//! machine, in turn.
 //!
 //! ```sh
 //! cargo bench --bench imb                  # 9 rounds with two and with four ranks, some minutes
 //! cargo bench --bench imb -- 5 2           # 5 rounds with two ranks
+//! cargo bench --bench imb -- tcp           # over TCP alone; shm: over shared memory alone
 //! cargo bench --bench imb -- --write       # and put the table into docs/imb.md
 //! ```
 //!
@@ -33,15 +35,25 @@ const KERNELS: [Benchmark; 8] = [
     Benchmark::Barrier,
 ];
 
+/// What messages go over, on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Tcp,
+    Memory,
+}
+
 /// What is compared: kernel and length.
 type Case = (Benchmark, usize);
 
 fn main() {
     let (mut rounds, mut ranks, mut write) = (9, vec![2, 4], false);
     let mut numbers = 0;
+    let mut overs = vec![Over::Tcp, Over::Memory];
     for word in std::env::args().skip(1).filter(|word| word != "--bench") {
         match (word.as_str(), word.parse::<usize>()) {
             ("--write", _) => write = true,
+            ("tcp", _) => overs = vec![Over::Tcp],
+            ("shm", _) => overs = vec![Over::Memory],
             (_, Ok(count)) if numbers == 0 => {
                 rounds = count;
                 numbers += 1;
@@ -53,8 +65,10 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let peer = compile(folder.path());
     let mut text = String::new();
-    for count in ranks {
-        text += &compare(&peer, folder.path(), count, rounds);
+    for over in overs {
+        for count in &ranks {
+            text += &compare(&peer, folder.path(), (over, *count), rounds);
+        }
     }
     println!("{text}");
     if write {
@@ -110,17 +124,17 @@ fn cases(ranks: usize) -> Vec<Case> {
     cases
 }
 
-fn compare(peer: &Path, folder: &Path, ranks: usize, rounds: usize) -> String {
+fn compare(peer: &Path, folder: &Path, (over, ranks): (Over, usize), rounds: usize) -> String {
     let cases = cases(ranks);
     let mut all: BTreeMap<Case, Vec<(f64, f64)>> = BTreeMap::new();
     for round in 0..rounds {
         // Who goes first changes from round to round.
         let (theirs, own) = if round % 2 == 0 {
-            let theirs = by_mpi(peer, ranks, &cases);
-            (theirs, by_pipebench(folder, ranks))
+            let theirs = by_mpi(peer, (over, ranks), &cases);
+            (theirs, by_pipebench(folder, (over, ranks)))
         } else {
-            let own = by_pipebench(folder, ranks);
-            (by_mpi(peer, ranks, &cases), own)
+            let own = by_pipebench(folder, (over, ranks));
+            (by_mpi(peer, (over, ranks), &cases), own)
         };
         for case in &cases {
             let pair = (theirs[case], own[case]);
@@ -128,7 +142,12 @@ fn compare(peer: &Path, folder: &Path, ranks: usize, rounds: usize) -> String {
         }
     }
     let mut text = format!(
-        "| {ranks} ranks | bytes | Open MPI, us | pipebench, us | ratio | from | to | mark |\n|---|---|---|---|---|---|---|---|\n"
+        "| {ranks} ranks, {} | bytes | Open MPI, us | pipebench, us | ratio | from | to | mark |\n|---|---|---|---|---|---|---|---|\n",
+        if over == Over::Tcp {
+            "TCP"
+        } else {
+            "shared memory"
+        },
     );
     for case in &cases {
         let pairs = &all[case];
@@ -137,11 +156,10 @@ fn compare(peer: &Path, folder: &Path, ranks: usize, rounds: usize) -> String {
         let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
         let mut theirs: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
         let mut own: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
-        let mark = mark(*case, ranks);
-        let reached = if middle <= mark {
-            format!("**{mark}**")
-        } else {
-            format!("{mark}")
+        let reached = match mark(*case, (over, ranks)) {
+            Some(mark) if middle <= mark => format!("**{mark}**"),
+            Some(mark) => format!("{mark}"),
+            None => String::new(),
         };
         writeln!(
             text,
@@ -156,29 +174,35 @@ fn compare(peer: &Path, folder: &Path, ranks: usize, rounds: usize) -> String {
     text + "\n"
 }
 
-/// The ratio to reach.
-fn mark((kernel, bytes): Case, ranks: usize) -> f64 {
-    match (kernel, bytes) {
+/// The ratio to reach, where there is one.
+fn mark((kernel, bytes): Case, (over, ranks): (Over, usize)) -> Option<f64> {
+    if over == Over::Memory {
+        return match bytes {
+            // Sums have no shorter ones, and a barrier has no bytes.
+            0..=4 => Some(1.5),
+            long if long >= 1 << 20 => Some(1.1),
+            _ => None,
+        };
+    }
+    Some(match (kernel, bytes) {
         (Benchmark::PingPong, 1_048_576) => 0.95,
         (Benchmark::PingPing, 1_048_576) => 1.0,
         (Benchmark::PingPong | Benchmark::PingPing, _) => 0.9,
         (Benchmark::Sendrecv, 1_048_576) if ranks == 4 => 1.5,
         _ => 1.0,
-    }
+    })
 }
 
-fn by_mpi(peer: &Path, ranks: usize, cases: &[Case]) -> BTreeMap<Case, f64> {
+fn by_mpi(peer: &Path, (over, ranks): (Over, usize), cases: &[Case]) -> BTreeMap<Case, f64> {
     let mut command = Command::new("mpirun");
     command.args(["--allow-run-as-root", "--oversubscribe", "-np"]);
     command.arg(ranks.to_string());
-    command.args([
-        "--mca",
-        "btl",
-        "tcp,self",
-        "--mca",
-        "btl_tcp_if_include",
-        "lo",
-    ]);
+    if over == Over::Tcp {
+        let only = ["--mca", "btl", "tcp,self"];
+        command
+            .args(only)
+            .args(["--mca", "btl_tcp_if_include", "lo"]);
+    }
     command.arg(peer);
     for (kernel, bytes) in cases {
         command.args([
@@ -200,17 +224,21 @@ fn by_mpi(peer: &Path, ranks: usize, cases: &[Case]) -> BTreeMap<Case, f64> {
     text.lines().map(line).collect()
 }
 
-fn by_pipebench(folder: &Path, ranks: usize) -> BTreeMap<Case, f64> {
+fn by_pipebench(folder: &Path, (over, ranks): (Over, usize)) -> BTreeMap<Case, f64> {
     let lengths = folder.join("lengths");
     std::fs::write(&lengths, LENGTHS.map(|bytes| format!("{bytes}\n")).concat()).expect("written");
     let path = folder.join("run.json");
     let mut command = Command::new(PIPEBENCH);
-    command
-        .args(["imb", "--hosts"])
-        .arg(format!("local:{ranks}"));
-    command
-        .args(["--transport", "tcp", "--quiet", "--npmin"])
-        .arg(ranks.to_string());
+    match over {
+        Over::Tcp => command
+            .args(["imb", "--transport", "tcp", "--hosts"])
+            .arg(format!("local:{ranks}")),
+        Over::Memory => command
+            .args(["imb", "--transport", "shm", "--hosts", "local:1"])
+            .arg("--ranks-per-node")
+            .arg(ranks.to_string()),
+    };
+    command.args(["--quiet", "--npmin"]).arg(ranks.to_string());
     command
         .arg("--msglen")
         .arg(&lengths)

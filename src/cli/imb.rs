@@ -46,6 +46,7 @@ pub fn run(words: &ImbArguments) -> u8 {
         terminal: &mut terminal,
         date: show_utc(run::now_ms()),
         ranks: 0,
+        lines: Vec::new(),
     };
     let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
     measure::tell_troubles(&record, &mut terminal);
@@ -65,6 +66,8 @@ struct Watching<'a> {
     terminal: &'a mut Terminal,
     date: String,
     ranks: usize,
+    /// Lines of the table that is being measured.
+    lines: Vec<LineRecord>,
 }
 
 impl Watching<'_> {
@@ -103,6 +106,7 @@ impl Observer for Watching<'_> {
     fn samples(&mut self, _samples: &[LinkSample]) {}
 
     fn table(&mut self, job: &Imb, table: &Table) {
+        self.lines.clear();
         let text = imb::table_head(job, table, self.ranks);
         self.print(&text);
     }
@@ -110,6 +114,11 @@ impl Observer for Watching<'_> {
     fn line(&mut self, job: &Imb, table: &Table, line: &LineRecord) {
         let text = imb::lines(job, table, line);
         self.print(&text);
+        self.lines.push(line.clone());
+        if self.lines.len() == table.lengths.len() {
+            let text = imb::table_foot(table, &self.lines);
+            self.print(&text);
+        }
     }
 
     fn held(&mut self, at: Hold) {

@@ -3,12 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
-use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
-use crate::ranks::{Ground, Patience, RankAddress, RankError, World};
+use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, RankLink, Round};
+use crate::ranks::{Common, Ground, Patience, RankAddress, RankError, World};
 use crate::record::{RankWord, Trouble, TroubleKind};
 use crate::sys::process;
 use crate::sys::socket;
@@ -25,6 +26,8 @@ pub struct Post<'a> {
     pub number: usize,
     /// Where it listens.
     pub listeners: &'a [OwnedFd],
+    /// Memory that it has in common with the other ranks of its node, lowest rank first.
+    pub common: Option<&'a Arc<Common>>,
     /// Its end of the line to its node.
     pub channel: &'a OwnedFd,
     /// Processors of this host, best ones first.
@@ -142,9 +145,17 @@ impl Rank<'_> {
             return Err((TroubleKind::Bug, what));
         }
         let job = &assignment.job;
-        let address = |(rank, address): (usize, &Option<SocketAddr>)| match address {
-            Some(address) if !assignment.is_unix(rank) => RankAddress::Tcp(*address),
-            _ => RankAddress::Unix(unix_name(&assignment.token, rank)),
+        let at_home = job.ranks().of_node(assignment.node, assignment.nodes());
+        let place = |rank| at_home.iter().position(|other| *other == rank).unwrap_or(0);
+        let address = |(rank, address): (usize, &Option<SocketAddr>)| match (
+            assignment.link_to(rank),
+            address,
+        ) {
+            (RankLink::Tcp, Some(address)) => RankAddress::Tcp(*address),
+            (RankLink::Memory, _) => RankAddress::Memory(place(rank)),
+            (RankLink::Tcp | RankLink::Unix, _) => {
+                RankAddress::Unix(unix_name(&assignment.token, rank))
+            }
         };
         let failed = |error: &RankError| (error.kind(), error.to_string());
         let mut listeners = Vec::new();
@@ -154,6 +165,7 @@ impl Rank<'_> {
         }
         let ground = Ground {
             listeners,
+            common: post.common.cloned(),
             book: book.iter().enumerate().map(address).collect(),
             from: assignment.port.address,
             token: token_bytes(&assignment.token),
@@ -173,7 +185,7 @@ impl Rank<'_> {
                 let tester = Tester::new(&latency.probe, post.number, world.size());
                 Work::Pairs(Box::new(tester))
             }
-            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb))),
+            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb, &assignment.token))),
         };
         Ok((world, work))
     }

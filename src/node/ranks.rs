@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 
-use crate::plan::Transport;
-use crate::plan::job::RankAssignment;
+use crate::jobs::imb::files;
+use crate::plan::job::{Job, RankAssignment, RankLink, RankTransport};
+use crate::ranks::Common;
 use crate::record::{RankWord, Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
@@ -70,9 +72,19 @@ impl RankJob {
             over: false,
             messages: Vec::new(),
         };
+        let common = match job.assignment.link_to(*own.first().unwrap_or(&0)) {
+            RankLink::Memory if own.len() > 1 => {
+                let made = Common::new(own.len(), arena_bytes(&job.assignment));
+                Some(Arc::new(made.map_err(|error| {
+                    let what = format!("cannot make memory for its ranks: {}", why(&error));
+                    Trouble::own(TroubleKind::Resource, what)
+                })?))
+            }
+            _ => None,
+        };
         let processors = affinity::processors(job.assignment.port.interface.as_deref());
         for (place, number) in own.into_iter().enumerate() {
-            if let Err(trouble) = job.make_rank(place, number, &processors) {
+            if let Err(trouble) = job.make_rank((place, number), common.as_ref(), &processors) {
                 Box::new(job).clear();
                 return Err(trouble);
             }
@@ -87,8 +99,8 @@ impl RankJob {
 
     fn make_rank(
         &mut self,
-        place: usize,
-        number: usize,
+        (place, number): (usize, usize),
+        common: Option<&Arc<Common>>,
         processors: &[usize],
     ) -> Result<(), Trouble> {
         let assignment = &self.assignment;
@@ -103,10 +115,12 @@ impl RankJob {
         let on_host = ranks.per_node * assignment.nodes_on_host();
         let mut keep: Vec<RawFd> = listeners.iter().map(AsRawFd::as_raw_fd).collect();
         keep.push(far.as_raw_fd());
+        keep.extend(common.iter().flat_map(|common| common.descriptors()));
         let post = Post {
             assignment,
             number,
             listeners: &listeners,
+            common,
             channel: &far,
             processors,
             pinned: (ranks.pinned && on_host <= processors.len())
@@ -161,6 +175,14 @@ impl RankJob {
     }
 }
 
+/// Bytes that buffers of a rank may take where others can copy from them: its messages, what collectives keep aside, and what is lost
+/// between them.
+fn arena_bytes(assignment: &RankAssignment) -> usize {
+    const BESIDE: usize = 16 << 20;
+    let messages = assignment.job.bytes_per_rank(assignment.ranks());
+    messages.saturating_mul(2).saturating_add(BESIDE)
+}
+
 /// One listener for other nodes, and one for the ranks of this one.
 fn listen(
     assignment: &RankAssignment,
@@ -169,13 +191,13 @@ fn listen(
     let lacking = |what: String| Trouble::own(TroubleKind::Resource, what);
     let ranks = assignment.job.ranks();
     let all = 0..assignment.ranks();
-    let others: Vec<bool> = all
+    let others: Vec<RankLink> = all
         .filter(|other| *other != number)
-        .map(|other| assignment.is_unix(other))
+        .map(|other| assignment.link_to(other))
         .collect();
     let mut listeners = Vec::new();
     let mut own = None;
-    if others.contains(&false) {
+    if others.contains(&RankLink::Tcp) {
         let address = assignment.port.address;
         let made = socket::listen_tcp(address, ranks.ports, &ranks.sockets);
         let (listener, bound) = made.map_err(|error| match (ranks.ports, error.kind()) {
@@ -189,7 +211,7 @@ fn listen(
         listeners.push(listener);
         own = Some(bound);
     }
-    if others.contains(&true) || ranks.transport == Transport::Unix {
+    if others.contains(&RankLink::Unix) || ranks.transport == RankTransport::Unix {
         let name = rank::unix_name(&assignment.token, number);
         let made = socket::listen_unix(&name, &SocketOptions::default());
         listeners.push(
@@ -380,5 +402,14 @@ impl Task for RankJob {
     fn clear(self: Box<Self>) {
         self.kill();
         super::reap_all();
+        if let Job::Imb(imb) = &self.assignment.job
+            && imb.has_files()
+        {
+            let folder = files::folder(&imb.path, &self.assignment.token);
+            // Where all hosts have the same one, another node may have been first; where none was made, there is none.
+            match std::fs::remove_dir_all(folder) {
+                Ok(()) | Err(_) => {}
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a node needs must be there before anything starts, summed over the nodes of its host.
 
 use crate::pipeline::plant;
-use crate::plan::job::{Job, RankAssignment};
+use crate::plan::job::{Job, RankAssignment, RankTransport};
 use crate::plan::{Assignment, Transport, size};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
@@ -91,16 +91,22 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         amount: amount as u64,
     };
     let listens = match job.ranks().transport {
-        Transport::Auto => assignment.nodes() > 1,
-        Transport::Tcp => true,
-        Transport::Unix => false,
+        RankTransport::Auto | RankTransport::Shm => assignment.nodes() > 1,
+        RankTransport::Tcp => true,
+        RankTransport::Unix => false,
     };
+    // Each may have to wake each.
+    let bells = match job.ranks().transport {
+        RankTransport::Shm => job.ranks().per_node,
+        _ => 0,
+    };
+    let descriptors = all + bells + RANK_DESCRIPTORS;
     let memory = job.bytes_per_rank(all).saturating_add(size::PROCESS_BYTES);
     vec![
         need(Thing::Ports, if listens { born } else { 0 }),
-        need(Thing::Descriptors, all + RANK_DESCRIPTORS),
+        need(Thing::Descriptors, descriptors),
         need(Thing::Processes, born),
-        need(Thing::Files, born.saturating_mul(all + RANK_DESCRIPTORS)),
+        need(Thing::Files, born.saturating_mul(descriptors)),
         need(Thing::Memory, memory.saturating_mul(born)),
     ]
 }

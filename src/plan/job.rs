@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::imb::{self, Imb, Table};
-use super::{DataNetwork, DataPort, Deadlines, Transport};
+use super::imb::{self, Counts, Imb, Table};
+use super::{DataNetwork, DataPort, Deadlines};
 use crate::sys::socket::SocketOptions;
 
 /// Ranks that a job may have.
@@ -120,13 +120,39 @@ pub struct Ranks {
     #[serde(default)]
     pub wait: Wait,
     /// What links between them are made of.
-    pub transport: Transport,
+    pub transport: RankTransport,
     /// What is asked of their sockets.
     pub sockets: SocketOptions,
     /// First and last port for listeners; any if absent.
     pub ports: Option<(u16, u16)>,
     /// How data addresses are chosen on each host.
     pub network: DataNetwork,
+}
+
+/// What links between ranks are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankTransport {
+    /// TCP between nodes, Unix-domain sockets within a node.
+    #[default]
+    Auto,
+    /// TCP everywhere.
+    Tcp,
+    /// Unix-domain sockets everywhere: all nodes are on one machine.
+    Unix,
+    /// TCP between nodes, shared memory within a node.
+    Shm,
+}
+
+/// What the link between two ranks is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankLink {
+    /// A TCP connection.
+    Tcp,
+    /// A Unix-domain socket.
+    Unix,
+    /// Memory that both have.
+    Memory,
 }
 
 /// What a rank does while nothing moves.
@@ -359,14 +385,15 @@ impl RankAssignment {
         self.same_host.iter().filter(|same| **same).count()
     }
 
-    /// What the link between two ranks is made of, seen from one of this node.
-    pub fn is_unix(&self, other: usize) -> bool {
+    /// What the link to a rank is made of, seen from one of this node.
+    pub fn link_to(&self, other: usize) -> RankLink {
         let ranks = self.job.ranks();
-        let node = ranks.node_of(other, self.nodes());
+        let same = ranks.node_of(other, self.nodes()) == self.node;
         match ranks.transport {
-            Transport::Auto => node == self.node,
-            Transport::Tcp => false,
-            Transport::Unix => true,
+            RankTransport::Auto if same => RankLink::Unix,
+            RankTransport::Shm if same => RankLink::Memory,
+            RankTransport::Auto | RankTransport::Shm | RankTransport::Tcp => RankLink::Tcp,
+            RankTransport::Unix => RankLink::Unix,
         }
     }
 
@@ -376,13 +403,18 @@ impl RankAssignment {
         if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
             return Err(RankAssignmentError::Nodes(node, nodes));
         }
+        // Files can be written by one rank alone.
+        let least = match self.job {
+            Job::Imb(_) => 1,
+            Job::Linktest(_) | Job::Latency(_) => *RANKS.start(),
+        };
         let mut within = vec![
             (
                 "ranks per node",
                 self.job.ranks().per_node,
                 1..=*RANKS.end(),
             ),
-            ("ranks", self.ranks(), RANKS),
+            ("ranks", self.ranks(), least..=*RANKS.end()),
         ];
         if let Some(linktest) = self.job.kernel() {
             within.extend([
@@ -393,9 +425,12 @@ impl RankAssignment {
         }
         if let Job::Imb(imb) = &self.job {
             let longest = imb.lengths.iter().flatten().max().copied();
-            let largest = usize::try_from(imb.logs.1).unwrap_or(usize::MAX);
+            let largest = imb.logs.map_or(0, |logs| logs.1);
+            let largest = usize::try_from(largest).unwrap_or(usize::MAX);
+            let most = |of: fn(Counts) -> usize| imb.counts.map_or(1, of);
             within.extend([
-                ("repetitions", imb.repetitions, MESSAGES),
+                ("repetitions", most(|counts| counts.repetitions), MESSAGES),
+                ("repetitions", most(|counts| counts.single), MESSAGES),
                 (
                     "bytes of a message",
                     longest.unwrap_or(0),
@@ -427,7 +462,7 @@ pub(crate) mod tests {
             order,
             wait: Wait::Auto,
             pinned: false,
-            transport: Transport::Auto,
+            transport: RankTransport::Auto,
             sockets: SocketOptions::default(),
             ports: None,
             network: DataNetwork::default(),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::patience::Next;
-use super::peer::Link;
 use super::{From, RankError, Received, World};
 use crate::wire::rank::HEAD_BYTES;
 
@@ -15,8 +14,12 @@ pub struct Op<'bytes> {
     pub tag: u32,
     /// Bytes that have moved: of payload for what comes, of head and payload for what goes.
     pub at: usize,
+    /// First byte in the window of the other rank that it is about.
+    pub place: usize,
     /// Its message has begun to come.
     pub started: bool,
+    /// The other rank copies its bytes from where they are; the number under which it says that it has.
+    pub lent: Option<u64>,
     pub done: bool,
     pub received_from: usize,
     /// The one it waits for: the last one before it that goes to the same rank, or may be the same message.
@@ -26,6 +29,8 @@ pub struct Op<'bytes> {
 /// Where its bytes are.
 pub enum Way<'bytes> {
     Out(&'bytes [u8]),
+    /// Nowhere: it asks for so many.
+    Ask(usize),
     In(&'bytes mut [u8]),
 }
 
@@ -40,12 +45,30 @@ impl<'bytes> Op<'bytes> {
         Self::new(Way::In(into), from, tag)
     }
 
+    /// Bytes for the window of a rank.
+    pub fn reach(tag: u32, to: usize, place: usize, bytes: &'bytes [u8]) -> Self {
+        Self {
+            place,
+            ..Self::send(to, tag, bytes)
+        }
+    }
+
+    /// A question for bytes of the window of a rank.
+    pub fn ask(tag: u32, to: usize, place: usize, bytes: usize) -> Self {
+        Self {
+            place,
+            ..Self::new(Way::Ask(bytes), From::Rank(to), tag)
+        }
+    }
+
     fn new(way: Way<'bytes>, from: From, tag: u32) -> Self {
         Self {
             way,
             from,
             tag,
             at: 0,
+            place: 0,
+            lent: None,
             started: false,
             done: false,
             received_from: 0,
@@ -65,17 +88,40 @@ impl<'bytes> Op<'bytes> {
     pub fn room(&self) -> usize {
         match &self.way {
             Way::In(into) => into.len(),
-            Way::Out(_) => 0,
+            Way::Out(_) | Way::Ask(_) => 0,
         }
     }
 
-    fn is_out(&self) -> bool {
-        matches!(self.way, Way::Out(_))
+    /// Whether it goes.
+    pub fn is_out(&self) -> bool {
+        !matches!(self.way, Way::In(_))
     }
 
     /// Whether it has begun and not ended.
     fn is_under_way(&self) -> bool {
         !self.done && (self.at > 0 || self.started)
+    }
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When this one is done.
+    One(usize),
+    /// When so many of the first ones are.
+    First(usize),
+    /// When all are.
+    All,
+}
+
+impl Until {
+    /// Whether it has come.
+    fn has_come(self, ops: &[Op<'_>]) -> bool {
+        match self {
+            Self::One(index) => ops[index].done,
+            Self::First(count) => ops[..count].iter().all(|op| op.done),
+            Self::All => ops.iter().all(|op| op.done),
+        }
     }
 }
 
@@ -134,13 +180,13 @@ impl<'world, 'bytes> Exchange<'world, 'bytes> {
 
     /// Waits for one message; all others move meanwhile.
     pub fn wait(&mut self, request: Request) -> Result<Received, RankError> {
-        self.world.drive(&mut self.ops, Some(request.0))?;
+        self.world.drive(&mut self.ops, Until::One(request.0))?;
         Ok(self.ops[request.0].received())
     }
 
     /// Waits for all messages.
     pub fn wait_all(mut self) -> Result<Vec<Received>, RankError> {
-        self.world.drive(&mut self.ops, None)?;
+        self.world.drive(&mut self.ops, Until::All)?;
         Ok(self.ops.iter().map(Op::received).collect())
     }
 }
@@ -152,12 +198,8 @@ impl Drop for Exchange<'_, '_> {
 }
 
 impl World {
-    /// Moves messages until one of them is done, or all.
-    pub(super) fn drive(
-        &mut self,
-        ops: &mut [Op<'_>],
-        until: Option<usize>,
-    ) -> Result<(), RankError> {
+    /// Moves messages until enough of them are done.
+    pub(super) fn drive(&mut self, ops: &mut [Op<'_>], until: Until) -> Result<(), RankError> {
         if self.broken {
             return Err(RankError::Broken);
         }
@@ -167,7 +209,24 @@ impl World {
         outcome
     }
 
-    fn drive_on(&mut self, ops: &mut [Op<'_>], until: Option<usize>) -> Result<(), RankError> {
+    /// Sends what goes at once of a message that waits for no other one.
+    pub(super) fn try_now(&mut self, op: &mut Op<'_>) -> Result<(), RankError> {
+        if self.broken {
+            return Err(RankError::Broken);
+        }
+        let From::Rank(rank) = op.from else {
+            return Err(RankError::Broken);
+        };
+        let linked = self.peers[rank].is_linked();
+        let went = match linked || self.reach(rank)? {
+            true => self.peers[rank].push(rank, op).map(|_| ()),
+            false => Ok(()),
+        };
+        self.broken |= went.is_err();
+        went
+    }
+
+    fn drive_on(&mut self, ops: &mut [Op<'_>], until: Until) -> Result<(), RankError> {
         loop {
             let mut moved = false;
             let mut open = false;
@@ -177,12 +236,17 @@ impl World {
                     open |= !ops[index].done;
                 }
             }
-            if !open || until.is_some_and(|index| ops[index].done) {
+            if self.window.is_some() {
+                moved |= self.answer()?;
+            }
+            if !open || until.has_come(ops) {
                 self.patience.moved();
+                self.get_up();
                 return Ok(());
             }
             if moved {
                 self.patience.moved();
+                self.get_up();
             } else {
                 self.wait(ops)?;
             }
@@ -197,19 +261,20 @@ impl World {
         }
         match from {
             From::Rank(rank) if out => {
-                if self.peers[rank].socket().is_none() && !self.reach(rank)? {
+                if !self.peers[rank].is_linked() && !self.reach(rank)? {
                     return Ok(false);
                 }
                 self.peers[rank].push(rank, &mut ops[index])
             }
-            From::Rank(rank) => self.peers[rank].pull(rank, ops, index),
+            From::Rank(rank) => self.peers[rank].pull(rank, ops, index, &mut self.window),
             From::Any if ops[index].started => {
                 let rank = ops[index].received_from;
-                self.peers[rank].pull(rank, ops, index)
+                self.peers[rank].pull(rank, ops, index, &mut self.window)
             }
             From::Any => {
                 for rank in 0..self.peers.len() {
-                    if self.peers[rank].pull(rank, ops, index)? || ops[index].started {
+                    let moved = self.peers[rank].pull(rank, ops, index, &mut self.window)?;
+                    if moved || ops[index].started {
                         return Ok(true);
                     }
                 }
@@ -218,12 +283,28 @@ impl World {
         }
     }
 
+    /// Gives others what they have asked for of this rank's window; whether anything went.
+    fn answer(&mut self) -> Result<bool, RankError> {
+        let Some(window) = &self.window else {
+            return Ok(false);
+        };
+        let mut moved = false;
+        for (rank, peer) in self.peers.iter_mut().enumerate() {
+            if peer.is_asking() {
+                moved |= peer.answer(rank, window)?;
+            }
+        }
+        Ok(moved)
+    }
+
     /// Nothing moves: spins, looks around, or sleeps.
     fn wait(&mut self, ops: &[Op<'_>]) -> Result<(), RankError> {
         let lonely = ops.iter().any(|op| !op.done && self.is_unlinked(op));
         match self.patience.nothing() {
             Next::Look if !lonely => Ok(()),
             Next::Look | Next::LookAround => self.meet(),
+            // Whoever writes into memory must know that it has to wake this rank, before that looks for the last time.
+            Next::Sleep if self.lies_down() => Ok(()),
             Next::Sleep => {
                 let ready = self.sleep(ops)?;
                 self.meet()?;
@@ -240,8 +321,27 @@ impl World {
     /// Whether whoever a message goes to, or may come from, has no link yet.
     fn is_unlinked(&self, op: &Op<'_>) -> bool {
         match op.from {
-            From::Rank(rank) => self.peers[rank].socket().is_none(),
+            From::Rank(rank) => !self.peers[rank].is_linked(),
             From::Any => true,
+        }
+    }
+
+    /// Whether it had not lain down before.
+    fn lies_down(&mut self) -> bool {
+        match &self.home {
+            Some((common, place)) if !self.lying => {
+                common.lie_down(*place);
+                self.lying = true;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn get_up(&mut self) {
+        if let (true, Some((common, place))) = (self.lying, &self.home) {
+            common.get_up(*place);
+            self.lying = false;
         }
     }
 
@@ -254,7 +354,7 @@ impl World {
         }
         let stuck = |op: &&Op<'_>| {
             let standing = match op.from {
-                From::Rank(rank) => matches!(self.peers[rank].link, Link::Standing(_)),
+                From::Rank(rank) => self.peers[rank].is_linked(),
                 From::Any => true,
             };
             // What was not begun, and cannot be begun, fills a link that nobody reads.

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,10 @@ use crate::sys::socket::{self, SocketOptions};
 use crate::sys::vectored::{Became, Wanted, wait_for_any};
 use crate::wire::rank::{RankHello, TAKEN};
 
+use super::common::Common;
 use super::exchange::{Op, Way};
 use super::peer::{Link, Peer};
+use super::stream::Stream;
 use super::{From, RankError, World};
 
 /// Where a rank listens.
@@ -26,12 +29,16 @@ pub enum RankAddress {
     Tcp(SocketAddr),
     /// An abstract Unix name of this host.
     Unix(String),
+    /// A place in the memory that ranks of its node have in common.
+    Memory(usize),
 }
 
 /// What a rank needs to find the others.
 pub struct Ground {
     /// Where this rank listens.
     pub listeners: Vec<OwnedFd>,
+    /// Memory in common with other ranks of this node.
+    pub common: Option<Arc<Common>>,
     /// Where all ranks can be reached from here, by rank.
     pub book: Vec<RankAddress>,
     /// Own address, from which TCP links are made.
@@ -99,6 +106,11 @@ impl Meeting {
                 (to.to_string(), made)
             }
             RankAddress::Unix(name) => (name.clone(), socket::connect_unix(name, &unix_options())),
+            // Such a link stands from the start, where there is such memory.
+            RankAddress::Memory(place) => {
+                let none = io::Error::from(io::ErrorKind::NotFound);
+                (format!("place {place}"), Err(none))
+            }
         };
         let connect = |source| RankError::Connect { rank, to, source };
         let socket = connected.map_err(connect)?;
@@ -178,7 +190,7 @@ impl World {
             };
         }
         self.hear_answer(rank)?;
-        Ok(self.peers[rank].socket().is_some())
+        Ok(self.peers[rank].is_linked())
     }
 
     /// Takes newcomers, and answers to what was proposed.
@@ -195,7 +207,7 @@ impl World {
             }
             self.meeting.set_up(rank, &socket)?;
             match socket::send_bytes(socket.as_fd(), &TAKEN) {
-                Ok(_) => self.peers[rank].link = Link::Standing(socket),
+                Ok(_) => self.peers[rank].link = Link::Standing(Stream::of(socket)),
                 Err(source) => return Err(RankError::Gone { rank, source }),
             }
         }
@@ -227,7 +239,7 @@ impl World {
                 if *answered == TAKEN.len()
                     && let Link::Proposed { socket, .. } = std::mem::take(link)
                 {
-                    *link = Link::Standing(socket);
+                    *link = Link::Standing(Stream::of(socket));
                 }
                 Ok(())
             }
@@ -268,6 +280,9 @@ impl World {
             .collect();
         let guests = self.meeting.guests.sockets();
         sockets.extend(guests.map(|socket| (socket, Wanted::Read)));
+        if let Some((common, place)) = &self.home {
+            sockets.push((common.bell(*place), Wanted::Read));
+        }
         let others = sockets.len();
         let peers = self.peers.iter().enumerate();
         let standing: Vec<(usize, BorrowedFd<'_>)> = peers
@@ -276,7 +291,7 @@ impl World {
         sockets.extend(standing.iter().map(|(_, fd)| (*fd, Wanted::Nothing)));
         for op in ops.iter().filter(|op| !op.done) {
             let wanted = match op.way {
-                Way::Out(_) => Wanted::Write,
+                Way::Out(_) | Way::Ask(_) => Wanted::Write,
                 Way::In(_) => Wanted::Read,
             };
             let ranks = match op.from {
@@ -286,6 +301,8 @@ impl World {
             let of = |peer| socket_of(peer, wanted);
             sockets.extend(self.peers[ranks].iter().filter_map(of));
         }
+        let asking = self.peers.iter().filter(|peer| peer.is_asking());
+        sockets.extend(asking.filter_map(|peer| socket_of(peer, Wanted::Write)));
         let became = wait_for_any(&sockets, LONGEST_SLEEP).map_err(RankError::Setup)?;
         for ((rank, fd), became) in standing.iter().zip(&became[others..]) {
             if *became == Became::Failed
@@ -302,7 +319,7 @@ impl World {
 /// What a peer is waited for by.
 fn socket_of(peer: &Peer, wanted: Wanted) -> Option<(BorrowedFd<'_>, Wanted)> {
     match &peer.link {
-        Link::Standing(socket) => Some((socket.as_fd(), wanted)),
+        Link::Standing(_) => Some((peer.socket()?.as_fd(), wanted)),
         Link::Proposed { socket, .. } => Some((socket.as_fd(), Wanted::Read)),
         Link::None | Link::Awaited { .. } => None,
     }

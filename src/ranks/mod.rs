@@ -6,27 +6,38 @@
 //! [`meeting`] for how two of them find each other.
 
 mod collectives;
+mod common;
 mod exchange;
 mod group;
 mod meeting;
 mod patience;
 mod peer;
+mod ring;
+mod stream;
+mod window;
 mod world;
+
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::record::TroubleKind;
+use crate::sys::arena::{Arena, Buffer};
 use crate::sys::why;
 
 pub use collectives::{ITEM_BYTES, Team, add_floats, ranges, split};
+pub use common::Common;
 pub use exchange::{Exchange, Request};
 pub use group::Group;
 pub use meeting::{Ground, RankAddress};
 pub use patience::Patience;
+pub use window::Access;
 
-use exchange::Op;
+use exchange::{Op, Until};
 use meeting::Meeting;
 use peer::Peer;
+use stream::Stream;
+use window::Window;
 
 /// From whom a message is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,6 +121,18 @@ pub enum RankError {
         /// The most that is kept.
         limit: usize,
     },
+    /// It speaks of bytes that are not in the window.
+    #[error("rank {rank}: {bytes} bytes from {from} on are not in the window of {room}")]
+    Outside {
+        /// Who it is.
+        rank: usize,
+        /// First byte.
+        from: u64,
+        /// How many.
+        bytes: u64,
+        /// Bytes of the window; 0 if there is none.
+        room: usize,
+    },
     /// A socket could not be set up.
     #[error("cannot set up a socket: {}", why(.0))]
     Setup(std::io::Error),
@@ -129,9 +152,10 @@ impl RankError {
             }
             Self::Gone { .. } | Self::Broken => TroubleKind::Peer,
             Self::Silent { .. } => TroubleKind::Deadline,
-            Self::TooLong { .. } | Self::Sequence { .. } | Self::Unasked { .. } => {
-                TroubleKind::Invalid
-            }
+            Self::TooLong { .. }
+            | Self::Sequence { .. }
+            | Self::Unasked { .. }
+            | Self::Outside { .. } => TroubleKind::Invalid,
             Self::Setup(_) => TroubleKind::Resource,
         }
     }
@@ -146,7 +170,14 @@ pub struct World {
     /// All ranks in their natural order.
     whole: Group,
     /// Memory of collectives.
-    scratch: Vec<u8>,
+    scratch: Buffer,
+    /// Memory that ranks of this node have in common, this one's place in it, and where its buffers are.
+    home: Option<(Arc<Common>, usize)>,
+    arena: Option<Arena>,
+    /// It has said that it sleeps.
+    lying: bool,
+    /// What others may reach into.
+    window: Option<Window>,
     /// A failure has cut off a message: nothing that follows on its link would be understood.
     broken: bool,
 }
@@ -156,11 +187,25 @@ impl World {
     pub fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
         let size = ground.book.len();
         let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
+        let home = match (&ground.common, &ground.book[own]) {
+            (Some(common), RankAddress::Memory(place)) => Some((Arc::clone(common), *place)),
+            _ => None,
+        };
+        let peer = |(rank, address): (usize, &RankAddress)| match (address, &home) {
+            (RankAddress::Memory(other), Some((common, place))) if rank != own => {
+                Peer::over(Stream::within(common, *place, *other))
+            }
+            _ => Peer::default(),
+        };
         Ok(Self {
             own,
             whole,
-            scratch: Vec::new(),
-            peers: (0..size).map(|_| Peer::default()).collect(),
+            scratch: Buffer::default(),
+            peers: ground.book.iter().enumerate().map(peer).collect(),
+            arena: home.as_ref().map(|(common, place)| common.arena(*place)),
+            home,
+            lying: false,
+            window: None,
             meeting: Meeting::new(own, ground)?,
             patience,
             broken: false,
@@ -179,7 +224,7 @@ impl World {
 
     /// Sends a message and returns when its bytes are on their way.
     pub fn send(&mut self, to: usize, tag: u32, bytes: &[u8]) -> Result<(), RankError> {
-        self.drive(&mut [Op::send(to, tag, bytes)], None)
+        self.drive(&mut [Op::send(to, tag, bytes)], Until::All)
     }
 
     /// Receives a message of at most the length of `into`.
@@ -190,7 +235,7 @@ impl World {
         into: &mut [u8],
     ) -> Result<Received, RankError> {
         let mut ops = [Op::receive(from, tag, into)];
-        self.drive(&mut ops, None)?;
+        self.drive(&mut ops, Until::All)?;
         Ok(ops[0].received())
     }
 
@@ -202,7 +247,7 @@ impl World {
         tag: u32,
     ) -> Result<Received, RankError> {
         let mut ops = [Op::receive(from, tag, into), Op::send(to, tag, bytes)];
-        self.drive(&mut ops, None)?;
+        self.drive(&mut ops, Until::All)?;
         Ok(ops[0].received())
     }
 
@@ -211,9 +256,15 @@ impl World {
         Exchange::new(self)
     }
 
+    /// Memory for messages: where ranks of this node can copy from, if there is such memory and room in it. It holds whatever stood there.
+    pub fn buffer(&self, bytes: usize) -> Buffer {
+        let common = self.arena.as_ref().and_then(|arena| arena.take(bytes));
+        common.unwrap_or_else(|| Buffer::own(bytes))
+    }
+
     /// Ranks that this one has a link to.
     pub fn links(&self) -> usize {
-        let standing = self.peers.iter().filter(|peer| peer.socket().is_some());
+        let standing = self.peers.iter().filter(|peer| peer.is_linked());
         standing.count()
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use crate::sys::socket::{receive_bytes, send_bytes};
-use crate::sys::vectored::{receive_parts, send_parts};
 use crate::wire::rank::{HEAD_BYTES, MessageHead};
 
 use super::exchange::{Op, Way};
+use super::stream::Stream;
+use super::window::{Inside, Use, Window};
 use super::{From, RankError};
 
 /// Another rank.
@@ -17,8 +17,10 @@ pub struct Peer {
     pub link: Link,
     sent: u32,
     inbox: Inbox,
-    /// Where short messages and their heads are put side by side.
-    staging: Vec<u8>,
+    /// What it has asked for of this rank's window, and has not got.
+    asked: VecDeque<Asked>,
+    /// Whose message has gone in part.
+    half_sent: Option<Sender>,
 }
 
 /// How far a link has come.
@@ -37,7 +39,24 @@ pub enum Link {
     Awaited {
         since_ns: u64,
     },
-    Standing(OwnedFd),
+    Standing(Stream),
+}
+
+/// Who has the right to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    /// An operation of this rank.
+    Op,
+    /// An answer to the other one.
+    Answer,
+}
+
+/// A piece of the window that goes to the other rank.
+struct Asked {
+    from: usize,
+    bytes: usize,
+    /// Bytes of head and payload that have gone.
+    at: usize,
 }
 
 /// What comes in.
@@ -52,104 +71,162 @@ struct Inbox {
     unasked: VecDeque<(u32, Vec<u8>)>,
     unasked_bytes: usize,
     received: u32,
+    /// Memory of what is to be added.
+    summand: Vec<u8>,
 }
 
 struct Coming {
     head: MessageHead,
     at: usize,
-    /// Where it goes: an operation, or the messages nobody has asked for.
-    into: Option<usize>,
+    goal: Goal,
+    /// Memory of what goes neither into an operation nor into the window.
     kept: Vec<u8>,
 }
 
-/// TCP moves most in pieces of this size; larger ones leave the cache before they are copied out.
-const PIECE_BYTES: usize = 256 << 10;
-/// Messages up to this length go and come with their head in one piece: to copy them costs less than to have the kernel put two pieces
-/// together, a twentieth of a short message's time.
-const STAGED_BYTES: usize = 1024;
+/// Where a payload goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// Into an operation.
+    Op(usize),
+    /// To the messages that nobody has asked for.
+    Kept,
+    /// Into the window, from this byte on.
+    Window(usize),
+    /// The same, but it is added to what stands there.
+    Sum(usize),
+}
+
+/// Where bytes are that are lent: behind the head, instead of the payload.
+const POINTER_BYTES: usize = 8;
+/// Shorter messages go through the ring: to copy them twice costs less than to wait until the other rank has copied them.
+const LENT_BYTES: usize = 4096;
 /// Messages that nobody has asked for are kept up to this.
 const UNASKED_BYTES: usize = 256 << 20;
 
 impl Peer {
-    /// The socket, once the link stands.
+    /// One that a link stands to from the start.
+    pub fn over(stream: Stream) -> Self {
+        Self {
+            link: Link::Standing(stream),
+            ..Self::default()
+        }
+    }
+
+    /// Whether messages can pass.
+    pub fn is_linked(&self) -> bool {
+        matches!(self.link, Link::Standing(_))
+    }
+
+    /// The socket of a link that stands; none if there is no link, or it is memory.
     pub fn socket(&self) -> Option<&OwnedFd> {
         match &self.link {
-            Link::Standing(socket) => Some(socket),
-            Link::None | Link::Proposed { .. } | Link::Awaited { .. } => None,
+            Link::Standing(Stream::Socket { socket, .. }) => Some(socket),
+            _ => None,
         }
     }
 
-    /// Sends what the socket takes of a message to rank `rank`; whether anything went.
+    /// Whether the other rank waits for pieces of the window.
+    pub fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Sends what the stream takes of a message to rank `rank`; whether anything went.
     pub fn push(&mut self, rank: usize, op: &mut Op<'_>) -> Result<bool, RankError> {
-        let Link::Standing(socket) = &self.link else {
+        let Link::Standing(stream) = &mut self.link else {
             return Ok(false);
         };
-        let Way::Out(bytes) = &op.way else {
-            return Ok(false);
-        };
-        let socket = socket.as_fd();
-        let mut moved = false;
-        loop {
-            let result = if op.at < HEAD_BYTES {
-                let head = MessageHead {
-                    tag: op.tag,
-                    sequence: self.sent,
-                    bytes: bytes.len() as u64,
-                };
-                if op.at == 0 && bytes.len() <= STAGED_BYTES {
-                    self.staging.clear();
-                    self.staging.extend_from_slice(&head.encode());
-                    self.staging.extend_from_slice(bytes);
-                    match send_bytes(socket, &self.staging) {
-                        Ok(went) if went == self.staging.len() => {
-                            self.sent = self.sent.wrapping_add(1);
-                            op.done = true;
-                            return Ok(true);
-                        }
-                        Ok(went) => op.at = went,
-                        Err(error) if is_wait(&error) => return Ok(moved),
-                        Err(source) => return Err(RankError::Gone { rank, source }),
-                    }
-                    moved = true;
-                    continue;
-                }
-                let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
-                send_parts(socket, &head.encode()[op.at..], piece)
-            } else {
-                let from = op.at - HEAD_BYTES;
-                let piece = &bytes[from..bytes.len().min(from + PIECE_BYTES)];
-                send_bytes(socket, piece)
-            };
-            match result {
-                Ok(went) => {
-                    op.at += went;
-                    moved = true;
-                    if op.at == HEAD_BYTES + bytes.len() {
-                        self.sent = self.sent.wrapping_add(1);
-                        op.done = true;
-                        return Ok(true);
-                    }
-                }
-                Err(error) if is_wait(&error) => return Ok(moved),
-                Err(source) => return Err(RankError::Gone { rank, source }),
-            }
+        if let Some(number) = op.lent {
+            op.done = matches!(stream, Stream::Memory(rings) if rings.out.is_copied(number));
+            return Ok(op.done);
         }
+        if self.half_sent == Some(Sender::Answer) {
+            return Ok(false);
+        }
+        let (bytes, length) = match &op.way {
+            Way::Out(bytes) => (*bytes, bytes.len()),
+            Way::Ask(length) => (&[][..], *length),
+            Way::In(_) => return Ok(false),
+        };
+        let mut head = MessageHead {
+            tag: op.tag,
+            sequence: self.sent,
+            bytes: length as u64,
+            lent: false,
+            place: op.place as u64,
+        };
+        if let (Stream::Memory(rings), true) = (&mut *stream, bytes.len() > LENT_BYTES)
+            && let Some(place) = rings.out.lendable(bytes)
+        {
+            head.lent = true;
+            // Head and place are one packet, or none.
+            let pointer = (place as u64).to_le_bytes();
+            if rings.out.send(&head.encode(), &pointer) == 0 {
+                return Ok(false);
+            }
+            self.sent = self.sent.wrapping_add(1);
+            op.at = HEAD_BYTES + POINTER_BYTES;
+            op.lent = Some(rings.out.lend());
+            return Ok(true);
+        }
+        let began = op.at;
+        op.at = send_on(stream, &head, bytes, op.at)
+            .map_err(|source| RankError::Gone { rank, source })?;
+        op.done = op.at == HEAD_BYTES + bytes.len();
+        if op.done {
+            self.sent = self.sent.wrapping_add(1);
+        }
+        self.half_sent = (!op.done && op.at > 0).then_some(Sender::Op);
+        Ok(op.at > began)
     }
 
-    /// Takes what has come from rank `rank` to the operations it belongs to; whether anything came. One call to the kernel
-    /// brings a whole message, if it has arrived and is what `ops[wanted]` waits for.
+    /// Sends what was asked of the window; whether anything went.
+    pub fn answer(&mut self, rank: usize, window: &Window) -> Result<bool, RankError> {
+        let Link::Standing(stream) = &mut self.link else {
+            return Ok(false);
+        };
+        if self.half_sent == Some(Sender::Op) {
+            return Ok(false);
+        }
+        let mut moved = false;
+        while let Some(asked) = self.asked.front_mut() {
+            let head = MessageHead {
+                tag: Use::Answer.tag(),
+                sequence: self.sent,
+                bytes: asked.bytes as u64,
+                lent: false,
+                place: 0,
+            };
+            let bytes = window.part(asked.from, asked.bytes);
+            let began = asked.at;
+            asked.at = send_on(stream, &head, bytes, asked.at)
+                .map_err(|source| RankError::Gone { rank, source })?;
+            moved |= asked.at > began;
+            if asked.at < HEAD_BYTES + asked.bytes {
+                self.half_sent = (asked.at > 0).then_some(Sender::Answer);
+                break;
+            }
+            self.sent = self.sent.wrapping_add(1);
+            self.half_sent = None;
+            self.asked.pop_front();
+        }
+        Ok(moved)
+    }
+
+    /// Takes what has come from rank `rank` to the operations it belongs to, or into the window; whether anything came. One call to the
+    /// kernel brings a whole message, if it has arrived and is what `ops[wanted]` waits for.
     pub fn pull(
         &mut self,
         rank: usize,
         ops: &mut [Op<'_>],
         wanted: usize,
+        window: &mut Option<Window>,
     ) -> Result<bool, RankError> {
         if self.deliver_kept(rank, ops, wanted)? {
             return Ok(true);
         }
         let mut moved = false;
         loop {
-            let Link::Standing(socket) = &self.link else {
+            let Link::Standing(stream) = &mut self.link else {
                 return Ok(moved);
             };
             if self.inbox.is_fresh() && ops[wanted].at == 0 && !ops[wanted].done {
@@ -157,41 +234,32 @@ impl Peer {
                 let Way::In(into) = &mut ops[wanted].way else {
                     return Ok(moved);
                 };
-                let got = if into.len() <= STAGED_BYTES {
-                    receive_staged(
-                        socket.as_fd(),
-                        &mut self.staging,
-                        &mut self.inbox.head,
-                        into,
-                    )
-                } else {
-                    receive_parts(socket.as_fd(), &mut self.inbox.head, into)
-                };
+                let got = stream.receive(&mut self.inbox.head, into);
                 match came(rank, got)? {
                     None => return Ok(moved),
                     Some(got) => {
                         self.inbox.have = got.min(HEAD_BYTES);
                         let payload = got - self.inbox.have;
-                        self.begin(rank, ops, Some((wanted, payload)))?;
+                        self.begin(rank, ops, Some((wanted, payload)), window.as_ref())?;
                     }
                 }
             } else if self.inbox.current.is_none() {
                 let inbox = &mut self.inbox;
                 let rest = &mut inbox.head[inbox.have..];
                 let got = match take_ahead(&mut inbox.ahead, rest) {
-                    0 => came(rank, receive_bytes(socket.as_fd(), rest))?,
+                    0 => came(rank, stream.receive_bytes(rest))?,
                     got => Some(got),
                 };
                 match got {
                     None => return Ok(moved),
                     Some(got) => inbox.have += got,
                 }
-                self.begin(rank, ops, None)?;
-            } else if !self.go_on(rank, ops)? {
+                self.begin(rank, ops, None, window.as_ref())?;
+            } else if !self.go_on(rank, ops, window)? {
                 return Ok(moved);
             }
             moved = true;
-            let kept = self.finish(ops);
+            let kept = self.finish(ops, window);
             // It may be what is waited for now, and comes before what stands behind it.
             if ops[wanted].done || kept && self.deliver_kept(rank, ops, wanted)? {
                 return Ok(true);
@@ -206,6 +274,7 @@ impl Peer {
         rank: usize,
         ops: &mut [Op<'_>],
         scattered: Option<(usize, usize)>,
+        window: Option<&Window>,
     ) -> Result<(), RankError> {
         let inbox = &mut self.inbox;
         if inbox.have < HEAD_BYTES {
@@ -220,98 +289,167 @@ impl Peer {
             });
         }
         inbox.received = inbox.received.wrapping_add(1);
+        let of_window = Use::of(head.tag).filter(|own| *own != Use::Answer);
+        let taker = match of_window {
+            Some(_) => None,
+            None => ops.iter().position(|op| op.takes(rank, head.tag)),
+        };
         let mut at = 0;
-        let into = ops.iter().position(|op| op.takes(rank, head.tag));
         if let Some((hoped, bytes)) = scattered {
             let own = usize::try_from(head.bytes).map_or(bytes, |own| own.min(bytes));
-            if into == Some(hoped) && own == bytes {
+            if taker == Some(hoped) && own == bytes && !head.lent {
                 at = bytes;
             } else if let Way::In(there) = &ops[hoped].way {
                 inbox.ahead.extend(&there[..bytes]);
             }
         }
-        let room = match into {
-            Some(index) => {
+        let goal = match of_window {
+            None => taker.map_or(Goal::Kept, Goal::Op),
+            Some(own) => {
+                let inside = Inside::of(window, rank, &head)?;
+                match own {
+                    Use::Put => Goal::Window(inside.from),
+                    Use::Add => Goal::Sum(inside.from),
+                    Use::Get | Use::Answer => {
+                        self.asked.push_back(Asked {
+                            from: inside.from,
+                            bytes: inside.bytes,
+                            at: 0,
+                        });
+                        inbox.have = 0;
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let room = match goal {
+            Goal::Op(index) => {
                 let op = &mut ops[index];
                 op.started = true;
                 op.received_from = rank;
+                op.at = at;
                 op.room()
             }
-            None => UNASKED_BYTES.saturating_sub(inbox.unasked_bytes),
+            Goal::Kept => UNASKED_BYTES.saturating_sub(inbox.unasked_bytes),
+            Goal::Window(_) | Goal::Sum(_) => usize::MAX,
         };
         if head.bytes > room as u64 {
-            return Err(match into {
-                Some(_) => RankError::TooLong {
+            return Err(match goal {
+                Goal::Kept => RankError::Unasked {
+                    rank,
+                    limit: UNASKED_BYTES,
+                },
+                _ => RankError::TooLong {
                     rank,
                     bytes: head.bytes,
                     room,
                     tag: head.tag,
                 },
-                None => RankError::Unasked {
-                    rank,
-                    limit: UNASKED_BYTES,
-                },
             });
         }
-        let kept = match into {
-            Some(index) => {
-                ops[index].at = at;
-                Vec::new()
+        // No more than the limits above, whatever the head says.
+        let bytes = usize::try_from(head.bytes).unwrap_or(0);
+        let kept = match goal {
+            Goal::Op(_) | Goal::Window(_) => Vec::new(),
+            Goal::Kept => vec![0; bytes],
+            Goal::Sum(_) => {
+                let mut summand = std::mem::take(&mut inbox.summand);
+                summand.resize(bytes, 0);
+                summand
             }
-            // No more than the limit above, whatever the head says.
-            None => vec![0; usize::try_from(head.bytes).unwrap_or(0)],
         };
         inbox.current = Some(Coming {
             head,
             at,
-            into,
+            goal,
             kept,
         });
         Ok(())
     }
 
     /// Takes more of the payload that is coming; false if none is there.
-    fn go_on(&mut self, rank: usize, ops: &mut [Op<'_>]) -> Result<bool, RankError> {
-        let (Link::Standing(socket), Some(coming)) = (&self.link, &mut self.inbox.current) else {
+    fn go_on(
+        &mut self,
+        rank: usize,
+        ops: &mut [Op<'_>],
+        window: &mut Option<Window>,
+    ) -> Result<bool, RankError> {
+        let (Link::Standing(stream), Some(coming)) = (&mut self.link, &mut self.inbox.current)
+        else {
             return Ok(false);
         };
         let bytes = usize::try_from(coming.head.bytes).unwrap_or(usize::MAX);
-        let target: &mut [u8] = match coming.into.map(|index| &mut ops[index].way) {
-            Some(Way::In(into)) => &mut into[coming.at..bytes],
-            Some(Way::Out(_)) | None => &mut coming.kept[coming.at..bytes],
+        let target: &mut [u8] = match (coming.goal, window) {
+            (Goal::Op(index), _) => match &mut ops[index].way {
+                Way::In(into) => &mut into[coming.at..bytes],
+                Way::Out(_) | Way::Ask(_) => return Err(RankError::Broken),
+            },
+            (Goal::Window(from), Some(window)) => {
+                window.part_mut(from + coming.at, bytes - coming.at)
+            }
+            (Goal::Window(_), None) => return Err(RankError::Broken),
+            (Goal::Kept | Goal::Sum(_), _) => &mut coming.kept[coming.at..bytes],
         };
+        if coming.head.lent {
+            let mut pointer = [0; POINTER_BYTES];
+            let ahead = take_ahead(&mut self.inbox.ahead, &mut pointer);
+            let Stream::Memory(rings) = stream else {
+                return Err(RankError::Broken);
+            };
+            // It is in the packet of its head.
+            if ahead + rings.into.receive(&mut pointer[ahead..], &mut []) < POINTER_BYTES {
+                return Err(RankError::Broken);
+            }
+            let from = usize::try_from(u64::from_le_bytes(pointer)).unwrap_or(usize::MAX);
+            if !rings.into.copy(from, target) {
+                return Err(RankError::Broken);
+            }
+            coming.at = bytes;
+            if let Goal::Op(index) = coming.goal {
+                ops[index].at = bytes;
+            }
+            return Ok(true);
+        }
         if target.is_empty() {
             return Ok(true);
         }
         let got = match take_ahead(&mut self.inbox.ahead, target) {
-            0 => came(rank, receive_bytes(socket.as_fd(), target))?,
+            0 => came(rank, stream.receive_bytes(target))?,
             got => Some(got),
         };
         coming.at += got.unwrap_or(0);
-        if let Some(index) = coming.into {
+        if let Goal::Op(index) = coming.goal {
             ops[index].at = coming.at;
         }
         Ok(got.is_some())
     }
 
     /// Ends the message that is coming, if it is whole; whether it was kept because nobody had asked for it.
-    fn finish(&mut self, ops: &mut [Op<'_>]) -> bool {
+    fn finish(&mut self, ops: &mut [Op<'_>], window: &mut Option<Window>) -> bool {
         let inbox = &mut self.inbox;
         let is_whole = |coming: &mut Coming| coming.at as u64 == coming.head.bytes;
         let Some(coming) = inbox.current.take_if(is_whole) else {
             return false;
         };
         inbox.have = 0;
-        match coming.into {
-            Some(index) => {
+        match coming.goal {
+            Goal::Op(index) => {
                 ops[index].at = coming.at;
                 ops[index].done = true;
                 false
             }
-            None => {
+            Goal::Kept => {
                 inbox.unasked_bytes += coming.kept.len();
                 inbox.unasked.push_back((coming.head.tag, coming.kept));
                 true
+            }
+            Goal::Window(_) => false,
+            Goal::Sum(from) => {
+                if let Some(window) = window {
+                    window.add(from, &coming.kept);
+                }
+                inbox.summand = coming.kept;
+                false
             }
         }
     }
@@ -353,7 +491,7 @@ impl Peer {
 }
 
 impl Inbox {
-    /// The next byte is the first one of a head, and must come from the socket.
+    /// The next byte is the first one of a head, and must come from the stream.
     fn is_fresh(&self) -> bool {
         self.have == 0 && self.current.is_none() && self.ahead.is_empty()
     }
@@ -367,22 +505,22 @@ impl Op<'_> {
     }
 }
 
-/// As [`receive_parts`], by way of a buffer in which both parts stand side by side.
-fn receive_staged(
-    socket: BorrowedFd<'_>,
-    staging: &mut Vec<u8>,
-    head: &mut [u8; HEAD_BYTES],
-    into: &mut [u8],
+/// Sends what a stream takes of a message of which `at` bytes have gone; how many have then.
+fn send_on(
+    stream: &mut Stream,
+    head: &MessageHead,
+    bytes: &[u8],
+    mut at: usize,
 ) -> io::Result<usize> {
-    let room = HEAD_BYTES + into.len();
-    if staging.len() < room {
-        staging.resize(HEAD_BYTES + STAGED_BYTES, 0);
+    let head = head.encode();
+    while at < HEAD_BYTES + bytes.len() {
+        match stream.send(&head, bytes, at) {
+            Ok(went) => at += went,
+            Err(error) if is_wait(&error) => break,
+            Err(error) => return Err(error),
+        }
     }
-    let got = receive_bytes(socket, &mut staging[..room])?;
-    let of_head = got.min(HEAD_BYTES);
-    head[..of_head].copy_from_slice(&staging[..of_head]);
-    into[..got - of_head].copy_from_slice(&staging[of_head..got]);
-    Ok(got)
+    Ok(at)
 }
 
 fn take_ahead(ahead: &mut VecDeque<u8>, into: &mut [u8]) -> usize {

@@ -11,26 +11,53 @@ use crate::sys::socket::{self, SocketOptions};
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const TAG: u32 = 7;
 
-fn grounds(ranks: usize, tcp: bool, silence: Duration) -> Vec<Ground> {
+/// What links of a test are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    Tcp,
+    Unix,
+    Memory,
+    /// Memory between the first half of the ranks, TCP between all others.
+    Both,
+}
+
+pub(crate) const ALL: [Over; 4] = [Over::Tcp, Over::Unix, Over::Memory, Over::Both];
+
+fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
     static RUN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let run = RUN.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     let options = SocketOptions::default();
-    let mut book = Vec::new();
+    let at_home = match over {
+        Over::Tcp | Over::Unix => 0,
+        Over::Memory => ranks,
+        Over::Both => ranks.div_ceil(2),
+    };
+    let common = Arc::new(Common::new(at_home.max(1), 64 << 20).unwrap());
+    let mut outside = Vec::new();
     let mut listeners = Vec::new();
     for rank in 0..ranks {
-        if tcp {
-            let (listener, address) = socket::listen_tcp(LOOPBACK, None, &options).unwrap();
-            listeners.push(listener);
-            book.push(RankAddress::Tcp(address));
-        } else {
+        if over == Over::Unix {
             let name = format!("pipebench-unit-rank-{}-{run}-{rank}", std::process::id());
             listeners.push(socket::listen_unix(&name, &options).unwrap());
-            book.push(RankAddress::Unix(name));
+            outside.push(RankAddress::Unix(name));
+        } else {
+            let (listener, address) = socket::listen_tcp(LOOPBACK, None, &options).unwrap();
+            listeners.push(listener);
+            outside.push(RankAddress::Tcp(address));
         }
     }
-    let ground = |listener| Ground {
+    let book = |own: usize| -> Vec<RankAddress> {
+        let all = outside.iter().enumerate();
+        all.map(|(rank, address)| match own < at_home && rank < at_home {
+            true => RankAddress::Memory(rank),
+            false => address.clone(),
+        })
+        .collect()
+    };
+    let ground = |(own, listener)| Ground {
         listeners: vec![listener],
-        book: book.clone(),
+        common: Some(Arc::clone(&common)),
+        book: book(own),
         from: LOOPBACK,
         token: [9; 32],
         options: options.clone(),
@@ -38,24 +65,23 @@ fn grounds(ranks: usize, tcp: bool, silence: Duration) -> Vec<Ground> {
         hello_limit: Duration::from_secs(2),
         silence,
     };
-    listeners.into_iter().map(ground).collect()
+    listeners.into_iter().enumerate().map(ground).collect()
 }
 
-/// Runs `act` as each of `ranks` ranks, over TCP and over Unix sockets. None of them goes before all are done, as in a job.
+/// Runs `act` as each of `ranks` ranks, over all kinds of links. None of them goes before all are done, as in a job.
 fn as_ranks<R: Send>(ranks: usize, act: impl Fn(&mut World) -> R + Sync) -> Vec<Vec<R>> {
-    vec![
-        as_ranks_over(true, ranks, &act),
-        as_ranks_over(false, ranks, &act),
-    ]
+    ALL.into_iter()
+        .map(|over| as_ranks_over(over, ranks, &act))
+        .collect()
 }
 
-/// The same over TCP or over Unix sockets alone.
+/// The same over one kind of links.
 pub(crate) fn as_ranks_over<R: Send>(
-    tcp: bool,
+    over: Over,
     ranks: usize,
     act: impl Fn(&mut World) -> R + Sync,
 ) -> Vec<R> {
-    let grounds = grounds(ranks, tcp, Duration::from_secs(20));
+    let grounds = grounds(ranks, over, Duration::from_secs(20));
     std::thread::scope(|scope| {
         let act = &act;
         let threads: Vec<_> = grounds
@@ -108,6 +134,61 @@ fn messages_of_all_lengths_go_both_ways_over_one_link() {
             assert!(into == content(other, bytes), "{bytes} bytes");
         }
     });
+}
+
+#[test]
+fn what_stands_in_common_memory_goes_to_whoever_can_copy_it_and_to_all_others_too() {
+    as_ranks(3, |world| {
+        let (own, size) = (world.rank(), world.size());
+        for bytes in [100, 4096, 4097, 1 << 20] {
+            let mut out = world.buffer(bytes);
+            out.copy_from_slice(&content(own, bytes));
+            let mut into = world.buffer(bytes);
+            for _ in 0..3 {
+                into.fill(0);
+                let (to, from) = ((own + 1) % size, (own + size - 1) % size);
+                world
+                    .send_and_receive((to, &out), (From::Rank(from), &mut into), TAG)
+                    .unwrap();
+                assert!(into[..] == content(from, bytes), "{bytes} bytes");
+            }
+        }
+        // Nobody asks for the first one before the second has come.
+        let mut out = world.buffer(50_000);
+        out.copy_from_slice(&content(7, 50_000));
+        if own == 0 {
+            let mut all = world.exchange();
+            all.start_send(1, 3, &out);
+            all.start_send(1, 4, &out[..10]);
+            all.wait_all().unwrap();
+        } else if own == 1 {
+            let mut into = vec![0; 50_000];
+            world.receive(From::Rank(0), 4, &mut into[..10]).unwrap();
+            assert!(into[..10] == content(7, 10));
+            world.receive(From::Rank(0), 3, &mut into).unwrap();
+            assert!(into == content(7, 50_000));
+        }
+    });
+}
+
+#[test]
+fn whoever_sleeps_is_woken_by_what_comes_over_memory() {
+    let waits = as_ranks_over(Over::Memory, 2, |world| {
+        let other = 1 - world.rank();
+        let mut woken = Vec::new();
+        for turn in 0..5 {
+            let began = std::time::Instant::now();
+            if world.rank() == turn % 2 {
+                std::thread::sleep(Duration::from_millis(20));
+                world.send(other, TAG, &[1; 10]).unwrap();
+            } else {
+                world.receive(From::Rank(other), TAG, &mut [0; 10]).unwrap();
+                woken.push(began.elapsed());
+            }
+        }
+        woken
+    });
+    assert_eq!(waits.concat().len(), 5);
 }
 
 #[test]
@@ -181,7 +262,9 @@ fn links_are_made_by_messages_and_one_serves_both_directions() {
         }
         world.links()
     });
-    assert_eq!(all, [[1, 1, 0, 0, 0, 0]; 2]);
+    // Links in memory stand from the start.
+    assert_eq!(all[..2], [[1, 1, 0, 0, 0, 0]; 2]);
+    assert_eq!(all[2..], [[5; 6], [2, 2, 2, 0, 0, 0]]);
 }
 
 #[test]
@@ -289,8 +372,8 @@ fn a_message_longer_than_its_room_is_an_error_and_nothing_goes_on_behind_it() {
 
 #[test]
 fn a_rank_that_has_gone_is_named() {
-    for tcp in [true, false] {
-        let mut worlds = grounds(2, tcp, Duration::from_secs(20)).into_iter();
+    for over in [Over::Tcp, Over::Unix] {
+        let mut worlds = grounds(2, over, Duration::from_secs(20)).into_iter();
         let mut world =
             |own| World::new(own, worlds.next().unwrap(), Patience::new(Wait::Auto, 2, 1)).unwrap();
         let (mut stays, mut goes) = (world(0), world(1));
@@ -311,7 +394,7 @@ fn a_rank_that_has_gone_is_named() {
 
 #[test]
 fn a_message_that_stops_half_way_ends_the_wait() {
-    let mut grounds = grounds(2, true, Duration::from_millis(300));
+    let mut grounds = grounds(2, Over::Tcp, Duration::from_millis(300));
     let other = grounds.remove(1);
     let RankAddress::Tcp(own) = grounds[0].book[0].clone() else {
         panic!("TCP was asked for");
@@ -331,6 +414,8 @@ fn a_message_that_stops_half_way_ends_the_wait() {
             tag: TAG,
             sequence: 0,
             bytes: 100,
+            lent: false,
+            place: 0,
         };
         socket::send_bytes(socket.as_fd(), &head.encode()).unwrap();
         socket
@@ -349,7 +434,7 @@ fn a_message_that_stops_half_way_ends_the_wait() {
 #[test]
 fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
     use std::os::fd::AsFd;
-    let mut grounds = grounds(2, true, Duration::from_secs(5));
+    let mut grounds = grounds(2, Over::Tcp, Duration::from_secs(5));
     grounds[0].hello_limit = Duration::from_millis(50);
     let RankAddress::Tcp(own) = grounds[0].book[0].clone() else {
         panic!("TCP was asked for");
@@ -367,7 +452,7 @@ fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
         to: 0,
     };
     socket::send_bytes(right.as_fd(), &hello.encode()).unwrap();
-    socket::send_bytes(right.as_fd(), &[0xee; 16]).unwrap();
+    socket::send_bytes(right.as_fd(), &[0xee; 24]).unwrap();
     let error = world.receive(From::Rank(1), TAG, &mut [0; 4]).unwrap_err();
     assert_eq!(error.kind(), TroubleKind::Invalid);
     assert_eq!(
@@ -380,7 +465,7 @@ fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
 
 #[test]
 fn nobody_there_is_refused_with_its_address() {
-    let mut grounds = grounds(2, true, Duration::from_secs(5));
+    let mut grounds = grounds(2, Over::Tcp, Duration::from_secs(5));
     drop(grounds.remove(1));
     let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();
     let error = world.send(1, TAG, &[1]).unwrap_err();

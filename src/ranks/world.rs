@@ -2,7 +2,7 @@
 
 use crate::plan::collective::Algorithm;
 
-use super::exchange::Op;
+use super::exchange::{Op, Until};
 use super::{From, RankError, World};
 
 impl World {
@@ -35,6 +35,6 @@ impl World {
         for distance in 1..size {
             ops.push(Op::send((own + distance) % size, tag, out));
         }
-        self.drive(&mut ops, None)
+        self.drive(&mut ops, Until::All)
     }
 }

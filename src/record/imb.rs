@@ -59,6 +59,32 @@ pub struct GroupTimes {
     pub spread: Option<LineSpread>,
     /// The largest relative difference from what should have arrived; none if nobody looked.
     pub defects: Option<f64>,
+    /// What files took besides.
+    #[serde(default)]
+    pub files: Option<FileTimes>,
+}
+
+/// What a line of files took besides, of the rank for which it was most.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FileTimes {
+    /// Of what was read, the share that did not come from a storage device (or over the network, from a file server); none if nothing was
+    /// read, or the kernel does not tell.
+    pub cached: Option<f64>,
+    /// Seconds of a repetition that were spent on `fsync`.
+    pub synchronising_s: f64,
+    /// What was computed meanwhile.
+    pub overlap: Option<Overlap>,
+}
+
+/// Transfers while a rank computes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    /// Seconds of a transfer while nothing is computed.
+    pub pure_s: f64,
+    /// Seconds of what is computed while nothing is transferred.
+    pub compute_s: f64,
+    /// Millions of floating point operations in a second of these.
+    pub megaflops: f64,
 }
 
 /// How batches of repetitions lie apart: each batch is the mean of some repetitions, of the slowest rank in it.
@@ -95,6 +121,8 @@ pub struct RankLine {
     pub batch: usize,
     /// Seconds of a repetition, batch by batch.
     pub batches_s: Vec<f64>,
+    /// What files took besides.
+    pub files: Option<FileTimes>,
     /// The largest relative difference from what should have arrived; none if it did not look.
     pub defect: Option<f64>,
     /// The first item that is wrong, in words.

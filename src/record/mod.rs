@@ -8,7 +8,9 @@ mod sheet;
 mod sighting;
 mod trouble;
 
-pub use imb::{GroupTimes, ImbRecord, LineRecord, LineSpread, RankLine, TableRecord};
+pub use imb::{
+    FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
+};
 pub use latency::{CableLatency, LatencyRecord, PairLatency, Planned, SlowCable, Together};
 pub use linktest::{
     Effort, LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress,

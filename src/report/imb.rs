@@ -2,11 +2,11 @@
 //!
 //! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`): every column is 13 wide.
 
-use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over};
+use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Class, Imb, Multi, Rules, Table};
-use crate::plan::{Transport, job::Job};
-use crate::record::{GroupTimes, HostRecord, LineRecord, Record};
+use crate::plan::imb::{Class, Imb, Multi, Part, Rules, Table};
+use crate::plan::job::{Job, RankTransport};
+use crate::record::{FileTimes, GroupTimes, HostRecord, LineRecord, Record};
 
 /// Width of a column.
 const WIDE: usize = 13;
@@ -17,8 +17,9 @@ const HEAD_RULE: usize = 64;
 pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
     let rule = format!("#{}\n", "-".repeat(HEAD_RULE));
     let mut text = format!(
-        "{rule}#    pipebench {}: Intel (R) MPI Benchmarks' patterns without MPI, MPI-1 part, rules of {}\n{rule}",
+        "{rule}#    pipebench {}: Intel (R) MPI Benchmarks' patterns without MPI, {}, rules of {}\n{rule}",
         env!("CARGO_PKG_VERSION"),
+        parts(imb),
         match imb.rules {
             Rules::Guide => "V3.0",
             Rules::Current => "2021",
@@ -34,6 +35,9 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     line("MPI Version", "none: messages go over sockets");
     line("MPI Thread Environment", "one thread in each process");
     line("Transport", &transport(imb, hosts));
+    if imb.has_files() {
+        line("Files", &imb.path.display().to_string());
+    }
     line("Ranks", &placement(imb, hosts));
     text += &format!("\n\n# Calling sequence was: \n\n# {command} \n\n");
     text += &lengths(imb);
@@ -48,24 +52,50 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     text
 }
 
-fn lengths(imb: &Imb) -> String {
-    match &imb.lengths {
-        Some(_) => "# Message lengths were user defined\n".to_owned(),
-        None => format!(
-            "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   {}\n",
-            1_u64.checked_shl(imb.logs.1).unwrap_or(0)
-        ),
+/// Parts of the suite that its benchmarks are of.
+fn parts(imb: &Imb) -> String {
+    let mut parts: Vec<Part> = imb.benchmarks.iter().map(|one| one.part()).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let titles: Vec<&str> = parts.into_iter().map(Part::title).collect();
+    match titles.len() {
+        1 => format!("{} part", titles[0]),
+        _ => format!("parts {}", titles.join(", ")),
     }
 }
 
+fn lengths(imb: &Imb) -> String {
+    if imb.lengths.is_some() {
+        return "# Message lengths were user defined\n".to_owned();
+    }
+    let largest = |part| 1_u64.checked_shl(imb.logs(part).1).unwrap_or(0);
+    let mut text = String::new();
+    if imb.benchmarks.iter().any(|one| one.part() != Part::Io) {
+        text += &format!(
+            "# Minimum message length in bytes:   0\n# Maximum message length in bytes:   {}\n",
+            largest(Part::Mpi1)
+        );
+    }
+    if imb.has_files() {
+        text += &format!(
+            "# Minimum io portion in bytes:   0\n# Maximum io portion in bytes:   {}\n",
+            largest(Part::Io)
+        );
+    }
+    text
+}
+
 fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
-    let within = "Unix-domain sockets within a node";
-    match (imb.ranks.transport, hosts.len()) {
-        (Transport::Tcp, _) => "TCP".to_owned(),
-        (Transport::Unix, _) => "Unix-domain sockets".to_owned(),
-        (Transport::Auto, 1) => within.to_owned(),
-        (Transport::Auto, _) if imb.ranks.per_node == 1 => "TCP between nodes".to_owned(),
-        (Transport::Auto, _) => format!("TCP between nodes, {within}"),
+    let within = match imb.ranks.transport {
+        RankTransport::Tcp => return "TCP".to_owned(),
+        RankTransport::Unix => return "Unix-domain sockets".to_owned(),
+        RankTransport::Auto => "Unix-domain sockets within a node",
+        RankTransport::Shm => "shared memory within a node",
+    };
+    match hosts.len() {
+        1 => within.to_owned(),
+        _ if imb.ranks.per_node == 1 => "TCP between nodes".to_owned(),
+        _ => format!("TCP between nodes, {within}"),
     }
 }
 
@@ -119,6 +149,10 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
         (Class::Rate, _) => {
             names.extend(["#bytes", "#repetitions", "Mbytes/sec", "Msg/sec"]);
         }
+        (Class::Overlap, _) => {
+            names.extend(["#bytes", "#repetitions", "t_ovrl[usec]"]);
+            names.extend(["t_pure[usec]", "t_CPU[usec]", "overlap[%]"]);
+        }
     }
     if is_checked(imb, table) {
         names.push("defects");
@@ -126,9 +160,9 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
     names
 }
 
-/// Whether contents are compared: not where nothing arrives, or one message on top of the other.
+/// Whether contents are compared.
 fn is_checked(imb: &Imb, table: &Table) -> bool {
-    imb.check && !matches!(table.benchmark.class(), Class::Sync | Class::Rate)
+    imb.check && table.benchmark.is_comparable()
 }
 
 /// Pairs of several groups at a time are printed as transfers of all ranks, unless each group is by itself.
@@ -170,6 +204,11 @@ pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     }
     if let Some(said) = algorithms(imb, table) {
         text += &format!("# algorithm: {said}\n");
+    }
+    if let Some(mode) = table.mode {
+        text += &format!("{rule}#\n#    MODE: {} \n#\n", mode.name());
+        let heads: String = names.iter().map(|name| format!("{name:>WIDE$}")).collect();
+        return text + &heads + "\n";
     }
     let heads: String = names.iter().map(|name| format!("{name:>WIDE$}")).collect();
     text + &rule + &heads + "\n"
@@ -225,11 +264,61 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
             let messages = messages_per_s(table, times.most_s);
             format!("{counts}{rate}{messages:WIDE$.0}")
         }
+        Class::Overlap => {
+            let overlap = times.files.and_then(|files| files.overlap);
+            let (pure_s, compute_s) = overlap.map_or((0.0, 0.0), |one| (one.pure_s, one.compute_s));
+            let hidden = overlap.map_or(0.0, |one| overlap_percent(times.most_s, one));
+            let three = us(times.most_s) + &us(pure_s) + &us(compute_s);
+            format!("{counts}{three}{hidden:WIDE$.2}")
+        }
     };
     if let (Some(defects), true) = (times.defects, is_checked(imb, table)) {
         text += &format!("{defects:WIDE$.2}");
     }
     text + "\n"
+}
+
+/// What is said below a table of files: the columns have no room for it.
+pub fn table_foot(table: &Table, lines: &[LineRecord]) -> String {
+    let files = || {
+        let times = lines.iter().flat_map(|line| &line.groups);
+        times.filter_map(|times| Some((times, times.files?)))
+    };
+    let mut text = String::new();
+    let shares: Vec<f64> = files().filter_map(|(_, files)| files.cached).collect();
+    if let Some(most) = shares.iter().copied().reduce(f64::max) {
+        let least = shares.iter().copied().fold(most, f64::min);
+        text += &format!(
+            "# page cache: {:.0} to {:.0} % of what was read came from memory, by length\n",
+            100.0 * least,
+            100.0 * most
+        );
+    }
+    let part = |(times, files): (&GroupTimes, FileTimes)| {
+        (times.most_s > 0.0).then(|| (files.synchronising_s / times.most_s).min(1.0))
+    };
+    let parts: Vec<f64> = files()
+        .filter_map(part)
+        .filter(|part| *part > 0.0)
+        .collect();
+    if let (Some(most), Class::Single | Class::Parallel) = (
+        parts.iter().copied().reduce(f64::max),
+        table.benchmark.class(),
+    ) {
+        let least = parts.iter().copied().fold(most, f64::min);
+        text += &format!(
+            "# page cache: what is written goes there first; fsync took {:.0} to {:.0} % of the time\n",
+            100.0 * least,
+            100.0 * most
+        );
+    }
+    if let Some(overlap) = files().find_map(|(_, files)| files.overlap) {
+        text += &format!(
+            "# computed meanwhile: {:.1} MFlop/s, {:.6} s each time\n",
+            overlap.megaflops, overlap.compute_s
+        );
+    }
+    text
 }
 
 /// Verdict and tables.
@@ -250,6 +339,7 @@ pub fn tables(record: &Record) -> String {
             for line in &table.lines {
                 text += &lines(imb, &table.table, line);
             }
+            text += &table_foot(&table.table, &table.lines);
         }
     }
     text
@@ -260,6 +350,7 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "benchmark",
+        "mode",
         "processes",
         "groups",
         "group",
@@ -279,6 +370,11 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
         "variation",
         "algorithm",
         "defects",
+        "cached",
+        "fsync_us",
+        "pure_us",
+        "compute_us",
+        "overlap_percent",
         "left_out",
     ])?;
     for job in &record.patterns {
@@ -306,8 +402,12 @@ fn row(
     let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
     let spread = times.spread.as_ref();
     let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
+    let overlap = times.files.and_then(|files| files.overlap);
     vec![
         table.benchmark.name().to_owned(),
+        table
+            .mode
+            .map_or_else(String::new, |mode| mode.name().to_lowercase()),
         table.group_size().to_string(),
         table.groups.len().to_string(),
         group.to_string(),
@@ -336,6 +436,17 @@ fn row(
             .map(|one| one.name().to_owned())
             .unwrap_or_default(),
         times.defects.map(|one| one.to_string()).unwrap_or_default(),
+        times
+            .files
+            .and_then(|files| files.cached)
+            .map(|share| format!("{share:.4}"))
+            .unwrap_or_default(),
+        of(times.files.map(|files| files.synchronising_s)),
+        of(overlap.map(|one| one.pure_s)),
+        of(overlap.map(|one| one.compute_s)),
+        overlap
+            .map(|one| format!("{:.2}", overlap_percent(times.most_s, one)))
+            .unwrap_or_default(),
         line.left_out.clone().unwrap_or_default(),
     ]
 }

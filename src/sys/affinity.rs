@@ -57,6 +57,19 @@ pub fn stay_on(processor: usize) {
     }
 }
 
+/// Lets the calling thread go to any processor that there is.
+pub fn roam() {
+    let mut set = CpuSet::new();
+    for number in 0..CpuSet::count() {
+        match set.set(number) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+    match sched_setaffinity(Pid::from_raw(0), &set) {
+        Ok(()) | Err(_) => {}
+    }
+}
+
 /// The processor that this process is on now.
 pub fn current() -> usize {
     // SAFETY: sched_getcpu has no preconditions.

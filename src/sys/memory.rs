@@ -90,7 +90,7 @@ impl Region {
     }
 
     /// The address of byte `offset`, which must be inside the region.
-    fn address(&self, offset: usize) -> *mut u8 {
+    pub(super) fn address(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "address outside of its region");
         // SAFETY: in range by the assertion, and the mapping is longer than what is skipped and used.
         unsafe { self.map.as_mut_ptr().add(self.skipped + offset) }
@@ -116,6 +116,13 @@ impl Region {
             bytes,
             _region: std::marker::PhantomData,
         }
+    }
+
+    /// Where some bytes begin in the region; none if they are not in it.
+    pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
+        let begin = self.address(0).addr();
+        let offset = bytes.as_ptr().addr().checked_sub(begin)?;
+        (offset + bytes.len() <= self.bytes).then_some(offset)
     }
 
     /// Faults the pages of a range in, for writing, in the calling process: every process has its own page

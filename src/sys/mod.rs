@@ -9,6 +9,8 @@
 )]
 
 pub mod affinity;
+pub mod arena;
+pub mod bell;
 pub mod clock;
 pub mod counters;
 pub mod ethtool;

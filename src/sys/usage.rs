@@ -140,6 +140,16 @@ fn memory_line(name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Bytes that this process has read from files, and bytes that were fetched from storage devices for it; none if the kernel does not tell.
+pub fn bytes_read() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    let number = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line?.trim().parse().ok()
+    };
+    Some((number("rchar:")?, number("read_bytes:")?))
+}
+
 /// How many descriptors this process may open, raised to what the system permits without rights.
 pub fn raise_descriptor_limit() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {

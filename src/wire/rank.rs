@@ -55,7 +55,7 @@ impl RankHello {
 }
 
 /// Bytes of the head of a message.
-pub const HEAD_BYTES: usize = 16;
+pub const HEAD_BYTES: usize = 24;
 
 /// What stands before the payload of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,16 @@ pub struct MessageHead {
     pub tag: u32,
     /// Number of the message on its link and in its direction.
     pub sequence: u32,
-    /// Bytes of payload behind the head.
+    /// Bytes of payload behind the head; of what is asked for, where it asks.
     pub bytes: u64,
+    /// The payload does not stand behind the head: eight bytes do, which say where it is in the memory that both ranks have in common.
+    pub lent: bool,
+    /// First byte in the window that the message is about.
+    pub place: u64,
 }
+
+/// Stands in the length of what is lent; no message is that long.
+const LENT: u64 = 1 << 63;
 
 impl MessageHead {
     /// The bytes that travel.
@@ -74,20 +81,26 @@ impl MessageHead {
         let mut bytes = [0; HEAD_BYTES];
         bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        let length = self.bytes & !LENT | if self.lent { LENT } else { 0 };
+        bytes[8..16].copy_from_slice(&length.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.place.to_le_bytes());
         bytes
     }
 
     /// Reads a head: any bytes are one, and the reader decides whether it makes sense.
     pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Self {
-        let mut parts = ([0; 4], [0; 4], [0; 8]);
+        let mut parts = ([0; 4], [0; 4], [0; 8], [0; 8]);
         parts.0.copy_from_slice(&bytes[0..4]);
         parts.1.copy_from_slice(&bytes[4..8]);
         parts.2.copy_from_slice(&bytes[8..16]);
+        parts.3.copy_from_slice(&bytes[16..24]);
+        let length = u64::from_le_bytes(parts.2);
         Self {
             tag: u32::from_le_bytes(parts.0),
             sequence: u32::from_le_bytes(parts.1),
-            bytes: u64::from_le_bytes(parts.2),
+            bytes: length & !LENT,
+            lent: length & LENT != 0,
+            place: u64::from_le_bytes(parts.3),
         }
     }
 }
@@ -99,10 +112,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn first_words_and_heads_survive_the_way(token in proptest::array::uniform32(any::<u8>()), from: u32, to: u32, bytes: u64) {
+        fn first_words_and_heads_survive_the_way(token in proptest::array::uniform32(any::<u8>()), from: u32, to: u32, bytes: u64, place: u64, lent: bool) {
             let hello = RankHello { token, from, to };
             prop_assert_eq!(RankHello::decode(&hello.encode()), Some(hello));
-            let head = MessageHead { tag: from, sequence: to, bytes };
+            let head = MessageHead { tag: from, sequence: to, bytes: bytes >> 1, lent, place };
             prop_assert_eq!(MessageHead::decode(&head.encode()), head);
         }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::cli::intent::{self, UsageError};
 use crate::cli::measure::Intent;
 use crate::plan::collective::{ALGORITHMS, Algorithm};
-use crate::plan::imb::{Benchmark, Class, Imb, MOST_LOG, Multi, Rules};
-use crate::plan::job::{Job, RANKS, RankOrder, Ranks};
-use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::plan::imb::{Benchmark, Class, Counts, Imb, MOST_LOG, Multi, Part, Rules, usual};
+use crate::plan::job::{Job, RANKS, RankOrder, RankTransport, Ranks};
+use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::report;
 use crate::units::{self, show_bytes};
 
@@ -33,18 +33,24 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     let nodes = intent::nodes_of(&hosts)?;
     intent::check_launch(&words.launch)?;
     let transport = match words.transport.as_str() {
-        "auto" => Transport::Auto,
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
+        // What moves most on one node, and between nodes what there is.
+        "auto" | "shm" => RankTransport::Shm,
+        "tcp" => RankTransport::Tcp,
+        "unix" => RankTransport::Unix,
         other => {
             return refuse(format!(
-                "--transport {other:?} is not known (write auto, tcp or unix)"
+                "--transport {other:?} is not known (write auto, tcp, unix or shm)"
             ));
         }
     };
-    if transport == Transport::Unix && !intent::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !intent::is_one_machine(&hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
+        );
+    }
+    if words.transport == "shm" && nodes.len() > 1 && words.ranks_per_node == 1 {
+        return refuse(
+            "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
     }
     let sockets = intent::sockets_of(&words.sockets)?;
@@ -70,7 +76,9 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     let count = ranks.count(nodes.len());
     let imb = suite(words, ranks, count)?;
     if imb.tables(count).is_empty() {
-        return refuse(format!("{count} ranks are too few for what is asked for"));
+        return refuse(format!(
+            "{count} ranks are too few for what is asked for (another host, or --ranks-per-node 2)"
+        ));
     }
     let plan = RunPlan {
         version: PLAN_VERSION,
@@ -100,10 +108,8 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if ranks.per_node == 0 {
         return refuse("--ranks-per-node 0: at least 1".to_owned());
     }
-    if !RANKS.contains(&count) {
-        let hint = " (another host, or --ranks-per-node 2)";
-        let hint = if count < 2 { hint } else { "" };
-        return refuse(format!("{count} ranks: from 2 to {}{hint}", RANKS.end()));
+    if !(1..=*RANKS.end()).contains(&count) {
+        return refuse(format!("{count} ranks: from 1 to {}", RANKS.end()));
     }
     let known = Rules::NAMES.iter().find(|(name, _)| *name == words.rules);
     let Some((_, rules)) = known else {
@@ -112,7 +118,21 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
             words.rules
         ));
     };
-    let (repetitions, volume) = iterations(&words.iter)?;
+    let counts = words.iter.as_deref().map(iterations).transpose()?;
+    let computes = words
+        .cpu_time
+        .is_none_or(|s| s.is_finite() && s > 0.0 && s <= 60.0);
+    if let (false, Some(s)) = (computes, words.cpu_time) {
+        return refuse(format!(
+            "--cpu-time {s}: more than 0 and at most 60 seconds"
+        ));
+    }
+    if !words.io_path.is_absolute() {
+        let path = words.io_path.display();
+        return refuse(format!(
+            "--io-path {path}: write it from the root on, as /scratch"
+        ));
+    }
     let within = words.time.is_finite() && words.time > 0.0;
     if !within {
         return refuse(format!("--time {}: more than 0 seconds", words.time));
@@ -127,7 +147,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         ranks,
         benchmarks: benchmarks(words, *rules)?,
         rules: *rules,
-        least: words.npmin.max(1),
+        least: words.npmin.map(|least| least.max(1)),
         multi: match words.multi {
             None => None,
             Some(0) => Some(Multi::Worst),
@@ -140,9 +160,10 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
             .map(|map| map_of(map, count))
             .transpose()?,
         lengths: words.msglen.as_deref().map(lengths_of).transpose()?,
-        logs: logs(&words.msglog)?,
-        repetitions,
-        volume,
+        logs: words.msglog.as_deref().map(logs).transpose()?,
+        counts,
+        path: words.io_path.clone(),
+        computes_s: words.cpu_time,
         seconds: words.time,
         algorithm: words.algorithm.as_deref().map(algorithm_of).transpose()?,
         check: words.check,
@@ -164,8 +185,9 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
             return refuse(format!("--input {}: no benchmark is in it", path.display()));
         }
     }
+    let part = part_of(&words.part)?;
     if names.is_empty() {
-        return Ok(rules.benchmarks());
+        return Ok(usual(part, rules));
     }
     let mut found = Vec::new();
     for (place, name) in names {
@@ -183,6 +205,18 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
         }
     }
     Ok(found)
+}
+
+fn part_of(name: &str) -> Result<Part, UsageError> {
+    let known = Part::NAMES.iter().find(|(own, _)| *own == name);
+    known.map_or_else(
+        || {
+            refuse(format!(
+                "--part {name:?} is not known (write mpi1, ext or io)"
+            ))
+        },
+        |(_, part)| Ok(*part),
+    )
 }
 
 /// Lines of a file without comments, with their numbers.
@@ -255,21 +289,22 @@ fn logs(text: &str) -> Result<(u32, u32), UsageError> {
     }
 }
 
-fn iterations(text: &str) -> Result<(usize, usize), UsageError> {
-    let mut parts = text.split(',');
-    let count = parts.next().unwrap_or_default();
-    let volume = parts.next().unwrap_or("40");
-    // The third number is for one-sided transfers.
-    let rest: Result<Vec<usize>, _> = parts.map(str::parse).collect();
-    if rest.is_ok_and(|rest| rest.len() > 1) {
-        return refuse(format!(
-            "--iter {text:?}: write N or N,MIB, such as 1000,40"
-        ));
-    }
-    match (count.parse::<usize>(), volume.parse::<usize>()) {
-        (Ok(count @ 1..=MOST_REPETITIONS), Ok(volume @ 1..=1_000_000)) => Ok((count, volume << 20)),
+/// Repetitions at most, bytes at most, and repetitions at most where each is completed by itself.
+fn iterations(text: &str) -> Result<Counts, UsageError> {
+    let numbers: Vec<Option<usize>> = text.split(',').map(|part| part.parse().ok()).collect();
+    let number = |place: usize, usual: usize| numbers.get(place).copied().unwrap_or(Some(usual));
+    match (number(0, 0), number(1, 40), number(2, 100)) {
+        (
+            Some(count @ 1..=MOST_REPETITIONS),
+            Some(volume @ 1..=1_000_000),
+            Some(single @ 1..=MOST_REPETITIONS),
+        ) if numbers.len() <= 3 => Ok(Counts {
+            repetitions: count,
+            single,
+            volume: volume << 20,
+        }),
         _ => refuse(format!(
-            "--iter {text:?}: write N or N,MIB, such as 1000,40"
+            "--iter {text:?}: write N, N,MIB or N,MIB,SINGLE, such as 1000,40,100"
         )),
     }
 }
@@ -303,15 +338,18 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
         ("rank-order", Some(words.rank_order.clone())),
         ("transport", Some(words.transport.clone())),
         ("rules", Some(words.rules.clone())),
-        ("npmin", Some(words.npmin.to_string())),
+        ("part", Some(words.part.clone())),
+        ("npmin", words.npmin.map(|least| least.to_string())),
         ("multi", words.multi.map(|multi| multi.to_string())),
         ("map", words.map.clone()),
         ("msglen", path(&words.msglen)),
         (
             "msglog",
-            words.msglen.is_none().then(|| words.msglog.clone()),
+            words.msglog.clone().filter(|_| words.msglen.is_none()),
         ),
-        ("iter", Some(words.iter.clone())),
+        ("iter", words.iter.clone()),
+        ("io-path", Some(words.io_path.display().to_string())),
+        ("cpu-time", words.cpu_time.map(|s| s.to_string())),
         ("check", words.check.then(|| "yes".to_owned())),
         ("algorithm", words.algorithm.clone()),
         ("no-pin", words.no_pin.then(|| "yes".to_owned())),
@@ -343,12 +381,15 @@ pub fn dry_run(intent: &Intent) -> String {
             show_bytes(imb.bytes_per_rank(ranks) as u64),
         );
         for table in imb.tables(ranks) {
+            let mode = table.mode.map_or_else(String::new, |mode| {
+                format!(" ({})", mode.name().to_lowercase())
+            });
             let lines = match table.benchmark.class() {
                 Class::Sync => "once".to_owned(),
                 _ => format!("{} lengths", table.lengths.len()),
             };
             text += &format!(
-                "table      {}, {} x {} ranks, {lines}\n",
+                "table      {}{mode}, {} x {} ranks, {lines}\n",
                 table.benchmark.name(),
                 table.groups.len(),
                 table.group_size(),
@@ -388,15 +429,24 @@ mod tests {
             [Benchmark::PingPing, Benchmark::Allreduce, Benchmark::Bcast]
         );
         assert_eq!((imb.map, imb.multi), (Some((2, 2)), Some(Multi::Worst)));
-        assert_eq!((imb.repetitions, imb.volume), (1000, 40 << 20));
+        assert_eq!(imb.counts(Part::Mpi1).volume, 40 << 20);
         let imb = understood("--rules current --iter 10,1 --msglog 3:5 --algorithm ring").unwrap();
         assert_eq!(imb.benchmarks.len(), 18);
         assert_eq!(
-            (imb.repetitions, imb.volume, imb.logs),
-            (10, 1 << 20, (3, 5))
+            (
+                imb.counts.unwrap().repetitions,
+                imb.counts.unwrap().volume,
+                imb.logs
+            ),
+            (10, 1 << 20, Some((3, 5)))
         );
         assert_eq!(imb.algorithm, Some(Algorithm::Ring));
         assert_eq!(understood("").unwrap().benchmarks.len(), 13);
+        let imb = understood("--part ext --iter 10,1,5").unwrap();
+        assert_eq!((imb.benchmarks.len(), imb.counts(Part::Ext).single), (6, 5));
+        let imb = understood("--part io --cpu-time 0.5").unwrap();
+        assert_eq!((imb.benchmarks.len(), imb.computes_s()), (37, 0.5));
+        assert_eq!(imb.ranks.transport, RankTransport::Shm);
     }
 
     #[test]
@@ -409,8 +459,22 @@ mod tests {
             ("--rules old", "--rules \"old\" is not known"),
             ("--msglog 5:3", "--msglog \"5:3\": write MIN:MAX"),
             ("--msglog 31", "--msglog \"31\": write MIN:MAX"),
-            ("--iter 0", "--iter \"0\": write N or N,MIB"),
-            ("--iter 5,x", "--iter \"5,x\": write N or N,MIB"),
+            ("--iter 0", "--iter \"0\": write N, N,MIB or"),
+            ("--iter 5,x", "--iter \"5,x\": write N, N,MIB or"),
+            ("--iter 5,1,1,1", "--iter \"5,1,1,1\": write N, N,MIB or"),
+            (
+                "--io-path here",
+                "--io-path here: write it from the root on",
+            ),
+            ("--cpu-time 0", "--cpu-time 0: more than 0"),
+            (
+                "--part nbc",
+                "--part \"nbc\" is not known (write mpi1, ext or io)",
+            ),
+            (
+                "--transport shm",
+                "--transport shm: no two ranks are on one node",
+            ),
             (
                 "--algorithm best",
                 "--algorithm \"best\" is not known (write one of linear,",

@@ -6,7 +6,9 @@ use crate::cli::arguments::{HostWords, Launch, Sockets};
 
 /// What the long help begins with.
 pub const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks between processes on hosts without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \
-    Allgather(v), Gather(v), Scatter(v), Alltoall(v), Reduce, Reduce_scatter, Reduce_scatter_block, Allreduce, Barrier, Uniband and Biband, over sockets. Names, \
+    Allgather(v), Gather(v), Scatter(v), Alltoall(v), Reduce, Reduce_scatter, Reduce_scatter_block, Allreduce, Barrier, Uniband and Biband; and windows, into which one rank reaches while the other one does nothing: Window, Unidir_Put, \
+    Unidir_Get, Bidir_Put, Bidir_Get and Accumulate; and files (--part io): S_, P_ and C_Write and Read with their kinds of pointers, while the rank waits or computes (IWrite, IRead), and \
+    Open_Close. Over sockets, or shared memory within a node. Names, \
     rules and columns are those of the users guide 3.0, or today's with --rules current.\n\n\
     Options may be written with one dash, too, as the suite has them: -npmin 4 -multi 0 -msglen FILE.\n\n\
     Times are microseconds of a repetition: of the slowest rank (t_max), the fastest, and on average. By the guide a megabyte has 2^20 bytes, and PingPong's time is half of \
@@ -59,9 +61,9 @@ pub struct ImbArguments {
     )]
     pub wait: String,
 
-    /// What messages go over: auto, tcp or unix
+    /// What messages go over: auto, tcp, unix or shm
     ///
-    /// `auto` is TCP between nodes and Unix-domain sockets within. Default auto. Example: --transport tcp
+    /// `auto` is TCP between nodes and shared memory within a node, as is shm. Default auto. Example: --transport tcp
     #[arg(
         long,
         value_name = "KIND",
@@ -82,6 +84,17 @@ pub struct ImbArguments {
     )]
     pub rules: String,
 
+    /// What is measured if no benchmark is named: mpi1 (messages), ext (windows) or io (files)
+    ///
+    /// Default mpi1. Example: --part ext
+    #[arg(
+        long,
+        value_name = "PART",
+        default_value = "mpi1",
+        help_heading = "Suite"
+    )]
+    pub part: String,
+
     /// A file of benchmarks, one name in a line; # begins a comment
     ///
     /// Example: --input IMB_SELECT
@@ -90,9 +103,9 @@ pub struct ImbArguments {
 
     /// Least number of ranks
     ///
-    /// Benchmarks run with N, 2N, 4N and so on, and with all ranks. Default 2. Example: --npmin 4
-    #[arg(long, value_name = "N", default_value_t = 2, help_heading = "Suite")]
-    pub npmin: usize,
+    /// Benchmarks run with N, 2N, 4N and so on, and with all ranks. Default 2, and 1 for files. Example: --npmin 4
+    #[arg(long, value_name = "N", help_heading = "Suite")]
+    pub npmin: Option<usize>,
 
     /// Several groups at the same time: 0 shows the worst, 1 each of them
     ///
@@ -114,25 +127,32 @@ pub struct ImbArguments {
 
     /// Lengths 0 and 2^MIN to 2^MAX
     ///
-    /// Default 0:22. Example: --msglog 3:16
-    #[arg(
-        long,
-        value_name = "MIN:MAX",
-        default_value = "0:22",
-        help_heading = "Suite"
-    )]
-    pub msglog: String,
+    /// Default 0:22, and 0:24 for files. Example: --msglog 3:16
+    #[arg(long, value_name = "MIN:MAX", help_heading = "Suite")]
+    pub msglog: Option<String>,
 
-    /// Repetitions of a length at most, and how many MiB they may have together
+    /// Repetitions of a length at most, how many MiB they may have together, and repetitions at most where each is completed by itself
     ///
-    /// Default 1000,40. Example: --iter 100,10
+    /// Default 1000,40,100, and 50,16,10 for files. Example: --iter 100,10
+    #[arg(long, value_name = "N[,MIB[,SINGLE]]", help_heading = "Suite")]
+    pub iter: Option<String>,
+
+    /// Where benchmarks of files make their files, on each host
+    ///
+    /// In a folder that is removed at the end. With ranks on several hosts it must be on a file system that all of them have. Default /tmp. Example: --io-path /scratch
     #[arg(
         long,
-        value_name = "N[,MIB]",
-        default_value = "1000,40",
+        value_name = "DIR",
+        default_value = "/tmp",
         help_heading = "Suite"
     )]
-    pub iter: String,
+    pub io_path: PathBuf,
+
+    /// Seconds that a rank computes while a transfer of a file goes on (S_IWrite_indv and the like)
+    ///
+    /// Default 0.1, with --rules current 0.01. Example: --cpu-time 0.02
+    #[arg(long, value_name = "S", help_heading = "Suite")]
+    pub cpu_time: Option<f64>,
 
     /// Seconds that a length may take, with --rules current
     ///

@@ -14,9 +14,10 @@ use crate::latency::planfile;
 use crate::latency::planning::Strategy;
 use crate::latency::rows::Model;
 use crate::plan::job::{
-    Baseline, Job, Kernel, Latency, Linktest, MESSAGE_BYTES, MESSAGES, RANKS, RankOrder, Ranks,
+    Baseline, Job, Kernel, Latency, Linktest, MESSAGE_BYTES, MESSAGES, RANKS, RankOrder,
+    RankTransport, Ranks,
 };
-use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::record::Record;
 use crate::report::header;
 use crate::units;
@@ -131,7 +132,7 @@ pub fn understand(
                 // Who sleeps may wake where there is room.
                 pinned: words.wait != "sleep",
                 wait: intent::wait_of(&words.wait).map_err(said)?,
-                transport: Transport::Auto,
+                transport: RankTransport::Auto,
                 sockets,
                 ports: intent::ports_of(&words.sockets).map_err(said)?,
                 network: intent::network_of(&words.sockets).map_err(said)?,

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::cli::intent::{self, UsageError};
 use crate::cli::measure::Intent;
 use crate::plan::job::{
-    BUFFERS, Job, Kernel, Linktest, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS, RankOrder, Ranks,
+    BUFFERS, Job, Kernel, Linktest, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS, RankOrder,
+    RankTransport, Ranks,
 };
-use crate::plan::{PLAN_VERSION, Profile, RunPlan, Transport};
+use crate::plan::{PLAN_VERSION, Profile, RunPlan};
 use crate::units::{self, show_bytes};
 use crate::{jobs, report};
 
@@ -31,14 +32,14 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
     let transport = match arguments.mode.as_str() {
-        "auto" => Transport::Auto,
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
+        "auto" => RankTransport::Auto,
+        "tcp" => RankTransport::Tcp,
+        "unix" => RankTransport::Unix,
         other if OTHER_MODES.contains(&other) => {
             notes.push(format!(
                 "--mode {other}: messages go over sockets here, TCP between nodes and Unix-domain sockets within a node"
             ));
-            Transport::Auto
+            RankTransport::Auto
         }
         other => {
             return refuse(format!(
@@ -58,7 +59,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
             arguments.memory_buffer_allocator
         ));
     }
-    if transport == Transport::Unix && !intent::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !intent::is_one_machine(&hosts) {
         return refuse(
             "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -371,7 +372,7 @@ mod tests {
         let short = understood("--hosts local:3 -m tcp -w 1 -n 2 -s 4K -o x.sion").unwrap();
         let linktest = linktest_of(&short.plan).unwrap();
         assert_eq!(linktest.message_bytes, 4096);
-        assert_eq!(linktest.ranks.transport, Transport::Tcp);
+        assert_eq!(linktest.ranks.transport, RankTransport::Tcp);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::plan::imb::WINDOW;
 use crate::plan::imb::{Class, Rules, Table};
-use crate::record::{GroupTimes, LineRecord, LineSpread, RankLine};
+use crate::record::{FileTimes, GroupTimes, LineRecord, LineSpread, Overlap, RankLine};
 use crate::stats::spread::{Spread, percentile};
 
 /// A line, from what all ranks of all groups told of it, in the order of the groups. None if somebody told nothing.
@@ -22,6 +22,7 @@ pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Optio
             mean_s: spread.mean,
             spread: batches(group),
             defects: group.iter().filter_map(|one| one.defect).reduce(f64::max),
+            files: largest(group.iter().filter_map(|one| one.files)),
         })
     };
     let all: Vec<&RankLine> = groups.iter().flatten().copied().collect();
@@ -73,7 +74,38 @@ pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
             _ => None,
         },
         defects: groups.iter().filter_map(|one| one.defects).reduce(f64::max),
+        files: largest(groups.iter().filter_map(|one| one.files)),
     })
+}
+
+/// The most of each figure of files.
+fn largest(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
+    let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    };
+    all.reduce(|one, other| FileTimes {
+        cached: larger(one.cached, other.cached),
+        synchronising_s: one.synchronising_s.max(other.synchronising_s),
+        overlap: match (one.overlap, other.overlap) {
+            (Some(one), Some(other)) => Some(Overlap {
+                pure_s: one.pure_s.max(other.pure_s),
+                compute_s: one.compute_s.max(other.compute_s),
+                megaflops: one.megaflops.max(other.megaflops),
+            }),
+            (one, other) => one.or(other),
+        },
+    })
+}
+
+/// How much of a transfer was hidden behind what was computed, in percent (guide 4.2.5.2).
+pub fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
+    let shorter = overlap.pure_s.min(overlap.compute_s);
+    if shorter <= 0.0 {
+        return 0.0;
+    }
+    let hidden = overlap.pure_s + overlap.compute_s - overlapped_s;
+    100.0 * (hidden / shorter).clamp(0.0, 1.0)
 }
 
 /// Throughput in what the rules call megabytes per second, by the slowest rank; 0 if it took no time (guide 3.3).
@@ -110,6 +142,7 @@ mod tests {
             seconds,
             batch: 2,
             batches_s: vec![seconds, 2.0 * seconds],
+            files: None,
             defect: Some(seconds),
             wrong: None,
             left_out: None,
@@ -119,6 +152,7 @@ mod tests {
     fn table(benchmark: Benchmark) -> Table {
         Table {
             benchmark,
+            mode: None,
             groups: vec![vec![0, 1], vec![2, 3]],
             lengths: vec![Length {
                 bytes: 1 << 20,
@@ -148,6 +182,19 @@ mod tests {
             super::line(&table(Benchmark::Sendrecv), 0, &[&[None]]),
             None
         );
+    }
+
+    #[test]
+    fn overlap_is_what_was_hidden_of_the_shorter_one() {
+        let overlap = Overlap {
+            pure_s: 2.0,
+            compute_s: 4.0,
+            megaflops: 1.0,
+        };
+        assert_eq!(overlap_percent(4.0, overlap), 100.0);
+        assert_eq!(overlap_percent(6.0, overlap), 0.0);
+        assert_eq!(overlap_percent(5.0, overlap), 50.0);
+        assert_eq!(overlap_percent(9.0, overlap), 0.0);
     }
 
     #[test]

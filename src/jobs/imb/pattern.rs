@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, WINDOW, lot};
 use crate::ranks::{From, Group, ITEM_BYTES, RankError, World, ranges, split};
+use crate::sys::arena::Buffer;
 
 use super::contents;
 
@@ -18,8 +19,8 @@ pub struct Pattern {
     group: Group,
     algorithm: Option<Algorithm>,
     bytes: usize,
-    out: Vec<u8>,
-    into: Vec<u8>,
+    out: Buffer,
+    into: Buffer,
     /// Where the block of each place is, one of a message's length each.
     blocks: Vec<Range<usize>>,
     /// The parts of one vector.
@@ -31,6 +32,7 @@ pub struct Pattern {
 impl Pattern {
     /// Buffers with contents, every page of them touched.
     pub fn new(
+        world: &World,
         benchmark: Benchmark,
         group: Group,
         algorithm: Option<Algorithm>,
@@ -52,8 +54,8 @@ impl Pattern {
             benchmark,
             algorithm,
             bytes,
-            out: vec![0; out],
-            into: vec![0xff; into],
+            out: world.buffer(out),
+            into: world.buffer(into),
             blocks: ranges(&vec![bytes; size]),
             parts: split(bytes, ITEM_BYTES, size),
             rotates,
@@ -165,9 +167,11 @@ impl Pattern {
         let (other, sends) = self.opposite();
         let mut receipt = [0; 1];
         if sends {
+            let mut exchange = world.exchange();
             for _ in 0..WINDOW {
-                world.send(other, MESSAGE, &self.out)?;
+                exchange.start_send(other, MESSAGE, &self.out);
             }
+            exchange.wait_all()?;
             world.receive(From::Rank(other), RECEIPT, &mut receipt)?;
         } else {
             for _ in 0..WINDOW {

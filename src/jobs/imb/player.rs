@@ -1,12 +1,20 @@
 //! A rank's part in a table: lines one after the other, each warmed up, synchronised, repeated and timed by the rules (guide 5.2).
 
-use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Benchmark, Class, Imb, Length, Rules, Table};
-use crate::ranks::{Group, RankError, World};
-use crate::record::RankLine;
-use crate::sys::clock;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
+use crate::plan::collective::Algorithm;
+use crate::plan::imb::{Benchmark, Class, Imb, Length, Mode, Part, Rules, Table};
+use crate::ranks::{Group, RankError, World};
+use crate::record::{FileTimes, Overlap, RankLine};
+use crate::sys::{clock, usage};
+
+use super::PlayerError;
+use super::compute::Work;
+use super::contents::Wrong;
+use super::files::{self, Files, Place};
 use super::pattern::Pattern;
+use super::windows::Windows;
 
 /// Warm-up repetitions, with the largest length (guide 5.2.6).
 const WARM_UPS: usize = 2;
@@ -20,12 +28,20 @@ const ASIDE_NS: u64 = 2_000_000;
 /// One rank of a job of patterns.
 pub struct Player {
     imb: Imb,
+    /// Where files of this run are.
+    folder: PathBuf,
+    /// What is computed while transfers go on, once it is known how much that is.
+    work: Option<Work>,
 }
 
 impl Player {
-    /// For a job.
-    pub fn new(imb: &Imb) -> Self {
-        Self { imb: imb.clone() }
+    /// For a job of the run of this token.
+    pub fn new(imb: &Imb, token: &str) -> Self {
+        Self {
+            imb: imb.clone(),
+            folder: files::folder(&imb.path, token),
+            work: None,
+        }
     }
 
     /// Plays all lines of a table; tells each one as soon as it is measured.
@@ -34,18 +50,31 @@ impl Player {
         world: &mut World,
         table: &Table,
         mut tell: impl FnMut(RankLine),
-    ) -> Result<(), RankError> {
+    ) -> Result<(), PlayerError> {
         let own = world.rank();
         let mut groups = table.groups.iter();
         let Some(group) = groups.find_map(|members| Group::new(members.clone(), own)) else {
             return Ok(()); // It rests in this one, and disturbs nobody.
         };
         let everybody = Group::new(table.groups.concat(), own).ok_or(RankError::Broken)?;
-        let lengths = table.lengths.iter().map(|one| one.bytes);
-        let fitting = lengths.filter(|bytes| self.room_for(table.benchmark, &group, *bytes));
-        let largest = fitting.max().unwrap_or(0);
-        if self.imb.rules == Rules::Guide {
-            let mut pattern = self.pattern(table, &group, largest);
+        let number = table
+            .groups
+            .iter()
+            .position(|members| members.contains(&own));
+        let number = number.filter(|_| table.groups.len() > 1);
+        if table.benchmark.part() == Part::Io {
+            self.prepare_folder()?;
+        }
+        if table.benchmark.class() == Class::Overlap && self.work.is_none() {
+            self.work = Some(Work::of(self.imb.computes_s()));
+        }
+        let fitting = table.lengths.iter().copied();
+        let fitting = fitting.filter(|length| self.room_for(table, &group, *length));
+        let largest = fitting.max_by_key(|length| length.bytes);
+        // Files are not warmed up (guide 5.2.6).
+        let warm = self.imb.rules == Rules::Guide && table.benchmark.part() != Part::Io;
+        if let (true, Some(largest)) = (warm, largest) {
+            let mut act = self.act(world, table, (&group, number), largest)?;
             // Whoever has a part of its own has links of its own, too.
             let rooted = table.benchmark.is_rooted();
             let count = if rooted {
@@ -54,13 +83,14 @@ impl Player {
                 WARM_UPS
             };
             for repetition in 0..count {
-                pattern.repeat(world, repetition)?;
+                act.repeat(world, repetition)?;
             }
+            act.end(world)?;
         }
         let mut measured: Vec<(usize, usize)> = Vec::new();
         for (line, length) in table.lengths.iter().enumerate() {
-            if !self.room_for(table.benchmark, &group, length.bytes) {
-                tell(self.left_out(table.benchmark, &group, line, length.bytes));
+            if !self.room_for(table, &group, *length) {
+                tell(self.left_out(table, &group, line, *length));
                 // The usual lengths become larger and larger.
                 match self.imb.lengths {
                     Some(_) => continue,
@@ -70,7 +100,8 @@ impl Player {
             // By today's rules no length is measured more often than a shorter one.
             let shorter = measured.iter().filter(|(bytes, _)| *bytes <= length.bytes);
             let most = shorter.map(|(_, count)| *count).min().unwrap_or(usize::MAX);
-            let told = self.line(world, table, (&group, &everybody), (line, *length), most)?;
+            let groups = (&group, number, &everybody);
+            let told = self.line(world, table, groups, (line, *length), most)?;
             measured.push((length.bytes, told.repetitions));
             tell(told);
             // Whoever passes it on needs a processor, and should have it before the clock starts again.
@@ -79,21 +110,76 @@ impl Player {
         Ok(())
     }
 
-    fn pattern(&self, table: &Table, group: &Group, bytes: usize) -> Pattern {
-        let algorithm = self.imb.algorithm_for(table, bytes);
-        let rotates = self.imb.rules == Rules::Guide;
+    fn act(
+        &self,
+        world: &mut World,
+        table: &Table,
+        (group, number): (&Group, Option<usize>),
+        length: Length,
+    ) -> Result<Act, PlayerError> {
         let benchmark = self.imb.meaning(table.benchmark);
-        Pattern::new(benchmark, group.clone(), algorithm, bytes, rotates)
+        Ok(match benchmark.part() {
+            Part::Mpi1 => {
+                let algorithm = self.imb.algorithm_for(table, length.bytes);
+                let rotates = self.imb.rules == Rules::Guide;
+                let group = group.clone();
+                Act::Messages(Pattern::new(
+                    world,
+                    benchmark,
+                    group,
+                    algorithm,
+                    length.bytes,
+                    rotates,
+                ))
+            }
+            Part::Ext => {
+                let places = self.imb.places(benchmark, table.mode, length.repetitions);
+                let windows = Windows::new(world, benchmark, group, length.bytes, places);
+                Act::Windows(windows?)
+            }
+            Part::Io => {
+                let place = |file, size| Place::of(&self.folder, file, number, group.place(), size);
+                match benchmark {
+                    Benchmark::File(file) => {
+                        // As large as all transfers of the line are together.
+                        let whole = length.bytes as u64 * length.repetitions as u64;
+                        let place = place(Some(file), whole);
+                        let files = Files::new(world, file, group, length.bytes, place);
+                        Act::Files(Box::new(files?))
+                    }
+                    _ => Act::Opening(place(None, 0), group.clone()),
+                }
+            }
+        })
     }
 
-    fn room_for(&self, benchmark: Benchmark, group: &Group, bytes: usize) -> bool {
-        let benchmark = self.imb.meaning(benchmark);
-        benchmark.memory(group.size(), bytes) <= self.imb.memory
+    /// A folder of this run alone, where the user wants files. Its node takes it away.
+    fn prepare_folder(&self) -> Result<(), PlayerError> {
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&self.folder);
+        match made {
+            Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(PlayerError::File {
+                    what: "make",
+                    path: self.folder.clone(),
+                    source,
+                })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
-    fn left_out(&self, benchmark: Benchmark, group: &Group, line: usize, bytes: usize) -> RankLine {
+    fn room_for(&self, table: &Table, group: &Group, length: Length) -> bool {
+        self.memory_of(table, group, length) <= self.imb.memory
+    }
+
+    fn memory_of(&self, table: &Table, group: &Group, length: Length) -> usize {
+        let (benchmark, mode) = (table.benchmark, table.mode);
+        self.imb.memory_of(benchmark, mode, group.size(), length)
+    }
+
+    fn left_out(&self, table: &Table, group: &Group, line: usize, length: Length) -> RankLine {
         const GB: f64 = (1_u64 << 30) as f64;
-        let needed = self.imb.meaning(benchmark).memory(group.size(), bytes) as f64 / GB;
+        let needed = self.memory_of(table, group, length) as f64 / GB;
         let limit = self.imb.memory as f64 / GB;
         RankLine {
             line,
@@ -101,6 +187,7 @@ impl Player {
             seconds: 0.0,
             batch: 0,
             batches_s: Vec::new(),
+            files: None,
             defect: None,
             wrong: None,
             left_out: Some(format!(
@@ -113,17 +200,18 @@ impl Player {
         &self,
         world: &mut World,
         table: &Table,
-        (group, everybody): (&Group, &Group),
+        (group, number, everybody): (&Group, Option<usize>, &Group),
         (line, length): (usize, Length),
         last: usize,
-    ) -> Result<RankLine, RankError> {
-        let mut pattern = self.pattern(table, group, length.bytes);
+    ) -> Result<RankLine, PlayerError> {
+        let mut act = self.act(world, table, (group, number), length)?;
         let mut repetitions = length.repetitions;
-        if self.imb.rules == Rules::Current {
-            repetitions = self.calibrate(world, &mut pattern, everybody, repetitions.min(last))?;
+        let of_files = table.benchmark.part() == Part::Io;
+        if self.imb.rules == Rules::Current && !of_files {
+            repetitions = self.calibrate(world, &mut act, everybody, repetitions.min(last))?;
             let warm_ups = (repetitions / 10).max(10).min(repetitions);
             for repetition in 0..warm_ups {
-                pattern.repeat(world, repetition)?;
+                act.repeat(world, repetition)?;
             }
         }
         world.team(everybody).barrier(Algorithm::Dissemination)?;
@@ -132,23 +220,51 @@ impl Player {
         }
         let each = self.imb.rules == Rules::Current && table.benchmark.class() == Class::Collective;
         let batch = repetitions.div_ceil(BATCHES).max(1);
-        let timed = match each {
-            true => one_by_one(world, &mut pattern, group, repetitions, batch)?,
-            false => in_a_loop(world, &mut pattern, repetitions, batch)?,
+        let together = table.mode == Some(Mode::Aggregate);
+        let read_before = usage::bytes_read();
+        let mut pure = None;
+        if let (Act::Files(files), Class::Overlap) = (&mut act, table.benchmark.class()) {
+            // The same without anything else to do (guide 5.2.8.3).
+            let began_ns = clock::monotonic_ns();
+            all_of(files, world, repetitions)?;
+            pure = Some(seconds(
+                table.benchmark,
+                clock::monotonic_ns() - began_ns,
+                repetitions,
+            ));
+            files.reopen(world)?;
+            for _ in 0..BARRIERS {
+                world.team(group).barrier(Algorithm::Dissemination)?;
+            }
+        }
+        let work = self.work.as_ref().filter(|_| pure.is_some());
+        let timed = match (together, each) {
+            _ if work.is_some() => overlapped(world, &mut act, repetitions, work)?,
+            (true, _) => all_together(world, &mut act, repetitions)?,
+            (false, true) => one_by_one(world, &mut act, group, repetitions, batch)?,
+            (false, false) => in_a_loop(world, &mut act, repetitions, batch)?,
         };
+        let batch = if together { repetitions } else { batch };
+        let read = usage::bytes_read().zip(read_before);
+        let cached = read.and_then(|(after, before)| share_cached(before, after));
+        let synchronising_s = act.synchronising_s();
         let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
-        let class = table.benchmark.class();
-        let wrong = match self.imb.check && !matches!(class, Class::Sync | Class::Rate) {
+        let wrong = match self.imb.check && table.benchmark.is_comparable() {
             // Once more without a clock, into memory that holds nothing of what came before.
             true => {
                 world.team(group).barrier(Algorithm::Dissemination)?;
-                pattern.wipe();
-                pattern.repeat(world, repetitions)?;
-                Some(pattern.check(repetitions + 1))
+                act.wipe(world)?;
+                let transfers = if together { act.apart(repetitions) } else { 1 };
+                match together {
+                    true => act.together(world, transfers)?,
+                    false => act.repeat(world, act.after(repetitions))?,
+                }
+                Some(act.check(world, repetitions, transfers)?)
             }
             false => None,
         };
+        act.end(world)?;
         Ok(RankLine {
             line,
             repetitions,
@@ -158,6 +274,15 @@ impl Player {
                 .iter()
                 .map(|(ns, count)| seconds(*ns, *count))
                 .collect(),
+            files: of_files.then(|| FileTimes {
+                cached: cached.filter(|_| reads(table.benchmark)),
+                synchronising_s: synchronising_s / repetitions.max(1) as f64,
+                overlap: pure.zip(work).map(|(pure_s, work)| Overlap {
+                    pure_s,
+                    compute_s: work.seconds,
+                    megaflops: work.megaflops,
+                }),
+            }),
             defect: wrong
                 .as_ref()
                 .map(|wrong| wrong.as_ref().map_or(0.0, |wrong| wrong.defect)),
@@ -179,16 +304,16 @@ impl Player {
     fn calibrate(
         &self,
         world: &mut World,
-        pattern: &mut Pattern,
+        act: &mut Act,
         everybody: &Group,
         most: usize,
-    ) -> Result<usize, RankError> {
+    ) -> Result<usize, PlayerError> {
         let mut probes = 1;
         let mut seconds = 0.0;
         for _ in 0..2 {
             let began_ns = clock::monotonic_ns();
             for repetition in 0..probes {
-                pattern.repeat(world, repetition)?;
+                act.repeat(world, repetition)?;
             }
             let own = (clock::monotonic_ns() - began_ns) as f64 / 1e9 / probes as f64;
             seconds = slowest(world, everybody, own)?;
@@ -206,6 +331,141 @@ impl Player {
         let enough = usize::try_from(crate::units::whole(enough)).unwrap_or(usize::MAX);
         Ok(most.min(enough).max(1))
     }
+}
+
+/// What is repeated, with the memory it needs.
+enum Act {
+    Messages(Pattern),
+    Windows(Windows),
+    Files(Box<Files>),
+    /// A file that is opened and closed.
+    Opening(Place, Group),
+}
+
+impl Act {
+    fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => pattern.repeat(world, repetition)?,
+            Self::Windows(windows) => windows.repeat(world, repetition)?,
+            Self::Files(files) => {
+                files.transfer(world, repetition)?;
+                files.complete(world)?;
+            }
+            Self::Opening(place, group) => files::open_close(world, group, place)?,
+        }
+        Ok(())
+    }
+
+    /// How many of so many transfers go to places of their own.
+    fn apart(&self, transfers: usize) -> usize {
+        match self {
+            Self::Windows(windows) => windows.apart(transfers),
+            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => transfers,
+        }
+    }
+
+    /// The number of a repetition behind so many others, once memory or file were wiped.
+    fn after(&self, repetitions: usize) -> usize {
+        match self {
+            Self::Messages(_) | Self::Windows(_) => repetitions,
+            Self::Files(_) | Self::Opening(..) => 0,
+        }
+    }
+
+    /// So many of them, complete at the end.
+    fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => {
+                for repetition in 0..count {
+                    pattern.repeat(world, repetition)?;
+                }
+                Ok(())
+            }
+            Self::Windows(windows) => Ok(windows.together(world, count)?),
+            Self::Files(files) => all_of(files, world, count),
+            Self::Opening(..) => (0..count).try_for_each(|number| self.repeat(world, number)),
+        }
+    }
+
+    fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => {
+                pattern.wipe();
+                Ok(())
+            }
+            Self::Windows(windows) => Ok(windows.wipe(world)?),
+            Self::Files(files) => files.wipe(world),
+            Self::Opening(..) => Ok(()),
+        }
+    }
+
+    /// What is wrong with what came in the repetition of this number, or in so many transfers together.
+    fn check(
+        &self,
+        world: &mut World,
+        repetition: usize,
+        transfers: usize,
+    ) -> Result<Option<Wrong>, PlayerError> {
+        match self {
+            Self::Messages(pattern) => Ok(pattern.check(repetition + 1)),
+            Self::Windows(windows) => Ok(windows.check(world, transfers)),
+            Self::Files(files) => files.check(world, transfers),
+            Self::Opening(..) => Ok(None),
+        }
+    }
+
+    /// Seconds that were spent on bringing files to storage devices.
+    fn synchronising_s(&self) -> f64 {
+        match self {
+            Self::Files(files) => files.synchronising_s(),
+            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0.0,
+        }
+    }
+
+    fn end(self, world: &mut World) -> Result<(), RankError> {
+        match self {
+            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => Ok(()),
+            Self::Windows(windows) => windows.end(world),
+        }
+    }
+}
+
+/// So many transfers of a file, complete together at the end.
+fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), PlayerError> {
+    for number in 0..count {
+        files.transfer(world, number)?;
+    }
+    files.complete(world)
+}
+
+/// The same, each while the rank computes.
+fn overlapped(
+    world: &mut World,
+    act: &mut Act,
+    count: usize,
+    work: Option<&Work>,
+) -> Result<Vec<(u64, usize)>, PlayerError> {
+    let began_ns = clock::monotonic_ns();
+    if let (Act::Files(files), Some(work)) = (act, work) {
+        for number in 0..count {
+            files.overlapped(world, number, || work.run())?;
+        }
+        files.complete(world)?;
+    }
+    Ok(vec![(clock::monotonic_ns() - began_ns, count)])
+}
+
+/// Of the bytes that were read between two looks, the share that no storage device was asked for.
+fn share_cached(before: (u64, u64), after: (u64, u64)) -> Option<f64> {
+    let read = after.0.saturating_sub(before.0);
+    let fetched = after.1.saturating_sub(before.1);
+    // What the kernel fetches ahead is fetched, too.
+    (read > 0).then(|| 1.0 - (fetched as f64 / read as f64).min(1.0))
+}
+
+/// Whether a benchmark reads a file.
+fn reads(benchmark: Benchmark) -> bool {
+    matches!(benchmark, Benchmark::File(file) if !file.writes())
 }
 
 /// Seconds of a repetition, if `count` of them took `ns` nanoseconds: of half of one where the message comes back (guide 3.3.2.1).
@@ -235,17 +495,17 @@ fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankEr
 /// One clock for the whole loop; it is looked at between batches. Nanoseconds and repetitions of each.
 fn in_a_loop(
     world: &mut World,
-    pattern: &mut Pattern,
+    act: &mut Act,
     repetitions: usize,
     batch: usize,
-) -> Result<Vec<(u64, usize)>, RankError> {
+) -> Result<Vec<(u64, usize)>, PlayerError> {
     let mut timed = Vec::with_capacity(BATCHES);
     let mut at = 0;
     let mut since_ns = clock::monotonic_ns();
     while at < repetitions {
         let count = batch.min(repetitions - at);
         for repetition in at..at + count {
-            pattern.repeat(world, repetition)?;
+            act.repeat(world, repetition)?;
         }
         at += count;
         let now_ns = clock::monotonic_ns();
@@ -255,14 +515,25 @@ fn in_a_loop(
     Ok(timed)
 }
 
+/// One clock for transfers that are complete together (guide 5.2.8.2).
+fn all_together(
+    world: &mut World,
+    act: &mut Act,
+    count: usize,
+) -> Result<Vec<(u64, usize)>, PlayerError> {
+    let began_ns = clock::monotonic_ns();
+    act.together(world, count)?;
+    Ok(vec![(clock::monotonic_ns() - began_ns, count)])
+}
+
 /// A clock round each call, and a barrier behind it that is not timed.
 fn one_by_one(
     world: &mut World,
-    pattern: &mut Pattern,
+    act: &mut Act,
     group: &Group,
     repetitions: usize,
     batch: usize,
-) -> Result<Vec<(u64, usize)>, RankError> {
+) -> Result<Vec<(u64, usize)>, PlayerError> {
     let mut timed = Vec::with_capacity(BATCHES);
     let mut at = 0;
     while at < repetitions {
@@ -270,7 +541,7 @@ fn one_by_one(
         let mut ns = 0;
         for repetition in at..at + count {
             let began_ns = clock::monotonic_ns();
-            pattern.repeat(world, repetition)?;
+            act.repeat(world, repetition)?;
             ns += clock::monotonic_ns() - began_ns;
             world.team(group).barrier(Algorithm::Dissemination)?;
         }

@@ -15,7 +15,9 @@ pub use reduce::ITEM_BYTES;
 
 use std::ops::Range;
 
-use super::exchange::Op;
+use super::exchange::{Op, Until};
+use crate::sys::arena::Buffer;
+
 use super::group::Group;
 use super::{From, OWN_TAGS, RankError, World};
 
@@ -72,7 +74,7 @@ impl Team<'_, '_> {
     }
 
     fn drive(&mut self, ops: &mut [Op<'_>]) -> Result<(), RankError> {
-        self.world.drive(ops, None)
+        self.world.drive(ops, Until::All)
     }
 
     /// Sends to a member, if there is anything to send.
@@ -114,15 +116,16 @@ impl Team<'_, '_> {
     }
 
     /// Memory that nobody looks into afterwards, kept from call to call.
-    fn scratch(&mut self, bytes: usize) -> Vec<u8> {
-        let mut scratch = std::mem::take(&mut self.world.scratch);
-        if scratch.len() < bytes {
-            scratch.resize(bytes, 0);
+    fn scratch(&mut self, bytes: usize) -> Buffer {
+        let scratch = std::mem::take(&mut self.world.scratch);
+        if scratch.len() >= bytes {
+            return scratch;
         }
-        scratch
+        drop(scratch);
+        self.world.buffer(bytes)
     }
 
-    fn give_back(&mut self, scratch: Vec<u8>) {
+    fn give_back(&mut self, scratch: Buffer) {
         self.world.scratch = scratch;
     }
 }

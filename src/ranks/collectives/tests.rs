@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::collective::{Algorithm, Collective};
-use crate::ranks::tests::as_ranks_over;
+use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
 /// Bytes of a block: none, less than an item, awkward, and more than a segment of a chain.
 const LENGTHS: [usize; 4] = [0, 1, 52, 4_004];
@@ -160,7 +160,7 @@ fn last_takes_all(bytes: usize, size: usize) -> Vec<Range<usize>> {
 fn every_algorithm_is_right_for_one_to_seventeen_ranks() {
     for ranks in 1..=17_usize {
         // Over TCP and over Unix sockets in turn.
-        as_ranks_over(ranks.is_multiple_of(2), ranks, |world| {
+        as_ranks_over(ALL[ranks % ALL.len()], ranks, |world| {
             do_all(world, &LENGTHS)
         });
     }
@@ -169,13 +169,17 @@ fn every_algorithm_is_right_for_one_to_seventeen_ranks() {
 #[test]
 fn vectors_longer_than_a_segment_are_whole() {
     for ranks in [2, 3, 5] {
-        as_ranks_over(ranks == 3, ranks, |world| do_all(world, &[LONG]));
+        as_ranks_over(
+            if ranks == 3 { Over::Tcp } else { Over::Memory },
+            ranks,
+            |world| do_all(world, &[LONG]),
+        );
     }
 }
 
 #[test]
 fn groups_of_the_same_ranks_do_not_disturb_each_other() {
-    as_ranks_over(false, 6, |world| {
+    as_ranks_over(Over::Unix, 6, |world| {
         let own = world.rank();
         let members = (0..6).filter(|rank| rank % 2 == own % 2).collect();
         let half = Group::new(members, own).unwrap();

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::jobs::imb::figures::{megabytes_per_s, over};
-use crate::plan::imb::{Benchmark, Class, Imb};
+use crate::plan::imb::{Benchmark, Class, Imb, Mode, Table};
 use crate::plan::job::Job;
 use crate::record::{ImbRecord, Record, TableRecord};
 use crate::report::imb;
@@ -33,7 +33,7 @@ pub fn sections(record: &Record) -> Markup {
         @for (imb, job) in known {
             section #patterns {
                 h2 { "Times and throughput over the length of messages" }
-                p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on." }
+                p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
                 @for benchmark in benchmarks(job) { (of_benchmark(imb, job, benchmark)) }
             }
         }
@@ -70,10 +70,7 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark) -> Markup {
         .collect();
     let curves = |of: &dyn Fn(&TableRecord, usize, f64) -> f64| -> Vec<Curve> {
         let curve = |table: &&TableRecord| Curve {
-            name: match table.table.groups.len() {
-                1 => format!("{} ranks", table.table.group_size()),
-                groups => format!("{groups} x {}", table.table.group_size()),
-            },
+            name: name(&table.table),
             points: points(table, of),
         };
         tables
@@ -97,6 +94,18 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark) -> Markup {
                 @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
             }
         }
+    }
+}
+
+fn name(table: &Table) -> String {
+    let ranks = match table.groups.len() {
+        1 => format!("{} ranks", table.group_size()),
+        groups => format!("{groups} x {}", table.group_size()),
+    };
+    match table.mode {
+        None => ranks,
+        Some(Mode::Aggregate) => format!("{ranks}, all"),
+        Some(Mode::NonAggregate) => format!("{ranks}, each"),
     }
 }
 

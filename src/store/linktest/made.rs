@@ -1,6 +1,6 @@
 //! What a link test of this program measured, as LinkTest would have written it.
 
-use crate::plan::job::{Job, Kernel, Linktest};
+use crate::plan::job::{Job, Kernel, Linktest, RankTransport};
 use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
 use crate::units::show_utc;
 
@@ -63,7 +63,7 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         // Which program wrote it: the digest of this one stands where LinkTest has its commit.
         git_hash: record.tool_digest.chars().take(HASH_DIGITS).collect(),
         mode: match plan.ranks.transport {
-            crate::plan::Transport::Unix => "unix".to_owned(),
+            RankTransport::Unix => "unix".to_owned(),
             _ => "tcp".to_owned(),
         },
         all_to_all,

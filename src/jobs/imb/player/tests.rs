@@ -1,35 +1,56 @@
 //! Every benchmark as ranks play it, as threads over real sockets, with what arrives compared.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::plan::collective::ALGORITHMS;
-use crate::plan::imb::{BENCHMARKS, tests::imb};
-use crate::ranks::tests::as_ranks_over;
+use crate::plan::imb::{Counts, Multi, tests::imb};
+use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
 /// What every rank told of every line, table by table.
 fn play(imb: &Imb, ranks: usize) -> Vec<Vec<RankLine>> {
     let tables = imb.tables(ranks);
+    static RUN: AtomicU64 = AtomicU64::new(0);
+    let run = RUN.fetch_add(1, Ordering::SeqCst);
+    let token = format!("{:08x}{run:08x}", std::process::id());
     let all = Mutex::new(vec![Vec::new(); tables.len()]);
-    as_ranks_over(ranks.is_multiple_of(2), ranks, |world| {
-        let mut player = Player::new(imb);
-        for (number, table) in tables.iter().enumerate() {
-            player
-                .play(world, table, |line| all.lock().unwrap()[number].push(line))
-                .unwrap();
-            world.barrier().unwrap();
-        }
-    });
+    as_ranks_over(
+        ALL[(ranks + imb.benchmarks.len()) % ALL.len()],
+        ranks,
+        |world| {
+            let mut player = Player::new(imb, &token);
+            for (number, table) in tables.iter().enumerate() {
+                player
+                    .play(world, table, |line| all.lock().unwrap()[number].push(line))
+                    .unwrap();
+                world.barrier().unwrap();
+            }
+        },
+    );
+    match std::fs::remove_dir_all(files::folder(&imb.path, &token)) {
+        Ok(()) | Err(_) => {} // Without files there is none.
+    }
     all.into_inner().unwrap()
+}
+
+fn counts(repetitions: usize) -> Option<Counts> {
+    Some(Counts {
+        repetitions,
+        single: repetitions,
+        volume: 40 << 20,
+    })
 }
 
 fn short() -> Imb {
     Imb {
-        benchmarks: BENCHMARKS.to_vec(),
+        benchmarks: Benchmark::all().collect(),
         lengths: Some(vec![0, 1, 4, 100, 5000]),
-        repetitions: 5,
+        counts: counts(5),
+        computes_s: Some(1e-4),
+        path: std::env::temp_dir(),
         check: true,
-        least: 1,
+        least: Some(1),
         ..imb()
     }
 }
@@ -42,10 +63,15 @@ fn every_benchmark_brings_what_it_should_with_every_algorithm_and_by_both_rules(
     let current = [2, 5].map(|ranks| (ranks, Rules::Current, None));
     let all = forced.into_iter().chain(chosen).chain(current);
     for (ranks, rules, algorithm) in all {
+        let part = |one: &Benchmark| match algorithm {
+            Some(_) => one.part() == Part::Mpi1,
+            None => one.part() != Part::Io,
+        };
         let imb = Imb {
             rules,
             algorithm,
             seconds: 0.01,
+            benchmarks: Benchmark::all().filter(part).collect(),
             ..short()
         };
         let tables = imb.tables(ranks);
@@ -54,10 +80,52 @@ fn every_benchmark_brings_what_it_should_with_every_algorithm_and_by_both_rules(
             assert_eq!(told.len(), expected, "{table:?}");
             for line in &told {
                 assert_eq!(line.wrong, None, "{:?} {algorithm:?}", table.benchmark);
-                let looked = !matches!(table.benchmark.class(), Class::Sync | Class::Rate);
+                let looked = table.benchmark.is_comparable();
                 assert_eq!(line.defect, looked.then_some(0.0));
                 assert!(line.repetitions >= 1 && line.repetitions <= 5);
                 assert!(!line.batches_s.is_empty() && line.left_out.is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn files_have_in_them_what_they_should_and_every_kind_of_pointer_finds_it() {
+    for (ranks, rules, multi) in [
+        (1, Rules::Guide, None),
+        (3, Rules::Guide, None),
+        (4, Rules::Current, Some(Multi::Worst)),
+    ] {
+        let imb = Imb {
+            rules,
+            multi,
+            benchmarks: crate::plan::imb::usual(Part::Io, rules),
+            // Less than an item, pieces that are collected, and pieces that are not.
+            lengths: Some(vec![0, 1, 5, 1000, 300_000]),
+            counts: counts(3),
+            least: Some(ranks.min(2)),
+            ..short()
+        };
+        let tables = imb.tables(ranks);
+        assert!(tables.len() >= 46, "{}", tables.len());
+        for (table, told) in tables.iter().zip(play(&imb, ranks)) {
+            let expected = table.lengths.len() * table.groups.concat().len();
+            assert_eq!(told.len(), expected, "{table:?}");
+            for line in &told {
+                let name = table.benchmark.name();
+                assert_eq!(line.wrong, None, "{name} {:?} {ranks}", table.mode);
+                let files = line.files.unwrap();
+                assert_eq!(line.repetitions, 3);
+                match table.benchmark {
+                    Benchmark::File(file) => {
+                        assert_eq!(files.overlap.is_some(), file.overlaps(), "{name}");
+                        assert_eq!(files.synchronising_s > 0.0, file.writes(), "{name}");
+                        let share = files.cached.unwrap_or(0.0);
+                        assert!((0.0..=1.0).contains(&share), "{name}");
+                        assert!(!file.writes() || files.cached.is_none(), "{name}");
+                    }
+                    _ => assert_eq!(files.synchronising_s, 0.0),
+                }
             }
         }
     }
@@ -68,7 +136,7 @@ fn what_needs_more_memory_than_there_may_be_is_left_out_and_said() {
     let imb = Imb {
         benchmarks: vec![Benchmark::Alltoall],
         memory: 4 * 100 * 2,
-        least: 4,
+        least: Some(4),
         ..short()
     };
     let told = &play(&imb, 4)[0];
@@ -91,7 +159,7 @@ fn a_message_that_comes_back_counts_once_and_batches_add_up() {
     let imb = Imb {
         benchmarks: vec![Benchmark::PingPong],
         lengths: Some(vec![8]),
-        repetitions: 250,
+        counts: counts(250),
         ..short()
     };
     for line in &play(&imb, 2)[0] {
@@ -108,10 +176,16 @@ fn a_message_that_comes_back_counts_once_and_batches_add_up() {
 
 #[test]
 fn what_was_changed_on_the_way_is_found() {
-    let found = as_ranks_over(true, 3, |world| {
+    let found = as_ranks_over(Over::Tcp, 3, |world| {
         let group = Group::new(vec![0, 1, 2], world.rank()).unwrap();
-        let mut pattern =
-            Pattern::new(Benchmark::Allgather, group, Some(Algorithm::Ring), 64, true);
+        let mut pattern = Pattern::new(
+            world,
+            Benchmark::Allgather,
+            group,
+            Some(Algorithm::Ring),
+            64,
+            true,
+        );
         pattern.repeat(world, 0).unwrap();
         let before = pattern.check(1);
         pattern.spoil();

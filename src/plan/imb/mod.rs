@@ -2,225 +2,18 @@
 //!
 //! "Guide" is the users guide of version 3.0 (2006); "current" is what the suite does today.
 
+mod benchmark;
+mod files;
+
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
-use super::collective::{Algorithm, Collective};
+use super::collective::Algorithm;
 use super::job::Ranks;
 
-/// A benchmark of the first part (messages).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Benchmark {
-    /// A message is sent and comes back.
-    PingPong,
-    /// Two messages pass each other.
-    PingPing,
-    /// Along a ring.
-    Sendrecv,
-    /// With both neighbours in a ring.
-    Exchange,
-    /// Many messages one way, and a receipt.
-    Uniband,
-    /// Many messages both ways.
-    Biband,
-    /// One to all.
-    Bcast,
-    /// All to all, a block of each.
-    Allgather,
-    /// The same with a length for each.
-    Allgatherv,
-    /// All to one.
-    Gather,
-    /// The same with a length for each.
-    Gatherv,
-    /// One to all, a block for each.
-    Scatter,
-    /// The same with a length for each.
-    Scatterv,
-    /// A block from each to each.
-    Alltoall,
-    /// The same with a length for each.
-    Alltoallv,
-    /// Sum to one.
-    Reduce,
-    /// Sum, a part to each.
-    ReduceScatter,
-    /// Sum, a block of the full length to each.
-    ReduceScatterBlock,
-    /// Sum to all.
-    Allreduce,
-    /// Nobody goes on before all have come.
-    Barrier,
-}
-
-/// What kind it is: decides groups and columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Class {
-    /// One transfer between two ranks.
-    Single,
-    /// All ranks at the same time.
-    Parallel,
-    /// A collective operation.
-    Collective,
-    /// One without lengths.
-    Sync,
-    /// Messages per second.
-    Rate,
-}
-
-/// All benchmarks in the order of the guide, those that came later behind it.
-pub const BENCHMARKS: [Benchmark; 20] = [
-    Benchmark::PingPong,
-    Benchmark::PingPing,
-    Benchmark::Sendrecv,
-    Benchmark::Exchange,
-    Benchmark::Bcast,
-    Benchmark::Allgather,
-    Benchmark::Allgatherv,
-    Benchmark::Alltoall,
-    Benchmark::Alltoallv,
-    Benchmark::Reduce,
-    Benchmark::ReduceScatter,
-    Benchmark::Allreduce,
-    Benchmark::Barrier,
-    Benchmark::ReduceScatterBlock,
-    Benchmark::Gather,
-    Benchmark::Gatherv,
-    Benchmark::Scatter,
-    Benchmark::Scatterv,
-    Benchmark::Uniband,
-    Benchmark::Biband,
-];
-
-/// How many of them the guide has.
-const OF_THE_GUIDE: usize = 13;
-
-/// What today's suite runs if nobody asks for anything, in its order (without Reduce_local, which sends nothing).
-const OF_TODAY: [Benchmark; 18] = [
-    Benchmark::PingPong,
-    Benchmark::PingPing,
-    Benchmark::Sendrecv,
-    Benchmark::Exchange,
-    Benchmark::Allreduce,
-    Benchmark::Reduce,
-    Benchmark::ReduceScatter,
-    Benchmark::ReduceScatterBlock,
-    Benchmark::Allgather,
-    Benchmark::Allgatherv,
-    Benchmark::Gather,
-    Benchmark::Gatherv,
-    Benchmark::Scatter,
-    Benchmark::Scatterv,
-    Benchmark::Alltoall,
-    Benchmark::Alltoallv,
-    Benchmark::Bcast,
-    Benchmark::Barrier,
-];
-
-impl Benchmark {
-    /// As tables have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PingPong => "PingPong",
-            Self::PingPing => "PingPing",
-            Self::Sendrecv => "Sendrecv",
-            Self::Exchange => "Exchange",
-            Self::Uniband => "Uniband",
-            Self::Biband => "Biband",
-            Self::Bcast => "Bcast",
-            Self::Allgather => "Allgather",
-            Self::Allgatherv => "Allgatherv",
-            Self::Gather => "Gather",
-            Self::Gatherv => "Gatherv",
-            Self::Scatter => "Scatter",
-            Self::Scatterv => "Scatterv",
-            Self::Alltoall => "Alltoall",
-            Self::Alltoallv => "Alltoallv",
-            Self::Reduce => "Reduce",
-            Self::ReduceScatter => "Reduce_scatter",
-            Self::ReduceScatterBlock => "Reduce_scatter_block",
-            Self::Allreduce => "Allreduce",
-            Self::Barrier => "Barrier",
-        }
-    }
-
-    /// The one of this name, in whatever case.
-    pub fn named(name: &str) -> Option<Self> {
-        let same = |one: &Self| one.name().eq_ignore_ascii_case(name);
-        BENCHMARKS.into_iter().find(same)
-    }
-
-    /// Its kind.
-    pub fn class(self) -> Class {
-        match self {
-            Self::PingPong | Self::PingPing => Class::Single,
-            Self::Sendrecv | Self::Exchange => Class::Parallel,
-            Self::Uniband | Self::Biband => Class::Rate,
-            Self::Barrier => Class::Sync,
-            _ => Class::Collective,
-        }
-    }
-
-    /// The operation it is, where all ranks do one together.
-    pub fn collective(self) -> Option<Collective> {
-        match self {
-            Self::Bcast => Some(Collective::Broadcast),
-            Self::Allgather | Self::Allgatherv => Some(Collective::Allgather),
-            Self::Gather | Self::Gatherv => Some(Collective::Gather),
-            Self::Scatter | Self::Scatterv => Some(Collective::Scatter),
-            Self::Alltoall | Self::Alltoallv => Some(Collective::Alltoall),
-            Self::Reduce => Some(Collective::Reduce),
-            Self::ReduceScatter | Self::ReduceScatterBlock => Some(Collective::ReduceScatter),
-            Self::Allreduce => Some(Collective::Allreduce),
-            Self::Barrier => Some(Collective::Barrier),
-            _ => None,
-        }
-    }
-
-    /// Bytes of an item: floats for sums, bytes for all else.
-    pub fn item_bytes(self) -> usize {
-        match self.collective() {
-            Some(Collective::Reduce | Collective::ReduceScatter | Collective::Allreduce) => 4,
-            _ => 1,
-        }
-    }
-
-    /// Messages of its length that count for throughput: those that come and go at a rank.
-    pub fn messages(self) -> f64 {
-        match self {
-            Self::Sendrecv | Self::Biband => 2.0,
-            Self::Exchange => 4.0,
-            _ => 1.0,
-        }
-    }
-
-    /// Whether one rank has a part of its own, which moves from repetition to repetition.
-    pub fn is_rooted(self) -> bool {
-        matches!(
-            self.collective(),
-            Some(
-                Collective::Broadcast
-                    | Collective::Reduce
-                    | Collective::Gather
-                    | Collective::Scatter
-            )
-        )
-    }
-
-    /// Bytes that a rank of a group of `ranks` needs for messages of this length.
-    pub fn memory(self, ranks: usize, bytes: usize) -> usize {
-        let parts = match self {
-            Self::Exchange => 4,
-            Self::Allgather | Self::Allgatherv | Self::Gather | Self::Gatherv => 1 + ranks,
-            Self::Scatter | Self::Scatterv => 1 + ranks,
-            Self::Alltoall | Self::Alltoallv => 2 * ranks,
-            Self::ReduceScatterBlock => 1 + 2 * ranks,
-            Self::Uniband => 2,
-            Self::Biband => 1 + lot(bytes),
-            _ => 3,
-        };
-        parts.saturating_mul(bytes)
-    }
-}
+pub use benchmark::{Benchmark, Class, Mode, Part, usual};
+pub use files::{FileBenchmark, ITEM_BYTES as FILE_ITEM_BYTES, Pointer, Who};
 
 /// Logarithm of the longest message: 1 GiB.
 pub const MOST_LOG: usize = 30;
@@ -261,14 +54,6 @@ impl Rules {
             Self::Current => 1e6,
         }
     }
-
-    /// What is run if nobody asks for anything.
-    pub fn benchmarks(self) -> Vec<Benchmark> {
-        match self {
-            Self::Guide => BENCHMARKS[..OF_THE_GUIDE].to_vec(),
-            Self::Current => OF_TODAY.to_vec(),
-        }
-    }
 }
 
 /// How several groups at a time are shown.
@@ -290,20 +75,22 @@ pub struct Imb {
     pub benchmarks: Vec<Benchmark>,
     /// Whose rules hold.
     pub rules: Rules,
-    /// Least number of ranks; the series goes on from it by doubling.
-    pub least: usize,
+    /// Least number of ranks, if not the usual one; the series goes on from it by doubling.
+    pub least: Option<usize>,
     /// Several groups at a time.
     pub multi: Option<Multi>,
     /// Ranks are numbered along the rows of a matrix of so many rows and columns, in which they stand column by column.
     pub map: Option<(usize, usize)>,
     /// Lengths of messages, if they are not the usual ones.
     pub lengths: Option<Vec<usize>>,
-    /// Logarithms of the least length but 0, and of the largest.
-    pub logs: (u32, u32),
-    /// Repetitions at most.
-    pub repetitions: usize,
-    /// Bytes of a length's messages all together at most.
-    pub volume: usize,
+    /// Logarithms of the least length but 0, and of the largest, if not the usual ones.
+    pub logs: Option<(u32, u32)>,
+    /// How often things are done, if not as often as usual.
+    pub counts: Option<Counts>,
+    /// Where files are written, on each host.
+    pub path: PathBuf,
+    /// Seconds that a rank computes while a transfer goes on, if not the usual ones.
+    pub computes_s: Option<f64>,
     /// Seconds that a length may take, by today's rules.
     pub seconds: f64,
     /// The algorithm of collectives, where there is a choice.
@@ -314,11 +101,25 @@ pub struct Imb {
     pub memory: usize,
 }
 
+/// How often things are done at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Repetitions.
+    pub repetitions: usize,
+    /// The same where each transfer is completed by itself, and of windows and files that are opened.
+    pub single: usize,
+    /// Bytes of a length's repetitions all together.
+    pub volume: usize,
+}
+
 /// One table: a benchmark in one set of groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// What is measured.
     pub benchmark: Benchmark,
+    /// When transfers must be complete, where there is a choice.
+    #[serde(default)]
+    pub mode: Option<Mode>,
     /// Ranks of each group, in the order of their places.
     pub groups: Vec<Vec<usize>>,
     /// Lengths and how often each is measured.
@@ -342,6 +143,38 @@ impl Table {
 }
 
 impl Imb {
+    /// How often a part's benchmarks are done at most (guide 5.2.1; its table for files has other numbers).
+    pub fn counts(&self, part: Part) -> Counts {
+        let usual = match part {
+            Part::Mpi1 | Part::Ext => Counts {
+                repetitions: 1000,
+                single: 100,
+                volume: 40 << 20,
+            },
+            Part::Io => Counts {
+                repetitions: 50,
+                single: 10,
+                volume: 16 << 20,
+            },
+        };
+        self.counts.unwrap_or(usual)
+    }
+
+    /// Logarithms of a part's least length but 0, and of its largest.
+    pub fn logs(&self, part: Part) -> (u32, u32) {
+        let largest = if part == Part::Io { 24 } else { 22 };
+        self.logs.unwrap_or((0, largest))
+    }
+
+    /// Seconds that a rank computes while a transfer goes on.
+    pub fn computes_s(&self) -> f64 {
+        let usual = match self.rules {
+            Rules::Guide => 0.1,
+            Rules::Current => 0.01,
+        };
+        self.computes_s.unwrap_or(usual)
+    }
+
     /// What is done under the name of a benchmark: today's Reduce_scatter has vectors of a message's length for each rank, too.
     pub fn meaning(&self, benchmark: Benchmark) -> Benchmark {
         match (benchmark, self.rules) {
@@ -363,12 +196,47 @@ impl Imb {
         Some(own.unwrap_or_else(|| collective.choose(ranks, whole)))
     }
 
+    /// Bytes of message buffers that a rank of a group of so many needs for a line of a benchmark.
+    pub fn memory_of(
+        &self,
+        benchmark: Benchmark,
+        mode: Option<Mode>,
+        ranks: usize,
+        length: Length,
+    ) -> usize {
+        let places = self.places(benchmark, mode, length.repetitions);
+        self.meaning(benchmark).memory(ranks, length.bytes, places)
+    }
+
+    /// How many places transfers of a line take turns in, in the window and in the buffer: by the guide those that are complete together
+    /// have places of their own. What is got is never put on top of what is still coming.
+    pub fn places(
+        &self,
+        benchmark: Benchmark,
+        mode: Option<Mode>,
+        repetitions: usize,
+    ) -> (usize, usize) {
+        match (mode, self.rules) {
+            _ if benchmark == Benchmark::Window => (1, 0),
+            (Some(Mode::Aggregate), Rules::Guide) => (repetitions, repetitions),
+            (Some(Mode::Aggregate), Rules::Current) if benchmark.gets() => (1, repetitions),
+            _ => (1, 1),
+        }
+    }
+
+    /// Whether anything is written or read.
+    pub fn has_files(&self) -> bool {
+        self.benchmarks.iter().any(|one| one.part() == Part::Io)
+    }
+
     /// Bytes of message buffers that a rank needs at most.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
         let of = |benchmark: &Benchmark| {
-            let lengths = self.lengths_of(*benchmark).into_iter();
-            let memory = lengths.map(|length| self.meaning(*benchmark).memory(ranks, length.bytes));
-            memory.filter(|bytes| *bytes <= self.memory).max()
+            let all = benchmark.modes().iter().flat_map(|mode| {
+                let lengths = self.lengths_of(*benchmark, *mode).into_iter();
+                lengths.map(|length| self.memory_of(*benchmark, *mode, ranks, length))
+            });
+            all.filter(|bytes| *bytes <= self.memory).max()
         };
         self.benchmarks.iter().filter_map(of).max().unwrap_or(0)
     }
@@ -387,15 +255,17 @@ impl Imb {
     /// Numbers of ranks that a benchmark is run with: from the least one by doubling, and all of them.
     pub fn series(&self, benchmark: Benchmark, ranks: usize) -> Vec<usize> {
         match benchmark.class() {
+            _ if benchmark.is_of_one() => vec![1],
             Class::Single => vec![2],
-            Class::Parallel | Class::Collective | Class::Sync | Class::Rate => {
+            _ => {
                 // Pairs need an even number: the least one is rounded up, all of them down.
                 let even = benchmark.class() == Class::Rate;
                 let ranks = if even { ranks - ranks % 2 } else { ranks };
                 if ranks == 0 {
                     return Vec::new();
                 }
-                let least = self.least.clamp(1, ranks);
+                let usual = if benchmark.part() == Part::Io { 1 } else { 2 };
+                let least = self.least.unwrap_or(usual).clamp(1, ranks);
                 let least = if even { least + least % 2 } else { least };
                 let doubled = std::iter::successors(Some(least), |last| last.checked_mul(2));
                 let mut series: Vec<usize> = doubled.take_while(|count| *count < ranks).collect();
@@ -408,38 +278,49 @@ impl Imb {
     /// All tables, in their order.
     pub fn tables(&self, ranks: usize) -> Vec<Table> {
         let order = self.order(ranks);
+        let table = |benchmark: Benchmark, size: usize, mode: Option<Mode>| Table {
+            benchmark,
+            mode,
+            groups: match self.multi {
+                Some(_) => order.chunks_exact(size).map(<[usize]>::to_vec).collect(),
+                None => vec![order[..size].to_vec()],
+            },
+            lengths: self.lengths_of(benchmark, mode),
+        };
         let of = |benchmark: &Benchmark| -> Vec<Table> {
             let sizes = self.series(*benchmark, ranks).into_iter();
-            let table = |size: usize| Table {
-                benchmark: *benchmark,
-                groups: match self.multi {
-                    Some(_) => order.chunks_exact(size).map(<[usize]>::to_vec).collect(),
-                    None => vec![order[..size].to_vec()],
-                },
-                lengths: self.lengths_of(*benchmark),
-            };
-            sizes.filter(|size| *size <= ranks).map(table).collect()
+            let sizes = sizes.filter(|size| *size <= ranks);
+            let modes = |size| benchmark.modes().iter().map(move |mode| (size, *mode));
+            let all = sizes.flat_map(modes);
+            all.map(|(size, mode)| table(*benchmark, size, mode))
+                .collect()
         };
         self.benchmarks.iter().flat_map(of).collect()
     }
 
     /// Lengths of a benchmark: whole items, and how often each is measured.
-    pub fn lengths_of(&self, benchmark: Benchmark) -> Vec<Length> {
+    pub fn lengths_of(&self, benchmark: Benchmark, mode: Option<Mode>) -> Vec<Length> {
+        let counts = self.counts(benchmark.part());
+        let most = match mode {
+            Some(Mode::NonAggregate) => counts.single,
+            None if matches!(benchmark, Benchmark::Window | Benchmark::OpenClose) => counts.single,
+            Some(Mode::Aggregate) | None => counts.repetitions,
+        };
         if benchmark.class() == Class::Sync {
-            let repetitions = self.repetitions;
+            let repetitions = most;
             return vec![Length {
                 bytes: 0,
                 repetitions,
             }];
         }
-        let item = benchmark.item_bytes();
+        let item = benchmark.unit_bytes(self.rules);
         let lengths: Vec<usize> = match &self.lengths {
             Some(own) => own
                 .iter()
                 .map(|bytes| bytes.next_multiple_of(item))
                 .collect(),
             None => {
-                let (least, largest) = self.logs;
+                let (least, largest) = self.logs(benchmark.part());
                 let powers = (least..=largest).map(|log| 1_usize << log);
                 let mut all: Vec<usize> = std::iter::once(0)
                     .chain(powers.map(|bytes| bytes.max(item)))
@@ -451,8 +332,8 @@ impl Imb {
         let of = |bytes: usize| Length {
             bytes,
             repetitions: match bytes {
-                0 => self.repetitions,
-                some => (self.volume / some).clamp(1, self.repetitions),
+                0 => most,
+                some => (counts.volume / some).clamp(1, most),
             },
         };
         lengths.into_iter().map(of).collect()
@@ -467,15 +348,16 @@ pub(crate) mod tests {
     pub(crate) fn imb() -> Imb {
         Imb {
             ranks: ranks(1, RankOrder::Block),
-            benchmarks: Rules::Guide.benchmarks(),
+            benchmarks: usual(Part::Mpi1, Rules::Guide),
             rules: Rules::Guide,
-            least: 2,
+            least: None,
             multi: None,
             map: None,
             lengths: None,
-            logs: (0, 22),
-            repetitions: 1000,
-            volume: 40 << 20,
+            logs: None,
+            counts: None,
+            path: PathBuf::from("/tmp"),
+            computes_s: None,
             seconds: 10.0,
             algorithm: None,
             check: false,
@@ -486,7 +368,7 @@ pub(crate) mod tests {
     #[test]
     fn lengths_and_repetitions_are_those_of_the_guide() {
         let imb = imb();
-        let all = imb.lengths_of(Benchmark::PingPong);
+        let all = imb.lengths_of(Benchmark::PingPong, None);
         let pairs: Vec<(usize, usize)> =
             all.iter().map(|one| (one.bytes, one.repetitions)).collect();
         assert_eq!(pairs.len(), 24);
@@ -505,7 +387,7 @@ pub(crate) mod tests {
             ]
         );
         // Sums: 0, 4, 8, ...
-        let sums = imb.lengths_of(Benchmark::Allreduce);
+        let sums = imb.lengths_of(Benchmark::Allreduce, None);
         let bytes: Vec<usize> = sums.iter().map(|one| one.bytes).collect();
         assert_eq!((bytes.len(), &bytes[..3]), (22, &[0, 4, 8][..]));
         let own = Imb {
@@ -513,17 +395,20 @@ pub(crate) mod tests {
             ..imb.clone()
         };
         let counts: Vec<usize> = own
-            .lengths_of(Benchmark::PingPing)
+            .lengths_of(Benchmark::PingPing, None)
             .iter()
             .map(|one| one.repetitions)
             .collect();
         assert_eq!(counts, [1000, 1000, 1000, 1000, 419, 41]);
-        assert_eq!(imb.lengths_of(Benchmark::Barrier).len(), 1);
+        assert_eq!(imb.lengths_of(Benchmark::Barrier, None).len(), 1);
     }
 
     #[test]
     fn series_maps_and_groups_are_those_of_the_guide() {
-        let series = |least, ranks, benchmark| Imb { least, ..imb() }.series(benchmark, ranks);
+        let series = |least, ranks, benchmark| {
+            let least = Some(least);
+            Imb { least, ..imb() }.series(benchmark, ranks)
+        };
         assert_eq!(series(2, 11, Benchmark::Bcast), [2, 4, 8, 11]);
         assert_eq!(series(5, 11, Benchmark::Bcast), [5, 10, 11]);
         assert_eq!(series(7, 14, Benchmark::Bcast), [7, 14]);
@@ -551,14 +436,72 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn one_sided_transfers_have_two_tables_and_places_of_their_own() {
+        let imb = Imb {
+            benchmarks: vec![Benchmark::Window, Benchmark::UnidirPut],
+            ..imb()
+        };
+        let tables = imb.tables(4);
+        let told: Vec<_> = tables
+            .iter()
+            .map(|one| (one.group_size(), one.mode))
+            .collect();
+        let (all, each) = (Some(Mode::Aggregate), Some(Mode::NonAggregate));
+        assert_eq!(told, [(2, None), (4, None), (2, all), (2, each)]);
+        let counts = |table: &Table| {
+            let counts: Vec<usize> = table.lengths.iter().map(|one| one.repetitions).collect();
+            (counts[1], counts[17], counts[23])
+        };
+        assert_eq!(counts(&tables[0]), (100, 100, 10));
+        assert_eq!(counts(&tables[2]), (1000, 640, 10));
+        assert_eq!(counts(&tables[3]), (100, 100, 10));
+        // Twice the volume (guide 7.1).
+        assert_eq!(imb.bytes_per_rank(4), 80 << 20);
+        let today = Imb {
+            rules: Rules::Current,
+            ..imb
+        };
+        assert_eq!(today.bytes_per_rank(4), 8 << 20);
+        assert_eq!(today.lengths_of(Benchmark::UnidirPut, all)[1].bytes, 4);
+    }
+
+    #[test]
+    fn files_have_numbers_of_their_own() {
+        let one = |name| Benchmark::named(name).unwrap();
+        let imb = imb();
+        let counts = |name, mode| -> Vec<usize> {
+            let lines = imb.lengths_of(one(name), mode);
+            lines.iter().map(|one| one.repetitions).collect()
+        };
+        // Sample 3 of the guide.
+        let all = counts("P_Write_indv", Some(Mode::Aggregate));
+        assert_eq!((all.len(), all[0], all[19]), (26, 50, 50));
+        assert_eq!(all[20..], [32, 16, 8, 4, 2, 1]);
+        let each = counts("P_Write_indv", Some(Mode::NonAggregate));
+        assert_eq!(each[20..], [10, 10, 8, 4, 2, 1]);
+        assert_eq!(counts("Open_Close", None), [10]);
+        assert_eq!(imb.series(one("C_Read_expl"), 6), [1, 2, 4, 6]);
+        assert_eq!(imb.series(one("S_IWrite_indv"), 6), [1]);
+        assert_eq!(imb.lengths_of(one("P_Read_priv"), None)[25].bytes, 16 << 20);
+        assert_eq!(one("S_IRead_indv").class(), Class::Overlap);
+        assert_eq!(usual(Part::Io, Rules::Guide).len(), 37);
+        let text = serde_json::to_string(&one("C_IWrite_shared")).unwrap();
+        assert_eq!(text, "\"C_IWrite_shared\"");
+        let back: Benchmark = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, one("C_IWrite_shared"));
+        assert!(serde_json::from_str::<Benchmark>("\"Pong\"").is_err());
+    }
+
+    #[test]
     fn names_are_known_in_any_case_and_algorithms_fit() {
-        for benchmark in BENCHMARKS {
+        for benchmark in Benchmark::all() {
             let lower = benchmark.name().to_lowercase();
             assert_eq!(Benchmark::named(&lower), Some(benchmark));
         }
         assert_eq!(Benchmark::named("pong"), None);
         let table = Table {
             benchmark: Benchmark::Allreduce,
+            mode: None,
             groups: vec![vec![0, 1, 2]],
             lengths: Vec::new(),
         };

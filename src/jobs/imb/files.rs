@@ -1,0 +1,668 @@
+//! One transfer of each benchmark of files, as the guide defines it (4.2.4 and 4.2.5), on plain files.
+//!
+//! MPI's calls have these counterparts: a position of one's own is `lseek` and `write`, an explicit one `pwrite`, a shared one a number in
+//! a file beside it that is locked while it moves, `MPI_File_sync` is `fsync`. Collective calls bring small pieces to the first rank, which
+//! writes them together. What goes on while the rank computes is done by a thread.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::plan::collective::Algorithm;
+use crate::plan::imb::{FILE_ITEM_BYTES, FileBenchmark, Pointer, Who};
+use crate::ranks::{Group, World, ranges};
+use crate::sys::{affinity, clock};
+
+use super::PlayerError;
+use super::contents::Wrong;
+
+/// A rank with its file and its buffer for one length.
+pub struct Files {
+    benchmark: FileBenchmark,
+    group: Group,
+    /// Bytes of a portion: what all ranks transfer together.
+    bytes: usize,
+    /// This rank's part of it.
+    piece: Range<usize>,
+    place: Place,
+    file: File,
+    /// What is written, or was read.
+    buffer: Vec<u8>,
+    /// What the first rank writes or reads for all.
+    collected: Vec<u8>,
+    /// Where the last transfer was, for this rank.
+    last: u64,
+    /// Where the file's own position is.
+    position: u64,
+    /// Nanoseconds that were spent on bringing what was written to a storage device.
+    synchronising_ns: u64,
+    helper: Helper,
+}
+
+/// Where files of a group are.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// What ranks with one position have it in.
+    pub pointer: PathBuf,
+    /// Bytes that it has before anything is measured.
+    pub size: u64,
+}
+
+impl Place {
+    /// In a folder, for the rank at a place of a group (guide 5.2.3.2).
+    pub fn of(
+        folder: &Path,
+        benchmark: Option<FileBenchmark>,
+        group: Option<usize>,
+        place: usize,
+        size: u64,
+    ) -> Self {
+        let mut name = "IMB_out".to_owned();
+        if let Some(group) = group {
+            name += &format!("_g{group}");
+        }
+        if benchmark.is_some_and(|one| one.pointer() == Pointer::Private) {
+            name += &format!("_{place}");
+        }
+        Self {
+            pointer: folder.join(format!("{name}.pointer")),
+            file: folder.join(name),
+            size,
+        }
+    }
+
+    /// How a failure of a call is told.
+    fn failed(&self, what: &'static str, source: io::Error) -> PlayerError {
+        PlayerError::File {
+            what,
+            path: self.file.clone(),
+            source,
+        }
+    }
+}
+
+/// Where files of a run are, below a folder of the user's. It is removed with all that is in it.
+pub fn folder(path: &Path, token: &str) -> PathBuf {
+    let name: String = token.chars().take(16).collect();
+    path.join(format!("pipebench-io-{name}"))
+}
+
+/// Pieces of collective calls that are shorter go by way of the first rank.
+const COLLECTED_BYTES: usize = 64 << 10;
+/// A mark at the start of a new file, by which ranks on other hosts know it.
+const MARK_BYTES: usize = 16;
+
+impl Files {
+    /// The file with what it needs to have; opened by all. All members call it.
+    pub fn new(
+        world: &mut World,
+        benchmark: FileBenchmark,
+        group: &Group,
+        bytes: usize,
+        place: Place,
+    ) -> Result<Self, PlayerError> {
+        make(world, benchmark, group, &place)?;
+        let piece = benchmark.piece(bytes, group.size(), group.place());
+        let mut buffer = vec![0; piece.len()];
+        if benchmark.writes() {
+            written(group.place(), 0, &mut buffer);
+        }
+        let collects = collects(benchmark, group, bytes) && group.place() == 0;
+        Ok(Self {
+            file: open(&place)?,
+            benchmark,
+            group: group.clone(),
+            bytes,
+            piece,
+            place,
+            buffer,
+            collected: vec![0; if collects { bytes } else { 0 }],
+            last: 0,
+            position: 0,
+            synchronising_ns: 0,
+            helper: Helper::default(),
+        })
+    }
+
+    /// One transfer, complete where the guide wants that: not if it is one of many.
+    pub fn transfer(&mut self, world: &mut World, number: usize) -> Result<(), PlayerError> {
+        if let Some(at) = self.begin(world, number)? {
+            self.last = at;
+            let way = self.way(at);
+            let buffer = match self.collected.is_empty() {
+                true => &mut self.buffer,
+                false => &mut self.collected,
+            };
+            self.position = at + buffer.len() as u64;
+            let done = way.go(&mut self.file, self.benchmark.writes(), buffer);
+            done.map_err(|error| self.place.failed("transfer", error))?;
+        }
+        self.end(world)
+    }
+
+    /// The same, while the rank computes.
+    pub fn overlapped(
+        &mut self,
+        world: &mut World,
+        number: usize,
+        compute: impl FnOnce(),
+    ) -> Result<(), PlayerError> {
+        let at = self.begin(world, number)?;
+        if let Some(at) = at {
+            self.last = at;
+            let way = self.way(at);
+            let buffer = match self.collected.is_empty() {
+                true => &mut self.buffer,
+                false => &mut self.collected,
+            };
+            self.position = at + buffer.len() as u64;
+            let errand = Errand {
+                file: self
+                    .file
+                    .try_clone()
+                    .map_err(|error| self.place.failed("open", error))?,
+                writes: self.benchmark.writes(),
+                way,
+                buffer: std::mem::take(buffer),
+            };
+            self.helper.send(errand);
+        }
+        compute();
+        if at.is_some() {
+            let (buffer, done) = self.helper.wait();
+            match collects(self.benchmark, &self.group, self.bytes) {
+                true => self.collected = buffer,
+                false => self.buffer = buffer,
+            }
+            done.map_err(|error| self.place.failed("transfer", error))?;
+        }
+        self.end(world)
+    }
+
+    /// Makes what was written last a storage device: `fsync`, and nobody goes on before all have done it.
+    pub fn complete(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        if !self.benchmark.writes() {
+            return Ok(());
+        }
+        let began_ns = clock::monotonic_ns();
+        let sync = || {
+            let done = self.file.sync_all();
+            done.map_err(|error| self.place.failed("synchronise", error))
+        };
+        sync()?;
+        if self.group.size() > 1 {
+            world.team(&self.group).barrier(Algorithm::Dissemination)?;
+            sync()?;
+        }
+        self.synchronising_ns += clock::monotonic_ns() - began_ns;
+        Ok(())
+    }
+
+    /// Seconds that were spent on bringing what was written to a storage device.
+    pub fn synchronising_s(&self) -> f64 {
+        self.synchronising_ns as f64 / 1e9
+    }
+
+    /// By what a transfer at a place of the file goes there.
+    fn way(&self, at: u64) -> Way {
+        match self.benchmark.pointer() {
+            Pointer::Individual | Pointer::Private if self.position == at => Way::Onward,
+            Pointer::Individual | Pointer::Private => Way::Seek(at),
+            Pointer::Explicit | Pointer::Shared => Way::At(at),
+        }
+    }
+
+    /// Closes the file and opens it again, at its start.
+    pub fn reopen(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        self.file = open(&self.place)?;
+        self.position = 0;
+        self.rewind(world)
+    }
+
+    /// An empty file, or what is there to be read, as at the start. All members call it.
+    pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        make(world, self.benchmark, &self.group, &self.place)?;
+        self.file = open(&self.place)?;
+        self.position = 0;
+        if !self.benchmark.writes() {
+            self.buffer.fill(0xff);
+        }
+        Ok(())
+    }
+
+    /// What is wrong after so many transfers from the start of a wiped file. All members call it.
+    pub fn check(&self, world: &mut World, transfers: usize) -> Result<Option<Wrong>, PlayerError> {
+        world.team(&self.group).barrier(Algorithm::Dissemination)?;
+        let failed = |error| self.place.failed("read back", error);
+        if !self.benchmark.writes() {
+            let mut expected = vec![0; self.buffer.len()];
+            let collects = collects(self.benchmark, &self.group, self.bytes);
+            let within = if collects { self.piece.start as u64 } else { 0 };
+            let at = self.last + within;
+            laid(at, &mut expected);
+            return Ok(differs(&expected, &self.buffer));
+        }
+        let mut expected = vec![0; self.piece.len()];
+        written(self.group.place(), 0, &mut expected);
+        let mut came = vec![0; self.piece.len()];
+        let alone = self.benchmark.who() == Who::Parallel;
+        if self.benchmark.pointer() == Pointer::Shared && alone {
+            // In whatever order: the first rank looks for all.
+            return match self.group.place() {
+                0 => self.check_in_any_order(transfers).map_err(failed),
+                _ => Ok(None),
+            };
+        }
+        for number in 0..transfers {
+            let at = match self.benchmark.pointer() {
+                Pointer::Private => number * self.piece.len(),
+                _ => number * self.bytes + self.piece.start,
+            };
+            self.file
+                .read_exact_at(&mut came, at as u64)
+                .map_err(failed)?;
+            if let Some(wrong) = differs(&expected, &came) {
+                return Ok(Some(wrong));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where this rank's transfer of that number goes; none if it has nothing to do with the file this time. What belongs to others is
+    /// with this rank then, or it is on its way.
+    fn begin(&mut self, world: &mut World, number: usize) -> Result<Option<u64>, PlayerError> {
+        let (bytes, piece) = (self.bytes as u64, self.piece.clone());
+        let collects = collects(self.benchmark, &self.group, self.bytes);
+        let ordered = self.benchmark.who() == Who::Collective;
+        let record = match (self.benchmark.pointer(), ordered) {
+            (Pointer::Individual | Pointer::Explicit, _) => number as u64 * bytes,
+            (Pointer::Private, _) => return Ok(some(number as u64 * piece.len() as u64, &piece)),
+            (Pointer::Shared, false) => {
+                return match piece.is_empty() {
+                    true => Ok(None),
+                    false => Ok(Some(self.advance(piece.len() as u64)?)),
+                };
+            }
+            (Pointer::Shared, true) => {
+                // The first rank moves it for all, and tells where it was.
+                let mut at = [0; 8];
+                if self.group.place() == 0 {
+                    at = self.advance(bytes)?.to_le_bytes();
+                }
+                world
+                    .team(&self.group)
+                    .broadcast(Algorithm::Binomial, 0, &mut at)?;
+                u64::from_le_bytes(at)
+            }
+        };
+        if !collects {
+            return Ok(some(record + piece.start as u64, &piece));
+        }
+        if self.benchmark.writes() {
+            let blocks = self.blocks();
+            let mut team = world.team(&self.group);
+            let (own, all) = (&self.buffer, &mut self.collected);
+            team.gather(Algorithm::Binomial, 0, own, all, &blocks)?;
+        }
+        self.last = record;
+        Ok((self.group.place() == 0 && self.bytes > 0).then_some(record))
+    }
+
+    /// What belongs to others reaches them.
+    fn end(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        if collects(self.benchmark, &self.group, self.bytes) && !self.benchmark.writes() {
+            let blocks = self.blocks();
+            let mut team = world.team(&self.group);
+            let (all, own) = (&self.collected, &mut self.buffer);
+            team.scatter(Algorithm::Binomial, 0, all, own, &blocks)?;
+        }
+        Ok(())
+    }
+
+    fn blocks(&self) -> Vec<Range<usize>> {
+        let size = self.group.size();
+        let of = |place| self.benchmark.piece(self.bytes, size, place).len();
+        ranges(&(0..size).map(of).collect::<Vec<_>>())
+    }
+
+    /// Moves the shared position; where it was.
+    fn advance(&self, bytes: u64) -> Result<u64, PlayerError> {
+        let path = &self.place.pointer;
+        let moved = || -> io::Result<u64> {
+            let mut file = File::options().read(true).write(true).open(path)?;
+            // Released when it is closed.
+            file.lock()?;
+            let mut eight = [0; 8];
+            file.read_exact(&mut eight)?;
+            let at = u64::from_le_bytes(eight);
+            file.write_all_at(&(at + bytes).to_le_bytes(), 0)?;
+            Ok(at)
+        };
+        moved().map_err(|source| PlayerError::File {
+            what: "move the shared position in",
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// The shared position is at the start again. All members call it.
+    fn rewind(&self, world: &mut World) -> Result<(), PlayerError> {
+        // Nobody moves it any more.
+        world.team(&self.group).barrier(Algorithm::Dissemination)?;
+        if self.group.place() == 0 {
+            reset(&self.place)?;
+        }
+        world.team(&self.group).barrier(Algorithm::Dissemination)?;
+        Ok(())
+    }
+
+    /// Whether each rank's piece stands in the file as often as it was written, in any order.
+    fn check_in_any_order(&self, transfers: usize) -> io::Result<Option<Wrong>> {
+        let size = self.group.size();
+        let piece = |place: usize| {
+            let length = self.benchmark.piece(self.bytes, size, place).len();
+            let mut own = vec![0; length];
+            written(place, 0, &mut own);
+            own
+        };
+        let mut left: Vec<(Vec<u8>, usize)> = (0..size)
+            .map(|place| (piece(place), transfers))
+            .filter(|(own, _)| !own.is_empty())
+            .collect();
+        // A short piece is not taken for the start of a longer one.
+        left.sort_by_key(|(own, _)| std::cmp::Reverse(own.len()));
+        let mut all = vec![0; self.bytes * transfers];
+        self.file.read_exact_at(&mut all, 0)?;
+        let mut at = 0;
+        while at < all.len() {
+            let here = left
+                .iter_mut()
+                .find(|(own, count)| *count > 0 && all[at..].starts_with(own));
+            let Some((own, count)) = here else {
+                let expected = left.iter().find(|(_, count)| *count > 0);
+                let expected = expected.map_or(&[][..], |(own, _)| own);
+                let wrong = differs(expected, &all[at..all.len().min(at + expected.len())]);
+                return Ok(wrong.map(|wrong| Wrong {
+                    item: at / FILE_ITEM_BYTES + wrong.item,
+                    ..wrong
+                }));
+            };
+            *count -= 1;
+            at += own.len();
+        }
+        Ok(None)
+    }
+}
+
+/// A file is opened, a byte is written, and it is closed, by all members.
+pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
+    let failed = |error| place.failed("open", error);
+    let options = || {
+        let mut options = File::options();
+        options.read(true).write(true);
+        options
+    };
+    // Whoever comes first makes it.
+    let file = options()
+        .create(true)
+        .truncate(false)
+        .open(&place.file)
+        .map_err(failed)?;
+    file.write_all_at(&[1], group.place() as u64)
+        .map_err(failed)?;
+    drop(file);
+    if group.size() > 1 {
+        world.team(group).barrier(Algorithm::Dissemination)?;
+    }
+    Ok(())
+}
+
+/// An empty file, or one that can be read, by the first member or by each for itself; all members can see it then.
+fn make(
+    world: &mut World,
+    benchmark: FileBenchmark,
+    group: &Group,
+    place: &Place,
+) -> Result<(), PlayerError> {
+    let private = benchmark.pointer() == Pointer::Private;
+    let mut mark = [0; MARK_BYTES];
+    world.team(group).barrier(Algorithm::Dissemination)?;
+    if private || group.place() == 0 {
+        let made = fresh(place, !benchmark.writes());
+        mark = made.map_err(|error| place.failed("make", error))?;
+        reset(place)?;
+    }
+    world
+        .team(group)
+        .broadcast(Algorithm::Binomial, 0, &mut mark)?;
+    if !private && group.place() != 0 {
+        // Another host may have another file of that name.
+        let mut seen = [0; MARK_BYTES];
+        let read = File::open(&place.pointer).and_then(|file| file.read_exact_at(&mut seen, 8));
+        if read.is_err() || seen != mark {
+            return Err(PlayerError::NotShared {
+                path: place.file.clone(),
+            });
+        }
+    }
+    world.team(group).barrier(Algorithm::Dissemination)?;
+    Ok(())
+}
+
+/// A new file of its size, and its mark.
+fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
+    for path in [&place.file, &place.pointer] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&place.file)?;
+    if readable {
+        const PIECE: usize = 1 << 20;
+        let mut at = 0;
+        while at < place.size {
+            let bytes = usize::try_from(place.size - at).unwrap_or(PIECE).min(PIECE);
+            let mut piece = vec![0; bytes];
+            laid(at, &mut piece);
+            file.write_all(&piece)?;
+            at += bytes as u64;
+        }
+        file.sync_all()?;
+    } else {
+        file.set_len(place.size)?;
+    }
+    let mut mark = [0; MARK_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut mark)?;
+    let mut pointer = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&place.pointer)?;
+    pointer.write_all(&0_u64.to_le_bytes())?;
+    pointer.write_all(&mark)?;
+    Ok(mark)
+}
+
+/// The shared position is at the start.
+fn reset(place: &Place) -> Result<(), PlayerError> {
+    let file = File::options().write(true).open(&place.pointer);
+    let written = file.and_then(|file| file.write_all_at(&0_u64.to_le_bytes(), 0));
+    written.map_err(|source| PlayerError::File {
+        what: "write",
+        path: place.pointer.clone(),
+        source,
+    })
+}
+
+fn open(place: &Place) -> Result<File, PlayerError> {
+    let file = File::options().read(true).write(true).open(&place.file);
+    file.map_err(|error| place.failed("open", error))
+}
+
+/// Whether the first rank writes and reads for all.
+fn collects(benchmark: FileBenchmark, group: &Group, bytes: usize) -> bool {
+    let size = group.size();
+    benchmark.who() == Who::Collective && size > 1 && bytes / size < COLLECTED_BYTES
+}
+
+fn some(at: u64, piece: &Range<usize>) -> Option<u64> {
+    (!piece.is_empty()).then_some(at)
+}
+
+/// How a buffer goes to its place in a file, or comes from there.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Where the file's position is.
+    Onward,
+    /// The file's position is moved there first.
+    Seek(u64),
+    /// Without the file's position.
+    At(u64),
+}
+
+impl Way {
+    fn go(self, file: &mut File, writes: bool, buffer: &mut [u8]) -> io::Result<()> {
+        if let Self::Seek(at) = self {
+            file.seek(SeekFrom::Start(at))?;
+        }
+        match (self, writes) {
+            (Self::At(at), true) => file.write_all_at(buffer, at),
+            (Self::At(at), false) => file.read_exact_at(buffer, at),
+            (Self::Onward | Self::Seek(_), true) => file.write_all(buffer),
+            (Self::Onward | Self::Seek(_), false) => file.read_exact(buffer),
+        }
+    }
+}
+
+/// Item `at` of what the rank at a place writes (guide 5.2.5).
+fn item(place: usize, at: usize) -> u32 {
+    let number = 10_000_000 * (1 + place) + at % 10_000_000;
+    u32::try_from(number % (1 << 32)).unwrap_or(0)
+}
+
+/// What the rank at a place writes, from byte `from` on.
+fn written(place: usize, from: usize, into: &mut [u8]) {
+    for (number, byte) in into.iter_mut().enumerate() {
+        let at = from + number;
+        *byte = item(place, at / FILE_ITEM_BYTES).to_le_bytes()[at % FILE_ITEM_BYTES];
+    }
+}
+
+/// What stands in a file to be read, from byte `from` on: as if the first rank had written it.
+fn laid(from: u64, into: &mut [u8]) {
+    written(0, usize::try_from(from).unwrap_or(0), into);
+}
+
+/// The first item that differs.
+fn differs(expected: &[u8], came: &[u8]) -> Option<Wrong> {
+    if expected == came {
+        return None;
+    }
+    let number = |bytes: &[u8]| {
+        let mut four = [0; FILE_ITEM_BYTES];
+        four[..bytes.len()].copy_from_slice(bytes);
+        u32::from_le_bytes(four)
+    };
+    let items = expected
+        .chunks(FILE_ITEM_BYTES)
+        .zip(came.chunks(FILE_ITEM_BYTES));
+    let mut wrong = items.enumerate().filter(|(_, (one, other))| one != other);
+    let (item, (one, other)) = wrong.next()?;
+    let (one, other) = (number(one), number(other));
+    let against = f64::from(one.max(1));
+    Some(Wrong {
+        item,
+        expected: one.to_string(),
+        got: other.to_string(),
+        defect: (f64::from(one) - f64::from(other)).abs() / against,
+    })
+}
+
+/// What a thread does for a rank.
+struct Errand {
+    file: File,
+    writes: bool,
+    way: Way,
+    buffer: Vec<u8>,
+}
+
+/// What comes back: the buffer, and how it went.
+type Done = (Vec<u8>, io::Result<()>);
+
+/// The thread that goes on with a transfer while its rank computes. It ends when its rank drops it.
+#[derive(Default)]
+struct Helper {
+    line: Option<(Sender<Errand>, Receiver<Done>)>,
+}
+
+impl Helper {
+    fn send(&mut self, errand: Errand) {
+        let (out, _) = self.line.get_or_insert_with(|| {
+            let (out, errands) = channel::<Errand>();
+            let (done, back) = channel();
+            std::thread::spawn(move || {
+                // Where its rank is not.
+                affinity::roam();
+                while let Ok(mut errand) = errands.recv() {
+                    let (file, buffer) = (&mut errand.file, &mut errand.buffer);
+                    let result = errand.way.go(file, errand.writes, buffer);
+                    if done.send((errand.buffer, result)).is_err() {
+                        break;
+                    }
+                }
+            });
+            (out, back)
+        });
+        match out.send(errand) {
+            Ok(()) | Err(_) => {} // It is missed when it is waited for.
+        }
+    }
+
+    fn wait(&mut self) -> Done {
+        let gone = || (Vec::new(), Err(io::ErrorKind::BrokenPipe.into()));
+        let line = self.line.as_ref();
+        line.map_or_else(gone, |(_, back)| back.recv().unwrap_or_else(|_| gone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_those_of_the_guide() {
+        let mut bytes = [0; 10];
+        written(1, 0, &mut bytes);
+        assert_eq!(bytes[..4], 20_000_000_u32.to_le_bytes());
+        assert_eq!(bytes[4..8], 20_000_001_u32.to_le_bytes());
+        let mut later = [0; 5];
+        written(1, 3, &mut later);
+        assert_eq!(later, bytes[3..8]);
+        assert_eq!(item(0, 10_000_003), 10_000_003);
+        let wrong = differs(&bytes, &[0; 10]).unwrap();
+        assert_eq!((wrong.item, wrong.defect), (0, 1.0));
+        assert_eq!(wrong.expected, "20000000");
+        assert_eq!(differs(&bytes, &bytes), None);
+    }
+
+    #[test]
+    fn files_of_groups_and_ranks_have_names_of_their_own() {
+        let folder = Path::new("/x");
+        let one = |name: &str| FileBenchmark::all().find(|one| one.name() == name);
+        let of = |benchmark, group| Place::of(folder, benchmark, group, 3, 0).file;
+        assert_eq!(of(one("P_Write_indv"), None), Path::new("/x/IMB_out"));
+        assert_eq!(
+            of(one("P_Write_priv"), Some(1)),
+            Path::new("/x/IMB_out_g1_3")
+        );
+        assert_eq!(of(None, Some(0)), Path::new("/x/IMB_out_g0"));
+    }
+}

@@ -1,0 +1,161 @@
+//! One transfer of each benchmark of windows, as the guide defines it (4.2.3): one rank reaches into the window of another one.
+
+use crate::plan::imb::Benchmark;
+use crate::ranks::{Group, RankError, World};
+use crate::sys::arena::Buffer;
+
+use super::contents::{self, Scene, Wrong};
+
+/// A rank with its window and its buffer for one length.
+pub struct Windows {
+    benchmark: Benchmark,
+    group: Group,
+    bytes: usize,
+    /// Transfers take turns in so many places of the window, and of the buffer.
+    places: (usize, usize),
+    /// What is put, or what comes.
+    buffer: Buffer,
+}
+
+impl Windows {
+    /// Windows of all members with contents. All members call it.
+    pub fn new(
+        world: &mut World,
+        benchmark: Benchmark,
+        group: &Group,
+        bytes: usize,
+        places: (usize, usize),
+    ) -> Result<Self, RankError> {
+        let place = group.place();
+        let mut windows = Self {
+            benchmark,
+            group: group.clone(),
+            bytes,
+            places,
+            buffer: world.buffer(bytes * places.1),
+        };
+        if benchmark != Benchmark::Window {
+            let mut memory = world.buffer(bytes * places.0);
+            match benchmark.gets() {
+                true => contents::write(place, 0, &mut memory),
+                false => memory.fill(0),
+            }
+            world.open_window(group, memory)?;
+        }
+        match benchmark.gets() {
+            true => windows.buffer.fill(0),
+            false => contents::write(place, 0, &mut windows.buffer),
+        }
+        Ok(windows)
+    }
+
+    /// One transfer that is complete at the end.
+    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
+        match self.benchmark {
+            Benchmark::Window => self.window(world),
+            _ => self.transfers(world, repetition, 1),
+        }
+    }
+
+    /// So many transfers that are complete together at the end.
+    pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), RankError> {
+        self.transfers(world, 0, count)
+    }
+
+    /// Forgets what came, so that nothing of it is taken for what comes next. All members call it.
+    pub fn wipe(&mut self, world: &mut World) -> Result<(), RankError> {
+        if self.benchmark.gets() {
+            self.buffer.fill(0xff);
+            return Ok(());
+        }
+        let blank = if self.benchmark == Benchmark::Accumulate {
+            0
+        } else {
+            0xff
+        };
+        if let Some(window) = world.window() {
+            window.fill(blank);
+        }
+        world.fence()
+    }
+
+    /// How many of so many transfers go to places of their own.
+    pub fn apart(&self, transfers: usize) -> usize {
+        transfers.min(self.places.0)
+    }
+
+    /// What is wrong after so many transfers into wiped memory, each to a place of its own.
+    pub fn check(&self, world: &mut World, transfers: usize) -> Option<Wrong> {
+        let scene = Scene {
+            benchmark: self.benchmark,
+            place: self.group.place(),
+            size: self.group.size(),
+            bytes: self.bytes * transfers,
+            root: 0,
+        };
+        match self.benchmark.gets() {
+            true => scene.check(&self.buffer),
+            false => scene.check(world.window()?),
+        }
+    }
+
+    /// Takes the windows away. All members call it.
+    pub fn end(self, world: &mut World) -> Result<(), RankError> {
+        if self.benchmark != Benchmark::Window {
+            world.close_window()?;
+        }
+        Ok(())
+    }
+
+    /// A window is made, used by its own rank, and taken away.
+    fn window(&mut self, world: &mut World) -> Result<(), RankError> {
+        let memory = world.buffer(self.bytes);
+        world.open_window(&self.group, memory)?;
+        world.fence()?;
+        if self.bytes > 0 {
+            let mut access = world.access();
+            access.put(self.group.place(), 0, &[1])?;
+            access.fence()?;
+        } else {
+            world.fence()?;
+        }
+        world.close_window()?;
+        Ok(())
+    }
+
+    fn transfers(
+        &mut self,
+        world: &mut World,
+        first: usize,
+        count: usize,
+    ) -> Result<(), RankError> {
+        let (place, bytes) = (self.group.place(), self.bytes);
+        let other = self.group.size() - 1 - place;
+        // Nothing to move: nothing is done but the fence.
+        let count = if bytes == 0 { 0 } else { count };
+        let at = |transfer: usize, places: usize| transfer % places.max(1) * bytes;
+        let mut access = world.access();
+        match self.benchmark {
+            Benchmark::UnidirPut if place > 0 => {}
+            Benchmark::UnidirGet if place == 0 => {}
+            Benchmark::UnidirGet | Benchmark::BidirGet => {
+                let places = self.buffer.chunks_exact_mut(bytes.max(1));
+                for (transfer, into) in places.enumerate().take(count) {
+                    access.get(other, at(transfer, self.places.0), into)?;
+                }
+            }
+            benchmark => {
+                for transfer in first..first + count {
+                    let from = at(transfer, self.places.1);
+                    let from = &self.buffer[from..from + bytes];
+                    let at = at(transfer, self.places.0);
+                    match benchmark {
+                        Benchmark::Accumulate => access.add(0, at, from)?,
+                        _ => access.put(other, at, from)?,
+                    }
+                }
+            }
+        }
+        access.fence()
+    }
+}

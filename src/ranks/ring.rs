@@ -1,0 +1,354 @@
+//! A ring of cells from one rank to another of the same node: what is written at one end is read at the other, in order, without a
+//! system call.
+//!
+//! A packet begins at a cell and goes on in the next ones. Its first word says which cell it is, counted from the first one ever, and how
+//! many bytes follow; it is written last, so that whoever sees it sees the rest. One cell is fetched for a short message, and no other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::common::{CELL_BYTES, Common};
+
+/// Bytes of the first word of a cell.
+const WORD_BYTES: usize = 8;
+/// Bytes that a packet may have.
+const PACKET_BYTES: usize = 8 << 10;
+/// In the place of a length: nothing follows, the next packet is at the start of the ring.
+const AROUND: u64 = 0xffff;
+
+/// One end of a ring.
+struct End {
+    common: Arc<Common>,
+    /// First byte of the ring in the region.
+    begin: usize,
+    /// Cells that are behind it.
+    at: u64,
+}
+
+/// Where one writes.
+pub struct Outgoing {
+    end: End,
+    to: usize,
+    /// Cells that the reader had left when it was looked at last.
+    left: u64,
+    /// What was lent so far.
+    lent: u64,
+}
+
+/// Where one reads.
+pub struct Incoming {
+    end: End,
+    from: usize,
+    /// Bytes of the packet that is being read, and how many of them have been.
+    open: Option<(usize, usize)>,
+    copied: u64,
+}
+
+impl End {
+    fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+        Self {
+            begin: common.ring(from, to),
+            common: Arc::clone(common),
+            at: 0,
+        }
+    }
+
+    /// How far the reader has come, and how many of what was lent to it it has copied.
+    fn reader(&self) -> &[AtomicU64] {
+        self.common.region().words(self.begin, 2)
+    }
+
+    /// Where a cell begins.
+    fn cell(&self, place: usize) -> usize {
+        self.begin + (1 + place) * CELL_BYTES
+    }
+
+    fn word(&self, place: usize) -> &AtomicU64 {
+        &self.common.region().words(self.cell(place), 1)[0]
+    }
+
+    /// The cell it stands at.
+    fn place(&self) -> usize {
+        let cells = self.common.cells() as u64;
+        usize::try_from(self.at % cells).unwrap_or(0)
+    }
+
+    /// What the first word of the next packet is, without its length.
+    fn ticket(&self) -> u64 {
+        (self.at + 1) << 16
+    }
+}
+
+fn cells_of(bytes: usize) -> usize {
+    (WORD_BYTES + bytes).div_ceil(CELL_BYTES)
+}
+
+impl Outgoing {
+    /// From one place of a node to another.
+    pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+        Self {
+            end: End::new(common, from, to),
+            to,
+            left: 0,
+            lent: 0,
+        }
+    }
+
+    /// Writes a packet of what there is room for; how many bytes, 0 if there is no room now.
+    pub fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
+        let payload = &payload[..payload.len().min(PACKET_BYTES - head.len())];
+        let bytes = head.len() + payload.len();
+        let (cells, all) = (cells_of(bytes), self.end.common.cells());
+        let place = self.end.place();
+        let skipped = if place + cells > all { all - place } else { 0 };
+        if !self.has_room(skipped + cells) {
+            return 0;
+        }
+        if skipped > 0 {
+            let word = self.end.ticket() | AROUND;
+            self.end.word(place).store(word, Ordering::Release);
+            self.end.at += skipped as u64;
+        }
+        let place = self.end.place();
+        let span = self.end.common.region();
+        let span = span.span(self.end.cell(place) + WORD_BYTES, bytes);
+        span.write(head);
+        span.part(head.len(), payload.len()).write(payload);
+        let word = self.end.ticket() | bytes as u64;
+        self.end.word(place).store(word, Ordering::Release);
+        self.end.at += cells as u64;
+        self.end.common.wake(self.to);
+        bytes
+    }
+
+    fn has_room(&mut self, cells: usize) -> bool {
+        let all = self.end.common.cells() as u64;
+        let needed = self.end.at + cells as u64;
+        if needed - self.left > all {
+            self.left = self.end.reader()[0].load(Ordering::Acquire);
+        }
+        needed - self.left <= all
+    }
+
+    /// Where bytes are that need not be written, since the reader can copy them from there.
+    pub fn lendable(&self, bytes: &[u8]) -> Option<usize> {
+        self.end.common.region().offset_of(bytes)
+    }
+
+    /// Something was lent; its number.
+    pub fn lend(&mut self) -> u64 {
+        self.lent += 1;
+        self.lent
+    }
+
+    /// Whether the reader has copied what was lent under a number.
+    pub fn is_copied(&self, number: u64) -> bool {
+        self.end.reader()[1].load(Ordering::Acquire) >= number
+    }
+
+    /// Copies into memory of the reader, beside the ring.
+    pub fn put(&self, at: usize, bytes: &[u8]) {
+        let region = self.end.common.region();
+        region.span(at, bytes.len()).write(bytes);
+    }
+
+    /// Copies from memory of the reader.
+    pub fn get(&self, at: usize, into: &mut [u8]) {
+        let region = self.end.common.region();
+        region.span(at, into.len()).read(into);
+    }
+}
+
+impl Incoming {
+    /// From one place of a node to another.
+    pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+        Self {
+            end: End::new(common, from, to),
+            from,
+            open: None,
+            copied: 0,
+        }
+    }
+
+    /// Reads what there is of one packet, into the first part and then into the second; how many bytes, 0 if nothing is there.
+    pub fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> usize {
+        let Some((bytes, read)) = self.open() else {
+            return 0;
+        };
+        let region = self.end.common.region();
+        let start = self.end.cell(self.end.place()) + WORD_BYTES;
+        let mut at = read;
+        for part in [first, second] {
+            let count = part.len().min(bytes - at);
+            region.span(start + at, count).read(&mut part[..count]);
+            at += count;
+        }
+        if at < bytes {
+            self.open = Some((bytes, at));
+        } else {
+            self.leave(bytes);
+        }
+        at - read
+    }
+
+    /// The packet that is being read: its length, and how much of it was.
+    fn open(&mut self) -> Option<(usize, usize)> {
+        if self.open.is_some() {
+            return self.open;
+        }
+        loop {
+            let place = self.end.place();
+            let word = self.end.word(place).load(Ordering::Acquire);
+            if word & !AROUND != self.end.ticket() {
+                return None;
+            }
+            if word & AROUND != AROUND {
+                // No writer writes more; whoever does reaches no byte outside of the ring.
+                let room = (self.end.common.cells() - place) * CELL_BYTES - WORD_BYTES;
+                let bytes = usize::try_from(word & AROUND).unwrap_or(0);
+                return Some((bytes.min(room), 0));
+            }
+            self.end.at += (self.end.common.cells() - place) as u64;
+        }
+    }
+
+    /// Gives the cells of a packet back.
+    fn leave(&mut self, bytes: usize) {
+        self.open = None;
+        let (place, cells) = (self.end.place(), cells_of(bytes));
+        // What was payload is not taken for the start of a packet later.
+        for cell in place + 1..place + cells {
+            self.end.word(cell).store(0, Ordering::Relaxed);
+        }
+        self.end.at += cells as u64;
+        self.end.reader()[0].store(self.end.at, Ordering::Release);
+        self.end.common.wake(self.from);
+    }
+
+    /// Copies what was lent, and says so.
+    pub fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
+        let region = self.end.common.region();
+        let end = at.checked_add(into.len());
+        if end.is_none_or(|end| end > region.bytes()) {
+            return false;
+        }
+        region.span(at, into.len()).read(into);
+        self.copied += 1;
+        self.end.reader()[1].store(self.copied, Ordering::Release);
+        self.end.common.wake(self.from);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(places: usize) -> (Outgoing, Incoming) {
+        let common = Arc::new(Common::new(places, 1 << 16).unwrap());
+        (Outgoing::new(&common, 0, 1), Incoming::new(&common, 0, 1))
+    }
+
+    fn content(seed: usize, bytes: usize) -> Vec<u8> {
+        let byte = |at: usize| u8::try_from((at * 7 + seed) % 251).unwrap();
+        (0..bytes).map(byte).collect()
+    }
+
+    #[test]
+    fn packets_of_all_lengths_come_in_order_many_times_round() {
+        for places in [2, 40] {
+            let (mut out, mut into) = ends(places);
+            for turn in 0..5000 {
+                let bytes = 1 + turn * 37 % (PACKET_BYTES - 24);
+                let sent = content(turn, bytes);
+                assert_eq!(out.send(&[9; 24], &sent), 24 + bytes);
+                let (mut head, mut came) = ([0; 24], vec![0; bytes]);
+                assert_eq!(into.receive(&mut head, &mut came), 24 + bytes);
+                assert!(head == [9; 24] && came == sent, "{turn}");
+                assert_eq!(into.receive(&mut head, &mut came), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_ring_takes_no_more_and_packets_can_be_read_in_pieces() {
+        let (mut out, mut into) = ends(2);
+        let mut sent = 0;
+        while out.send(&[], &content(sent, 3000)) == 3000 {
+            sent += 1;
+        }
+        assert!((15..22).contains(&sent), "{sent} packets");
+        for turn in 0..sent {
+            let mut came = vec![0; 3000];
+            for piece in came.chunks_mut(700) {
+                assert_eq!(into.receive(piece, &mut []), piece.len());
+            }
+            assert!(came == content(turn, 3000));
+        }
+        assert_eq!(into.receive(&mut [0; 8], &mut []), 0);
+        assert_eq!(out.send(&[1; 8], &[]), 8, "there is room again");
+        // More than a packet holds goes in several.
+        assert_eq!(out.send(&[2; 24], &[3; 20_000]), PACKET_BYTES);
+    }
+
+    #[test]
+    fn two_threads_lose_nothing() {
+        let (mut out, mut into) = ends(2);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for turn in 0..50_000 {
+                    let bytes = content(turn, 1 + turn % 300);
+                    while out.send(&[], &bytes) == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            for turn in 0..50_000 {
+                let mut came = vec![0; 1 + turn % 300];
+                while into.receive(&mut came, &mut []) == 0 {
+                    std::thread::yield_now();
+                }
+                assert!(came == content(turn, 1 + turn % 300), "{turn}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_lent_is_copied_from_where_it_is_and_nothing_else_is() {
+        let common = Arc::new(Common::new(2, 1 << 16).unwrap());
+        let arena = common.arena(0);
+        let mut buffer = arena.take(10_000).unwrap();
+        buffer.copy_from_slice(&content(3, 10_000));
+        let mut out = Outgoing::new(&common, 0, 1);
+        let mut into = Incoming::new(&common, 0, 1);
+        let at = out.lendable(&buffer[100..]).unwrap();
+        assert_eq!(out.lendable(&[1, 2]), None);
+        let number = out.lend();
+        assert!(!out.is_copied(number));
+        let mut came = vec![0; 9_900];
+        assert!(into.copy(at, &mut came));
+        assert!(out.is_copied(number) && came == content(3, 10_000)[100..]);
+        assert!(
+            !into.copy(usize::MAX, &mut came) && !into.copy(common.region().bytes(), &mut came)
+        );
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_what_is_written() {
+        use crate::sys::vectored::{Became, Wanted, wait_for_any};
+        use std::time::Duration;
+        let common = Arc::new(Common::new(2, 4096).unwrap());
+        let mut out = Outgoing::new(&common, 0, 1);
+        let state = || {
+            let bell = [(common.bell(1), Wanted::Read)];
+            wait_for_any(&bell, Duration::ZERO).unwrap()[0]
+        };
+        out.send(&[1], &[]);
+        assert_eq!(state(), Became::Nothing, "nobody slept");
+        common.lie_down(1);
+        out.send(&[1], &[]);
+        assert_eq!(state(), Became::Ready);
+        common.get_up(1);
+        assert_eq!(state(), Became::Nothing);
+    }
+}

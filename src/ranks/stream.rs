@@ -1,0 +1,121 @@
+//! What carries the bytes between two ranks: a socket, or two rings in memory that both have.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::sys::socket::{receive_bytes, send_bytes};
+use crate::sys::vectored::{receive_parts, send_parts};
+use crate::wire::rank::HEAD_BYTES;
+
+use super::common::Common;
+use super::ring::{Incoming, Outgoing};
+
+/// A way for bytes in both directions, in order. What would have to wait is [`io::ErrorKind::WouldBlock`].
+pub enum Stream {
+    /// TCP or a Unix socket.
+    Socket {
+        socket: OwnedFd,
+        /// Where short messages and their heads are put side by side.
+        staging: Vec<u8>,
+    },
+    /// Memory.
+    Memory(Box<Rings>),
+}
+
+/// Both directions between two ranks of a node.
+pub struct Rings {
+    pub out: Outgoing,
+    pub into: Incoming,
+}
+
+/// TCP moves most in pieces of this size; larger ones leave the cache before they are copied out.
+const PIECE_BYTES: usize = 256 << 10;
+/// Messages up to this length go and come with their head in one piece: to copy them costs less than to have the kernel put two pieces
+/// together, a twentieth of a short message's time.
+const STAGED_BYTES: usize = 1024;
+
+impl Stream {
+    /// Over a socket.
+    pub fn of(socket: OwnedFd) -> Self {
+        Self::Socket {
+            socket,
+            staging: Vec::new(),
+        }
+    }
+
+    /// Between two places of a node.
+    pub fn within(common: &Arc<Common>, own: usize, other: usize) -> Self {
+        Self::Memory(Box::new(Rings {
+            out: Outgoing::new(common, own, other),
+            into: Incoming::new(common, other, own),
+        }))
+    }
+
+    /// Sends more of a head and its payload, of which the first `at` bytes have gone; how many went.
+    pub fn send(
+        &mut self,
+        head: &[u8; HEAD_BYTES],
+        payload: &[u8],
+        at: usize,
+    ) -> io::Result<usize> {
+        let head = &head[at.min(HEAD_BYTES)..];
+        let payload = &payload[at.saturating_sub(HEAD_BYTES)..];
+        match self {
+            Self::Memory(rings) => some(rings.out.send(head, payload)),
+            Self::Socket { socket, staging } => {
+                let socket = socket.as_fd();
+                let piece = &payload[..payload.len().min(PIECE_BYTES)];
+                if head.is_empty() {
+                    send_bytes(socket, piece)
+                } else if payload.len() <= STAGED_BYTES {
+                    staging.clear();
+                    staging.extend_from_slice(head);
+                    staging.extend_from_slice(payload);
+                    send_bytes(socket, staging)
+                } else {
+                    send_parts(socket, head, piece)
+                }
+            }
+        }
+    }
+
+    /// Receives a head, and behind it what fits into `payload`; how many bytes came.
+    pub fn receive(
+        &mut self,
+        head: &mut [u8; HEAD_BYTES],
+        payload: &mut [u8],
+    ) -> io::Result<usize> {
+        match self {
+            Self::Memory(rings) => some(rings.into.receive(head, payload)),
+            Self::Socket { socket, staging } if payload.len() <= STAGED_BYTES => {
+                let room = HEAD_BYTES + payload.len();
+                if staging.len() < room {
+                    staging.resize(HEAD_BYTES + STAGED_BYTES, 0);
+                }
+                let got = receive_bytes(socket.as_fd(), &mut staging[..room])?;
+                let of_head = got.min(HEAD_BYTES);
+                head[..of_head].copy_from_slice(&staging[..of_head]);
+                payload[..got - of_head].copy_from_slice(&staging[of_head..got]);
+                Ok(got)
+            }
+            Self::Socket { socket, .. } => receive_parts(socket.as_fd(), head, payload),
+        }
+    }
+
+    /// Receives what fits.
+    pub fn receive_bytes(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Memory(rings) => some(rings.into.receive(into, &mut [])),
+            Self::Socket { socket, .. } => receive_bytes(socket.as_fd(), into),
+        }
+    }
+}
+
+/// Nothing is no end here: whoever has the other side of a ring ends with the whole node.
+fn some(bytes: usize) -> io::Result<usize> {
+    match bytes {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        some => Ok(some),
+    }
+}
