@@ -125,6 +125,9 @@ impl Until {
     }
 }
 
+/// So many messages at a time are compared each with each.
+const FEW: usize = 12;
+
 /// Messages that must keep their order are put one behind the other, once and not each time one of them is looked at.
 fn line_up(ops: &mut [Op<'_>]) {
     // A message goes after all before it to the same rank; one that comes, after those of the same rank and tag.
@@ -134,7 +137,14 @@ fn line_up(ops: &mut [Op<'_>]) {
     };
     match ops {
         [] | [_] => {}
-        [first, second] => second.behind = (key(first) == key(second)).then_some(0),
+        // To compare a few costs less than a table of them.
+        few if few.len() <= FEW => {
+            for index in 1..few.len() {
+                let (before, rest) = few.split_at_mut(index);
+                let own = key(&rest[0]);
+                rest[0].behind = before.iter().rposition(|op| key(op) == own);
+            }
+        }
         many => {
             let mut last = HashMap::with_capacity(many.len());
             for (index, op) in many.iter_mut().enumerate() {

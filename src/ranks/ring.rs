@@ -46,8 +46,13 @@ pub struct Incoming {
 
 impl End {
     fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+        let begin = common.ring(from, to);
+        // The first turn round would find its pages one by one, in the middle of what is measured.
+        common
+            .region()
+            .populate(begin, (1 + common.cells()) * CELL_BYTES);
         Self {
-            begin: common.ring(from, to),
+            begin,
             common: Arc::clone(common),
             at: 0,
         }

@@ -24,6 +24,8 @@ const BARRIERS: usize = 2;
 const BATCHES: usize = 100;
 /// How long a rank leaves its processor to others when it has told a line.
 const ASIDE_NS: u64 = 2_000_000;
+/// A processor that has slept is slow at first: the first repetitions of a short line took several times as long.
+const AWAKE_NS: u64 = 300_000;
 
 /// One rank of a job of patterns.
 pub struct Player {
@@ -207,6 +209,10 @@ impl Player {
         let mut act = self.act(world, table, (group, number), length)?;
         let mut repetitions = length.repetitions;
         let of_files = table.benchmark.part() == Part::Io;
+        let awake_ns = clock::monotonic_ns() + AWAKE_NS;
+        while clock::monotonic_ns() < awake_ns {
+            std::hint::spin_loop();
+        }
         if self.imb.rules == Rules::Current && !of_files {
             repetitions = self.calibrate(world, &mut act, everybody, repetitions.min(last))?;
             let warm_ups = (repetitions / 10).max(10).min(repetitions);
