@@ -229,7 +229,7 @@ impl World {
         };
         let linked = self.peers[rank].is_linked();
         let went = match linked || self.reach(rank)? {
-            true => self.peers[rank].push(rank, op).map(|_| ()),
+            true => self.peers[rank].push(rank, op, false).map(|_| ()),
             false => Ok(()),
         };
         self.broken |= went.is_err();
@@ -237,12 +237,13 @@ impl World {
     }
 
     fn drive_on(&mut self, ops: &mut [Op<'_>], until: Until) -> Result<(), RankError> {
+        let in_turns = ops.iter().any(|op| !op.is_out());
         loop {
             let mut moved = false;
             let mut open = false;
             for index in 0..ops.len() {
                 if !ops[index].done {
-                    moved |= self.advance(ops, index)?;
+                    moved |= self.advance(ops, index, in_turns)?;
                     open |= !ops[index].done;
                 }
             }
@@ -263,7 +264,12 @@ impl World {
         }
     }
 
-    fn advance(&mut self, ops: &mut [Op<'_>], index: usize) -> Result<bool, RankError> {
+    fn advance(
+        &mut self,
+        ops: &mut [Op<'_>],
+        index: usize,
+        in_turns: bool,
+    ) -> Result<bool, RankError> {
         // Messages between two ranks keep their order: what comes later waits, and is served by the first one's call.
         let (out, from) = (ops[index].is_out(), ops[index].from);
         if ops[index].behind.is_some_and(|before| !ops[before].done) {
@@ -274,7 +280,7 @@ impl World {
                 if !self.peers[rank].is_linked() && !self.reach(rank)? {
                     return Ok(false);
                 }
-                self.peers[rank].push(rank, &mut ops[index])
+                self.peers[rank].push(rank, &mut ops[index], in_turns)
             }
             From::Rank(rank) => self.peers[rank].pull(rank, ops, index, &mut self.window),
             From::Any if ops[index].started => {

@@ -100,6 +100,9 @@ enum Goal {
 const POINTER_BYTES: usize = 8;
 /// Shorter messages go through the ring: to copy them twice costs less than to wait until the other rank has copied them.
 const LENT_BYTES: usize = 4096;
+/// Where messages go and come at the same time, so much goes before what has come is taken: while it is in the cache. With two messages of
+/// 4 MiB that pass each other that is a sixth faster than to fill the socket first.
+const TURN_BYTES: usize = 64 << 10;
 /// Messages that nobody has asked for are kept up to this.
 const UNASKED_BYTES: usize = 256 << 20;
 
@@ -130,8 +133,14 @@ impl Peer {
         !self.asked.is_empty()
     }
 
-    /// Sends what the stream takes of a message to rank `rank`; whether anything went.
-    pub fn push(&mut self, rank: usize, op: &mut Op<'_>) -> Result<bool, RankError> {
+    /// Sends what the stream takes of a message to rank `rank`, or a piece of it where something comes at the same time; whether anything
+    /// went.
+    pub fn push(
+        &mut self,
+        rank: usize,
+        op: &mut Op<'_>,
+        in_turns: bool,
+    ) -> Result<bool, RankError> {
         let Link::Standing(stream) = &mut self.link else {
             return Ok(false);
         };
@@ -169,7 +178,7 @@ impl Peer {
             return Ok(true);
         }
         let began = op.at;
-        op.at = send_on(stream, &head, bytes, op.at)
+        op.at = send_on(stream, &head, bytes, op.at, in_turns)
             .map_err(|source| RankError::Gone { rank, source })?;
         op.done = op.at == HEAD_BYTES + bytes.len();
         if op.done {
@@ -198,7 +207,7 @@ impl Peer {
             };
             let bytes = window.part(asked.from, asked.bytes);
             let began = asked.at;
-            asked.at = send_on(stream, &head, bytes, asked.at)
+            asked.at = send_on(stream, &head, bytes, asked.at, false)
                 .map_err(|source| RankError::Gone { rank, source })?;
             moved |= asked.at > began;
             if asked.at < HEAD_BYTES + asked.bytes {
@@ -511,11 +520,17 @@ fn send_on(
     head: &MessageHead,
     bytes: &[u8],
     mut at: usize,
+    in_turns: bool,
 ) -> io::Result<usize> {
     let head = head.encode();
     while at < HEAD_BYTES + bytes.len() {
         match stream.send(&head, bytes, at) {
-            Ok(went) => at += went,
+            Ok(went) => {
+                at += went;
+                if in_turns && went >= TURN_BYTES {
+                    break;
+                }
+            }
             Err(error) if is_wait(&error) => break,
             Err(error) => return Err(error),
         }
