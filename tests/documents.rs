@@ -180,6 +180,8 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         ("pb-20261120-090000-acacac", "acceptance"),
         ("pb-20261121-090000-b0b0b0", "slow-receiver"),
         ("pb-20261122-100000-cab1e5", "latency"),
+        ("pb-20261105-100000-1b1b1b", "patterns"),
+        ("pb-20261125-100000-1b1b1b", "patterns"),
     ] {
         let stored = root().join("tests/golden").join(record).join("record.json");
         let text = fs::read_to_string(stored).expect("a stored record");

@@ -71,7 +71,7 @@ fn documents(record: &Record) -> Vec<(&'static str, String)> {
             "table.csv",
             csv::write(record).expect("a record is a table"),
         ),
-        ("page.html", page::write(record, None)),
+        ("page.html", page::write(record, None, &[])),
         (
             "junit.xml",
             junit::write(record).expect("a record has cases"),
@@ -115,9 +115,22 @@ fn documents_of_several() -> Vec<(&'static str, String)> {
             "list.txt",
             listing::table(&[listing::row("pb-a", &sound), listing::row("pb-b", &slow)]),
         ),
+        ("page-of-patterns-beside.html", {
+            let patterns = record("patterns");
+            let mut slower = patterns.clone();
+            slower.token = "5a".repeat(16);
+            let tables = slower.patterns.iter_mut().flat_map(|job| &mut job.tables);
+            for times in tables
+                .flat_map(|table| &mut table.lines)
+                .flat_map(|line| &mut line.groups)
+            {
+                times.most_s *= 2.0;
+            }
+            page::write(&patterns, None, &[slower])
+        }),
         (
             "page-with-baseline.html",
-            page::write(&sound, Some(&Comparison::of(&slow, &sound))),
+            page::write(&sound, Some(&Comparison::of(&slow, &sound)), &[]),
         ),
     ]
 }

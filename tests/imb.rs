@@ -232,11 +232,11 @@ fn every_benchmark_is_right_over_all_transports_and_by_both_rules() {
     for (words, tables) in [
         ("--hosts local:3 --transport tcp", 20 + 16),
         (
-            "--hosts local:2 --rules current --time 0.05 --ranks-per-node 2",
+            "--hosts local:2 --rules current --time 1 --ranks-per-node 2",
             20 + 18,
         ),
         (
-            "--hosts local:1 --ranks-per-node 3 --rules current --time 0.05",
+            "--hosts local:1 --ranks-per-node 3 --rules current --time 1",
             20 + 16,
         ),
         ("--hosts local:3 --transport unix", 20 + 16),
@@ -278,7 +278,7 @@ fn windows_of_others_are_reached_over_all_transports() {
             "shared memory within a node",
         ),
         (
-            "--hosts local:2 --ranks-per-node 2 --rules current --time 0.05",
+            "--hosts local:2 --ranks-per-node 2 --rules current --time 1",
             "TCP between nodes, shared memory within a node",
         ),
     ] {
@@ -485,6 +485,30 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
         &format!("report {name} --in kept --format csv"),
     );
     assert_eq!(csv, table);
+    let (code, page, errors) = pipebench(
+        folder.path(),
+        &format!("report {name} --in kept --format html --beside {name}"),
+    );
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert!(
+        page.contains("Broken lines are of the other runs."),
+        "{page}"
+    );
+    assert_eq!(page.matches("path class=\"curve k0\"").count(), 4, "{page}");
+    assert_eq!(
+        page.matches(" beside\"").count(),
+        6,
+        "of three tables, two of which have throughput twice"
+    );
+    for (words, expected) in [
+        ("", "--beside stands on the page only"),
+        ("--format html --beside none", "no run "),
+    ] {
+        let words = format!("report {name} --in kept --beside {name} {words}");
+        let (code, _, errors) = pipebench(folder.path(), &words);
+        assert_eq!(code, Some(2), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
     let (_, page, _) = pipebench(
         folder.path(),
         &format!("report {name} --in kept --format html"),
@@ -499,6 +523,51 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
         .map_or(0, |_| ran.said.find("# Benchmarking").expect("a table"))..];
     let first = kept.find("# Benchmarking").expect("a table");
     assert!(tables.starts_with(kept[first..].trim_end()), "{kept}");
+}
+
+#[test]
+fn what_somebody_else_writes_into_a_file_is_found_named_and_ends_with_20() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = folder.path().join("files");
+    std::fs::create_dir(&files).expect("a folder");
+    let over = AtomicBool::new(false);
+    let (code, said, errors) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                for run in std::fs::read_dir(&files).into_iter().flatten().flatten() {
+                    let file = run.path().join("IMB_out");
+                    if let Ok(file) = std::fs::File::options().write(true).open(file) {
+                        use std::os::unix::fs::FileExt;
+                        file.write_all_at(&[0xee; 4096], 0).ok();
+                    }
+                }
+            }
+        });
+        let told = pipebench(
+            folder.path(),
+            &format!(
+                "imb --hosts local:2 -check P_Read_expl S_Read_indv -msglog 12:16 -iter 50 --io-path {}",
+                files.display()
+            ),
+        );
+        over.store(true, Ordering::SeqCst);
+        told
+    });
+    assert_eq!(code, Some(20), "{said}{errors}");
+    let expected = "_Read_";
+    assert!(
+        errors.contains(expected) && errors.contains(" is 4008636142, expected "),
+        "{errors}"
+    );
+    let tables = read(&said);
+    assert_eq!(tables.len(), 3, "all tables were measured: {said}");
+    let defects: Vec<f64> = tables
+        .iter()
+        .flat_map(|table| &table.rows)
+        .filter_map(|row| row.last().copied())
+        .collect();
+    assert!(defects.iter().any(|defect| *defect > 0.0), "{said}");
 }
 
 #[test]
@@ -523,7 +592,7 @@ fn help_is_help_and_what_cannot_be_done_is_one_line() {
         ),
         (
             "imb --hosts local:1 PingPong",
-            "1 ranks are too few for what is asked for (another host, or --ranks-per-node 2)",
+            "1 rank is too few for what is asked for (another host, or --ranks-per-node 2)",
         ),
         (
             "imb --hosts local:2 --transport shm",

@@ -65,7 +65,11 @@ pub fn follow(record: &Record) -> String {
             .map_or_else(|error| error.to_string(), |one| one.lines().join("\n")),
     ];
     // The page has words and styles of its own, whatever it tells.
-    let page = page::write(record, Some(&Comparison::of(record, record)));
+    let page = page::write(
+        record,
+        Some(&Comparison::of(record, record)),
+        std::slice::from_ref(record),
+    );
     assert!(
         page.len() <= 64 * (written.len() + 1024),
         "{} bytes",

@@ -46,9 +46,11 @@ pub fn run(words: &ImbArguments) -> u8 {
         terminal: &mut terminal,
         date: show_utc(run::now_ms()),
         ranks: 0,
-        lines: Vec::new(),
+        under_way: None,
     };
     let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
+    watching.close();
+    watching.print(imb::end(&record));
     measure::tell_troubles(&record, &mut terminal);
     let verdict = &record.verdict;
     if verdict.word == VerdictWord::Fail {
@@ -66,11 +68,18 @@ struct Watching<'a> {
     terminal: &'a mut Terminal,
     date: String,
     ranks: usize,
-    /// Lines of the table that is being measured.
-    lines: Vec<LineRecord>,
+    /// The table that is being measured, with its lines.
+    under_way: Option<(Table, Vec<LineRecord>)>,
 }
 
 impl Watching<'_> {
+    /// What stands below the table that was measured.
+    fn close(&mut self) {
+        if let Some((table, lines)) = self.under_way.take() {
+            self.print(&imb::table_foot(&table, &lines));
+        }
+    }
+
     fn print(&mut self, text: &str) {
         if !self.terminal.is_quiet() {
             self.terminal.result(text);
@@ -106,7 +115,8 @@ impl Observer for Watching<'_> {
     fn samples(&mut self, _samples: &[LinkSample]) {}
 
     fn table(&mut self, job: &Imb, table: &Table) {
-        self.lines.clear();
+        self.close();
+        self.under_way = Some((table.clone(), Vec::new()));
         let text = imb::table_head(job, table, self.ranks);
         self.print(&text);
     }
@@ -114,10 +124,8 @@ impl Observer for Watching<'_> {
     fn line(&mut self, job: &Imb, table: &Table, line: &LineRecord) {
         let text = imb::lines(job, table, line);
         self.print(&text);
-        self.lines.push(line.clone());
-        if self.lines.len() == table.lengths.len() {
-            let text = imb::table_foot(table, &self.lines);
-            self.print(&text);
+        if let Some((_, lines)) = &mut self.under_way {
+            lines.push(line.clone());
         }
     }
 

@@ -70,6 +70,12 @@ pub struct ReportArguments {
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
 
+    /// A run whose curves of patterns stand in the same pictures, on the page; may be repeated
+    ///
+    /// For runs of `pipebench imb`. No default. Example: --beside pb-20261101
+    #[arg(long, value_name = "RUN")]
+    pub beside: Vec<String>,
+
     /// Where runs are.
     #[command(flatten)]
     pub shelf: Shelf,
@@ -175,6 +181,7 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
         return Err(exit::USAGE);
     }
     let record = &kept.record;
+    let others = beside_of(words, record)?;
     let fail = |error: &dyn std::fmt::Display| {
         complain(&error.to_string());
         exit::BUG
@@ -187,7 +194,7 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
             }
             text + &seal(&kept)
         }
-        Format::Html => page::write(record, comparison.as_ref()),
+        Format::Html => page::write(record, comparison.as_ref(), &others),
         Format::Csv => csv::write(record).map_err(|error| fail(&error))?,
         Format::Json => kept.text.clone(),
         Format::Junit => junit::write(record).map_err(|error| fail(&error))?,
@@ -203,6 +210,41 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
             Ok(exit::NOT_WRITTEN)
         }
     }
+}
+
+/// The runs whose curves stand beside those of `record`.
+fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8> {
+    let refuse = |text: String| {
+        complain(&text);
+        Err(exit::USAGE)
+    };
+    if words.beside.is_empty() {
+        return Ok(Vec::new());
+    }
+    if words.format != Format::Html {
+        return refuse("--beside stands on the page only (--format html)".to_owned());
+    }
+    if words.beside.len() > page::MOST_BESIDE {
+        let most = page::MOST_BESIDE;
+        return refuse(format!(
+            "--beside: {} runs, at most {most}",
+            words.beside.len()
+        ));
+    }
+    let mut all = Vec::new();
+    for name in &words.beside {
+        let kept = read(name, &words.shelf.folder)?;
+        all.push(kept.record);
+    }
+    if std::iter::once(record)
+        .chain(&all)
+        .any(|run| run.patterns.is_empty())
+    {
+        return refuse(
+            "--beside is for runs of pipebench imb: one of these has no patterns".to_owned(),
+        );
+    }
+    Ok(all)
 }
 
 /// A comparison as it stands below a summary.

@@ -32,7 +32,7 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     line("System", "Linux");
     line("Release", first.map_or("", |facts| &facts.kernel));
     line("Processor", first.map_or("", |facts| &facts.cpu));
-    line("MPI Version", "none: messages go over sockets");
+    line("MPI Version", "none");
     line("MPI Thread Environment", "one thread in each process");
     line("Transport", &transport(imb, hosts));
     if imb.has_files() {
@@ -85,7 +85,8 @@ fn lengths(imb: &Imb) -> String {
     text
 }
 
-fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
+/// What messages went over.
+pub fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
     let within = match imb.ranks.transport {
         RankTransport::Tcp => return "TCP".to_owned(),
         RankTransport::Unix => return "Unix-domain sockets".to_owned(),
@@ -319,6 +320,19 @@ pub fn table_foot(table: &Table, lines: &[LineRecord]) -> String {
         );
     }
     text
+}
+
+/// What stands behind the last table: today's suite says there that it is through, and readers of its output wait for it.
+pub fn end(record: &Record) -> &'static str {
+    let current = record.plan.jobs.iter().any(|job| match job {
+        Job::Imb(imb) => imb.rules == Rules::Current,
+        _ => false,
+    });
+    let complete = record.patterns.iter().all(|job| job.complete);
+    match current && complete && !record.patterns.is_empty() {
+        true => "\n\n# All processes entering MPI_Finalize\n\n",
+        false => "",
+    }
 }
 
 /// Verdict and tables.

@@ -77,7 +77,12 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     let imb = suite(words, ranks, count)?;
     if imb.tables(count).is_empty() {
         return refuse(format!(
-            "{count} ranks are too few for what is asked for (another host, or --ranks-per-node 2)"
+            "{} too few for what is asked for (another host, or --ranks-per-node 2)",
+            if count == 1 {
+                "1 rank is".to_owned()
+            } else {
+                format!("{count} ranks are")
+            }
         ));
     }
     let plan = RunPlan {

@@ -39,6 +39,10 @@ pub struct Files {
     position: u64,
     /// Nanoseconds that were spent on bringing what was written to a storage device.
     synchronising_ns: u64,
+    /// What comes is compared with what should: the clock has stopped.
+    looks: bool,
+    /// What was found.
+    wrong: Option<Wrong>,
     helper: Helper,
 }
 
@@ -125,6 +129,8 @@ impl Files {
             last: 0,
             position: 0,
             synchronising_ns: 0,
+            looks: false,
+            wrong: None,
             helper: Helper::default(),
         })
     }
@@ -229,9 +235,7 @@ impl Files {
         make(world, self.benchmark, &self.group, &self.place)?;
         self.file = open(&self.place)?;
         self.position = 0;
-        if !self.benchmark.writes() {
-            self.buffer.fill(0xff);
-        }
+        self.looks = true;
         Ok(())
     }
 
@@ -240,12 +244,7 @@ impl Files {
         world.team(&self.group).barrier(Algorithm::Dissemination)?;
         let failed = |error| self.place.failed("read back", error);
         if !self.benchmark.writes() {
-            let mut expected = vec![0; self.buffer.len()];
-            let collects = collects(self.benchmark, &self.group, self.bytes);
-            let within = if collects { self.piece.start as u64 } else { 0 };
-            let at = self.last + within;
-            laid(at, &mut expected);
-            return Ok(differs(&expected, &self.buffer));
+            return Ok(self.wrong.clone());
         }
         let mut expected = vec![0; self.piece.len()];
         written(self.group.place(), 0, &mut expected);
@@ -321,7 +320,21 @@ impl Files {
             let (all, own) = (&self.collected, &mut self.buffer);
             team.scatter(Algorithm::Binomial, 0, all, own, &blocks)?;
         }
+        if self.looks && !self.benchmark.writes() {
+            self.look();
+        }
         Ok(())
+    }
+
+    /// Compares what was read last with what was laid there, and forgets it.
+    fn look(&mut self) {
+        let collects = collects(self.benchmark, &self.group, self.bytes);
+        let within = if collects { self.piece.start } else { 0 };
+        let mut expected = vec![0; self.buffer.len()];
+        laid(self.last + within as u64, &mut expected);
+        let found = differs(&expected, &self.buffer);
+        self.wrong = self.wrong.take().or(found);
+        self.buffer.fill(0xff);
     }
 
     fn blocks(&self) -> Vec<Range<usize>> {

@@ -89,14 +89,28 @@ impl Player {
             }
             act.end(world)?;
         }
+        let began_ns = clock::monotonic_ns();
         let mut measured: Vec<(usize, usize)> = Vec::new();
         for (line, length) in table.lengths.iter().enumerate() {
             if !self.room_for(table, &group, *length) {
-                tell(self.left_out(table, &group, line, *length));
+                tell(left_out(line, self.too_long(table, &group, *length)));
                 // The usual lengths become larger and larger.
                 match self.imb.lengths {
                     Some(_) => continue,
                     None => break,
+                }
+            }
+            if self.imb.rules == Rules::Current {
+                // As the slowest rank sees it, so that all of them end here, or none.
+                let own_s = (clock::monotonic_ns() - began_ns) as f64 / 1e9;
+                let limit_s =
+                    self.imb.seconds * table.lengths.len().saturating_sub(1).max(1) as f64;
+                if slowest(world, &everybody, own_s)? > limit_s {
+                    tell(left_out(
+                        line,
+                        format!("time-out.; {limit_s} s for all lengths are over (-time)"),
+                    ));
+                    break;
                 }
             }
             // By today's rules no length is measured more often than a shorter one.
@@ -179,23 +193,12 @@ impl Player {
         self.imb.memory_of(benchmark, mode, group.size(), length)
     }
 
-    fn left_out(&self, table: &Table, group: &Group, line: usize, length: Length) -> RankLine {
+    /// Why there is no room for a length.
+    fn too_long(&self, table: &Table, group: &Group, length: Length) -> String {
         const GB: f64 = (1_u64 << 30) as f64;
         let needed = self.memory_of(table, group, length) as f64 / GB;
         let limit = self.imb.memory as f64 / GB;
-        RankLine {
-            line,
-            repetitions: 0,
-            seconds: 0.0,
-            batch: 0,
-            batches_s: Vec::new(),
-            files: None,
-            defect: None,
-            wrong: None,
-            left_out: Some(format!(
-                "out-of-mem.; needed X={needed:8.3} GB; limit {limit:.3} GB (-mem)"
-            )),
-        }
+        format!("out-of-mem.; needed X={needed:8.3} GB; limit {limit:.3} GB (-mem)")
     }
 
     fn line(
@@ -262,9 +265,12 @@ impl Player {
                 world.team(group).barrier(Algorithm::Dissemination)?;
                 act.wipe(world)?;
                 let transfers = if together { act.apart(repetitions) } else { 1 };
-                match together {
-                    true => act.together(world, transfers)?,
-                    false => act.repeat(world, act.after(repetitions))?,
+                match (together, pure.is_some()) {
+                    (_, true) => {
+                        overlapped(world, &mut act, transfers, None)?;
+                    }
+                    (true, _) => act.together(world, transfers)?,
+                    (false, _) => act.repeat(world, act.after(repetitions))?,
                 }
                 Some(act.check(world, repetitions, transfers)?)
             }
@@ -336,6 +342,21 @@ impl Player {
         let enough = (1.0 + self.imb.seconds / seconds.max(1e-9)).floor();
         let enough = usize::try_from(crate::units::whole(enough)).unwrap_or(usize::MAX);
         Ok(most.min(enough).max(1))
+    }
+}
+
+/// A line that is not measured, and why.
+fn left_out(line: usize, why: String) -> RankLine {
+    RankLine {
+        line,
+        repetitions: 0,
+        seconds: 0.0,
+        batch: 0,
+        batches_s: Vec::new(),
+        files: None,
+        defect: None,
+        wrong: None,
+        left_out: Some(why),
     }
 }
 
@@ -452,9 +473,13 @@ fn overlapped(
     work: Option<&Work>,
 ) -> Result<Vec<(u64, usize)>, PlayerError> {
     let began_ns = clock::monotonic_ns();
-    if let (Act::Files(files), Some(work)) = (act, work) {
+    if let Act::Files(files) = act {
         for number in 0..count {
-            files.overlapped(world, number, || work.run())?;
+            files.overlapped(world, number, || {
+                if let Some(work) = work {
+                    work.run();
+                }
+            })?;
         }
         files.complete(world)?;
     }

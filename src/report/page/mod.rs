@@ -10,6 +10,8 @@ mod ranks;
 mod spread;
 mod tables;
 
+pub use patterns::MOST_BESIDE;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::record::{Record, VerdictWord};
@@ -22,8 +24,8 @@ use heat::Heat;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page of a record.
-pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
+/// The page of a record. Curves of patterns of the runs `beside` it stand in the same pictures.
+pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) -> String {
     let title = format!("{} - pipebench {}", record.verdict.word, name(record));
     let page = html! {
         (DOCTYPE)
@@ -43,7 +45,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>) -> String {
                     (Heat::of(record).draw())
                     (ranks::sections(record))
                     (cables::sections(record))
-                    (patterns::sections(record))
+                    (patterns::sections(record, beside))
                     (tables::worst(record))
                     (spread::section(record))
                     (Course::of(record).draw())

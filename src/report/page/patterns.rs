@@ -11,18 +11,29 @@ use crate::report::imb;
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 58.0;
-const RIGHT: f64 = 62.0;
+const RIGHT: f64 = 96.0;
+/// Names of lines are no closer to each other than this.
+const APART: f64 = 11.0;
 const BELOW: f64 = 34.0;
 const ABOVE: f64 = 22.0;
 
 /// A line of a picture: what it is called, and its points.
 struct Curve {
     name: String,
+    /// Of a run beside this one.
+    beside: bool,
+    /// Which colour: lines of several runs for the same thing have the same.
+    colour: usize,
     points: Vec<(f64, f64)>,
 }
 
+/// Letters by which runs are told apart; this one is the first.
+const LETTERS: [&str; MOST_BESIDE + 1] = ["A", "B", "C", "D", "E", "F"];
+/// So many runs stand beside this one at most: more could not be told apart.
+pub const MOST_BESIDE: usize = 5;
+
 /// Everything that is known of patterns.
-pub fn sections(record: &Record) -> Markup {
+pub fn sections(record: &Record, beside: &[Record]) -> Markup {
     let known = record.patterns.iter().filter_map(|job| {
         let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
             return None;
@@ -34,7 +45,15 @@ pub fn sections(record: &Record) -> Markup {
             section #patterns {
                 h2 { "Times and throughput over the length of messages" }
                 p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
-                @for benchmark in benchmarks(job) { (of_benchmark(imb, job, benchmark)) }
+                @if !beside.is_empty() {
+                    p .note {
+                        @for (letter, run) in LETTERS.iter().zip(std::iter::once(record).chain(beside)) {
+                            b { (letter) } " " (super::name(run)) ", " (over_what(run)) ". "
+                        }
+                        "Broken lines are of the other runs."
+                    }
+                }
+                @for benchmark in benchmarks(job) { (of_benchmark(imb, job, benchmark, beside)) }
             }
         }
         @if !record.patterns.is_empty() {
@@ -63,29 +82,88 @@ fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
     all
 }
 
-fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark) -> Markup {
+/// What messages of a run went over, and by whose rules.
+fn over_what(record: &Record) -> String {
+    let jobs = record.patterns.iter();
+    let mut plans = jobs.filter_map(|job| match record.plan.jobs.get(job.job) {
+        Some(Job::Imb(imb)) => Some(imb),
+        _ => None,
+    });
+    let plan = plans.next();
+    plan.map_or_else(
+        || "no patterns".to_owned(),
+        |plan| imb::transport(plan, &record.hosts),
+    )
+}
+
+/// The tables of a benchmark in a run, each with the job it is of.
+fn tables_of(record: &Record, benchmark: Benchmark) -> Vec<(&Imb, &TableRecord)> {
+    let jobs = record.patterns.iter();
+    let all = jobs.flat_map(|job| {
+        let imb = match record.plan.jobs.get(job.job) {
+            Some(Job::Imb(imb)) => Some(imb),
+            _ => None,
+        };
+        job.tables
+            .iter()
+            .filter_map(move |table| Some((imb?, table)))
+    });
+    all.filter(|(_, table)| table.table.benchmark == benchmark)
+        .collect()
+}
+
+fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Record]) -> Markup {
     let tables = job.tables.iter();
     let tables: Vec<&TableRecord> = tables
         .filter(|table| table.table.benchmark == benchmark)
         .collect();
-    let curves = |of: &dyn Fn(&TableRecord, usize, f64) -> f64| -> Vec<Curve> {
-        let curve = |table: &&TableRecord| Curve {
-            name: name(&table.table),
-            points: points(table, of),
-        };
-        tables
-            .iter()
-            .map(curve)
+    let others: Vec<(&str, &Imb, &TableRecord)> = LETTERS[1..]
+        .iter()
+        .zip(beside)
+        .flat_map(|(letter, run)| {
+            let all = tables_of(run, benchmark).into_iter();
+            all.map(|(imb, table)| (*letter, imb, table))
+        })
+        .collect();
+    let mut kinds: Vec<String> = Vec::new();
+    for table in tables
+        .iter()
+        .chain(others.iter().map(|(_, _, table)| table))
+    {
+        let kind = name(&table.table);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let colour = |kind: &str| kinds.iter().position(|one| one == kind).unwrap_or(0);
+    let curves = |of: &dyn Fn(&Imb, &TableRecord, usize, f64) -> f64| -> Vec<Curve> {
+        let own = tables.iter().map(|table| Curve {
+            name: match beside.is_empty() {
+                true => name(&table.table),
+                false => format!("{} {}", LETTERS[0], name(&table.table)),
+            },
+            beside: false,
+            colour: colour(&name(&table.table)),
+            points: points(imb, table, of),
+        });
+        let others = others.iter().map(|(letter, imb, table)| Curve {
+            name: format!("{letter} {}", name(&table.table)),
+            beside: true,
+            colour: colour(&name(&table.table)),
+            points: points(imb, table, of),
+        });
+        own.chain(others)
             .filter(|one| one.points.len() > 1)
             .collect()
     };
-    let times = curves(&|_, _, seconds| seconds * 1e6);
+    let times = curves(&|_, _, _, seconds| seconds * 1e6);
     let has_rate = matches!(
         benchmark.class(),
         Class::Single | Class::Parallel | Class::Rate
     );
-    let rates =
-        curves(&|table, bytes, seconds| megabytes_per_s(&table.table, imb.rules, bytes, seconds));
+    let rates = curves(&|imb, table, bytes, seconds| {
+        megabytes_per_s(&table.table, imb.rules, bytes, seconds)
+    });
     html! {
         @if !times.is_empty() {
             h3 { (benchmark.name()) }
@@ -99,6 +177,7 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark) -> Markup {
 
 fn name(table: &Table) -> String {
     let ranks = match table.groups.len() {
+        1 if table.group_size() == 1 => "1 rank".to_owned(),
         1 => format!("{} ranks", table.group_size()),
         groups => format!("{groups} x {}", table.group_size()),
     };
@@ -109,7 +188,11 @@ fn name(table: &Table) -> String {
     }
 }
 
-fn points(table: &TableRecord, of: &dyn Fn(&TableRecord, usize, f64) -> f64) -> Vec<(f64, f64)> {
+fn points(
+    imb: &Imb,
+    table: &TableRecord,
+    of: &dyn Fn(&Imb, &TableRecord, usize, f64) -> f64,
+) -> Vec<(f64, f64)> {
     let measured = table
         .lines
         .iter()
@@ -117,7 +200,7 @@ fn points(table: &TableRecord, of: &dyn Fn(&TableRecord, usize, f64) -> f64) -> 
     measured
         .filter_map(|line| {
             let seconds = over(&line.groups)?.most_s;
-            let value = of(table, line.bytes, seconds);
+            let value = of(imb, table, line.bytes, seconds);
             (value > 0.0 && value.is_finite()).then_some((line.bytes as f64, value))
         })
         .collect()
@@ -168,6 +251,8 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
         })
         .collect()
     };
+    let last_of = |curve: &Curve| curve.points.last().map_or(HEIGHT, |(_, value)| y(*value));
+    let ends: Vec<f64> = curves.iter().map(last_of).collect();
     let marks: Vec<u32> = (0..=30).step_by(4).collect();
     let marks = marks.into_iter().filter(|log| {
         let log = f64::from(*log);
@@ -185,14 +270,32 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
             @for log in marks {
                 text x=(format!("{:.1}", x(2_f64.powi(log.cast_signed())))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (length(log)) }
             }
-            @for (number, curve) in curves.iter().enumerate() {
-                path class={ "curve k" (number % 6) } d=(path(curve)) { title { (curve.name) } }
-                @if let Some((bytes, value)) = curve.points.last() {
-                    text class={ "k" (number % 6) } x=(format!("{:.1}", x(*bytes) + 4.0)) y=(format!("{:.1}", y(*value) + 4.0)) { (curve.name) }
-                }
+            @for curve in curves {
+                path class={ "curve k" (curve.colour % 6) @if curve.beside { " beside" } } d=(path(curve)) { title { (curve.name) } }
+            }
+            @for (curve, at) in curves.iter().zip(apart(&ends, ABOVE, HEIGHT - BELOW)) {
+                text class={ "k" (curve.colour % 6) } x=(format!("{:.1}", WIDTH - RIGHT + 4.0)) y=(format!("{:.1}", at + 4.0)) { (curve.name) }
             }
         }
     }
+}
+
+/// Heights as near to the wished ones as can be, none on top of another one, between two bounds as long as there is room.
+fn apart(wished: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wished.len()).collect();
+    order.sort_by(|one, other| wished[*one].total_cmp(&wished[*other]));
+    let mut heights = wished.to_vec();
+    let mut last = top - APART;
+    for place in &order {
+        heights[*place] = heights[*place].max(last + APART);
+        last = heights[*place];
+    }
+    let mut next = bottom + APART;
+    for place in order.iter().rev() {
+        heights[*place] = heights[*place].min(next - APART);
+        next = heights[*place];
+    }
+    heights
 }
 
 fn decade(power: i32) -> String {
@@ -220,9 +323,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_lines_do_not_lie_on_top_of_each_other() {
+        assert_eq!(apart(&[50.0, 20.0], 0.0, 100.0), [50.0, 20.0]);
+        assert_eq!(apart(&[50.0, 48.0, 51.0], 0.0, 100.0), [59.0, 48.0, 70.0]);
+        assert_eq!(apart(&[99.0, 98.0], 0.0, 100.0), [100.0, 89.0]);
+        assert!(apart(&[], 0.0, 1.0).is_empty());
+    }
+
+    #[test]
     fn axes_bound_what_is_drawn() {
         let curve = |points: &[(f64, f64)]| Curve {
             name: String::new(),
+            beside: false,
+            colour: 0,
             points: points.to_vec(),
         };
         assert_eq!(decades(&[curve(&[(1.0, 3.0), (2.0, 250.0)])]), (0, 3));

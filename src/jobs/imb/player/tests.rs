@@ -70,7 +70,7 @@ fn every_benchmark_brings_what_it_should_with_every_algorithm_and_by_both_rules(
         let imb = Imb {
             rules,
             algorithm,
-            seconds: 0.01,
+            seconds: 1.0,
             benchmarks: Benchmark::all().filter(part).collect(),
             ..short()
         };
@@ -150,6 +150,24 @@ fn what_needs_more_memory_than_there_may_be_is_left_out_and_said() {
         "{left_out:?}"
     );
     assert_eq!(told.len(), 4 * 5, "lengths before it were measured");
+}
+
+#[test]
+fn a_table_that_takes_too_long_by_todays_rules_ends_with_a_line_that_says_so() {
+    let imb = Imb {
+        benchmarks: vec![Benchmark::PingPong],
+        lengths: Some(vec![0, 4, 8, 1 << 20]),
+        rules: Rules::Current,
+        // Over before the second length.
+        seconds: 1e-9,
+        ..short()
+    };
+    let told = &play(&imb, 2)[0];
+    // Both ranks end at the same line, and nothing comes behind it.
+    let ends = told.iter().filter(|line| line.left_out.is_some()).count();
+    assert_eq!((ends, told.len() < 8), (2, true), "{told:?}");
+    let why = told.iter().find_map(|line| line.left_out.as_ref()).unwrap();
+    assert!(why.starts_with("time-out.; "), "{why}");
 }
 
 #[test]
