@@ -468,6 +468,10 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
         .next()
         .expect("of the run")
         .path();
+    assert!(
+        !run.join("journal.jsonl").exists(),
+        "the record has all of it"
+    );
     let kept = std::fs::read_to_string(run.join("summary.txt")).expect("kept");
     let name = run
         .file_name()
@@ -568,6 +572,66 @@ fn what_somebody_else_writes_into_a_file_is_found_named_and_ends_with_20() {
         .filter_map(|row| row.last().copied())
         .collect();
     assert!(defects.iter().any(|defect| *defect > 0.0), "{said}");
+}
+
+#[test]
+fn a_launching_side_that_is_killed_leaves_what_was_measured() {
+    alone::wait();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = Command::new(PIPEBENCH)
+        .args(
+            "imb --hosts local:2 --folder kept PingPong Sendrecv Exchange -iter 100000,4000"
+                .split(' '),
+        )
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("pipebench runs");
+    let kept = folder.path().join("kept");
+    let journal = || -> Vec<serde_json::Value> {
+        let runs = std::fs::read_dir(&kept).into_iter().flatten().flatten();
+        let texts =
+            runs.filter_map(|run| std::fs::read_to_string(run.path().join("journal.jsonl")).ok());
+        let text: String = texts.collect();
+        // The last line may be on its way.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("a document"))
+            .collect()
+    };
+    let of = |kind: &str| {
+        journal()
+            .iter()
+            .filter(|line| line.get(kind).is_some())
+            .count()
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while of("line") < 3 && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = i32::try_from(child.id()).expect("a number");
+    let tree = whole::below(pid);
+    assert!(tree.len() >= 4, "two nodes with a rank each: {tree:?}");
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    let first = journal().into_iter().next().expect("a first line");
+    assert_eq!(first["journal"], 1);
+    assert_eq!(first["command"][0], "imb");
+    assert_eq!(first["hosts"].as_array().map(Vec::len), Some(2));
+    assert!((of("table"), of("line")) >= (1, 3), "{:?}", journal().len());
+    let line = journal()
+        .into_iter()
+        .find(|line| line.get("line").is_some());
+    let line = &line.expect("a line")["line"];
+    assert_eq!(line["bytes"], 0);
+    assert!(
+        line["groups"][0]["most_s"]
+            .as_f64()
+            .is_some_and(|seconds| seconds > 0.0)
+    );
+    whole::expect_gone("the launching side was killed", &tree);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::record::{HostRecord, LineRecord, Second, VerdictWord};
 use crate::report::{header, imb};
 use crate::units::show_utc;
 
-use super::measure::{self, Files};
+use super::measure::{self, Files, Measured};
 use super::run;
 use super::terminal::{Terminal, complain};
 
@@ -48,7 +48,14 @@ pub fn run(words: &ImbArguments) -> u8 {
         ranks: 0,
         under_way: None,
     };
-    let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
+    let Measured {
+        record,
+        folder,
+        told,
+    } = match ready.measure(intent, &words.launch, &mut watching) {
+        Ok(measured) => measured,
+        Err(code) => return code,
+    };
     watching.close();
     watching.print(imb::end(&record));
     measure::tell_troubles(&record, &mut terminal);
@@ -60,7 +67,7 @@ pub fn run(words: &ImbArguments) -> u8 {
     let said = imb::summary(&record);
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
-    measure::exit_code(record.exit_code, written, &terminal)
+    measure::exit_code(record.exit_code, told && written, &terminal)
 }
 
 /// Who watches for its user: tables grow line by line.

@@ -11,10 +11,10 @@ use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
 use crate::plan::job::Linktest;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
+use crate::record::{HostRecord, PairTime, RoundProgress, Second, VerdictWord};
 use crate::report::{header, latency, text};
 
-use super::measure::{self, Files};
+use super::measure::{self, Files, Measured};
 use super::terminal::{Terminal, complain};
 
 pub use words::{LONG, LatencyArguments};
@@ -66,12 +66,16 @@ fn measured(words: &RunArguments, locate: bool) -> u8 {
     let mut watching = Watching {
         terminal: &mut terminal,
     };
-    let (record, folder) = ready.measure(intent, &words.launch, &mut watching);
-    report(files, folder.as_deref(), &record, &mut terminal)
+    let measured = match ready.measure(intent, &words.launch, &mut watching) {
+        Ok(measured) => measured,
+        Err(code) => return code,
+    };
+    report(files, &measured, &mut terminal)
 }
 
 /// Errors first, then the summary, then the files.
-fn report(files: Files<'_>, folder: Option<&Path>, record: &Record, terminal: &mut Terminal) -> u8 {
+fn report(files: Files<'_>, measured: &Measured, terminal: &mut Terminal) -> u8 {
+    let (record, folder) = (&measured.record, measured.folder.as_deref());
     measure::tell_troubles(record, terminal);
     let said = text::summary(record);
     let mut jobs = record.latencies.iter();
@@ -80,7 +84,7 @@ fn report(files: Files<'_>, folder: Option<&Path>, record: &Record, terminal: &m
     }
     let table = || latency::csv(record).map_err(|error| error.to_string());
     let written = measure::keep(files, folder, record, &table, &said, terminal);
-    measure::exit_code(record.exit_code, written, terminal)
+    measure::exit_code(record.exit_code, measured.told && written, terminal)
 }
 
 /// Who watches a measurement for its user.

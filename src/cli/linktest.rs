@@ -15,7 +15,7 @@ use crate::report::linktest::{lines, table};
 use crate::report::{header, text};
 use crate::store;
 
-use super::measure::{self, Files};
+use super::measure::{self, Files, Measured};
 use super::terminal::{Terminal, complain};
 
 pub use words::{LONG, LinktestArguments};
@@ -58,7 +58,14 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
         terminal: &mut terminal,
         so_far: lines::Sums::default(),
     };
-    let (record, folder) = ready.measure(intent, &arguments.launch, &mut watching);
+    let Measured {
+        record,
+        folder,
+        told,
+    } = match ready.measure(intent, &arguments.launch, &mut watching) {
+        Ok(measured) => measured,
+        Err(code) => return code,
+    };
     measure::tell_troubles(&record, &mut terminal);
     let said = text::summary(&record);
     let verdict = &record.verdict;
@@ -71,7 +78,7 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
     let table = || table::csv(&record).map_err(|error| error.to_string());
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
-    measure::exit_code(record.exit_code, sion_written && written, &terminal)
+    measure::exit_code(record.exit_code, told && sion_written && written, &terminal)
 }
 
 /// A result file for each iteration; with several of them they are numbered as LinkTest numbers them.

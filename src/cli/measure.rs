@@ -14,6 +14,7 @@ use crate::report::{json, text};
 use crate::{exit, store};
 
 use super::arguments::Launch;
+use super::chronicle::{Chronicle, Identity, JOURNAL};
 use super::intent;
 use super::run;
 use super::terminal::{Terminal, complain};
@@ -85,24 +86,39 @@ pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
 }
 
 impl Ready {
-    /// Measures; returns what was measured, and the folder of the run.
+    /// Measures; returns what was measured, and the folder of the run. What it has measured stands in a journal there meanwhile.
     pub fn measure(
         self,
         intent: Intent,
         launch: &Launch,
         observer: &mut dyn Observer,
-    ) -> (Record, Option<PathBuf>) {
+    ) -> Result<Measured, u8> {
         for note in &intent.notes {
             observer.notice(note);
         }
+        let command: Vec<String> = std::env::args_os()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let token = self.token.clone();
+        let identity = Identity {
+            token: &token,
+            started_ms: self.started_ms,
+            command: &command,
+        };
+        let folder = self.folder.as_deref();
+        let mut chronicle = match Chronicle::begin(observer, folder, identity) {
+            Ok(chronicle) => chronicle,
+            Err(error) => {
+                complain(&error.to_string());
+                return Err(exit::NOT_WRITTEN);
+            }
+        };
         let conditions = Conditions {
             settings: intent::settings(launch, &intent.plan, &self.stop),
             program: self.program,
             stop: self.stop,
-            command: std::env::args_os()
-                .skip(1)
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect(),
+            command: command.clone(),
             options: intent.options,
             hold: None,
             token: self.token,
@@ -110,9 +126,27 @@ impl Ready {
             seal: None,
             resumed: None,
         };
-        let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, observer);
-        (record, self.folder)
+        let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut chronicle);
+        let failure = chronicle.failure();
+        if let Some(failure) = &failure {
+            complain(failure);
+        }
+        Ok(Measured {
+            record,
+            folder: self.folder,
+            told: failure.is_none(),
+        })
     }
+}
+
+/// What came of a measurement.
+pub struct Measured {
+    /// Its record.
+    pub record: Record,
+    /// The folder of the run.
+    pub folder: Option<PathBuf>,
+    /// All of it was written down meanwhile.
+    pub told: bool,
 }
 
 /// Errors come first, before any summary.
@@ -160,6 +194,10 @@ pub fn keep_folder(
         & run::keep(&folder.join(name), table)
         & run::keep(&folder.join("summary.txt"), Ok(summary.to_owned()));
     if kept {
+        // The record has all of it.
+        match std::fs::remove_file(folder.join(JOURNAL)) {
+            Ok(()) | Err(_) => {}
+        }
         terminal.result(&format!("record {}\n", path.display()));
     }
     kept

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod check;
+mod chronicle;
 mod completions;
 mod imb;
 mod intent;

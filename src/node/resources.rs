@@ -3,6 +3,7 @@
 use crate::pipeline::plant;
 use crate::plan::job::{Job, RankAssignment, RankTransport};
 use crate::plan::{Assignment, Transport, size};
+use crate::ranks::Common;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
 use crate::units::show_bytes;
@@ -100,6 +101,10 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         RankTransport::Shm => job.ranks().per_node,
         _ => 0,
     };
+    let rings = match job.ranks().transport {
+        RankTransport::Shm => Common::rings_bytes(job.ranks().per_node),
+        _ => 0,
+    };
     let descriptors = all + bells + RANK_DESCRIPTORS;
     let memory = job.bytes_per_rank(all).saturating_add(size::PROCESS_BYTES);
     vec![
@@ -107,7 +112,12 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         need(Thing::Descriptors, descriptors),
         need(Thing::Processes, born),
         need(Thing::Files, born.saturating_mul(descriptors)),
-        need(Thing::Memory, memory.saturating_mul(born)),
+        need(
+            Thing::Memory,
+            memory
+                .saturating_mul(born)
+                .saturating_add(rings.saturating_mul(assignment.nodes_on_host())),
+        ),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::imb::{self, Counts, Imb, Table};
+use super::imb::{self, Imb, Table};
 use super::{DataNetwork, DataPort, Deadlines};
 use crate::sys::socket::SocketOptions;
 
@@ -427,10 +427,9 @@ impl RankAssignment {
             let longest = imb.lengths.iter().flatten().max().copied();
             let largest = imb.logs.map_or(0, |logs| logs.1);
             let largest = usize::try_from(largest).unwrap_or(usize::MAX);
-            let most = |of: fn(Counts) -> usize| imb.counts.map_or(1, of);
             within.extend([
-                ("repetitions", most(|counts| counts.repetitions), MESSAGES),
-                ("repetitions", most(|counts| counts.single), MESSAGES),
+                ("repetitions", imb.counts.repetitions.unwrap_or(1), MESSAGES),
+                ("repetitions", imb.counts.single.unwrap_or(1), MESSAGES),
                 (
                     "bytes of a message",
                     longest.unwrap_or(0),

@@ -22,8 +22,9 @@ pub const CELL_BYTES: usize = 64;
 /// Where arenas begin.
 const PAGE_BYTES: usize = 4096;
 /// Rings are this long as long as all of them together stay below the limit.
-const CELLS: usize = 1024;
-const LEAST_CELLS: usize = 256;
+pub const CELLS: usize = 1024;
+/// They are no shorter than this.
+pub const LEAST_CELLS: usize = 256;
 const RINGS_BYTES: usize = 64 << 20;
 
 /// The memory of the ranks of a node, by their places on it.
@@ -39,11 +40,7 @@ impl Common {
     /// For so many ranks, with arenas of so many bytes each. Nothing of it is used before it is written.
     pub fn new(places: usize, arena_bytes: usize) -> io::Result<Self> {
         let too_much = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let pairs = places.checked_mul(places).ok_or_else(too_much)?;
-        let cells = match pairs * (1 + CELLS) * CELL_BYTES <= RINGS_BYTES {
-            true => CELLS,
-            false => LEAST_CELLS,
-        };
+        let cells = cells_for(places);
         let arena_bytes = arena_bytes
             .checked_next_multiple_of(PAGE_BYTES)
             .ok_or_else(too_much)?;
@@ -60,6 +57,12 @@ impl Common {
                 .map(|_| Bell::new())
                 .collect::<io::Result<_>>()?,
         })
+    }
+
+    /// Bytes of all rings between so many ranks: they are there from the start, whether or not anything goes over them.
+    pub fn rings_bytes(places: usize) -> usize {
+        let line = (1 + cells_for(places)) * CELL_BYTES;
+        places.saturating_mul(places).saturating_mul(line)
     }
 
     /// Ranks that have it.
@@ -122,6 +125,17 @@ impl Common {
     /// Descriptors that all of them need.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.bells.iter().map(Bell::number)
+    }
+}
+
+fn cells_for(places: usize) -> usize {
+    let bytes = places
+        .saturating_mul(places)
+        .saturating_mul((1 + CELLS) * CELL_BYTES);
+    if bytes <= RINGS_BYTES {
+        CELLS
+    } else {
+        LEAST_CELLS
     }
 }
 

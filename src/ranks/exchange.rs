@@ -194,6 +194,15 @@ impl<'world, 'bytes> Exchange<'world, 'bytes> {
         Ok(self.ops[request.0].received())
     }
 
+    /// Waits for one message that comes, and gives its memory back; all others move meanwhile.
+    pub fn collect(&mut self, request: Request) -> Result<&'bytes mut [u8], RankError> {
+        self.wait(request)?;
+        match std::mem::replace(&mut self.ops[request.0].way, Way::In(&mut [])) {
+            Way::In(came) => Ok(came),
+            Way::Out(_) | Way::Ask(_) => Err(RankError::Broken),
+        }
+    }
+
     /// Waits for all messages.
     pub fn wait_all(mut self) -> Result<Vec<Received>, RankError> {
         self.world.drive(&mut self.ops, Until::All)?;
@@ -323,6 +332,8 @@ impl World {
             Next::Sleep if self.lies_down() => Ok(()),
             Next::Sleep => {
                 let ready = self.sleep(ops)?;
+                // A bell that goes on ringing would let nobody sleep; the next time it lies down anew.
+                self.get_up();
                 self.meet()?;
                 // What has come meanwhile ends the silence, however long this process was put aside.
                 if ready {
@@ -374,7 +385,9 @@ impl World {
                 From::Any => true,
             };
             // What was not begun, and cannot be begun, fills a link that nobody reads.
-            op.is_under_way() || (op.is_out() && !op.done && standing && op.at < HEAD_BYTES)
+            // What is lent waits for a rank that its node watches.
+            op.is_under_way() && op.lent.is_none()
+                || (op.is_out() && !op.done && standing && op.at < HEAD_BYTES)
         };
         match ops.iter().find(stuck) {
             Some(op) => Err(RankError::Silent {

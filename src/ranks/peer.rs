@@ -249,7 +249,7 @@ impl Peer {
                     Some(got) => {
                         self.inbox.have = got.min(HEAD_BYTES);
                         let payload = got - self.inbox.have;
-                        self.begin(rank, ops, Some((wanted, payload)), window.as_ref())?;
+                        self.begin(rank, ops, (wanted, Some(payload)), window.as_ref())?;
                     }
                 }
             } else if self.inbox.current.is_none() {
@@ -263,7 +263,7 @@ impl Peer {
                     None => return Ok(moved),
                     Some(got) => inbox.have += got,
                 }
-                self.begin(rank, ops, None, window.as_ref())?;
+                self.begin(rank, ops, (wanted, None), window.as_ref())?;
             } else if !self.go_on(rank, ops, window)? {
                 return Ok(moved);
             }
@@ -276,13 +276,13 @@ impl Peer {
         }
     }
 
-    /// A head is there, or a part of one. `scattered` bytes of payload stand already in the operation that was hoped to be the right
-    /// one.
+    /// A head is there, or a part of one. `scattered` bytes of payload stand already in the operation that is waited for, which was hoped to
+    /// be the right one.
     fn begin(
         &mut self,
         rank: usize,
         ops: &mut [Op<'_>],
-        scattered: Option<(usize, usize)>,
+        (wanted, scattered): (usize, Option<usize>),
         window: Option<&Window>,
     ) -> Result<(), RankError> {
         let inbox = &mut self.inbox;
@@ -301,10 +301,17 @@ impl Peer {
         let of_window = Use::of(head.tag).filter(|own| *own != Use::Answer);
         let taker = match of_window {
             Some(_) => None,
+            // An older one of that kind comes first.
+            None if inbox.unasked.iter().any(|(tag, _)| *tag == head.tag) => None,
+            // The likely one, which waits for no other; else whoever it is for.
+            None if ops[wanted].from == From::Rank(rank) && ops[wanted].takes(rank, head.tag) => {
+                Some(wanted)
+            }
             None => ops.iter().position(|op| op.takes(rank, head.tag)),
         };
         let mut at = 0;
-        if let Some((hoped, bytes)) = scattered {
+        if let Some(bytes) = scattered {
+            let hoped = wanted;
             let own = usize::try_from(head.bytes).map_or(bytes, |own| own.min(bytes));
             if taker == Some(hoped) && own == bytes && !head.lent {
                 at = bytes;

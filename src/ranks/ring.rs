@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::common::{CELL_BYTES, Common};
+use super::common::{CELL_BYTES, Common, LEAST_CELLS};
 
 /// Bytes of the first word of a cell.
 const WORD_BYTES: usize = 8;
-/// Bytes that a packet may have.
-const PACKET_BYTES: usize = 8 << 10;
+/// Bytes that a packet may have: with its word half of the shortest ring, so that it has a place wherever the last one ended.
+const PACKET_BYTES: usize = LEAST_CELLS / 2 * CELL_BYTES - WORD_BYTES;
 /// In the place of a length: nothing follows, the next packet is at the start of the ring.
 const AROUND: u64 = 0xffff;
 
@@ -248,6 +248,7 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ranks::common::CELLS;
 
     fn ends(places: usize) -> (Outgoing, Incoming) {
         let common = Arc::new(Common::new(places, 1 << 16).unwrap());
@@ -271,6 +272,22 @@ mod tests {
                 assert_eq!(into.receive(&mut head, &mut came), 24 + bytes);
                 assert!(head == [9; 24] && came == sent, "{turn}");
                 assert_eq!(into.receive(&mut head, &mut came), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_packet_has_a_place_wherever_the_last_one_ended() {
+        for places in [2, 40] {
+            let (mut out, mut into) = ends(places);
+            for turn in 0..2 * CELLS {
+                assert_eq!(out.send(&[], &[1]), 1);
+                assert_eq!(into.receive(&mut [0], &mut []), 1);
+                let sent = content(turn, PACKET_BYTES);
+                assert_eq!(out.send(&[], &sent), PACKET_BYTES, "{places} {turn}");
+                let mut came = vec![0; PACKET_BYTES];
+                assert_eq!(into.receive(&mut came, &mut []), PACKET_BYTES);
+                assert!(came == sent);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! stream into the window. Ranks with memory in common reach into it by themselves. A fence separates what was done before it from what is
 //! done after it: messages between two ranks keep their order, so each says to each that it has nothing more, once all it asked for has come.
 //! Whoever has heard that from all has all that was put into its own window; that others have, too, is what a barrier is for where there are
-//! more than two.
+//! more than two, or memory in common.
 
 use crate::plan::collective::Algorithm;
 use crate::sys::arena::Buffer;
@@ -163,6 +163,15 @@ impl World {
         Ok(window.memory)
     }
 
+    /// Makes the pages of all windows that this rank can reach into its own: whoever touches them first would wait for each.
+    pub fn touch_windows(&self) {
+        if let (Some(window), Some((common, _))) = (&self.window, &self.home) {
+            for inside in window.within.iter().flatten() {
+                common.region().populate(inside.from, inside.bytes);
+            }
+        }
+    }
+
     /// The window of this rank, behind a fence.
     pub fn window(&mut self) -> Option<&mut [u8]> {
         self.window.as_mut().map(|window| &mut window.memory[..])
@@ -248,7 +257,12 @@ impl<'bytes> Access<'_, 'bytes> {
             self.ops.push(Op::send(group.rank_at(member), FENCE, &[]));
         }
         self.world.drive(&mut self.ops, Until::All)?;
-        if group.size() > 2 {
+        // Sums go by messages also where all else reaches in directly, and overtakes them.
+        let within = |member| {
+            let peer = &self.world.peers[group.rank_at(member)];
+            matches!(peer.link, Link::Standing(Stream::Memory(_)))
+        };
+        if group.size() > 2 || others().any(within) {
             self.world.team(&group).barrier(Algorithm::Dissemination)?;
         }
         Ok(())

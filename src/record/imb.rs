@@ -64,16 +64,26 @@ pub struct GroupTimes {
     pub files: Option<FileTimes>,
 }
 
-/// What a line of files took besides, of the rank for which it was most.
+/// What a line of files took besides: bytes of all ranks, and times of the rank for which they were longest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FileTimes {
-    /// Of what was read, the share that did not come from a storage device (or over the network, from a file server); none if nothing was
-    /// read, or the kernel does not tell.
-    pub cached: Option<f64>,
+    /// Bytes that all ranks have read in the line.
+    pub read_bytes: u64,
+    /// Bytes that storage devices (or file servers) were asked for meanwhile, what the kernel fetches ahead included; none if the kernel
+    /// does not tell.
+    pub fetched_bytes: Option<u64>,
     /// Seconds of a repetition that were spent on `fsync`.
     pub synchronising_s: f64,
     /// What was computed meanwhile.
     pub overlap: Option<Overlap>,
+}
+
+impl FileTimes {
+    /// Of what was read, the share that no storage device was asked for; none if nothing was read, or nobody knows.
+    pub fn cached(&self) -> Option<f64> {
+        let fetched = self.fetched_bytes?;
+        (self.read_bytes > 0).then(|| 1.0 - (fetched as f64 / self.read_bytes as f64).min(1.0))
+    }
 }
 
 /// Transfers while a rank computes.

@@ -286,7 +286,7 @@ pub fn table_foot(table: &Table, lines: &[LineRecord]) -> String {
         times.filter_map(|times| Some((times, times.files?)))
     };
     let mut text = String::new();
-    let shares: Vec<f64> = files().filter_map(|(_, files)| files.cached).collect();
+    let shares: Vec<f64> = files().filter_map(|(_, files)| files.cached()).collect();
     if let Some(most) = shares.iter().copied().reduce(f64::max) {
         let least = shares.iter().copied().fold(most, f64::min);
         text += &format!(
@@ -452,7 +452,7 @@ fn row(
         times.defects.map(|one| one.to_string()).unwrap_or_default(),
         times
             .files
-            .and_then(|files| files.cached)
+            .and_then(|files| files.cached())
             .map(|share| format!("{share:.4}"))
             .unwrap_or_default(),
         of(times.files.map(|files| files.synchronising_s)),

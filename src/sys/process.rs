@@ -286,6 +286,11 @@ pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
 }
 
+/// The user whose files this process makes.
+pub fn own_user() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
 /// The user a process belongs to.
 pub fn user_of(pid: i32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

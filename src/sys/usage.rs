@@ -140,14 +140,15 @@ fn memory_line(name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Bytes that this process has read from files, and bytes that were fetched from storage devices for it; none if the kernel does not tell.
-pub fn bytes_read() -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string("/proc/self/io").ok()?;
-    let number = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line?.trim().parse().ok()
-    };
-    Some((number("rchar:")?, number("read_bytes:")?))
+/// Bytes that storage devices were asked for on behalf of this process, if somebody `wants` to know; none if the kernel does not tell.
+pub fn fetched_bytes(wants: bool) -> Option<u64> {
+    let text = wants
+        .then(|| std::fs::read_to_string("/proc/self/io"))?
+        .ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes:"));
+    line?.trim().parse().ok()
 }
 
 /// How many descriptors this process may open, raised to what the system permits without rights.

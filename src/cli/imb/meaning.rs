@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::intent::{self, UsageError};
 use crate::cli::measure::Intent;
 use crate::plan::collective::{ALGORITHMS, Algorithm};
-use crate::plan::imb::{Benchmark, Class, Counts, Imb, MOST_LOG, Multi, Part, Rules, usual};
+use crate::plan::imb::{Asked, Benchmark, Class, Imb, MOST_LOG, Multi, Part, Rules, usual};
 use crate::plan::job::{Job, RANKS, RankOrder, RankTransport, Ranks};
 use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::report;
@@ -124,6 +124,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         ));
     };
     let counts = words.iter.as_deref().map(iterations).transpose()?;
+    let counts = counts.unwrap_or_default();
     let computes = words
         .cpu_time
         .is_none_or(|s| s.is_finite() && s > 0.0 && s <= 60.0);
@@ -294,24 +295,25 @@ fn logs(text: &str) -> Result<(u32, u32), UsageError> {
     }
 }
 
-/// Repetitions at most, bytes at most, and repetitions at most where each is completed by itself.
-fn iterations(text: &str) -> Result<Counts, UsageError> {
+/// Repetitions at most, MiB at most, and repetitions at most where each is completed by itself; what is not there is as usual.
+fn iterations(text: &str) -> Result<Asked, UsageError> {
     let numbers: Vec<Option<usize>> = text.split(',').map(|part| part.parse().ok()).collect();
-    let number = |place: usize, usual: usize| numbers.get(place).copied().unwrap_or(Some(usual));
-    match (number(0, 0), number(1, 40), number(2, 100)) {
-        (
-            Some(count @ 1..=MOST_REPETITIONS),
-            Some(volume @ 1..=1_000_000),
-            Some(single @ 1..=MOST_REPETITIONS),
-        ) if numbers.len() <= 3 => Ok(Counts {
-            repetitions: count,
-            single,
-            volume: volume << 20,
-        }),
-        _ => refuse(format!(
+    let limits = [1..=MOST_REPETITIONS, 1..=1_000_000, 1..=MOST_REPETITIONS];
+    let possible = numbers
+        .iter()
+        .zip(limits)
+        .all(|(number, limits)| number.is_some_and(|number| limits.contains(&number)));
+    if !possible || numbers.len() > 3 {
+        return refuse(format!(
             "--iter {text:?}: write N, N,MIB or N,MIB,SINGLE, such as 1000,40,100"
-        )),
+        ));
     }
+    let number = |place: usize| numbers.get(place).copied().flatten();
+    Ok(Asked {
+        repetitions: number(0),
+        volume: number(1).map(|mib| mib << 20),
+        single: number(2),
+    })
 }
 
 fn algorithm_of(name: &str) -> Result<Algorithm, UsageError> {
@@ -438,18 +440,19 @@ mod tests {
         let imb = understood("--rules current --iter 10,1 --msglog 3:5 --algorithm ring").unwrap();
         assert_eq!(imb.benchmarks.len(), 18);
         assert_eq!(
-            (
-                imb.counts.unwrap().repetitions,
-                imb.counts.unwrap().volume,
-                imb.logs
-            ),
-            (10, 1 << 20, Some((3, 5)))
+            (imb.counts.repetitions, imb.counts.volume, imb.logs),
+            (Some(10), Some(1 << 20), Some((3, 5)))
         );
         assert_eq!(imb.algorithm, Some(Algorithm::Ring));
         assert_eq!(understood("").unwrap().benchmarks.len(), 13);
         let imb = understood("--part ext --iter 10,1,5").unwrap();
         assert_eq!((imb.benchmarks.len(), imb.counts(Part::Ext).single), (6, 5));
-        let imb = understood("--part io --cpu-time 0.5").unwrap();
+        let imb = understood("--part io --iter 20 --cpu-time 0.5").unwrap();
+        let files = imb.counts(Part::Io);
+        assert_eq!(
+            (files.repetitions, files.single, files.volume),
+            (20, 10, 16 << 20)
+        );
         assert_eq!((imb.benchmarks.len(), imb.computes_s()), (37, 0.5));
         assert_eq!(imb.ranks.transport, RankTransport::Shm);
     }

@@ -22,7 +22,7 @@ pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Optio
             mean_s: spread.mean,
             spread: batches(group),
             defects: group.iter().filter_map(|one| one.defect).reduce(f64::max),
-            files: largest(group.iter().filter_map(|one| one.files)),
+            files: together(group.iter().filter_map(|one| one.files)),
         })
     };
     let all: Vec<&RankLine> = groups.iter().flatten().copied().collect();
@@ -74,18 +74,18 @@ pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
             _ => None,
         },
         defects: groups.iter().filter_map(|one| one.defects).reduce(f64::max),
-        files: largest(groups.iter().filter_map(|one| one.files)),
+        files: together(groups.iter().filter_map(|one| one.files)),
     })
 }
 
-/// The most of each figure of files.
-fn largest(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
-    let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
-        (Some(one), Some(other)) => Some(one.max(other)),
-        (one, other) => one.or(other),
-    };
+/// Files of several ranks or groups together.
+fn together(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
     all.reduce(|one, other| FileTimes {
-        cached: larger(one.cached, other.cached),
+        read_bytes: one.read_bytes + other.read_bytes,
+        fetched_bytes: one
+            .fetched_bytes
+            .zip(other.fetched_bytes)
+            .map(|(one, other)| one + other),
         synchronising_s: one.synchronising_s.max(other.synchronising_s),
         overlap: match (one.overlap, other.overlap) {
             (Some(one), Some(other)) => Some(Overlap {

@@ -7,14 +7,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{FILE_ITEM_BYTES, FileBenchmark, Pointer, Who};
 use crate::ranks::{Group, World, ranges};
-use crate::sys::{affinity, clock};
+use crate::sys::{affinity, clock, process};
 
 use super::PlayerError;
 use super::contents::Wrong;
@@ -39,6 +39,8 @@ pub struct Files {
     position: u64,
     /// Nanoseconds that were spent on bringing what was written to a storage device.
     synchronising_ns: u64,
+    /// Bytes that this rank has read.
+    read_bytes: u64,
     /// What comes is compared with what should: the clock has stopped.
     looks: bool,
     /// What was found.
@@ -96,6 +98,27 @@ pub fn folder(path: &Path, token: &str) -> PathBuf {
     path.join(format!("pipebench-io-{name}"))
 }
 
+/// Makes that folder, for this user alone, or sees that another rank has made it: nobody else puts anything there.
+pub fn make_folder(folder: &Path) -> Result<(), PlayerError> {
+    let failed = |source| PlayerError::File {
+        what: "make",
+        path: folder.to_owned(),
+        source,
+    };
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let there = fs::symlink_metadata(folder).map_err(failed)?;
+            let own =
+                there.is_dir() && there.uid() == process::own_user() && there.mode() & 0o077 == 0;
+            match own {
+                true => Ok(()),
+                false => Err(failed(error)),
+            }
+        }
+        made => made.map_err(failed),
+    }
+}
+
 /// Pieces of collective calls that are shorter go by way of the first rank.
 const COLLECTED_BYTES: usize = 64 << 10;
 /// A mark at the start of a new file, by which ranks on other hosts know it.
@@ -110,7 +133,7 @@ impl Files {
         bytes: usize,
         place: Place,
     ) -> Result<Self, PlayerError> {
-        make(world, benchmark, group, &place)?;
+        make(world, kind(benchmark), group, &place)?;
         let piece = benchmark.piece(bytes, group.size(), group.place());
         let mut buffer = vec![0; piece.len()];
         if benchmark.writes() {
@@ -129,9 +152,13 @@ impl Files {
             last: 0,
             position: 0,
             synchronising_ns: 0,
+            read_bytes: 0,
             looks: false,
             wrong: None,
-            helper: Helper::default(),
+            helper: match benchmark.overlaps() {
+                true => Helper::start(),
+                false => Helper::default(),
+            },
         })
     }
 
@@ -145,6 +172,11 @@ impl Files {
                 false => &mut self.collected,
             };
             self.position = at + buffer.len() as u64;
+            self.read_bytes += if self.benchmark.writes() {
+                0
+            } else {
+                buffer.len() as u64
+            };
             let done = way.go(&mut self.file, self.benchmark.writes(), buffer);
             done.map_err(|error| self.place.failed("transfer", error))?;
         }
@@ -167,6 +199,11 @@ impl Files {
                 false => &mut self.collected,
             };
             self.position = at + buffer.len() as u64;
+            self.read_bytes += if self.benchmark.writes() {
+                0
+            } else {
+                buffer.len() as u64
+            };
             let errand = Errand {
                 file: self
                     .file
@@ -195,18 +232,24 @@ impl Files {
         if !self.benchmark.writes() {
             return Ok(());
         }
-        let began_ns = clock::monotonic_ns();
-        let sync = || {
-            let done = self.file.sync_all();
-            done.map_err(|error| self.place.failed("synchronise", error))
-        };
-        sync()?;
+        self.synchronise()?;
         if self.group.size() > 1 {
             world.team(&self.group).barrier(Algorithm::Dissemination)?;
-            sync()?;
+            self.synchronise()?;
         }
-        self.synchronising_ns += clock::monotonic_ns() - began_ns;
         Ok(())
+    }
+
+    fn synchronise(&mut self) -> Result<(), PlayerError> {
+        let began_ns = clock::monotonic_ns();
+        let done = self.file.sync_all();
+        self.synchronising_ns += clock::monotonic_ns() - began_ns;
+        done.map_err(|error| self.place.failed("synchronise", error))
+    }
+
+    /// Bytes that this rank has read since the file was opened.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// Seconds that were spent on bringing what was written to a storage device.
@@ -227,12 +270,13 @@ impl Files {
     pub fn reopen(&mut self, world: &mut World) -> Result<(), PlayerError> {
         self.file = open(&self.place)?;
         self.position = 0;
+        (self.read_bytes, self.synchronising_ns) = (0, 0);
         self.rewind(world)
     }
 
     /// An empty file, or what is there to be read, as at the start. All members call it.
     pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
-        make(world, self.benchmark, &self.group, &self.place)?;
+        make(world, kind(self.benchmark), &self.group, &self.place)?;
         self.file = open(&self.place)?;
         self.position = 0;
         self.looks = true;
@@ -389,27 +433,43 @@ impl Files {
             .collect();
         // A short piece is not taken for the start of a longer one.
         left.sort_by_key(|(own, _)| std::cmp::Reverse(own.len()));
-        let mut all = vec![0; self.bytes * transfers];
-        self.file.read_exact_at(&mut all, 0)?;
-        let mut at = 0;
-        while at < all.len() {
+        let longest = left.first().map_or(0, |(own, _)| own.len());
+        let mut part = vec![0; longest];
+        let (mut at, whole) = (0_u64, self.bytes as u64 * transfers as u64);
+        while at < whole {
+            let rest = usize::try_from(whole - at).unwrap_or(usize::MAX);
+            let part = &mut part[..longest.min(rest)];
+            self.file.read_exact_at(part, at)?;
             let here = left
                 .iter_mut()
-                .find(|(own, count)| *count > 0 && all[at..].starts_with(own));
+                .find(|(own, count)| *count > 0 && part.starts_with(own));
             let Some((own, count)) = here else {
                 let expected = left.iter().find(|(_, count)| *count > 0);
                 let expected = expected.map_or(&[][..], |(own, _)| own);
-                let wrong = differs(expected, &all[at..all.len().min(at + expected.len())]);
-                return Ok(wrong.map(|wrong| Wrong {
-                    item: at / FILE_ITEM_BYTES + wrong.item,
+                let item = usize::try_from(at).unwrap_or(usize::MAX) / FILE_ITEM_BYTES;
+                // Where it begins as it should, it ends too early.
+                let cut_off = Wrong {
+                    item: part.len() / FILE_ITEM_BYTES,
+                    got: "nothing".to_owned(),
+                    expected: "more".to_owned(),
+                    defect: 1.0,
+                };
+                let wrong = differs(expected, part).unwrap_or(cut_off);
+                return Ok(Some(Wrong {
+                    item: item + wrong.item,
                     ..wrong
                 }));
             };
             *count -= 1;
-            at += own.len();
+            at += own.len() as u64;
         }
         Ok(None)
     }
+}
+
+/// A file that can be opened and closed. All members call it.
+pub fn openable(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
+    make(world, (false, false), group, place)
 }
 
 /// A file is opened, a byte is written, and it is closed, by all members.
@@ -420,12 +480,7 @@ pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(),
         options.read(true).write(true);
         options
     };
-    // Whoever comes first makes it.
-    let file = options()
-        .create(true)
-        .truncate(false)
-        .open(&place.file)
-        .map_err(failed)?;
+    let file = options().open(&place.file).map_err(failed)?;
     file.write_all_at(&[1], group.place() as u64)
         .map_err(failed)?;
     drop(file);
@@ -438,15 +493,14 @@ pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(),
 /// An empty file, or one that can be read, by the first member or by each for itself; all members can see it then.
 fn make(
     world: &mut World,
-    benchmark: FileBenchmark,
+    (private, readable): (bool, bool),
     group: &Group,
     place: &Place,
 ) -> Result<(), PlayerError> {
-    let private = benchmark.pointer() == Pointer::Private;
     let mut mark = [0; MARK_BYTES];
     world.team(group).barrier(Algorithm::Dissemination)?;
     if private || group.place() == 0 {
-        let made = fresh(place, !benchmark.writes());
+        let made = fresh(place, readable);
         mark = made.map_err(|error| place.failed("make", error))?;
         reset(place)?;
     }
@@ -518,6 +572,12 @@ fn reset(place: &Place) -> Result<(), PlayerError> {
 fn open(place: &Place) -> Result<File, PlayerError> {
     let file = File::options().read(true).write(true).open(&place.file);
     file.map_err(|error| place.failed("open", error))
+}
+
+/// Whether each rank has a file of its own, and whether there is something to read in it.
+fn kind(benchmark: FileBenchmark) -> (bool, bool) {
+    let private = benchmark.pointer() == Pointer::Private;
+    (private, !benchmark.writes())
 }
 
 /// Whether the first rank writes and reads for all.
@@ -617,25 +677,30 @@ struct Helper {
 }
 
 impl Helper {
-    fn send(&mut self, errand: Errand) {
-        let (out, _) = self.line.get_or_insert_with(|| {
-            let (out, errands) = channel::<Errand>();
-            let (done, back) = channel();
-            std::thread::spawn(move || {
-                // Where its rank is not.
-                affinity::roam();
-                while let Ok(mut errand) = errands.recv() {
-                    let (file, buffer) = (&mut errand.file, &mut errand.buffer);
-                    let result = errand.way.go(file, errand.writes, buffer);
-                    if done.send((errand.buffer, result)).is_err() {
-                        break;
-                    }
+    fn start() -> Self {
+        let (out, errands) = channel::<Errand>();
+        let (done, back) = channel();
+        std::thread::spawn(move || {
+            // Where its rank is not.
+            affinity::roam();
+            while let Ok(mut errand) = errands.recv() {
+                let (file, buffer) = (&mut errand.file, &mut errand.buffer);
+                let result = errand.way.go(file, errand.writes, buffer);
+                if done.send((errand.buffer, result)).is_err() {
+                    break;
                 }
-            });
-            (out, back)
+            }
         });
-        match out.send(errand) {
-            Ok(()) | Err(_) => {} // It is missed when it is waited for.
+        Self {
+            line: Some((out, back)),
+        }
+    }
+
+    fn send(&self, errand: Errand) {
+        if let Some((out, _)) = &self.line {
+            match out.send(errand) {
+                Ok(()) | Err(_) => {} // It is missed when it is waited for.
+            }
         }
     }
 

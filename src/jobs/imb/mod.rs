@@ -1,8 +1,9 @@
 //! The Intel MPI Benchmarks' patterns, without MPI: messages between processes.
 //!
-//! Read next: [`pattern`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files, [`Player`] for a rank's part in a table, [`contents`] for what stands in buffers
+//! Read next: [`pattern`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files, [`act`] for what they have in common, [`Player`] for a rank's part in a table, [`contents`] for what stands in buffers
 //! and what should arrive; `plan/imb.rs` has the rules.
 
+mod act;
 mod compute;
 pub mod contents;
 pub mod figures;
@@ -50,8 +51,20 @@ impl PlayerError {
     pub fn kind(&self) -> TroubleKind {
         match self {
             Self::Rank(error) => error.kind(),
+            // Whoever ended the run took the folder away, too.
+            Self::File { path, source, .. }
+                if source.kind() == std::io::ErrorKind::NotFound && is_below_a_run(path) =>
+            {
+                TroubleKind::Peer
+            }
             Self::File { .. } => TroubleKind::Resource,
             Self::NotShared { .. } => TroubleKind::Usage,
         }
     }
+}
+
+/// Whether a file is in the folder of a run, and not that folder itself.
+fn is_below_a_run(path: &std::path::Path) -> bool {
+    let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    name.is_some_and(|name| name.starts_with("IMB_out"))
 }

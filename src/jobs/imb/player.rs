@@ -1,17 +1,16 @@
 //! A rank's part in a table: lines one after the other, each warmed up, synchronised, repeated and timed by the rules (guide 5.2).
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Benchmark, Class, Imb, Length, Mode, Part, Rules, Table};
+use crate::plan::imb::{Benchmark, Class, Imb, Length, Mode, Part, Pointer, Rules, Table};
 use crate::ranks::{Group, RankError, World};
 use crate::record::{FileTimes, Overlap, RankLine};
 use crate::sys::{clock, usage};
 
 use super::PlayerError;
+use super::act::{Act, all_of, overlapped};
 use super::compute::Work;
-use super::contents::Wrong;
 use super::files::{self, Files, Place};
 use super::pattern::Pattern;
 use super::windows::Windows;
@@ -65,7 +64,7 @@ impl Player {
             .position(|members| members.contains(&own));
         let number = number.filter(|_| table.groups.len() > 1);
         if table.benchmark.part() == Part::Io {
-            self.prepare_folder()?;
+            files::make_folder(&self.folder)?;
         }
         if table.benchmark.class() == Class::Overlap && self.work.is_none() {
             self.work = Some(Work::of(self.imb.computes_s()));
@@ -158,30 +157,25 @@ impl Player {
                 match benchmark {
                     Benchmark::File(file) => {
                         // As large as all transfers of the line are together.
-                        let whole = length.bytes as u64 * length.repetitions as u64;
+                        let each = match file.pointer() {
+                            Pointer::Private => {
+                                file.piece(length.bytes, group.size(), group.place()).len()
+                            }
+                            _ => length.bytes,
+                        };
+                        let whole = each as u64 * length.repetitions as u64;
                         let place = place(Some(file), whole);
                         let files = Files::new(world, file, group, length.bytes, place);
                         Act::Files(Box::new(files?))
                     }
-                    _ => Act::Opening(place(None, 0), group.clone()),
+                    _ => {
+                        let place = place(None, 0);
+                        files::openable(world, group, &place)?;
+                        Act::Opening(place, group.clone())
+                    }
                 }
             }
         })
-    }
-
-    /// A folder of this run alone, where the user wants files. Its node takes it away.
-    fn prepare_folder(&self) -> Result<(), PlayerError> {
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&self.folder);
-        match made {
-            Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-                Err(PlayerError::File {
-                    what: "make",
-                    path: self.folder.clone(),
-                    source,
-                })
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
     }
 
     fn room_for(&self, table: &Table, group: &Group, length: Length) -> bool {
@@ -223,6 +217,8 @@ impl Player {
                 act.repeat(world, repetition)?;
             }
         }
+        let looks = reads(table.benchmark);
+        let mut fetched_before = usage::fetched_bytes(looks);
         world.team(everybody).barrier(Algorithm::Dissemination)?;
         for _ in 0..BARRIERS {
             world.team(group).barrier(Algorithm::Dissemination)?;
@@ -230,7 +226,6 @@ impl Player {
         let each = self.imb.rules == Rules::Current && table.benchmark.class() == Class::Collective;
         let batch = repetitions.div_ceil(BATCHES).max(1);
         let together = table.mode == Some(Mode::Aggregate);
-        let read_before = usage::bytes_read();
         let mut pure = None;
         if let (Act::Files(files), Class::Overlap) = (&mut act, table.benchmark.class()) {
             // The same without anything else to do (guide 5.2.8.3).
@@ -242,6 +237,7 @@ impl Player {
                 repetitions,
             ));
             files.reopen(world)?;
+            fetched_before = usage::fetched_bytes(looks);
             for _ in 0..BARRIERS {
                 world.team(group).barrier(Algorithm::Dissemination)?;
             }
@@ -254,9 +250,8 @@ impl Player {
             (false, false) => in_a_loop(world, &mut act, repetitions, batch)?,
         };
         let batch = if together { repetitions } else { batch };
-        let read = usage::bytes_read().zip(read_before);
-        let cached = read.and_then(|(after, before)| share_cached(before, after));
-        let synchronising_s = act.synchronising_s();
+        let fetched = usage::fetched_bytes(looks).zip(fetched_before);
+        let (read_bytes, synchronising_s) = (act.read_bytes(), act.synchronising_s());
         let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
         let wrong = match self.imb.check && table.benchmark.is_comparable() {
@@ -287,7 +282,8 @@ impl Player {
                 .map(|(ns, count)| seconds(*ns, *count))
                 .collect(),
             files: of_files.then(|| FileTimes {
-                cached: cached.filter(|_| reads(table.benchmark)),
+                read_bytes,
+                fetched_bytes: fetched.map(|(after, before)| after.saturating_sub(before)),
                 synchronising_s: synchronising_s / repetitions.max(1) as f64,
                 overlap: pure.zip(work).map(|(pure_s, work)| Overlap {
                     pure_s,
@@ -358,140 +354,6 @@ fn left_out(line: usize, why: String) -> RankLine {
         wrong: None,
         left_out: Some(why),
     }
-}
-
-/// What is repeated, with the memory it needs.
-enum Act {
-    Messages(Pattern),
-    Windows(Windows),
-    Files(Box<Files>),
-    /// A file that is opened and closed.
-    Opening(Place, Group),
-}
-
-impl Act {
-    fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), PlayerError> {
-        match self {
-            Self::Messages(pattern) => pattern.repeat(world, repetition)?,
-            Self::Windows(windows) => windows.repeat(world, repetition)?,
-            Self::Files(files) => {
-                files.transfer(world, repetition)?;
-                files.complete(world)?;
-            }
-            Self::Opening(place, group) => files::open_close(world, group, place)?,
-        }
-        Ok(())
-    }
-
-    /// How many of so many transfers go to places of their own.
-    fn apart(&self, transfers: usize) -> usize {
-        match self {
-            Self::Windows(windows) => windows.apart(transfers),
-            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => transfers,
-        }
-    }
-
-    /// The number of a repetition behind so many others, once memory or file were wiped.
-    fn after(&self, repetitions: usize) -> usize {
-        match self {
-            Self::Messages(_) | Self::Windows(_) => repetitions,
-            Self::Files(_) | Self::Opening(..) => 0,
-        }
-    }
-
-    /// So many of them, complete at the end.
-    fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
-        match self {
-            Self::Messages(pattern) => {
-                for repetition in 0..count {
-                    pattern.repeat(world, repetition)?;
-                }
-                Ok(())
-            }
-            Self::Windows(windows) => Ok(windows.together(world, count)?),
-            Self::Files(files) => all_of(files, world, count),
-            Self::Opening(..) => (0..count).try_for_each(|number| self.repeat(world, number)),
-        }
-    }
-
-    fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
-        match self {
-            Self::Messages(pattern) => {
-                pattern.wipe();
-                Ok(())
-            }
-            Self::Windows(windows) => Ok(windows.wipe(world)?),
-            Self::Files(files) => files.wipe(world),
-            Self::Opening(..) => Ok(()),
-        }
-    }
-
-    /// What is wrong with what came in the repetition of this number, or in so many transfers together.
-    fn check(
-        &self,
-        world: &mut World,
-        repetition: usize,
-        transfers: usize,
-    ) -> Result<Option<Wrong>, PlayerError> {
-        match self {
-            Self::Messages(pattern) => Ok(pattern.check(repetition + 1)),
-            Self::Windows(windows) => Ok(windows.check(world, transfers)),
-            Self::Files(files) => files.check(world, transfers),
-            Self::Opening(..) => Ok(None),
-        }
-    }
-
-    /// Seconds that were spent on bringing files to storage devices.
-    fn synchronising_s(&self) -> f64 {
-        match self {
-            Self::Files(files) => files.synchronising_s(),
-            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0.0,
-        }
-    }
-
-    fn end(self, world: &mut World) -> Result<(), RankError> {
-        match self {
-            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => Ok(()),
-            Self::Windows(windows) => windows.end(world),
-        }
-    }
-}
-
-/// So many transfers of a file, complete together at the end.
-fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), PlayerError> {
-    for number in 0..count {
-        files.transfer(world, number)?;
-    }
-    files.complete(world)
-}
-
-/// The same, each while the rank computes.
-fn overlapped(
-    world: &mut World,
-    act: &mut Act,
-    count: usize,
-    work: Option<&Work>,
-) -> Result<Vec<(u64, usize)>, PlayerError> {
-    let began_ns = clock::monotonic_ns();
-    if let Act::Files(files) = act {
-        for number in 0..count {
-            files.overlapped(world, number, || {
-                if let Some(work) = work {
-                    work.run();
-                }
-            })?;
-        }
-        files.complete(world)?;
-    }
-    Ok(vec![(clock::monotonic_ns() - began_ns, count)])
-}
-
-/// Of the bytes that were read between two looks, the share that no storage device was asked for.
-fn share_cached(before: (u64, u64), after: (u64, u64)) -> Option<f64> {
-    let read = after.0.saturating_sub(before.0);
-    let fetched = after.1.saturating_sub(before.1);
-    // What the kernel fetches ahead is fetched, too.
-    (read > 0).then(|| 1.0 - (fetched as f64 / read as f64).min(1.0))
 }
 
 /// Whether a benchmark reads a file.

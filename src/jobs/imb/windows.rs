@@ -41,6 +41,7 @@ impl Windows {
                 false => memory.fill(0),
             }
             world.open_window(group, memory)?;
+            world.touch_windows();
         }
         match benchmark.gets() {
             true => windows.buffer.fill(0),

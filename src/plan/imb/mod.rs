@@ -85,8 +85,9 @@ pub struct Imb {
     pub lengths: Option<Vec<usize>>,
     /// Logarithms of the least length but 0, and of the largest, if not the usual ones.
     pub logs: Option<(u32, u32)>,
-    /// How often things are done, if not as often as usual.
-    pub counts: Option<Counts>,
+    /// How often things are done, where not as often as usual.
+    #[serde(default)]
+    pub counts: Asked,
     /// Where files are written, on each host.
     pub path: PathBuf,
     /// Seconds that a rank computes while a transfer goes on, if not the usual ones.
@@ -102,7 +103,7 @@ pub struct Imb {
 }
 
 /// How often things are done at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Repetitions.
     pub repetitions: usize,
@@ -110,6 +111,17 @@ pub struct Counts {
     pub single: usize,
     /// Bytes of a length's repetitions all together.
     pub volume: usize,
+}
+
+/// What is asked for of these numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Repetitions.
+    pub repetitions: Option<usize>,
+    /// The same where each transfer is completed by itself.
+    pub single: Option<usize>,
+    /// Bytes of a length's repetitions all together.
+    pub volume: Option<usize>,
 }
 
 /// One table: a benchmark in one set of groups.
@@ -157,7 +169,11 @@ impl Imb {
                 volume: 16 << 20,
             },
         };
-        self.counts.unwrap_or(usual)
+        Counts {
+            repetitions: self.counts.repetitions.unwrap_or(usual.repetitions),
+            single: self.counts.single.unwrap_or(usual.single),
+            volume: self.counts.volume.unwrap_or(usual.volume),
+        }
     }
 
     /// Logarithms of a part's least length but 0, and of its largest.
@@ -229,16 +245,19 @@ impl Imb {
         self.benchmarks.iter().any(|one| one.part() == Part::Io)
     }
 
-    /// Bytes of message buffers that a rank needs at most.
+    /// Bytes of message buffers that a rank needs at most, with whatever number of ranks.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
-        let of = |benchmark: &Benchmark| {
-            let all = benchmark.modes().iter().flat_map(|mode| {
-                let lengths = self.lengths_of(*benchmark, *mode).into_iter();
-                lengths.map(|length| self.memory_of(*benchmark, *mode, ranks, length))
+        let of = |(benchmark, mode): (Benchmark, Option<Mode>)| {
+            let sizes = self.series(benchmark, ranks).into_iter();
+            let all = sizes.flat_map(|size| {
+                let lengths = self.lengths_of(benchmark, mode).into_iter();
+                lengths.map(move |length| self.memory_of(benchmark, mode, size, length))
             });
             all.filter(|bytes| *bytes <= self.memory).max()
         };
-        self.benchmarks.iter().filter_map(of).max().unwrap_or(0)
+        let all = self.benchmarks.iter();
+        let all = all.flat_map(|one| one.modes().iter().map(|mode| (*one, *mode)));
+        all.filter_map(of).max().unwrap_or(0)
     }
 
     /// Number of each rank's place in the order that groups are made in.
@@ -355,7 +374,7 @@ pub(crate) mod tests {
             map: None,
             lengths: None,
             logs: None,
-            counts: None,
+            counts: Asked::default(),
             path: PathBuf::from("/tmp"),
             computes_s: None,
             seconds: 10.0,

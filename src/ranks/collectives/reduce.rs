@@ -6,10 +6,14 @@ use std::ops::Range;
 use super::fold::{Fold, Part};
 use super::{Kind, SEGMENT_BYTES, Team, add_floats, split, two};
 use crate::plan::collective::Algorithm;
-use crate::ranks::RankError;
+use crate::ranks::{From, RankError, Request};
 
 /// Bytes of an item.
 pub const ITEM_BYTES: usize = 4;
+/// More than this is added piece by piece.
+const ADDED_BYTES: usize = 256 << 10;
+/// In so many pieces at most.
+const MOST_PIECES: usize = 32;
 
 impl Team<'_, '_> {
     /// The sum of all members' vectors, in that of `root`; those of others are worth nothing afterwards.
@@ -179,14 +183,46 @@ impl Team<'_, '_> {
             let other = number ^ bit;
             let (mine, theirs) = (number & !(bit - 1), other & !(bit - 1));
             let (out, keep) = (span(theirs, bit), span(mine, bit));
-            let place = fold.place_of(other);
-            let came = &mut scratch[..keep.len()];
-            self.trade(Kind::Reduce, (place, &vector[out]), (place, came))?;
-            let bytes = keep.len();
-            add_floats(&mut vector[keep], &scratch[..bytes]);
+            let (out, keep) = two(vector, out, keep);
+            self.trade_and_add(fold.place_of(other), out, keep, &mut scratch)?;
             bit /= 2;
         }
         self.give_back(scratch);
+        Ok(())
+    }
+
+    /// Trades with a member, and adds what comes to what is kept: piece by piece where there is much of it, while what has come is still in
+    /// the cache and the next one is under way.
+    fn trade_and_add(
+        &mut self,
+        place: usize,
+        out: &[u8],
+        keep: &mut [u8],
+        scratch: &mut [u8],
+    ) -> Result<(), RankError> {
+        let came = &mut scratch[..keep.len()];
+        if out.len().max(keep.len()) <= ADDED_BYTES {
+            self.trade(Kind::Reduce, (place, out), (place, came))?;
+            add_floats(keep, came);
+            return Ok(());
+        }
+        // Both sides divide a length in the same way; whole items, and not so many that keeping track of them takes time.
+        let piece =
+            |bytes: usize| ADDED_BYTES.max((bytes / MOST_PIECES).next_multiple_of(ITEM_BYTES));
+        let (rank, tag) = (self.group.rank_at(place), Kind::Reduce.tag());
+        let mut exchange = self.world.exchange();
+        let each = piece(keep.len());
+        let coming: Vec<Request> = came
+            .chunks_mut(each)
+            .map(|came| exchange.start_receive(From::Rank(rank), tag, came))
+            .collect();
+        for out in out.chunks(piece(out.len())) {
+            exchange.start_send(rank, tag, out);
+        }
+        for (own, request) in keep.chunks_mut(each).zip(coming) {
+            add_floats(own, exchange.collect(request)?);
+        }
+        exchange.wait_all()?;
         Ok(())
     }
 

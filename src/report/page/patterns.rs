@@ -171,6 +171,52 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Reco
                 (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "us", &times))
                 @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
             }
+            (spreads(benchmark, &tables))
+        }
+    }
+}
+
+/// How repetitions of each length lie apart, which the suite does not tell.
+fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
+    let us = |seconds: f64| format!("{:.2}", seconds * 1e6);
+    let maybe = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), us);
+    let rows = tables.iter().flat_map(|table| {
+        let lines = table.lines.iter();
+        lines.flat_map(move |line| {
+            let groups = line.groups.iter().enumerate();
+            groups.filter_map(move |(group, times)| {
+                // One batch has nothing that lies apart.
+                let spread = times.spread.filter(|spread| spread.batches > 1)?;
+                let several = table.table.groups.len() > 1;
+                let who = match several {
+                    true => format!("{}, group {group}", name(&table.table)),
+                    false => name(&table.table),
+                };
+                Some((who, line, spread))
+            })
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    html! {
+        @if !rows.is_empty() {
+            details {
+                summary { (benchmark.name()) ": median, percentiles and spread" }
+                div .wide {
+                    table {
+                        tr {
+                            th { "" } th .number { "bytes" } th .number { "repetitions" } th .number { "in batches of" } th .number { "least us" } th .number { "median us" }
+                            th .number { "95 % us" } th .number { "99 % us" } th .number { "most us" } th .number { "variation" }
+                        }
+                        @for (who, line, spread) in &rows {
+                            tr {
+                                td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) } td .number { (spread.of) }
+                                td .number { (us(spread.least_s)) } td .number { (us(spread.median_s)) } td .number { (maybe(spread.p95_s)) }
+                                td .number { (maybe(spread.p99_s)) } td .number { (us(spread.most_s)) } td .number { (format!("{:.1} %", 100.0 * spread.variation)) }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::plan::collective::ALGORITHMS;
-use crate::plan::imb::{Counts, Multi, tests::imb};
+use crate::plan::imb::{Asked, Multi, tests::imb};
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
 /// What every rank told of every line, table by table.
@@ -34,12 +34,12 @@ fn play(imb: &Imb, ranks: usize) -> Vec<Vec<RankLine>> {
     all.into_inner().unwrap()
 }
 
-fn counts(repetitions: usize) -> Option<Counts> {
-    Some(Counts {
-        repetitions,
-        single: repetitions,
-        volume: 40 << 20,
-    })
+fn counts(repetitions: usize) -> Asked {
+    Asked {
+        repetitions: Some(repetitions),
+        single: Some(repetitions),
+        volume: Some(40 << 20),
+    }
 }
 
 fn short() -> Imb {
@@ -120,9 +120,9 @@ fn files_have_in_them_what_they_should_and_every_kind_of_pointer_finds_it() {
                     Benchmark::File(file) => {
                         assert_eq!(files.overlap.is_some(), file.overlaps(), "{name}");
                         assert_eq!(files.synchronising_s > 0.0, file.writes(), "{name}");
-                        let share = files.cached.unwrap_or(0.0);
+                        let share = files.cached().unwrap_or(0.0);
                         assert!((0.0..=1.0).contains(&share), "{name}");
-                        assert!(!file.writes() || files.cached.is_none(), "{name}");
+                        assert!(!file.writes() || files.read_bytes == 0, "{name}");
                     }
                     _ => assert_eq!(files.synchronising_s, 0.0),
                 }

@@ -1,0 +1,151 @@
+//! What a rank repeats in a line, whatever the benchmark is made of: messages, windows or files.
+
+use crate::ranks::{Group, World};
+use crate::sys::clock;
+
+use super::PlayerError;
+use super::compute::Work;
+use super::contents::Wrong;
+use super::files::{self, Files, Place};
+use super::pattern::Pattern;
+use super::windows::Windows;
+
+/// What is repeated, with the memory it needs.
+pub enum Act {
+    /// Messages between ranks.
+    Messages(Pattern),
+    /// Memory that others reach into.
+    Windows(Windows),
+    /// A file that is written or read.
+    Files(Box<Files>),
+    /// A file that is opened and closed.
+    Opening(Place, Group),
+}
+
+impl Act {
+    /// Does it once, complete at the end.
+    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => pattern.repeat(world, repetition)?,
+            Self::Windows(windows) => windows.repeat(world, repetition)?,
+            Self::Files(files) => {
+                files.transfer(world, repetition)?;
+                files.complete(world)?;
+            }
+            Self::Opening(place, group) => files::open_close(world, group, place)?,
+        }
+        Ok(())
+    }
+
+    /// How many of so many transfers go to places of their own.
+    pub fn apart(&self, transfers: usize) -> usize {
+        match self {
+            Self::Windows(windows) => windows.apart(transfers),
+            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => transfers,
+        }
+    }
+
+    /// The number of a repetition behind so many others, once memory or file were wiped.
+    pub fn after(&self, repetitions: usize) -> usize {
+        match self {
+            Self::Messages(_) | Self::Windows(_) => repetitions,
+            Self::Files(_) | Self::Opening(..) => 0,
+        }
+    }
+
+    /// So many of them, complete at the end.
+    pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => {
+                for repetition in 0..count {
+                    pattern.repeat(world, repetition)?;
+                }
+                Ok(())
+            }
+            Self::Windows(windows) => Ok(windows.together(world, count)?),
+            Self::Files(files) => all_of(files, world, count),
+            Self::Opening(..) => (0..count).try_for_each(|number| self.repeat(world, number)),
+        }
+    }
+
+    /// Forgets what came. All members call it.
+    pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(pattern) => {
+                pattern.wipe();
+                Ok(())
+            }
+            Self::Windows(windows) => Ok(windows.wipe(world)?),
+            Self::Files(files) => files.wipe(world),
+            Self::Opening(..) => Ok(()),
+        }
+    }
+
+    /// What is wrong with what came in the repetition of this number, or in so many transfers together.
+    pub fn check(
+        &self,
+        world: &mut World,
+        repetition: usize,
+        transfers: usize,
+    ) -> Result<Option<Wrong>, PlayerError> {
+        match self {
+            Self::Messages(pattern) => Ok(pattern.check(repetition + 1)),
+            Self::Windows(windows) => Ok(windows.check(world, transfers)),
+            Self::Files(files) => files.check(world, transfers),
+            Self::Opening(..) => Ok(None),
+        }
+    }
+
+    /// Seconds that were spent on bringing files to storage devices.
+    pub fn synchronising_s(&self) -> f64 {
+        match self {
+            Self::Files(files) => files.synchronising_s(),
+            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0.0,
+        }
+    }
+
+    /// Bytes that this rank has read from files.
+    pub fn read_bytes(&self) -> u64 {
+        match self {
+            Self::Files(files) => files.read_bytes(),
+            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0,
+        }
+    }
+
+    /// Gives memory back. All members call it.
+    pub fn end(self, world: &mut World) -> Result<(), PlayerError> {
+        match self {
+            Self::Messages(_) | Self::Files(_) | Self::Opening(..) => Ok(()),
+            Self::Windows(windows) => Ok(windows.end(world)?),
+        }
+    }
+}
+
+/// So many transfers of a file, complete together at the end.
+pub fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), PlayerError> {
+    for number in 0..count {
+        files.transfer(world, number)?;
+    }
+    files.complete(world)
+}
+
+/// The same, each while the rank computes.
+pub fn overlapped(
+    world: &mut World,
+    act: &mut Act,
+    count: usize,
+    work: Option<&Work>,
+) -> Result<Vec<(u64, usize)>, PlayerError> {
+    let began_ns = clock::monotonic_ns();
+    if let Act::Files(files) = act {
+        for number in 0..count {
+            files.overlapped(world, number, || {
+                if let Some(work) = work {
+                    work.run();
+                }
+            })?;
+        }
+        files.complete(world)?;
+    }
+    Ok(vec![(clock::monotonic_ns() - began_ns, count)])
+}
