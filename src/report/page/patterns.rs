@@ -199,7 +199,8 @@ fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
     let rows: Vec<_> = rows.collect();
     html! {
         @if !rows.is_empty() {
-            details {
+            // On the screen alone: on paper it would be many pages.
+            details .spreads {
                 summary { (benchmark.name()) ": median, percentiles and spread" }
                 div .wide {
                     table {
