@@ -53,7 +53,7 @@ pub struct Conditions {
     pub options: Vec<(String, String)>,
     /// Stand still there.
     pub hold: Option<Hold>,
-    /// Name of the run, of [`random_token`].
+    /// Name of the run, of [`random_token`](super::random_token).
     pub token: String,
     /// Start of the run, milliseconds since 1970.
     pub started_ms: u64,
