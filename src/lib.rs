@@ -20,4 +20,6 @@ pub mod stats;
 pub mod store;
 pub mod sys;
 pub mod units;
+#[cfg(feature = "web")]
+pub mod web;
 pub mod wire;

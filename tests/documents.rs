@@ -95,7 +95,7 @@ fn help_of(command: &[&str]) -> String {
 }
 
 /// The plain command, and those that have a name.
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["run"],
     &["init"],
@@ -117,6 +117,8 @@ const COMMANDS: [&[&str]; 21] = [
     &["latency", "locate"],
     &["latency", "pairs"],
     &["latency", "simulate"],
+    &["serve"],
+    &["cgi"],
 ];
 
 /// Lines of the fenced blocks of a page whose first line is ``` and one of `kinds`.
@@ -161,8 +163,8 @@ fn dry_run(words: &str) -> Output {
 
 /// Lets commands about runs that were kept work on some; none if it is no such command.
 fn of_kept_runs(words: &str) -> Option<Output> {
-    const COMMANDS: [&str; 8] = [
-        "latency", "report", "list", "compare", "merge", "retest", "init", "run",
+    const COMMANDS: [&str; 9] = [
+        "latency", "report", "list", "compare", "merge", "retest", "init", "run", "serve",
     ];
     let of_file = ["linktest show ", "linktest export "];
     let of_file = of_file.iter().any(|start| words.starts_with(start));
@@ -202,6 +204,10 @@ fn of_kept_runs(words: &str) -> Option<Output> {
     if command == "run" {
         write(folder.path().join("plan.toml"), plan);
     }
+    let site = fs::read_to_string(root().join("examples/web.toml")).expect("an example");
+    for place in ["web.toml", "examples/web.toml"] {
+        write(folder.path().join(place), site.clone());
+    }
     // Files that commands about latencies are given.
     for name in ["topology.txt", "lfts.txt", "ports.csv", "fabric.toml"] {
         let sample = root().join("tests/samples/fabric").join(name);
@@ -210,6 +216,7 @@ fn of_kept_runs(words: &str) -> Option<Output> {
     let asked = match command {
         "latency" if words.contains(" run ") || words.contains(" locate ") => "--dry-run",
         "retest" => "--dry-run",
+        "serve" if !words.contains("--check") && !words.contains("--example") => "--check",
         // With a run to go on with, it would be looked for.
         "run" if !words.contains("--resume") => "--dry-run",
         _ => "",

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "units", "sys", "plan", "record", "exit", "stats", "latency", "judge", "wire", "link",
-    "buffer", "pipeline", "ranks", "jobs", "node", "conduct", "store", "report", "cli",
+    "buffer", "pipeline", "ranks", "jobs", "node", "conduct", "store", "report", "web", "cli",
 ];
 
 /// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.

@@ -1,7 +1,7 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
-//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--write]`. Each case is told as it ends, and kept in
-//! `rows.jsonl` beside this file, so that several runs add up; `--write` makes docs/truth.md of all of them. A case takes half a
+//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--write]`. Each case is told as it ends, and kept in
+//! `rows.jsonl` beside this file, so that several runs add up; `--write` makes docs/truth.md of all of them, and `--only` draws until a case has all of these words. A case takes half a
 //! minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
@@ -24,7 +24,8 @@ struct Options {
     injured: u64,
     sound: u64,
     seed: u64,
-    time: String,
+    time: Option<String>,
+    only: String,
     write: bool,
 }
 
@@ -34,15 +35,21 @@ fn main() {
     let kinds = [(true, options.injured), (false, options.sound)];
     for (injured, count) in kinds {
         for number in 1..=count {
-            let case = if injured {
-                draw.injured()
-            } else {
-                draw.sound()
+            let case = loop {
+                let case = if injured {
+                    draw.injured()
+                } else {
+                    draw.sound()
+                };
+                let name = case.to_string();
+                if options.only.split('+').all(|words| name.contains(words)) {
+                    break case;
+                }
             };
             let outcome = try_case(
                 PIPEBENCH,
                 &case,
-                &["--profile", "acceptance", "--time", &options.time],
+                &["--profile", "acceptance", "--time", time(&case, &options)],
             );
             let row = Row::of(&case, &outcome);
             println!(
@@ -65,6 +72,15 @@ fn main() {
     }
 }
 
+/// Where one frame in ten thousand is lost, it takes longer until there are enough of them to be told from chance.
+fn time<'a>(case: &Case, options: &'a Options) -> &'a str {
+    match (&options.time, case.injury) {
+        (Some(time), _) => time,
+        (None, Some(Injury::Loss(..))) => "12s",
+        (None, _) => "2s",
+    }
+}
+
 fn results() -> std::path::PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/benches/truth/rows.jsonl").into()
 }
@@ -81,7 +97,8 @@ fn options() -> Options {
         injured: 10,
         sound: 10,
         seed: 1,
-        time: "2s".to_owned(),
+        time: None,
+        only: String::new(),
         write: false,
     };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
@@ -90,7 +107,8 @@ fn options() -> Options {
         let mut value = || words.next().expect("a value behind the option");
         match word.as_str() {
             "--seed" => options.seed = value().parse().expect("--seed: a number"),
-            "--time" => options.time = value(),
+            "--time" => options.time = Some(value()),
+            "--only" => options.only = value(),
             "--write" => options.write = true,
             count => counts.push(count.parse().expect("a number of cases")),
         }

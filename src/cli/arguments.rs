@@ -331,6 +331,14 @@ pub struct Arguments {
     /// Stand still at a stage (for tests)
     #[arg(long, value_name = "STAGE", hide = true)]
     pub hold: Option<String>,
+
+    /// The folder of the run, which is there and has its name (for runs that a keeper starts)
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "output")]
+    pub folder: Option<PathBuf>,
+
+    /// End when the process of this number does, which is the parent (for runs that a keeper starts)
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<i32>,
 }
 
 /// How hosts are reached: the same words for every command that goes there.
@@ -432,6 +440,18 @@ pub enum Subcommand {
     /// Put several cablings of a switch into one sheet
     #[command(long_about = super::report::MERGE_LONG)]
     Merge(MergeArguments),
+    /// Let a site start runs from a browser, and look at them
+    #[cfg(feature = "web")]
+    #[command(long_about = super::web::SERVE_LONG)]
+    Serve(super::web::ServeArguments),
+    /// The same as a CGI program of any web server
+    #[cfg(feature = "web")]
+    #[command(long_about = super::web::CGI_LONG)]
+    Cgi(super::web::CgiArguments),
+    /// Keep a run that was asked for from a browser (started by pipebench itself)
+    #[cfg(feature = "web")]
+    #[command(hide = true)]
+    Keep(super::web::KeepArguments),
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]
     Node,

@@ -125,6 +125,7 @@ impl Ready {
             started_ms: self.started_ms,
             seal: None,
             resumed: None,
+            name: None,
         };
         let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut chronicle);
         let failure = chronicle.failure();

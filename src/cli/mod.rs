@@ -8,6 +8,7 @@ mod imb;
 mod intent;
 mod latency;
 mod linktest;
+mod live;
 mod manual;
 mod measure;
 mod node;
@@ -23,6 +24,8 @@ mod terminal;
 mod version;
 mod visit;
 mod watch;
+#[cfg(feature = "web")]
+mod web;
 mod witness;
 
 use std::process::ExitCode;
@@ -59,6 +62,12 @@ pub fn main() -> ExitCode {
         Some(Subcommand::List(words)) => report::list(words),
         Some(Subcommand::Compare(words)) => report::compare(words),
         Some(Subcommand::Merge(words)) => report::merge(words),
+        #[cfg(feature = "web")]
+        Some(Subcommand::Serve(words)) => web::serve(words),
+        #[cfg(feature = "web")]
+        Some(Subcommand::Cgi(words)) => web::cgi(words),
+        #[cfg(feature = "web")]
+        Some(Subcommand::Keep(words)) => web::keep(words),
         Some(Subcommand::Completions { shell }) => tell(&completions::script(*shell)),
         Some(Subcommand::Manual) => tell(&manual::page()),
         None if arguments.version => version::print(arguments.verbose),

@@ -9,7 +9,6 @@ use crate::exit;
 use crate::judge::again;
 use crate::plan::Pattern;
 use crate::record::Record;
-use crate::units::run_name;
 
 use super::arguments::{Arguments, Subcommand};
 use super::intent::{self, Intent};
@@ -81,7 +80,7 @@ pub fn run(words: &RetestArguments) -> u8 {
 
 /// The run's own command with the tests of its faults, on the hosts that these need.
 fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Intent), String> {
-    let name = run_name(record.started_ms, &record.token);
+    let name = record.name();
     if let Some(first) = &record.plan.repeats {
         return Err(format!(
             "{name} is a retest itself: name the run whose faults it measured again ({first})"

@@ -18,6 +18,7 @@ use crate::{exit, store, sys};
 
 use super::arguments::Arguments;
 use super::intent::{self, Intent};
+use super::live::Ticker;
 use super::measure;
 use super::report::beside;
 use super::terminal::{Terminal, complain};
@@ -39,6 +40,8 @@ pub fn run(arguments: &Arguments) -> u8 {
     execute(arguments, intent, &Telling::Run(baseline.as_ref()))
 }
 
+/// Name of the live document in the folder of a run.
+const LIVE: &str = "live.json";
 /// Digits of a seal that are shown: enough to tell it from any other.
 const SEAL_DIGITS: usize = 16;
 
@@ -79,7 +82,7 @@ impl Telling<'_> {
 }
 
 /// Runs what was understood; returns the exit code.
-pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> u8 {
+pub fn execute(arguments: &Arguments, mut intent: Intent, telling: &Telling<'_>) -> u8 {
     let (table, whole) = (arguments.csv.as_deref(), arguments.json.as_deref());
     let to_stdout = Some(Path::new("-"));
     let mut terminal = Terminal::new(arguments.quiet, table == to_stdout || whole == to_stdout);
@@ -103,8 +106,14 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         Ok(ready) => ready,
         Err(code) => return code,
     };
-    let command: Vec<String> = std::env::args().skip(1).collect();
-    let token = conduct::random_token();
+    if !arguments.parent.is_none_or(end_with) {
+        return exit::USAGE;
+    }
+    let command = own_words();
+    let name = arguments.folder.as_deref().and_then(Path::file_name);
+    let name = name.map(|name| name.to_string_lossy().into_owned());
+    let token = token_of(name.as_deref());
+    intent.plan.samples |= arguments.folder.is_some();
     let seal = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let identity = Identity {
         token: &token,
@@ -112,8 +121,17 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         command: &command,
         seal: &seal,
     };
-    let (output, samples) = (arguments.output.as_deref(), arguments.samples.as_deref());
-    let mut witness = match Witness::new(&mut terminal, identity.clone(), output, samples) {
+    let folder = match (&arguments.folder, &arguments.output) {
+        (Some(folder), _) => Some(Ok(folder.clone())),
+        (None, parent) => parent
+            .as_deref()
+            .map(|parent| store::make_folder(parent, identity.started_ms, &token)),
+    };
+    let witness = folder.transpose().and_then(|folder| {
+        let samples = arguments.samples.as_deref();
+        Witness::new(&mut terminal, identity.clone(), folder, samples)
+    });
+    let mut witness = match witness {
         Ok(witness) => witness,
         Err(error) => {
             complain(&error.to_string());
@@ -137,9 +155,35 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         started_ms: identity.started_ms,
         seal: Some(seal.clone()),
         resumed: intent.resumed,
+        name,
     };
-    let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut witness);
+    let live = arguments.folder.as_deref().map(|folder| folder.join(LIVE));
+    let mut ticker = Ticker::new(&mut witness, live.as_deref());
+    let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut ticker);
     report(arguments, &record, telling, &mut witness)
+}
+
+/// Arguments as they were given, without those by which a keeper holds its run.
+fn own_words() -> Vec<String> {
+    let kept = |word: &String| {
+        !["--folder=", "--parent="]
+            .iter()
+            .any(|own| word.starts_with(own))
+    };
+    std::env::args().skip(1).filter(kept).collect()
+}
+
+/// A token at random; one that goes with a name ends as the name does.
+fn token_of(name: Option<&str>) -> String {
+    let random = conduct::random_token();
+    let shown = name.and_then(|name| name.rsplit('-').next()).unwrap_or("");
+    shown.to_owned() + random.get(shown.len()..).unwrap_or("")
+}
+
+/// Asks the kernel for SIGTERM when the parent ends; false if it has ended already.
+pub fn end_with(parent: i32) -> bool {
+    sys::process::die_with_parent(nix::sys::signal::Signal::SIGTERM);
+    sys::process::parent_is(parent)
 }
 
 /// The run that the words want this one to be compared with.

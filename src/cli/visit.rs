@@ -122,6 +122,7 @@ impl Destination {
             started_ms: 0,
             seal: None,
             resumed: None,
+            name: None,
         };
         let visit = conduct::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
         Ok(Visiting { visit, stop })

@@ -8,7 +8,7 @@ use crate::conduct::{Hold, LinkSample, Observer};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second, TestRecord};
 use crate::stats::series::Sum;
-use crate::store::{self, Growing, StoreError};
+use crate::store::{Growing, StoreError};
 
 use super::terminal::Terminal;
 
@@ -65,16 +65,14 @@ struct Minute {
 }
 
 impl<'a> Witness<'a> {
-    /// Makes the files: a folder that cannot be written is better known before a long run than behind it.
+    /// Makes the files, in the folder of the run if it has one: what cannot be written is better known before a long run than behind it.
     pub fn new(
         terminal: &'a mut Terminal,
         identity: Identity<'a>,
-        output: Option<&Path>,
+        folder: Option<PathBuf>,
         samples: Option<&Path>,
     ) -> Result<Self, StoreError> {
         let samples = samples.map(Growing::create).transpose()?;
-        let make = |parent| store::make_folder(parent, identity.started_ms, identity.token);
-        let folder = output.map(make).transpose()?;
         let journal = folder
             .as_deref()
             .map(|folder| Growing::create(&folder.join("journal.jsonl")))

@@ -53,7 +53,7 @@ pub struct Conditions {
     pub options: Vec<(String, String)>,
     /// Stand still there.
     pub hold: Option<Hold>,
-    /// Name of the run, of [`random_token`](super::random_token).
+    /// Name of the run, of `conduct::random_token`.
     pub token: String,
     /// Start of the run, milliseconds since 1970.
     pub started_ms: u64,
@@ -61,6 +61,8 @@ pub struct Conditions {
     pub seal: Option<String>,
     /// What is taken over from a run that broke off.
     pub resumed: Option<Resumed>,
+    /// How the run is called, where that was settled before.
+    pub name: Option<String>,
 }
 
 /// Where a run can be made to stand still, for tests.

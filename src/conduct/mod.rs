@@ -150,6 +150,7 @@ pub fn conduct(
         plan,
         seal: conditions.seal.clone(),
         resumed: taken_over.map(|resumed| resumed.run.clone()),
+        name: conditions.name.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod imb;
 mod latency;
 mod linktest;
+mod live;
 mod node;
 mod sheet;
 mod sighting;
@@ -16,6 +17,7 @@ pub use linktest::{
     Effort, LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress,
     RoundRecord, TimeSpread,
 };
+pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use sheet::{
     Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
@@ -91,6 +93,17 @@ pub struct Record {
     /// Run from which the first tests were taken over, if this one went on with it.
     #[serde(default)]
     pub resumed: Option<String>,
+    /// How the run is called, where that was settled before its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Record {
+    /// How the run is called: as was settled before, else by its start and the beginning of its token, as its folder is.
+    pub fn name(&self) -> String {
+        let own = || crate::units::run_name(self.started_ms, &self.token);
+        self.name.clone().unwrap_or_else(own)
+    }
 }
 
 /// What is taken over from a run that broke off.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::judge::names::name_of;
 use crate::plan::Purpose;
 use crate::record::{Culprit, DirectionSheet, FaultSheet, Record, VerdictWord};
-use crate::units::{run_name, show_gbit};
+use crate::units::show_gbit;
 
 use super::figures::Figures;
 
@@ -62,7 +62,7 @@ pub struct Comparison {
 impl Comparison {
     /// Compares a run with a later one.
     pub fn of(before: &Record, now: &Record) -> Self {
-        let names = [before, now].map(|record| run_name(record.started_ms, &record.token));
+        let names = [before, now].map(Record::name);
         let mut rates: BTreeMap<(String, bool), [Option<f64>; 2]> = BTreeMap::new();
         for (index, record) in [before, now].into_iter().enumerate() {
             for (label, sends, rate) in rates_of(record) {

@@ -7,7 +7,7 @@ use crate::record::{
     VerdictWord,
 };
 
-use crate::units::{run_name, show_gbit};
+use crate::units::show_gbit;
 
 use super::figures::{Direction, Port};
 
@@ -314,7 +314,7 @@ fn again(record: &Record, port: &str) -> String {
         return "the same command again".to_owned();
     }
     let first = record.plan.repeats.clone();
-    let run = first.unwrap_or_else(|| run_name(record.started_ms, &record.token));
+    let run = first.unwrap_or_else(|| record.name());
     format!("`pipebench retest {run} --moved {port}=PORT`")
 }
 

@@ -9,7 +9,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use crate::judge::cables;
 use crate::judge::names::name_of;
 use crate::record::{Culprit, DirectionSheet, LatencyRecord, Record, VerdictWord};
-use crate::units::{run_name, show_gbit, show_utc};
+use crate::units::{show_gbit, show_utc};
 
 use super::{judged, text};
 
@@ -56,7 +56,7 @@ pub fn write(record: &Record) -> Result<String, Fault> {
     let skipped = count(|one| matches!(one, Outcome::Skipped)).to_string();
     let (tests, seconds) = (cases.len().to_string(), format!("{:.3}", seconds(record)));
     let started = show_utc(record.started_ms).replace(' ', "T");
-    let name = run_name(record.started_ms, &record.token);
+    let name = record.name();
     let counts = [
         ("tests", tests.as_str()),
         ("failures", &failures),

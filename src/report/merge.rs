@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::judge::names::{floor_text, name_of};
 use crate::record::{DirectionSheet, Record, VerdictWord};
-use crate::units::{run_name, show_gbit};
+use crate::units::show_gbit;
 
 use super::{compare, judged, natural};
 
@@ -45,7 +45,7 @@ pub struct Merged {
 impl Merged {
     /// Puts runs together, by ports of the switch.
     pub fn of(records: &[Record]) -> Result<Self, MergeError> {
-        let name = |record: &Record| run_name(record.started_ms, &record.token);
+        let name = Record::name;
         let floor = |record: &Record| floor_text(&record.plan);
         let mut rows: BTreeMap<Vec<(String, u64)>, (String, Row)> = BTreeMap::new();
         let (mut faults, mut conditions) = (Vec::new(), Vec::new());

@@ -6,7 +6,6 @@ use std::fmt::Write;
 
 use crate::plan::Purpose;
 use crate::record::{DirectionSheet, Record, VerdictWord};
-use crate::units::run_name;
 
 use super::figures::Figures;
 
@@ -55,7 +54,7 @@ type Figure = fn(&DirectionSheet) -> Option<f64>;
 /// The exposition of a record.
 pub fn write(record: &Record) -> String {
     let mut out = Exposition::default();
-    let run = run_name(record.started_ms, &record.token);
+    let run = record.name();
     let word = record.verdict.word.to_string();
     out.push(
         "# TYPE pipebench_run info\n# HELP pipebench_run What was run, and what came of it.\n",

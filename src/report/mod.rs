@@ -8,7 +8,7 @@ pub mod figures;
 pub mod header;
 pub mod imb;
 pub mod json;
-mod judged;
+pub mod judged;
 pub mod junit;
 pub mod latency;
 pub mod linktest;

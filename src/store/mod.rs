@@ -51,6 +51,17 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreErr
     written.map_err(fail)
 }
 
+/// Replaces a file that is of use only while it is young: whole for whoever reads it, and never waited for on the disk.
+pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
+    let temporary = temporary_of(path);
+    fs::write(&temporary, content)
+        .and_then(|()| fs::rename(&temporary, path))
+        .map_err(|source| StoreError {
+            path: path.to_owned(),
+            source,
+        })
+}
+
 /// Whether a result could be written there now: found out before hours are spent on measuring it. Leaves nothing.
 pub fn check_writable(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError {
@@ -77,13 +88,17 @@ fn temporary_of(path: &Path) -> PathBuf {
 
 /// Makes the folder of a run below `parent`, named by date and token.
 pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBuf, StoreError> {
-    let name = units::run_name(started_ms, token);
-    let path = parent.join(name);
-    fs::create_dir_all(&path).map_err(|source| StoreError {
-        path: path.clone(),
-        source,
-    })?;
+    let path = parent.join(units::run_name(started_ms, token));
+    make_folders(&path)?;
     Ok(path)
+}
+
+/// Makes a folder and those above it, where they are not there.
+pub fn make_folders(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(path).map_err(|source| StoreError {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

@@ -323,6 +323,13 @@ pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Resul
     Ok(())
 }
 
+/// Ends a connection whose peer takes nothing, or is not there any more, within about `silence`.
+pub fn bound_silence(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
+    let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+    setsockopt(socket, sockopt::TcpUserTimeout, &silence_ms)?;
+    Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
+}
+
 /// Has the kernel ask the peer's host now and then whether it is still there, so that whoever only receives learns of a dead path within
 /// about `silence`, too.
 pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {

@@ -117,7 +117,7 @@ impl Lab {
     /// What one host sends to another passes at most `mbit` Mbit/s, what it sends to all together `port_mbit`.
     pub fn slow_pair(&self, from: usize, to: usize, port_mbit: u32, mbit: u32) {
         let class = |parent: &str, id: &str, rate: u32, ceil: u32| {
-            let burst = (ceil * 5).max(64);
+            let burst = burst_kb(ceil);
             format!(
                 "tc class add dev eth0 parent {parent} classid {id} htb rate {rate}mbit ceil {ceil}mbit burst {burst}kb cburst {burst}kb"
             )
@@ -138,21 +138,33 @@ impl Lab {
         }
     }
 
-    /// From now on a share of the frames to the host, and of those from it, is lost. The wire that does it runs until it is
-    /// dropped; what it carries is sent segment by segment, so that a lost frame is one segment.
-    pub fn lose(&self, host: usize, to_it: f64, from_it: f64) -> Running {
-        for any in self.test_hosts() {
-            self.on_host(any, "ip link set dev eth0 gso_max_segs 1");
-        }
-        self.wire(host, [to_it, from_it], 0)
+    /// From now on one in so many of the frames to the host is lost on its cable.
+    ///
+    /// The kernel does it: the switch's port sends segment by segment, so that a lost frame is one segment, and where they come in a
+    /// classifier throws dice for each; those that lose go to an interface that is down.
+    pub fn lose(&self, host: usize, one_in: u32) {
+        self.on_switch(&format!("ip link set dev {} gso_max_segs 1", port(host)));
+        self.on_host(host, "ip link add void type veth peer name void1");
+        self.on_host(host, "tc qdisc add dev eth0 clsact");
+        // Load a random word; not greater than so much: taken, else not.
+        let dice = format!(
+            "4,32 0 0 4294963256,37 1 0 {},6 0 0 4294967295,6 0 0 0",
+            u32::MAX / one_in
+        );
+        let mut words: Vec<&str> =
+            "tc filter add dev eth0 ingress protocol all prio 1 bpf bytecode"
+                .split(' ')
+                .collect();
+        words.push(&dice);
+        words.extend("action mirred egress redirect dev void".split(' '));
+        let space = format!("--net=/proc/{}/ns/net", self.first_process(host));
+        let mut argv = vec!["nsenter", &space, "--"];
+        argv.extend(words);
+        tool(&argv);
     }
 
     /// From now on what goes over the cable of a host takes so much longer, each way. The wire that does it runs until it is dropped.
     pub fn delay(&self, host: usize, us: u32) -> Running {
-        self.wire(host, [0.0, 0.0], us)
-    }
-
-    fn wire(&self, host: usize, lost: [f64; 2], delay_us: u32) -> Running {
         let (mtu, port) = (self.mtu(), port(host));
         let bridge = self.bridge_of(&port);
         self.on_switch(&format!(
@@ -166,8 +178,7 @@ impl Lab {
         let mut command = std::process::Command::new("nsenter");
         command.args([&space, "--", &wire_program()]);
         command.args([format!("w{host}"), port]);
-        command.args(lost.map(|share| share.to_string()));
-        command.arg(delay_us.to_string());
+        command.arg(us.to_string());
         let wire = self.start(command);
         wire.wait_for_line("wired", Duration::from_secs(10));
         wire
@@ -327,11 +338,15 @@ fn second_port(host: usize) -> String {
 }
 
 fn shape(device: &str, mbit: u32) -> String {
-    // A bucket of 40 ms: a virtual machine that is put aside for a moment must not lose rate for it.
-    let burst_kb = (mbit * 5).max(64);
     format!(
-        "tc qdisc replace dev {device} root tbf rate {mbit}mbit burst {burst_kb}kb latency 50ms"
+        "tc qdisc replace dev {device} root tbf rate {mbit}mbit burst {}kb latency 50ms",
+        burst_kb(mbit)
     )
+}
+
+/// A bucket of 40 ms: a virtual machine that is put aside for a moment must not lose rate for it.
+fn burst_kb(mbit: u32) -> u32 {
+    (mbit * 5).max(64)
 }
 
 fn in_network(space: &str, words: &str) {

@@ -1,7 +1,6 @@
-/* A wire that loses or delays frames: everything that comes in at one interface goes out at the other, but for a share of it, and so
- * many microseconds later.
+/* A wire that delays frames: everything that comes in at one interface goes out at the other, so many microseconds later.
  *
- * Usage: wire FIRST SECOND LOST_TOWARDS_SECOND LOST_TOWARDS_FIRST DELAY_US
+ * Usage: wire FIRST SECOND DELAY_US
  *
  * Frames travel with their header for offloads (PACKET_VNET_HDR), so that checksums which the kernel has not filled in
  * yet, and large segments, arrive as they were sent. Says "wired" when it is. */
@@ -84,14 +83,12 @@ static void delay(int to, const char *frame, size_t bytes, long long ns)
 int main(int argc, char **argv)
 {
     static char frame[1 << 17];
-    if (argc != 6) {
-        fprintf(stderr, "wire: needs two interfaces, two shares and a delay\n");
+    if (argc != 4) {
+        fprintf(stderr, "wire: needs two interfaces and a delay\n");
         return 2;
     }
     struct pollfd ends[2] = { { end(argv[1]), POLLIN, 0 }, { end(argv[2]), POLLIN, 0 } };
-    double lost[2] = { atof(argv[3]), atof(argv[4]) };
-    long long delay_ns = atoll(argv[5]) * 1000;
-    srand48(1);
+    long long delay_ns = atoll(argv[3]) * 1000;
     puts("wired");
     fflush(stdout);
     for (;;) {
@@ -108,13 +105,7 @@ int main(int argc, char **argv)
                 ssize_t bytes = recv(ends[from].fd, frame, sizeof frame, MSG_DONTWAIT);
                 if (bytes <= 0)
                     break;
-                if (drand48() < lost[from])
-                    continue;
-                if (delay_ns)
-                    delay(1 - from, frame, (size_t)bytes, delay_ns);
-                /* A full queue behind it loses frames as that of a switch would. */
-                else if (send(ends[1 - from].fd, frame, (size_t)bytes, 0) < 0)
-                    continue;
+                delay(1 - from, frame, (size_t)bytes, delay_ns);
             }
         }
     }

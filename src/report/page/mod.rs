@@ -65,7 +65,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
 
 /// How a run is called: by its start and the beginning of its token, as its folder is.
 fn name(record: &Record) -> String {
-    crate::units::run_name(record.started_ms, &record.token)
+    record.name()
 }
 
 /// Whether ports are what it measures: not cables, and not patterns of messages.

@@ -1,0 +1,94 @@
+// Follows a run: draws each state that the server tells, and loads the page again when the run has come to another stage.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  if (!live || !live.dataset.events) return;
+  const SVG = "http://www.w3.org/2000/svg";
+  const BOUNDS = [0.5, 0.7, 0.8, 0.9, 0.95];
+  const at = (id) => document.getElementById(id);
+  const gbit = (bits) => (bits / 1e9).toFixed(bits < 1e9 ? 4 : 2);
+  const put = (id, text) => { const place = at(id); if (place.textContent !== text) place.textContent = text; };
+
+  const stageOf = (state) => {
+    if (state.state === "queued") {
+      return state.before > 0 ? `waiting: ${state.before} before it, ${state.behind} the first` : "waiting for its turn";
+    }
+    return (state.live && state.live.stage) || "starting";
+  };
+
+  const drawCourse = (points, stretch) => {
+    const most = Math.max(1, ...points);
+    const last = Math.max(1, points.length - 1);
+    const text = points.map((rate, index) => `${(index / last * 600).toFixed(1)},${(120 - rate / most * 116).toFixed(1)}`).join(" ");
+    at("course").firstElementChild.setAttribute("points", text);
+    put("scale", `from 0 to ${gbit(points.length ? most : 0)} Gbit/s, over ${points.length * stretch} s`);
+  };
+
+  const drawMatrix = (names, rows) => {
+    const picture = at("matrix");
+    const count = rows.length;
+    if (picture.childElementCount !== count * count) {
+      picture.setAttribute("viewBox", `0 0 ${Math.max(1, count) * 10} ${Math.max(1, count) * 10}`);
+      picture.replaceChildren();
+      for (let cell = 0; cell < count * count; cell++) {
+        const rect = document.createElementNS(SVG, "rect");
+        rect.setAttribute("x", (cell % count) * 10);
+        rect.setAttribute("y", Math.floor(cell / count) * 10);
+        rect.setAttribute("width", 9);
+        rect.setAttribute("height", 9);
+        rect.append(document.createElementNS(SVG, "title"));
+        picture.append(rect);
+      }
+    }
+    const most = Math.max(1, ...rows.flat().map((rate) => rate || 0));
+    let least = null;
+    rows.forEach((row, from) => row.forEach((rate, to) => {
+      const rect = picture.children[from * count + to];
+      rect.setAttribute("class", rate === null ? "empty" : `c${BOUNDS.filter((bound) => rate / most >= bound).length}`);
+      if (rate !== null) {
+        if (least === null || rate < least.rate) least = { rate, from, to };
+        if (!rect.firstElementChild) rect.append(document.createElementNS(SVG, "title"));
+        rect.firstElementChild.textContent = `${names[from]} to ${names[to]}: ${gbit(rate)} Gbit/s`;
+      }
+    }));
+    put("slowest", least ? `slowest: ${names[least.from]} to ${names[least.to]}, ${gbit(least.rate)} Gbit/s` : "");
+  };
+
+  const draw = (state) => {
+    put("stage", stageOf(state));
+    const now = state.live;
+    if (!now) return;
+    const rates = now.received_bits_per_s;
+    put("total", gbit(rates.reduce((sum, rate) => sum + rate, 0)));
+    if (rates.length) {
+      const least = rates.indexOf(Math.min(...rates));
+      put("least", gbit(rates[least]));
+      put("leastname", now.nodes[least] || "");
+    }
+    if (now.test) {
+      put("test", `test ${now.test.number} of ${now.test.of}`);
+      put("what", now.test.what);
+    }
+    at("progress").value = Math.min(1, now.course_bits_per_s.length * now.stretch_s * 1000 / Math.max(1, state.data_ms || 0));
+    drawCourse(now.course_bits_per_s, now.stretch_s);
+    drawMatrix(now.nodes, now.matrix_bits_per_s);
+  };
+
+  const source = new EventSource(live.dataset.events);
+  source.addEventListener("state", (event) => {
+    const state = JSON.parse(event.data);
+    if (!state) return;
+    if (state.state === live.dataset.state) {
+      draw(state);
+    } else if (state.state === "running") {
+      live.dataset.state = "running";
+      const badge = document.querySelector("h1 .badge");
+      badge.textContent = "running";
+      badge.className = "badge busy";
+      draw(state);
+    } else {
+      source.close();
+      location.reload();
+    }
+  });
+})();

@@ -1,0 +1,318 @@
+//! Who may ask for what: the token, the session that a browser gets for it, forms that come from our own pages, names under which we are asked, and
+//! how often.
+//!
+//! Nothing is kept in memory but counts: a session is signed with the token, so that a server that is started again knows it, and so does a CGI program.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use axum::http::{HeaderMap, Method, header};
+use cookie::Cookie;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::Site;
+
+/// Name of the cookie.
+const COOKIE: &str = "pipebench";
+/// A session lasts half a day.
+const SESSION_S: u64 = 12 * 3600;
+/// Wrong tokens within a minute, from one address.
+const GUESSES: NonZeroU32 = NonZeroU32::new(10).expect("not zero");
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read, or made.
+    #[error("token file {}: {}", .0.display(), crate::sys::why(.1))]
+    File(PathBuf, std::io::Error),
+    /// Others may read it.
+    #[error("token file {}: others may read it (chmod 600)", .0.display())]
+    Open(PathBuf),
+    /// It is too short to be none that can be guessed.
+    #[error("token file {}: at least 16 letters and digits", .0.display())]
+    Short(PathBuf),
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// May do anything, not only read.
+    pub is_known: bool,
+    /// How: a session in a browser, whose forms must have its mark.
+    pub session: Option<String>,
+    /// User that the web server knows.
+    pub user: Option<String>,
+    /// Where from.
+    pub from: Option<IpAddr>,
+}
+
+/// Sees who asks.
+pub struct Guard {
+    key: Hmac<Sha256>,
+    names: Vec<String>,
+    /// Reading needs the token, too.
+    private: bool,
+    guesses: DefaultKeyedRateLimiter<IpAddr>,
+    starts: DefaultKeyedRateLimiter<IpAddr>,
+}
+
+impl Guard {
+    /// With the site's token, which is made if it is not there. `open` if it can be reached from elsewhere; `random` are digits for a new token.
+    pub fn new(site: &Site, open: bool, random: fn() -> String) -> Result<Self, TokenError> {
+        let token = token(&site.token_file, random)?;
+        let starts = NonZeroU32::new(site.limits.starts_per_minute).unwrap_or(NonZeroU32::MIN);
+        Ok(Self {
+            // Any length will do for a key.
+            key: Hmac::new_from_slice(token.as_bytes()).expect("HMAC takes keys of any length"),
+            names: site.names.iter().map(|name| name.to_lowercase()).collect(),
+            private: site.private || open,
+            guesses: RateLimiter::keyed(Quota::per_minute(GUESSES)),
+            starts: RateLimiter::keyed(Quota::per_minute(starts)),
+        })
+    }
+
+    /// Whether reading is only for those that are known.
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
+    /// Whether pages may be asked for under the name in these headers: a name that is somebody else's is a page of somebody else's who has it point here.
+    pub fn is_own_name(&self, headers: &HeaderMap) -> bool {
+        let Some(host) = text(headers, header::HOST.as_str()) else {
+            return false;
+        };
+        let name = host_of(host).to_lowercase();
+        let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        is_address || name == "localhost" || self.names.contains(&name)
+    }
+
+    /// Who asks, by the headers of a request. A wrong token counts as a guess; an error when there were too many of them.
+    pub fn see(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        now_ms: u64,
+    ) -> Result<Asker, TooMany> {
+        let mut asker = Asker {
+            is_known: false,
+            session: None,
+            user: None,
+            from,
+        };
+        if let Some(value) = text(headers, header::AUTHORIZATION.as_str()) {
+            let token = value.strip_prefix("Bearer ").unwrap_or_default();
+            asker.is_known = self.is_token(token, from)?;
+            return Ok(asker);
+        }
+        let session = cookies(headers).find(|cookie| cookie.name() == COOKIE);
+        if let Some(value) = session.map(|cookie| cookie.value().to_owned())
+            && self.is_session(&value, now_ms)
+        {
+            asker.is_known = true;
+            asker.session = Some(value);
+        }
+        Ok(asker)
+    }
+
+    /// Whether this is the token.
+    pub fn is_token(&self, text: &str, from: Option<IpAddr>) -> Result<bool, TooMany> {
+        // The same time for any text: what is compared are codes of the key that it makes.
+        let own = self.sign("token", "");
+        let Ok(mut theirs) = Hmac::<Sha256>::new_from_slice(text.trim().as_bytes()) else {
+            return Ok(false);
+        };
+        theirs.update(b"token\0");
+        let is_it = theirs.verify_slice(&bytes_of(&own)).is_ok();
+        if let (false, Some(from)) = (is_it, from) {
+            check(&self.guesses, from)?;
+        }
+        Ok(is_it)
+    }
+
+    /// Counts a start.
+    pub fn count_start(&self, from: Option<IpAddr>) -> Result<(), TooMany> {
+        check(&self.starts, from.unwrap_or(IpAddr::from([127, 0, 0, 1])))
+    }
+
+    /// A new session, as a cookie.
+    pub fn open_session(&self, nonce: &str, now_ms: u64, path: &str) -> String {
+        let until = now_ms / 1000 + SESSION_S;
+        let value = format!("{until}.{nonce}");
+        let value = format!("{value}.{}", self.sign("session", &value));
+        self.cookie(&value, i64::try_from(SESSION_S).unwrap_or(i64::MAX), path)
+    }
+
+    /// The cookie that takes a session away.
+    pub fn close_session(&self, path: &str) -> String {
+        self.cookie("", 0, path)
+    }
+
+    fn cookie(&self, value: &str, age_s: i64, path: &str) -> String {
+        let path = if path.is_empty() { "/" } else { path };
+        Cookie::build((COOKIE, value))
+            .path(path.to_owned())
+            .http_only(true)
+            .same_site(cookie::SameSite::Strict)
+            .max_age(cookie::time::Duration::seconds(age_s))
+            .build()
+            .to_string()
+    }
+
+    fn is_session(&self, value: &str, now_ms: u64) -> bool {
+        let Some((signed, code)) = value.rsplit_once('.') else {
+            return false;
+        };
+        let until = signed
+            .split('.')
+            .next()
+            .and_then(|until| until.parse::<u64>().ok());
+        until.is_some_and(|until| until > now_ms / 1000) && self.is_signed("session", signed, code)
+    }
+
+    /// The mark that forms of an asker carry.
+    pub fn mark(&self, asker: &Asker) -> String {
+        self.sign("form", &identity(asker))
+    }
+
+    /// Whether a form comes from our own pages: it has the asker's mark, and the browser does not say that it comes from elsewhere.
+    pub fn is_own_form(&self, asker: &Asker, mark: &str, headers: &HeaderMap) -> bool {
+        self.is_from_here(headers) && self.is_signed("form", &identity(asker), mark)
+    }
+
+    /// What the browser says of the page that a request comes from.
+    pub fn is_from_here(&self, headers: &HeaderMap) -> bool {
+        let site = text(headers, "sec-fetch-site");
+        if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+            return false;
+        }
+        let (origin, host) = (
+            text(headers, header::ORIGIN.as_str()),
+            text(headers, header::HOST.as_str()),
+        );
+        match (origin, host) {
+            (Some(origin), Some(host)) => origin
+                .split_once("://")
+                .is_some_and(|(_, own)| own.eq_ignore_ascii_case(host)),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
+
+    fn sign(&self, what: &str, text: &str) -> String {
+        let code = self.code(what, text).finalize().into_bytes();
+        code.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn is_signed(&self, what: &str, text: &str, code: &str) -> bool {
+        self.code(what, text).verify_slice(&bytes_of(code)).is_ok()
+    }
+
+    fn code(&self, what: &str, text: &str) -> Hmac<Sha256> {
+        let mut code = self.key.clone();
+        code.update(what.as_bytes());
+        code.update(b"\0");
+        code.update(text.as_bytes());
+        code
+    }
+}
+
+/// The user that a web server knows, put there by the program below it and by nobody else: no header becomes this.
+#[derive(Debug, Clone)]
+pub struct RemoteUser(pub String);
+
+/// Somebody asks too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMany;
+
+/// Whether a method changes nothing.
+pub fn is_reading(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Counts one try of an address; addresses that were quiet for long are forgotten.
+fn check(limiter: &DefaultKeyedRateLimiter<IpAddr>, from: IpAddr) -> Result<(), TooMany> {
+    const MANY: usize = 4096;
+    if limiter.len() > MANY {
+        limiter.retain_recent();
+    }
+    limiter.check_key(&from).map_err(|_| TooMany)
+}
+
+fn identity(asker: &Asker) -> String {
+    match (&asker.session, &asker.user) {
+        (Some(session), _) => format!("session {session}"),
+        (None, Some(user)) => format!("user {user}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
+    let all = headers.get_all(header::COOKIE).iter();
+    all.filter_map(|value| value.to_str().ok())
+        .flat_map(Cookie::split_parse)
+        .filter_map(Result::ok)
+}
+
+/// The name in `name:port`, or `[address]:port`.
+fn host_of(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: Option<Vec<u8>> = hex
+        .chars()
+        .map(|digit| {
+            digit
+                .to_digit(16)
+                .and_then(|digit| u8::try_from(digit).ok())
+        })
+        .collect();
+    let pairs = digits.unwrap_or_default();
+    pairs
+        .chunks(2)
+        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+        .collect()
+}
+
+/// Reads the token, or makes one that only the owner can read.
+fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
+    const LEAST: usize = 16;
+    let fail = |error| TokenError::File(path.to_owned(), error);
+    let made = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match made {
+        Ok(mut file) => {
+            let token = random();
+            file.write_all(format!("{token}\n").as_bytes())
+                .map_err(fail)?;
+            return Ok(token);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(fail(error)),
+    }
+    let mode = std::fs::metadata(path).map_err(fail)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(TokenError::Open(path.to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(fail)?;
+    let token = text.trim();
+    if token.len() < LEAST {
+        return Err(TokenError::Short(path.to_owned()));
+    }
+    Ok(token.to_owned())
+}

@@ -1,0 +1,88 @@
+//! Two runs beside each other.
+
+use maud::{Markup, html};
+
+use crate::report::compare::Comparison;
+use crate::units::show_gbit;
+use crate::web::App;
+use crate::web::guard::Asker;
+use crate::web::shelf::State;
+
+use super::{Page, class_of};
+
+/// Rows of ports at most.
+const MOST_ROWS: usize = 400;
+
+/// The choice of two runs, and what they have to say to each other.
+pub fn compare(
+    app: &App,
+    asker: &Asker,
+    runs: &[State],
+    comparison: Option<&Comparison>,
+) -> Markup {
+    let chosen = |index: usize| comparison.map_or("", |both| both.names[index].as_str());
+    let choice = |name: &str, label: &str, chosen: &str| {
+        html! {
+            label for=(name) { (label) }
+            select #(name) name=(name) {
+                @for run in runs {
+                    option value=(run.name) selected[run.name == chosen] {
+                        (run.name) @if let Some(word) = run.verdict { " " (word) } @if !run.what.is_empty() { ", " (run.what) }
+                    }
+                }
+            }
+        }
+    };
+    let page = Page {
+        title: "Compare",
+        refresh: None,
+        body: html! {
+            h1 { "Compare two runs" }
+            @if runs.len() < 2 { p { "There must be two runs with a record." } } @else {
+                form .fields action={ (app.base) "/compare" } {
+                    (choice("before", "Before", chosen(0)))
+                    (choice("now", "Now", chosen(1)))
+                    button { "Compare" }
+                }
+            }
+            @if let Some(both) = comparison { (beside(app, both)) }
+        },
+    };
+    page.of(app, asker)
+}
+
+fn beside(app: &App, both: &Comparison) -> Markup {
+    let figure = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), show_gbit);
+    html! {
+        h2 {
+            @for (index, name) in both.names.iter().enumerate() {
+                @if index > 0 { " -> " }
+                a href={ (app.base) "/runs/" (name) } { (name) }
+                " " span .badge .(class_of(both.words[index])) { (both.words[index]) }
+            }
+        }
+        @for text in &both.faults { p { (text) } }
+        @if !both.new.is_empty() { p .complaint { "New: " (both.new.join(", ")) } }
+        @if !both.conditions.is_empty() {
+            h3 { "Conditions that differ" }
+            ul { @for text in &both.conditions { li { (text) } } }
+        }
+        div .wide {
+            table {
+                thead { tr { th { "port" } th { "way" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
+                tbody {
+                    @for row in both.rows.iter().take(MOST_ROWS) {
+                        tr {
+                            td { (row.label) }
+                            td { @if row.sends { "send" } @else { "receive" } }
+                            td .number { (figure(row.before)) }
+                            td .number { (figure(row.now)) }
+                            td .number { @match row.change() { Some(change) => { (format!("{:+.1} %", change * 100.0)) } None => { "-" } } }
+                        }
+                    }
+                }
+            }
+        }
+        @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more: pipebench compare." } }
+    }
+}

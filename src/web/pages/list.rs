@@ -1,0 +1,30 @@
+//! All runs, and those with certain words.
+
+use maud::{Markup, html};
+
+use crate::web::App;
+use crate::web::guard::Asker;
+use crate::web::shelf::State;
+
+use super::{Page, rows};
+
+/// Runs with these words, latest first.
+pub fn list(app: &App, asker: &Asker, words: &str, found: &[State], more: bool) -> Markup {
+    let page = Page {
+        title: "Runs",
+        refresh: None,
+        body: html! {
+            h1 { "Runs" }
+            form .search role="search" action={ (app.base) "/runs" } {
+                label .unseen for="q" { "Words" }
+                input #q type="search" name="q" value=(words) maxlength="200" placeholder="name, hosts, verdict, who, what for";
+                button { "Search" }
+            }
+            @if found.is_empty() {
+                p { @if words.is_empty() { "No runs yet." } @else { "No run has all of these words." } }
+            } @else { (rows(app, found)) }
+            @if more { p .note { "There are more: search for words of theirs." } }
+        },
+    };
+    page.of(app, asker)
+}

@@ -1,0 +1,172 @@
+//! The pages: the same for a server, whose pages follow a run by events, and for a CGI program, whose pages load themselves again.
+
+mod compare;
+mod list;
+mod run;
+mod start;
+
+pub use compare::compare;
+pub use list::list;
+pub use run::run;
+pub use start::{home, question};
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::record::VerdictWord;
+use crate::units::show_utc;
+
+use super::App;
+use super::guard::Asker;
+use super::shelf::{Stage, State};
+
+const STYLE: &str = include_str!("../assets/site.css");
+const SCRIPT: &str = include_str!("../assets/live.js");
+const ICON: &str = include_str!("../assets/icon.svg");
+
+/// A file that pages load: its kind, and itself.
+pub fn asset(name: &str) -> Option<(&'static str, &'static str)> {
+    Some(match name {
+        "site.css" => ("text/css; charset=utf-8", STYLE),
+        "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
+        "icon.svg" => ("image/svg+xml", ICON),
+        _ => return None,
+    })
+}
+
+/// What a page is made of.
+struct Page<'a> {
+    title: &'a str,
+    /// Seconds until it loads itself again.
+    refresh: Option<u32>,
+    body: Markup,
+}
+
+impl Page<'_> {
+    fn of(self, app: &App, asker: &Asker) -> Markup {
+        let base = &app.base;
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    @if let Some(seconds) = self.refresh { meta http-equiv="refresh" content=(seconds); }
+                    title { (self.title) " - pipebench" }
+                    link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
+                    link rel="stylesheet" href={ (base) "/assets/site.css" };
+                    @if app.desk.is_some() { script src={ (base) "/assets/live.js" } defer {} }
+                }
+                body {
+                    a .skip href="#content" { "to the content" }
+                    nav aria-label="pages" {
+                        a .home href={ (base) "/" } { "pipebench" }
+                        a href={ (base) "/runs" } { "Runs" }
+                        a href={ (base) "/compare" } { "Compare" }
+                        span .space {}
+                        @if asker.session.is_some() {
+                            form method="post" action={ (base) "/logout" } { (mark(app, asker)) button .plain { "Log out" } }
+                        } @else if let Some(user) = &asker.user {
+                            span { (user) }
+                        } @else {
+                            a href={ (base) "/login" } { "Log in" }
+                        }
+                    }
+                    main #content { (self.body) }
+                }
+            }
+        }
+    }
+}
+
+/// The field that tells a form of ours.
+fn mark(app: &App, asker: &Asker) -> Markup {
+    html! { input type="hidden" name="mark" value=(app.guard.mark(asker)); }
+}
+
+/// What went wrong.
+pub fn problem(app: &App, status: u16, what: &str) -> Markup {
+    let nobody = Asker {
+        is_known: false,
+        session: None,
+        user: None,
+        from: None,
+    };
+    let page = Page {
+        title: "Not done",
+        refresh: None,
+        body: html! {
+            h1 { "Not done" }
+            p role="alert" .complaint { (what) " (" (status) ")." }
+            p { a href={ (app.base) "/" } { "To the first page" } }
+        },
+    };
+    page.of(app, &nobody)
+}
+
+/// Where the token is asked for.
+pub fn login(app: &App, asker: &Asker, complaint: Option<&str>) -> Markup {
+    let page = Page {
+        title: "Log in",
+        refresh: None,
+        body: html! {
+            h1 { "Log in" }
+            p .note { "Starting and cancelling runs needs the token of this site. Whoever looks after it has it: it stands in the file that web.toml names." }
+            @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
+            form .fields method="post" action={ (app.base) "/login" } {
+                label for="token" { "Token" }
+                input #token type="password" name="token" autocomplete="current-password" required autofocus;
+                button { "Log in" }
+            }
+        },
+    };
+    page.of(app, asker)
+}
+
+/// The word that a run bears: its verdict, or what it does.
+fn badge(state: &State) -> Markup {
+    let (class, word) = match (state.state, state.verdict) {
+        (Stage::Queued, _) => ("none", "waiting".to_owned()),
+        (Stage::Running, _) => ("busy", "running".to_owned()),
+        (Stage::Cancelled, _) => ("none", "cancelled".to_owned()),
+        (Stage::Failed, _) => ("fail", "failed".to_owned()),
+        (Stage::Ended, Some(word)) => (class_of(word), word.to_string()),
+        (Stage::Ended, None) => ("none", "ended".to_owned()),
+    };
+    html! { span .badge .(class) { (word) } }
+}
+
+fn class_of(word: VerdictWord) -> &'static str {
+    match word {
+        VerdictWord::Pass => "pass",
+        VerdictWord::Fail | VerdictWord::Invalid => "fail",
+        VerdictWord::Undecided | VerdictWord::HostLimited => "open",
+        VerdictWord::NotJudged => "none",
+    }
+}
+
+/// A date for people and for programs.
+fn date(at_ms: u64) -> Markup {
+    html! { time { (show_utc(at_ms)) " UTC" } }
+}
+
+/// Runs as a list: on a phone each is a card, on a desk a row.
+fn rows(app: &App, states: &[State]) -> Markup {
+    html! {
+        ul .runs {
+            @for state in states {
+                li {
+                    a href={ (app.base) "/runs/" (state.name) } { (state.name) }
+                    (badge(state))
+                    span .what {
+                        @if state.what.is_empty() { @if let Some(nodes) = state.nodes { (nodes) " nodes" } } @else { (state.what) }
+                        @if !state.note.is_empty() { " - " (state.note) }
+                    }
+                    span .by { (state.by) }
+                    @if let Some(weakest) = state.weakest.as_ref().filter(|text| !text.is_empty()) { span .weakest { "weakest " (weakest) } }
+                    @else if let Some(why) = &state.why { span .weakest { (why) } }
+                }
+            }
+        }
+    }
+}

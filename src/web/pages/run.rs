@@ -1,0 +1,201 @@
+//! One run: what goes on while it does, what came of it when it has ended.
+
+use maud::{Markup, html};
+
+use crate::record::{Live, LiveTest};
+use crate::units::{show_age, show_gbit};
+use crate::web::App;
+use crate::web::guard::Asker;
+use crate::web::shelf::{Stage, State};
+
+use super::{Page, badge, date, mark};
+
+/// How often a page without events loads itself again, in seconds.
+const REFRESH_S: u32 = 3;
+/// Files that can be had of a run, and what they are.
+const FILES: [(&str, &str); 6] = [
+    ("report.html", "Report (HTML)"),
+    ("table.csv", "Table (CSV)"),
+    ("record.json", "Record (JSON)"),
+    ("junit.xml", "JUnit"),
+    ("metrics.txt", "OpenMetrics"),
+    ("summary.txt", "Summary (text)"),
+];
+
+/// The page of a run.
+pub fn run(app: &App, asker: &Asker, state: &State) -> Markup {
+    let is_over = state.is_over();
+    let own = format!("{}/runs/{}", app.base, state.name);
+    let page = Page {
+        title: &state.name,
+        refresh: (!is_over && app.desk.is_none()).then_some(REFRESH_S),
+        body: html! {
+            h1 { (state.name) " " (badge(state)) }
+            p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
+            @if is_over { (ended(&own, state)) } @else { (going_on(app, asker, &own, state)) }
+            dl {
+                dt { "asked for by" } dd { (state.by) }
+                @if let Some(at) = state.asked_ms { dt { "asked for" } dd { (date(at)) } }
+                @if let Some(at) = state.began_ms { dt { "began" } dd { (date(at)) } }
+                @if let Some(ms) = state.data_ms { dt { "data planned for" } dd { (show_age(ms.div_ceil(1000))) } }
+                @if let Some(code) = state.exit_code { dt { "exit code" } dd { (code) } }
+            }
+        },
+    };
+    page.of(app, asker)
+}
+
+fn ended(own: &str, state: &State) -> Markup {
+    html! {
+        @if let Some(sentence) = state.sentence.as_ref().filter(|_| state.state == Stage::Ended) { p .verdict { (sentence) } }
+        @if let Some(why) = &state.why { p .notice { (why) } }
+        @if state.has_record {
+            p { a .button href={ (own) "/report" } { "Open the report" } }
+            ul .files { @for (file, title) in FILES { li { a href={ (own) "/" (file) } { (title) } } } }
+        }
+    }
+}
+
+fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
+    let live = state.live.clone().unwrap_or_default();
+    let total: u64 = crate::units::sum(live.received_bits_per_s.iter().copied());
+    let least = live.received_bits_per_s.iter().zip(&live.nodes).min();
+    let events = app.desk.is_some().then(|| format!("{own}/events"));
+    let stage = state.state.word();
+    html! {
+        section #live aria-label="what goes on" data-events=[events] data-state=(stage) {
+            p #stage aria-live="polite" { (stage_text(state, &live)) }
+            progress #progress max="1" value=(part(state, &live)) aria-label="part of the time" {}
+            ul .tiles {
+                li { b #total { (show_gbit(total as f64 / 1e9)) } span { "Gbit/s received by all nodes" } }
+                li { b #least { @match least { Some((rate, _)) => { (show_gbit(*rate as f64 / 1e9)) } None => { "-" } } }
+                    span { "Gbit/s, the least: " span #leastname { @if let Some((_, name)) = least { (name) } } } }
+                li { b #test { (test_text(live.test.as_ref())) } span #what { (live.test.as_ref().map_or("", |test| test.what.as_str())) } }
+            }
+            h2 { "Rate" }
+            (course(&live))
+            p #scale .note { (scale(&live)) }
+            h2 { "Pairs" }
+            p .note { "Rows send, columns receive; darker blue is faster, red is slow beside the fastest." }
+            div .wide { (matrix(&live)) }
+            p #slowest .note { (slowest(&live)) }
+        }
+        @if asker.is_known {
+            form method="post" action={ (own) "/cancel" } { (mark(app, asker)) button .danger { "Cancel this run" } }
+        }
+    }
+}
+
+fn stage_text(state: &State, live: &Live) -> String {
+    match (state.state, state.before, &state.behind) {
+        (Stage::Queued, Some(before @ 1..), Some(first)) => {
+            format!("waiting: {before} before it, {first} the first")
+        }
+        (Stage::Queued, ..) => "waiting for its turn".to_owned(),
+        _ if live.stage.is_empty() => "starting".to_owned(),
+        _ => live.stage.clone(),
+    }
+}
+
+fn test_text(test: Option<&LiveTest>) -> String {
+    test.map_or_else(
+        || "-".to_owned(),
+        |test| format!("test {} of {}", test.number, test.of),
+    )
+}
+
+/// Part of its time that is over, from 0 to 1.
+fn part(state: &State, live: &Live) -> String {
+    let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
+    let planned = state.data_ms.unwrap_or_default().max(1);
+    format!("{:.3}", (seconds as f64 * 1000.0 / planned as f64).min(1.0))
+}
+
+/// The rate over time; the script draws the same.
+fn course(live: &Live) -> Markup {
+    let most = live
+        .course_bits_per_s
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(0)
+        .max(1);
+    let last = live.course_bits_per_s.len().saturating_sub(1).max(1);
+    let point = |(index, rate): (usize, &u64)| {
+        let x = index as f64 / last as f64 * 600.0;
+        let y = 120.0 - *rate as f64 / most as f64 * 116.0;
+        format!("{x:.1},{y:.1}")
+    };
+    let points: Vec<String> = live
+        .course_bits_per_s
+        .iter()
+        .enumerate()
+        .map(point)
+        .collect();
+    html! {
+        svg #course viewBox="0 0 600 122" preserveAspectRatio="none" role="img" aria-label="rate over time" {
+            polyline points=(points.join(" ")) {}
+        }
+    }
+}
+
+fn scale(live: &Live) -> String {
+    let most = live.course_bits_per_s.iter().copied().max().unwrap_or(0);
+    let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
+    format!(
+        "from 0 to {} Gbit/s, over {seconds} s",
+        show_gbit(most as f64 / 1e9)
+    )
+}
+
+/// The pair that carried the least in the last second.
+fn slowest(live: &Live) -> String {
+    let rows = live.matrix_bits_per_s.iter().enumerate();
+    let cells = rows.flat_map(|(from, row)| {
+        row.iter()
+            .enumerate()
+            .map(move |(to, rate)| (rate, from, to))
+    });
+    let least = cells
+        .filter_map(|(rate, from, to)| Some(((*rate)?, from, to)))
+        .min();
+    let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
+    least.map_or_else(String::new, |(rate, from, to)| {
+        format!(
+            "slowest: {} to {}, {} Gbit/s",
+            name(from),
+            name(to),
+            show_gbit(rate as f64 / 1e9)
+        )
+    })
+}
+
+/// The pairs; the script draws the same.
+fn matrix(live: &Live) -> Markup {
+    let count = live.matrix_bits_per_s.len();
+    let rates = live.matrix_bits_per_s.iter().flatten().flatten();
+    let most = rates.copied().max().unwrap_or(0).max(1);
+    html! {
+        svg #matrix viewBox=(format!("0 0 {0} {0}", count.max(1) * 10)) role="img" aria-label="rates of pairs" {
+            @for (from, row) in live.matrix_bits_per_s.iter().enumerate() {
+                @for (to, rate) in row.iter().enumerate() {
+                    rect x=(to * 10) y=(from * 10) width="9" height="9" class=(shade(*rate, most)) {}
+                }
+            }
+        }
+    }
+}
+
+fn shade(rate: Option<u64>, most: u64) -> String {
+    const BOUNDS: [f64; 5] = [0.5, 0.7, 0.8, 0.9, 0.95];
+    match rate {
+        None => "empty".to_owned(),
+        Some(rate) => {
+            let share = rate as f64 / most as f64;
+            format!(
+                "c{}",
+                BOUNDS.iter().filter(|bound| share >= **bound).count()
+            )
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The first page with its form, and the question before a start.
+
+use maud::{Markup, html};
+
+use crate::units::show_gbit;
+use crate::web::App;
+use crate::web::clerk::Offer;
+use crate::web::guard::Asker;
+use crate::web::request::{Fields, Refusal, length};
+use crate::web::shelf::State;
+
+use super::{Page, mark, rows};
+
+/// The first page: what goes on, what may be started, what was measured last.
+pub fn home(
+    app: &App,
+    asker: &Asker,
+    fields: &Fields,
+    refusal: Option<&Refusal>,
+    under_way: &[State],
+    latest: &[State],
+) -> Markup {
+    let page = Page {
+        title: "Start a run",
+        refresh: None,
+        body: html! {
+            @if !under_way.is_empty() {
+                h2 { "Under way" }
+                (rows(app, under_way))
+            }
+            h1 { "Start a run" }
+            @if asker.is_known { (form(app, asker, fields, refusal)) } @else {
+                p { a .button href={ (app.base) "/login" } { "Log in to start a run" } }
+            }
+            @if !latest.is_empty() {
+                h2 { "Latest" }
+                (rows(app, latest))
+            }
+        },
+    };
+    page.of(app, asker)
+}
+
+fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) -> Markup {
+    let site = &app.clerk.site;
+    let wrong = |field: &str| refusal.filter(|refusal| refusal.field == field);
+    let choice = |name: &str, label: &str, list: &[String], chosen: &str| {
+        html! {
+            label for=(name) { (label) }
+            select #(name) name=(name) aria-invalid=[wrong(name).map(|_| "true")] {
+                @for one in list { option value=(one) selected[one == chosen] { (one) } }
+            }
+            (complaint(wrong(name)))
+        }
+    };
+    let groups: Vec<String> = site.groups.keys().cloned().collect();
+    let text = |name: &str, label: &str, value: &str, hint: &str, most: u32| {
+        html! {
+            label for=(name) { (label) }
+            input #(name) name=(name) value=(value) maxlength=(most) placeholder=(hint) autocomplete="off" autocapitalize="off" spellcheck="false"
+                aria-invalid=[wrong(name).map(|_| "true")];
+            (complaint(wrong(name)))
+        }
+    };
+    let time_hint = format!(
+        "as the profile says; at most {}",
+        length(site.limits.time_ns)
+    );
+    let rate_hint = match site.limits.rate_bits_per_s {
+        Some(most) => format!(
+            "at most {} Gbit/s, and so much if nothing is said",
+            show_gbit(most as f64 / 1e9)
+        ),
+        None => "as fast as links go".to_owned(),
+    };
+    let phases = fields.phases.unwrap_or(2);
+    html! {
+        @if let Some(refusal) = refusal {
+            p role="alert" .complaint { (refusal.field) ": " (refusal.what) "." }
+        }
+        form .fields method="post" action={ (app.base) "/confirm" } {
+            (mark(app, asker))
+            @if !groups.is_empty() {
+                label for="group" { "Hosts" }
+                select #group name="group" aria-invalid=[wrong("group").map(|_| "true")] {
+                    @if site.allow.free_hosts { option value="" selected[fields.group.is_empty()] { "named below" } }
+                    @for one in &groups { option value=(one) selected[*one == fields.group] { (one) } }
+                }
+                (complaint(wrong("group")))
+            }
+            @if site.allow.free_hosts { (text("hosts", "Names of hosts", &fields.hosts, "n1,n2 or n[01-16]", 4096)) }
+            (choice("profile", "Profile", &site.allow.profiles, &fields.profile))
+            (choice("pattern", "Pattern", &site.allow.patterns, &fields.pattern))
+            label for="phases" { "Phases" }
+            input #phases name="phases" type="number" min="2" max=(site.allow.phases) value=(phases) required aria-invalid=[wrong("phases").map(|_| "true")];
+            (complaint(wrong("phases")))
+            (text("time", "Time of a test", &fields.time, &time_hint, 12))
+            (text("rate", "Rate of a link", &fields.rate, &rate_hint, 12))
+            (text("by", "Your name", &fields.by, "so that others know whom to ask", 64))
+            (text("note", "What for", &fields.note, "such as: new cable at Eth1/8", 200))
+            button { "Continue" }
+        }
+    }
+}
+
+fn complaint(refusal: Option<&Refusal>) -> Markup {
+    html! { @if let Some(refusal) = refusal { span .complaint { (refusal.what) } } }
+}
+
+/// The question before a start, with what would be in its way.
+pub fn question(
+    app: &App,
+    asker: &Asker,
+    fields: &Fields,
+    offer: &Offer,
+    under_way: &[State],
+) -> Markup {
+    let same = |state: &&State| {
+        let request = state
+            .name
+            .parse()
+            .ok()
+            .and_then(|name| app.clerk.shelf.request(&name));
+        request.is_some_and(|request| request.fabric == offer.asked.fabric)
+    };
+    let before: Vec<&State> = under_way.iter().filter(same).collect();
+    let hidden = [
+        ("group", &fields.group),
+        ("hosts", &fields.hosts),
+        ("pattern", &fields.pattern),
+        ("profile", &fields.profile),
+        ("time", &fields.time),
+        ("rate", &fields.rate),
+        ("by", &fields.by),
+        ("note", &fields.note),
+    ];
+    let page = Page {
+        title: "Start it?",
+        refresh: None,
+        body: html! {
+            h1 { (offer.extent.question()) }
+            p { (offer.asked.what) ". " (tests(offer.extent.tests)) }
+            p .note { "Traffic of others on these ports will suffer. Starting hosts and draining links come on top of the time; suspects are measured once more." }
+            @if let Some(first) = before.first() {
+                p .notice { "Not at once: " (before.len()) " before it, " a href={ (app.base) "/runs/" (first.name) } { (first.name) } " by " (first.by) " the first." }
+            }
+            form method="post" action={ (app.base) "/start" } {
+                (mark(app, asker))
+                @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
+                input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
+                button autofocus { "Start" }
+                " "
+                a .button .plain href={ (app.base) "/" } { "Back" }
+            }
+        },
+    };
+    page.of(app, asker)
+}
+
+fn tests(count: usize) -> String {
+    match count {
+        1 => "One test.".to_owned(),
+        count => format!("{count} tests, one after the other."),
+    }
+}

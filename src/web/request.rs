@@ -1,0 +1,447 @@
+//! A run that somebody asks for: fields as they came, held against what the site allows, become words of the command line.
+//!
+//! Each word is `--option=value`, so that nothing in a value can become an option of its own.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Bound, RunPlan};
+use crate::units;
+
+use super::site::{FREE_FABRIC, Site};
+
+/// Version of what is kept of a request.
+pub const REQUEST_VERSION: u32 = 1;
+/// Letters of a name, of a note, of a list of hosts.
+const MOST_NAME: usize = 64;
+const MOST_NOTE: usize = 200;
+const MOST_HOSTS: usize = 4096;
+
+/// Fields as they came.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fields {
+    /// Name of a group of the site.
+    pub group: String,
+    /// Hosts, where the site leaves them free.
+    pub hosts: String,
+    /// Which nodes send to which; the site's first one if empty.
+    pub pattern: String,
+    /// How thorough; the site's first one if empty.
+    pub profile: String,
+    /// Phases of the pipeline; 2 if none.
+    pub phases: Option<usize>,
+    /// Window of each test; what the profile says if empty.
+    pub time: String,
+    /// What a link may send; what the site says if empty.
+    pub rate: String,
+    /// Who asks.
+    pub by: String,
+    /// What for.
+    pub note: String,
+}
+
+/// What is wrong with a field: one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{field}: {what}")]
+pub struct Refusal {
+    /// Name of the field.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// What is kept of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`REQUEST_VERSION`] of the writer.
+    pub version: u32,
+    /// How the run is called.
+    pub name: String,
+    /// When it was asked for, milliseconds since 1970.
+    pub asked_ms: u64,
+    /// By whom.
+    pub by: String,
+    /// What for.
+    pub note: String,
+    /// What it loads, in words.
+    pub what: String,
+    /// What its hosts share.
+    pub fabric: String,
+    /// Words of the command line.
+    pub words: Vec<String>,
+    /// What it will take.
+    pub extent: Extent,
+    /// It is ended when it has taken so long, in milliseconds.
+    pub limit_ms: u64,
+}
+
+/// What a run will take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Hosts with ports that are loaded; none where nothing leaves this machine.
+    pub ports: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// Tests, one after the other.
+    pub tests: usize,
+    /// Data flow for so long, in milliseconds, the time to start and to drain not counted.
+    pub data_ms: u64,
+}
+
+/// Fields that were held against the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Words of the command line.
+    pub words: Vec<String>,
+    /// What it loads, in words.
+    pub what: String,
+    /// What its hosts share.
+    pub fabric: String,
+    /// By whom.
+    pub by: String,
+    /// What for.
+    pub note: String,
+}
+
+/// Holds fields against the site.
+pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
+    let refuse = |field: &'static str, what: String| Err(Refusal { field, what });
+    let by = line("by", &fields.by, MOST_NAME)?;
+    let note = line("note", &fields.note, MOST_NOTE)?;
+    let (group, hosts) = (fields.group.trim(), fields.hosts.trim());
+    let (mut words, fabric, named) =
+        match (site.groups.get(group), group.is_empty(), hosts.is_empty()) {
+            (Some(known), _, true) => {
+                let mut words = known.options.clone();
+                words.push(known.hosts.clone());
+                (words, known.fabric.clone(), group.to_owned())
+            }
+            (None, true, false) if site.allow.free_hosts => {
+                if !is_host_list(hosts) {
+                    return refuse(
+                        "hosts",
+                        "names of hosts with commas between them, such as n1,n2 or n[01-16]"
+                            .to_owned(),
+                    );
+                }
+                (
+                    vec![format!("--hosts={hosts}")],
+                    FREE_FABRIC.to_owned(),
+                    hosts.to_owned(),
+                )
+            }
+            (_, true, false) => {
+                return refuse(
+                    "hosts",
+                    "this site allows its groups of hosts only".to_owned(),
+                );
+            }
+            (_, false, false) => return refuse("hosts", "either a group or hosts".to_owned()),
+            (_, true, true) => return refuse("group", "which hosts?".to_owned()),
+            (None, false, true) => return refuse("group", "no such group".to_owned()),
+        };
+    let pattern = one_of("pattern", &fields.pattern, &site.allow.patterns)?;
+    let profile = one_of("profile", &fields.profile, &site.allow.profiles)?;
+    let phases = fields.phases.unwrap_or(2);
+    if !(2..=site.allow.phases).contains(&phases) {
+        return refuse("phases", format!("from 2 to {}", site.allow.phases));
+    }
+    words.push(format!("--profile={profile}"));
+    // A profile of acceptance has patterns of its own.
+    let mut what = format!("{named}: {profile}");
+    if profile == "quick" {
+        words.push(format!("--pattern={pattern}"));
+        what += &format!(", {pattern}");
+    }
+    words.push(format!("--phases={phases}"));
+    what += &format!(", {phases} phases");
+    let time = fields.time.trim();
+    if !time.is_empty() {
+        let ns = units::parse_duration_ns(time).map_err(|error| Refusal {
+            field: "time",
+            what: error.to_string(),
+        })?;
+        words.push(format!("--time={}ms", ns.div_ceil(1_000_000)));
+        what += &format!(", {} each", length(ns));
+    }
+    let most = site.limits.rate_bits_per_s;
+    let asked = match fields.rate.trim() {
+        "" => None,
+        text => Some(units::parse_rate_bits(text).map_err(|error| Refusal {
+            field: "rate",
+            what: error.to_string(),
+        })?),
+    };
+    match (asked, most) {
+        (Some(asked), Some(most)) if asked > most => {
+            return refuse(
+                "rate",
+                format!(
+                    "this site allows {} Gbit/s for a link",
+                    units::show_gbit(most as f64 / 1e9)
+                ),
+            );
+        }
+        (Some(0), _) => return refuse("rate", "more than nothing".to_owned()),
+        (None, None) => {}
+        (asked, most) => {
+            let rate = asked.or(most).unwrap_or_default();
+            words.push(format!("--rate={rate}"));
+        }
+    }
+    Ok(Asked {
+        words,
+        what,
+        fabric,
+        by: if by.is_empty() {
+            "somebody".to_owned()
+        } else {
+            by
+        },
+        note,
+    })
+}
+
+impl Extent {
+    /// What a plan takes, if the site allows it.
+    pub fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
+        let mut data_ns = 0_u64;
+        for test in &plan.tests {
+            let Bound::Time {
+                warmup_ns,
+                window_ns,
+            } = test.bound
+            else {
+                return Err(Refusal {
+                    field: "time",
+                    what: "a run from here is bounded by time".to_owned(),
+                });
+            };
+            if window_ns > site.limits.time_ns {
+                return Err(Refusal {
+                    field: "time",
+                    what: format!(
+                        "a test of {}; this site allows {} (give a shorter time)",
+                        length(window_ns),
+                        length(site.limits.time_ns)
+                    ),
+                });
+            }
+            data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);
+        }
+        if data_ns > site.limits.duration_ns {
+            return Err(Refusal {
+                field: "time",
+                what: format!(
+                    "the run would take {}; this site allows {} (give a shorter time)",
+                    length(data_ns),
+                    length(site.limits.duration_ns)
+                ),
+            });
+        }
+        let mut hosts: Vec<&str> = plan
+            .nodes
+            .iter()
+            .filter(|node| !node.local)
+            .map(|node| node.host.as_str())
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let rails = plan.tests.iter().map(|test| test.rails).max().unwrap_or(1);
+        Ok(Self {
+            ports: hosts.len() * rails,
+            nodes: plan.nodes.len(),
+            tests: plan.tests.len(),
+            data_ms: data_ns / 1_000_000,
+        })
+    }
+
+    /// The question before the start.
+    pub fn question(&self) -> String {
+        let time = units::show_age(self.data_ms.div_ceil(1000));
+        match self.ports {
+            0 => format!("Loads this machine with {} nodes for {time}.", self.nodes),
+            1 => format!("Loads 1 port for {time}."),
+            ports => format!("Loads {ports} ports for {time}."),
+        }
+    }
+}
+
+/// A time as one would say it: `500 ms`, `30 s`, `12 min`.
+pub fn length(ns: u64) -> String {
+    const MINUTES_FROM_NS: u64 = 120 * 1_000_000_000;
+    match ns < MINUTES_FROM_NS {
+        true => units::show_ns(ns),
+        false => units::show_age(ns.div_ceil(1_000_000_000)),
+    }
+}
+
+/// A value of the site's list; its first one if nothing was said.
+fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, Refusal> {
+    let asked = asked.trim();
+    let found = match asked {
+        "" => list.first(),
+        _ => list.iter().find(|known| *known == asked),
+    };
+    found.cloned().ok_or_else(|| Refusal {
+        field,
+        what: format!("this site allows {}", list.join(", ")),
+    })
+}
+
+/// One line that can be shown.
+fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal> {
+    let text = text.trim();
+    if text.chars().count() > most || text.chars().any(char::is_control) {
+        return Err(Refusal {
+            field,
+            what: format!("one line of at most {most} letters"),
+        });
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether this is nothing but names and ranges of hosts: no option, no file, no node of the serving machine.
+fn is_host_list(text: &str) -> bool {
+    let is_host = |host: &str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-[]".contains(letter);
+        host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
+            && host.chars().all(plain)
+            && !matches!(host, "local" | "auto")
+    };
+    // Commas within brackets belong to a range.
+    let mut depth = 0_i32;
+    let split = text.split(|letter: char| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        letter == ',' && depth == 0
+    });
+    let comma_free = |host: &str| is_host(&host.replace(',', "-"));
+    text.len() <= MOST_HOSTS && split.map(str::trim).all(comma_free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::site::tests::site;
+    use proptest::prelude::*;
+
+    fn fields() -> Fields {
+        Fields {
+            group: "rack 7".to_owned(),
+            ..Fields::default()
+        }
+    }
+
+    #[test]
+    fn what_the_site_allows_becomes_words() {
+        let asked = hold(&fields(), &site()).unwrap();
+        assert_eq!(
+            asked.words,
+            [
+                "--hosts=n[1-4]",
+                "--profile=quick",
+                "--pattern=all-to-all",
+                "--phases=2",
+                "--rate=10000000000"
+            ]
+        );
+        assert_eq!(
+            (asked.fabric.as_str(), asked.by.as_str()),
+            ("rack 7", "somebody")
+        );
+        let local = Fields {
+            group: "local".to_owned(),
+            profile: "acceptance".to_owned(),
+            time: "2s".to_owned(),
+            rate: "1G".to_owned(),
+            ..Fields::default()
+        };
+        let asked = hold(&local, &site()).unwrap();
+        assert_eq!(
+            asked.words,
+            [
+                "--warmup=200ms",
+                "--hosts=local:3",
+                "--profile=acceptance",
+                "--phases=2",
+                "--time=2000ms",
+                "--rate=1000000000"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_site_does_not_allow_is_refused_by_its_field() {
+        let with = |change: fn(&mut Fields)| {
+            let mut fields = fields();
+            change(&mut fields);
+            hold(&fields, &site()).unwrap_err().field
+        };
+        assert_eq!(with(|fields| fields.group = "rack 8".to_owned()), "group");
+        assert_eq!(with(|fields| fields.group.clear()), "group");
+        assert_eq!(with(|fields| fields.hosts = "n9".to_owned()), "hosts");
+        assert_eq!(with(|fields| fields.pattern = "hol".to_owned()), "pattern");
+        assert_eq!(with(|fields| fields.profile = "soak".to_owned()), "profile");
+        assert_eq!(with(|fields| fields.phases = Some(4)), "phases");
+        assert_eq!(with(|fields| fields.time = "x".to_owned()), "time");
+        assert_eq!(with(|fields| fields.rate = "11G".to_owned()), "rate");
+        assert_eq!(with(|fields| fields.rate = "0".to_owned()), "rate");
+        assert_eq!(with(|fields| fields.by = "a\nb".to_owned()), "by");
+        assert_eq!(with(|fields| fields.note = "x".repeat(201)), "note");
+    }
+
+    #[test]
+    fn hosts_that_are_left_free_are_names_and_nothing_else() {
+        let mut site = site();
+        site.allow.free_hosts = true;
+        let ask = |hosts: &str| {
+            let fields = Fields {
+                hosts: hosts.to_owned(),
+                ..Fields::default()
+            };
+            hold(&fields, &site)
+        };
+        for good in [
+            "n1,n2",
+            "n[01-16]",
+            "n[1-3,5],m2",
+            "10.0.0.1, 10.0.0.2",
+            "a.example.org",
+        ] {
+            assert!(ask(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "-oProxyCommand=x",
+            "n1,-x",
+            "local:3",
+            "local",
+            "auto",
+            "n1;reboot",
+            "../x",
+            "n1 n2",
+            "@file",
+            "",
+            "n1,,n2",
+            "user@n1",
+        ] {
+            assert!(ask(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_field_makes_an_option_of_its_own(
+            hosts in ".{0,40}", pattern in ".{0,12}", time in ".{0,8}", rate in ".{0,8}", by in ".{0,12}"
+        ) {
+            let mut site = site();
+            site.allow.free_hosts = true;
+            let fields = Fields { hosts, pattern, time, rate, by, ..Fields::default() };
+            if let Ok(asked) = hold(&fields, &site) {
+                const KNOWN: [&str; 6] = ["--hosts=", "--profile=", "--pattern=", "--phases=", "--time=", "--rate="];
+                for word in &asked.words {
+                    prop_assert!(KNOWN.iter().any(|known| word.starts_with(known)), "{}", word);
+                }
+            }
+        }
+    }
+}

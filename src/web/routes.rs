@@ -1,0 +1,599 @@
+//! What can be asked for, and how it is answered: pages, downloads, sessions. The API stands in [`super::api`].
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use maud::Markup;
+use serde::Deserialize;
+use tokio::task::block_in_place;
+
+use crate::record::Record;
+use crate::report::compare::Comparison;
+use crate::report::{csv, junit, metrics, page};
+use crate::store::runs::RECORD;
+
+use super::clerk::Declined;
+use super::guard::{Asker, RemoteUser, TooMany, is_reading};
+use super::request::{Fields, Refusal};
+use super::shelf::{RunName, State as RunState};
+use super::{App, api, events, pages};
+
+/// Bytes of a body at most.
+const MOST_BODY: usize = 16 * 1024;
+/// Runs in a list of the page.
+const MOST_LISTED: usize = 50;
+/// Runs on the first page.
+const MOST_LATEST: usize = 8;
+
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
+/// A report has its style in itself, and nothing that runs.
+const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Everything that can be asked for.
+pub fn routes(app: &Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(home))
+        .route("/confirm", post(confirm))
+        .route("/start", post(start))
+        .route("/runs", get(list))
+        .route("/runs/{name}", get(run))
+        .route("/runs/{name}/cancel", post(cancel))
+        .route("/runs/{name}/events", get(listen))
+        .route("/runs/{name}/{file}", get(download))
+        .route("/compare", get(compare))
+        .route("/login", get(login).post(log_in))
+        .route("/logout", post(log_out))
+        .route("/assets/{file}", get(asset))
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/metrics", get(measures))
+        .nest("/api/v1", api::routes())
+        .fallback(nothing)
+        .method_not_allowed_fallback(other_method)
+        .layer(DefaultBodyLimit::max(MOST_BODY))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), admit))
+        .with_state(Arc::clone(app))
+}
+
+/// Sees who asks, before anything else; and gives every answer the headers that a browser needs to know.
+async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let from = request
+        .extensions()
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|ConnectInfo(address)| address.ip().to_canonical());
+    let path = request.uri().path().to_owned();
+    let is_api = path.starts_with("/api/");
+    let mut answer = match decide(&app, &mut request, from) {
+        Ok(()) => next.run(request).await,
+        Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
+            Redirect::to(&format!("{}/login", app.base)).into_response()
+        }
+        Err((status, what)) => problem(&app, is_api, status, what),
+    };
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        let ask = HeaderValue::from_static("Bearer realm=\"pipebench\"");
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, ask);
+    }
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("permissions-policy"),
+            "camera=(), microphone=(), geolocation=()",
+        ),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        answer
+            .headers_mut()
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    answer
+}
+
+type Turned = (StatusCode, &'static str);
+
+fn decide(app: &App, request: &mut Request, from: Option<IpAddr>) -> Result<(), Turned> {
+    let guard = &app.guard;
+    if !guard.is_own_name(request.headers()) {
+        return Err((
+            StatusCode::MISDIRECTED_REQUEST,
+            "this name is none of ours (names = [...] in the site's file)",
+        ));
+    }
+    let too_many = |_: TooMany| {
+        (
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many wrong tokens: wait a minute",
+        )
+    };
+    let mut asker = guard
+        .see(request.headers(), from, app.clerk.now_ms())
+        .map_err(too_many)?;
+    if let (Some(RemoteUser(user)), true) =
+        (request.extensions().get(), app.clerk.site.trust_remote_user)
+    {
+        asker.user = Some(user.clone());
+        asker.is_known = true;
+    }
+    let path = request.uri().path();
+    let is_open = path == "/login" || path == "/health" || path.starts_with("/assets/");
+    let is_read = is_reading(request.method());
+    if path.starts_with("/api/") && !is_read && asker.session.is_some() {
+        // A browser sends its session by itself; a program says its token.
+        return Err((
+            StatusCode::UNAUTHORIZED,
+            "the API takes the token, and no session of a browser",
+        ));
+    }
+    if !asker.is_known && !is_open && (guard.is_private() || !is_read) {
+        return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
+    }
+    if !is_read && !guard.is_from_here(request.headers()) {
+        return Err((
+            StatusCode::FORBIDDEN,
+            "this was sent from a page of somebody else",
+        ));
+    }
+    request.extensions_mut().insert(asker);
+    Ok(())
+}
+
+/// An answer that says what is wrong: a page, or for programs a JSON document.
+pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
+    match is_api {
+        true => api::problem(status, what, None),
+        false => show(status, pages::problem(app, status.as_u16(), what)),
+    }
+}
+
+fn show(status: StatusCode, page: Markup) -> Response {
+    (status, Html(page.into_string())).into_response()
+}
+
+fn absent(app: &App) -> Response {
+    problem(
+        app,
+        false,
+        StatusCode::NOT_FOUND,
+        "there is no such page or run",
+    )
+}
+
+async fn nothing(State(app): State<Arc<App>>, request: Request) -> Response {
+    let is_api = request.uri().path().starts_with("/api/");
+    problem(
+        &app,
+        is_api,
+        StatusCode::NOT_FOUND,
+        "there is no such page or run",
+    )
+}
+
+async fn other_method(State(app): State<Arc<App>>, method: Method, request: Request) -> Response {
+    let is_api = request.uri().path().starts_with("/api/");
+    let what = format!("{method} is nothing that this page understands");
+    problem(&app, is_api, StatusCode::METHOD_NOT_ALLOWED, &what)
+}
+
+/// A form of ours: fields, and the mark that says so.
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default)]
+    mark: String,
+    #[serde(flatten)]
+    fields: std::collections::BTreeMap<String, String>,
+}
+
+impl Marked {
+    /// Fields of a request; what cannot be one is an unknown field.
+    fn request(&self) -> Result<Fields, Refusal> {
+        let of = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
+        let phases = of("phases");
+        let phases = match phases.trim() {
+            "" => None,
+            text => Some(text.parse().map_err(|_| Refusal {
+                field: "phases",
+                what: "a number".to_owned(),
+            })?),
+        };
+        Ok(Fields {
+            group: of("group"),
+            hosts: of("hosts"),
+            pattern: of("pattern"),
+            profile: of("profile"),
+            phases,
+            time: of("time"),
+            rate: of("rate"),
+            by: of("by"),
+            note: of("note"),
+        })
+    }
+
+    fn is_own(&self, app: &App, asker: &Asker, headers: &HeaderMap) -> bool {
+        app.guard.is_own_form(asker, &self.mark, headers)
+    }
+}
+
+const FOREIGN: &str =
+    "this form is none of ours, or too old: go back, load the page again, and repeat it";
+
+async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
+    block_in_place(|| {
+        let under_way = app.clerk.under_way();
+        let (latest, _) = app.clerk.find("", MOST_LATEST);
+        let latest: Vec<RunState> = latest.into_iter().filter(RunState::is_over).collect();
+        let user = asker.user.clone().unwrap_or_default();
+        let fields = Fields {
+            by: user,
+            ..Fields::default()
+        };
+        show(
+            StatusCode::OK,
+            pages::home(&app, &asker, &fields, None, &under_way, &latest),
+        )
+    })
+}
+
+async fn confirm(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
+    Form(form): Form<Marked>,
+) -> Response {
+    if !form.is_own(&app, &asker, &headers) {
+        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
+    }
+    block_in_place(|| {
+        let offered = form
+            .request()
+            .and_then(|fields| app.clerk.offer(&fields).map(|offer| (fields, offer)));
+        match offered {
+            Ok((fields, offer)) => {
+                let under_way = app.clerk.under_way();
+                show(
+                    StatusCode::OK,
+                    pages::question(&app, &asker, &fields, &offer, &under_way),
+                )
+            }
+            Err(refusal) => refused(&app, &asker, &form, &refusal),
+        }
+    })
+}
+
+fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Response {
+    let fields = form.request().unwrap_or_default();
+    let page = pages::home(
+        app,
+        asker,
+        &fields,
+        Some(refusal),
+        &app.clerk.under_way(),
+        &[],
+    );
+    show(StatusCode::UNPROCESSABLE_ENTITY, page)
+}
+
+async fn start(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
+    Form(form): Form<Marked>,
+) -> Response {
+    if !form.is_own(&app, &asker, &headers) {
+        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
+    }
+    block_in_place(|| {
+        let started = form
+            .request()
+            .map_err(Declined::from)
+            .and_then(|fields| take(&app, &asker, &fields));
+        match started {
+            Ok(name) => Redirect::to(&format!("{}/runs/{name}", app.base)).into_response(),
+            Err(Declined::Refused(refusal)) => refused(&app, &asker, &form, &refusal),
+            Err(declined) => problem(&app, false, status_of(&declined), &declined.to_string()),
+        }
+    })
+}
+
+/// Takes a request, and says so where the server tells what it does.
+pub fn take(app: &App, asker: &Asker, fields: &Fields) -> Result<RunName, Declined> {
+    // What is refused costs a try, too: two hundred at once are two hundred.
+    if app.guard.count_start(asker.from).is_err() {
+        return Err(Declined::TooOften);
+    }
+    let name = app.clerk.start(fields)?;
+    tell(asker, &format!("start {name} by {:?}", fields.by));
+    Ok(name)
+}
+
+/// Status of a request that was not taken.
+pub fn status_of(declined: &Declined) -> StatusCode {
+    match declined {
+        Declined::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Declined::Full(..) => StatusCode::CONFLICT,
+        Declined::TooOften => StatusCode::TOO_MANY_REQUESTS,
+        Declined::Store(_) | Declined::Keeper(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// One line of what was done, on standard error. No token, no cookie, and nothing that anybody wrote but in quotes.
+pub fn tell(asker: &Asker, what: &str) {
+    let from = asker
+        .from
+        .map_or_else(|| "here".to_owned(), |from| from.to_string());
+    eprintln!("pipebench: {what} from {from}");
+}
+
+#[derive(Deserialize)]
+struct Search {
+    #[serde(default)]
+    q: String,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(search): Query<Search>,
+) -> Response {
+    block_in_place(|| {
+        let (found, more) = app.clerk.find(&search.q, MOST_LISTED);
+        show(
+            StatusCode::OK,
+            pages::list(&app, &asker, &search.q, &found, more),
+        )
+    })
+}
+
+async fn run(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(name): Path<String>,
+) -> Response {
+    block_in_place(|| {
+        let state = name
+            .parse()
+            .ok()
+            .and_then(|name: RunName| app.clerk.state(&name));
+        match state {
+            Some(state) => show(StatusCode::OK, pages::run(&app, &asker, &state)),
+            None => absent(&app),
+        }
+    })
+}
+
+async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+    Form(form): Form<Marked>,
+) -> Response {
+    if !form.is_own(&app, &asker, &headers) {
+        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
+    }
+    block_in_place(|| {
+        let Some((name, _)) = known(&app, &name) else {
+            return absent(&app);
+        };
+        match app.clerk.cancel(&name) {
+            Ok(_) => {
+                tell(&asker, &format!("cancel {name}"));
+                Redirect::to(&format!("{}/runs/{name}", app.base)).into_response()
+            }
+            Err(error) => problem(
+                &app,
+                false,
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &error.to_string(),
+            ),
+        }
+    })
+}
+
+/// The run of this name, if there is one.
+pub fn known(app: &App, name: &str) -> Option<(RunName, RunState)> {
+    let name: RunName = name.parse().ok()?;
+    let state = app.clerk.state(&name)?;
+    Some((name, state))
+}
+
+async fn listen(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    match block_in_place(|| known(&app, &name)) {
+        Some((name, _)) => events::answer(&app, &name, false),
+        None => absent(&app),
+    }
+}
+
+async fn download(
+    State(app): State<Arc<App>>,
+    Path((name, file)): Path<(String, String)>,
+) -> Response {
+    block_in_place(|| {
+        let record = name.parse().ok().and_then(|name: RunName| {
+            let record = app.clerk.record(&name)?;
+            Some((name, record))
+        });
+        let made = record.and_then(|(name, record)| document(&app, &name, &record, &file));
+        let Some((kind, text, is_shown)) = made else {
+            return absent(&app);
+        };
+        let mut answer = ([(header::CONTENT_TYPE, kind)], text).into_response();
+        let headers = answer.headers_mut();
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(REPORT_POLICY),
+        );
+        let saved = format!("attachment; filename=\"{name}-{file}\"");
+        if let (Ok(saved), false) = (HeaderValue::from_str(&saved), is_shown) {
+            headers.insert(header::CONTENT_DISPOSITION, saved);
+        }
+        answer
+    })
+}
+
+/// A document of a run by its name: its kind, its text, and whether a browser shows it.
+fn document(
+    app: &App,
+    name: &RunName,
+    record: &Record,
+    file: &str,
+) -> Option<(&'static str, String, bool)> {
+    let html = || page::write(record, None, &[]);
+    Some(match file {
+        "report" => ("text/html; charset=utf-8", html(), true),
+        "report.html" => ("text/html; charset=utf-8", html(), false),
+        "record.json" => (
+            "application/json",
+            app.clerk.shelf.text(name, RECORD)?,
+            false,
+        ),
+        "table.csv" => ("text/csv; charset=utf-8", csv::write(record).ok()?, false),
+        "junit.xml" => ("application/xml", junit::write(record).ok()?, false),
+        "metrics.txt" => (OPENMETRICS, metrics::write(record), false),
+        "summary.txt" => (
+            "text/plain; charset=utf-8",
+            crate::report::text::summary(record),
+            false,
+        ),
+        _ => return None,
+    })
+}
+
+#[derive(Deserialize)]
+struct Pair {
+    #[serde(default)]
+    before: String,
+    #[serde(default)]
+    now: String,
+}
+
+async fn compare(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(pair): Query<Pair>,
+) -> Response {
+    block_in_place(|| {
+        let record = |name: &str| {
+            name.parse()
+                .ok()
+                .and_then(|name: RunName| app.clerk.record(&name))
+        };
+        let (before, now) = (record(&pair.before), record(&pair.now));
+        let comparison = match (&before, &now) {
+            (Some(before), Some(now)) => Some(Comparison::of(before, now)),
+            _ => None,
+        };
+        let asked = !(pair.before.is_empty() && pair.now.is_empty());
+        if asked && comparison.is_none() {
+            return absent(&app);
+        }
+        let (runs, _) = app.clerk.find("", MOST_LISTED);
+        let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
+        show(
+            StatusCode::OK,
+            pages::compare(&app, &asker, &runs, comparison.as_ref()),
+        )
+    })
+}
+
+async fn login(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
+    show(StatusCode::OK, pages::login(&app, &asker, None))
+}
+
+#[derive(Deserialize)]
+struct Token {
+    #[serde(default)]
+    token: String,
+}
+
+async fn log_in(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Form(form): Form<Token>,
+) -> Response {
+    match app.guard.is_token(&form.token, asker.from) {
+        Ok(true) => {
+            let nonce = app.clerk.random();
+            let cookie = app
+                .guard
+                .open_session(&nonce, app.clerk.now_ms(), &app.base);
+            tell(&asker, "login");
+            (
+                [(header::SET_COOKIE, cookie)],
+                Redirect::to(&format!("{}/", app.base)),
+            )
+                .into_response()
+        }
+        Ok(false) => {
+            tell(&asker, "wrong token");
+            show(
+                StatusCode::UNAUTHORIZED,
+                pages::login(&app, &asker, Some("this is not the token")),
+            )
+        }
+        Err(TooMany) => problem(
+            &app,
+            false,
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many wrong tokens: wait a minute",
+        ),
+    }
+}
+
+async fn log_out(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    headers: HeaderMap,
+    Form(form): Form<Marked>,
+) -> Response {
+    if !form.is_own(&app, &asker, &headers) {
+        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
+    }
+    let cookie = app.guard.close_session(&app.base);
+    (
+        [(header::SET_COOKIE, cookie)],
+        Redirect::to(&format!("{}/", app.base)),
+    )
+        .into_response()
+}
+
+async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Response {
+    match pages::asset(&file) {
+        Some((kind, text)) => {
+            let cache = HeaderValue::from_static("no-cache");
+            (
+                [
+                    (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+                    (header::CACHE_CONTROL, cache),
+                ],
+                text,
+            )
+                .into_response()
+        }
+        None => absent(&app),
+    }
+}
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+async fn measures(State(app): State<Arc<App>>) -> Response {
+    let text = block_in_place(|| api::metrics(&app));
+    ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
+}

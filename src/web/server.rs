@@ -1,0 +1,144 @@
+//! `pipebench serve`: takes connections, in bounded number and for bounded time, and answers by the routes.
+//!
+//! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
+//! served by others.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tower::ServiceExt;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::store::StoreError;
+
+use super::clerk::{Clerk, tend};
+use super::events::Desk;
+use super::guard::{Guard, TokenError};
+use super::routes::routes;
+use super::{App, Site, Tools};
+
+/// Connections at the same time.
+const MOST_CONNECTIONS: usize = 256;
+/// Bytes of the head of a request.
+const MOST_HEAD: usize = 16 * 1024;
+const MOST_HEADERS: usize = 64;
+/// A head that is not there by then is not waited for, nor is a further request on a connection.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Nor is an answer, a body that does not come included. Events have begun by then.
+const ANSWER_TIME: Duration = Duration::from_secs(20);
+/// A client that takes nothing for so long is gone.
+const TAKE_TIME: Duration = Duration::from_secs(30);
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The folder of runs cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The address cannot be had.
+    #[error("cannot listen on {}: {}", .0, crate::sys::why(.1))]
+    Listen(SocketAddr, io::Error),
+    /// The system refuses.
+    #[error("cannot serve: {}", crate::sys::why(.0))]
+    System(#[from] io::Error),
+}
+
+/// Serves until `stop` is set. `ready` is told the address, once it is listened on.
+pub fn serve(
+    site: Site,
+    address: SocketAddr,
+    tools: &Tools,
+    stop: &Arc<AtomicBool>,
+    ready: &dyn Fn(SocketAddr),
+) -> Result<(), ServeError> {
+    let base = site.base.clone();
+    let open = !address.ip().is_loopback();
+    let (clerk, wanted) = Clerk::serving(site, tools.clone())?;
+    let guard = Guard::new(&clerk.site, open, tools.random)?;
+    let shelf = clerk.shelf.clone();
+    let app = Arc::new(App {
+        clerk,
+        guard,
+        desk: Some(Arc::new(Desk::new())),
+        base: base.clone(),
+    });
+    let own = routes(&app);
+    let routes = match base.as_str() {
+        "" => own,
+        base => Router::new().nest(base, own),
+    };
+    let routes = routes.layer(TimeoutLayer::with_status_code(
+        StatusCode::REQUEST_TIMEOUT,
+        ANSWER_TIME,
+    ));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let listener = runtime
+        .block_on(TcpListener::bind(address))
+        .map_err(|error| ServeError::Listen(address, error))?;
+    ready(listener.local_addr()?);
+    let (ending, ended) = watch::channel(false);
+    runtime.spawn(accept(listener, routes, ended));
+    tend(&shelf, tools, &wanted, &|| stop.load(Ordering::SeqCst));
+    // Whoever still listens is told by the end of the stream.
+    ending.send_replace(true);
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, routes: Router, mut ended: watch::Receiver<bool>) {
+    let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        // Whoever comes while all seats are taken waits in the kernel's queue.
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ended.changed() => return,
+        };
+        match accepted {
+            Ok((stream, from)) => {
+                tokio::spawn(attend(stream, from, routes.clone(), seat));
+            }
+            // No descriptors, or the caller has gone: a moment later it may be better.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// Answers all requests of a connection.
+async fn attend(stream: TcpStream, from: SocketAddr, routes: Router, _seat: OwnedSemaphorePermit) {
+    // A client without these options is served as well.
+    match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
+        Ok(()) | Err(_) => {}
+    }
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(from));
+        routes.clone().oneshot(request)
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(MOST_HEAD)
+        .max_headers(MOST_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    match connection.await {
+        Ok(()) | Err(_) => {} // It went away, or was too slow.
+    }
+}

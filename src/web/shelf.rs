@@ -1,0 +1,623 @@
+//! Runs on disk, as the web sees them: a folder for each, whose files tell what became of it, and a queue. Nothing is known that is not there, so
+//! that a server which is started again, or a CGI program that lives for one request, knows as much as any other.
+//!
+//! ```text
+//! results/
+//!   .queue/1795225495000-pb-20261121-014455-abcdef    somebody waits for a fabric, or has it
+//!   .fabric-rack 7                                    held by whoever has it (flock)
+//!   pb-20261121-014455-abcdef/
+//!     request.json    what was asked for           keeper.json    process that sees to it
+//!     cancel          somebody wants it to end     live.json      what goes on, each second
+//!     errors.txt      what the run complained of   outcome.json   how it ended
+//!     record.json, table.csv, summary.txt, journal.jsonl: as of any run
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Live, Record, VerdictWord};
+use crate::report::{json, judged, listing};
+use crate::store::{self, StoreError, runs};
+use crate::sys::process;
+
+use super::request::Request;
+
+/// Files of a run.
+pub const REQUEST: &str = "request.json";
+const KEEPER: &str = "keeper.json";
+const CANCEL: &str = "cancel";
+const LIVE: &str = "live.json";
+/// What the run complained of.
+pub const ERRORS: &str = "errors.txt";
+const OUTCOME: &str = "outcome.json";
+const QUEUE: &str = ".queue";
+/// Until then a request needs no keeper yet.
+const YOUNG_MS: u64 = 10_000;
+
+/// Name of a run: `pb-20261121-014455-abcdef`. Only such a text becomes a path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct RunName(String);
+
+/// A text that is no name of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no name of a run")]
+pub struct NoName;
+
+impl FromStr for RunName {
+    type Err = NoName;
+
+    fn from_str(text: &str) -> Result<Self, NoName> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let all = |part: &str, length: usize, is: fn(&u8) -> bool| {
+            part.len() == length && part.bytes().all(|byte| is(&byte))
+        };
+        match parts[..] {
+            ["pb", date, time, token]
+                if all(date, 8, u8::is_ascii_digit)
+                    && all(time, 6, u8::is_ascii_digit)
+                    && all(token, 6, |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) =>
+            {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err(NoName),
+        }
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who sees to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// Its process.
+    pub pid: i32,
+    /// When that began, in clock ticks since boot.
+    pub start: u64,
+    /// When the run itself began, milliseconds since 1970; none while it waits.
+    pub began_ms: Option<u64>,
+}
+
+impl Keeper {
+    fn is_alive(&self) -> bool {
+        process::start_time(self.pid) == Some(self.start)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// In what way.
+    pub how: How,
+    /// Exit code of the run; none if it never began or was killed.
+    pub exit_code: Option<u8>,
+    /// When, milliseconds since 1970.
+    pub ended_ms: u64,
+    /// What the record says, for lists.
+    pub card: Option<Card>,
+    /// First line of what it complained of.
+    pub complaint: Option<String>,
+}
+
+/// In what way a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// By itself.
+    Ended,
+    /// Somebody wanted it to.
+    Cancelled,
+    /// It had taken too long.
+    Limit,
+    /// The server that it belonged to ended.
+    Server,
+    /// It was asked for long before there was anybody to see to it.
+    Lapsed,
+}
+
+/// What a list shows of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// Verdict.
+    pub verdict: VerdictWord,
+    /// The sentence with it.
+    pub sentence: String,
+    /// How long data flowed, in words.
+    pub took: String,
+    /// Nodes.
+    pub nodes: usize,
+    /// The port that carried the least of what it should.
+    pub weakest: String,
+}
+
+impl Card {
+    /// Of a record.
+    pub fn of(record: &Record) -> Self {
+        let [_, _, took, _, _, _, weakest] = listing::row("", record);
+        Self {
+            verdict: record.verdict.word,
+            sentence: judged::sentence(record),
+            took,
+            nodes: record.plan.nodes.len(),
+            weakest,
+        }
+    }
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It waits for its fabric.
+    Queued,
+    /// It runs.
+    Running,
+    /// It has ended, and has a record.
+    Ended,
+    /// It was cancelled, with or without a record.
+    Cancelled,
+    /// It has ended without a record.
+    Failed,
+}
+
+impl Stage {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A run as it is now: what the API answers, and pages are made from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct State {
+    /// How it is called.
+    pub name: String,
+    /// What it is doing.
+    pub state: Stage,
+    /// Its place in the queue: so many are before it.
+    pub before: Option<usize>,
+    /// The one that has its fabric.
+    pub behind: Option<String>,
+    /// What it loads, in words.
+    pub what: String,
+    /// Who asked for it.
+    pub by: String,
+    /// What for.
+    pub note: String,
+    /// When it was asked for, milliseconds since 1970.
+    pub asked_ms: Option<u64>,
+    /// When it began.
+    pub began_ms: Option<u64>,
+    /// For how long data were to flow, in milliseconds.
+    pub data_ms: Option<u64>,
+    /// Verdict of its record.
+    pub verdict: Option<VerdictWord>,
+    /// The sentence with it.
+    pub sentence: Option<String>,
+    /// How long data flowed.
+    pub took: Option<String>,
+    /// Nodes.
+    pub nodes: Option<usize>,
+    /// The port that carried the least of what it should.
+    pub weakest: Option<String>,
+    /// Exit code.
+    pub exit_code: Option<u8>,
+    /// Why it failed, was cancelled or was ended.
+    pub why: Option<String>,
+    /// Whether there is a record.
+    pub has_record: bool,
+    /// What goes on.
+    pub live: Option<Live>,
+}
+
+/// The runs of a site.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    folder: PathBuf,
+}
+
+impl Shelf {
+    /// Of this folder, which is made if it is not there.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        store::make_folders(&folder.join(QUEUE))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Folder of a run.
+    pub fn folder_of(&self, name: &RunName) -> PathBuf {
+        self.folder.join(&name.0)
+    }
+
+    /// File by which a fabric is held. Names of fabrics are the site's own, and have no slash.
+    pub fn lock_of(&self, fabric: &str) -> PathBuf {
+        self.folder.join(format!(".fabric-{fabric}"))
+    }
+
+    /// Puts a request on the shelf and into the queue.
+    pub fn add(&self, request: &Request) -> Result<(), StoreError> {
+        let folder = self.folder.join(&request.name);
+        store::make_folders(&folder)?;
+        let text = serde_json::to_string_pretty(request).unwrap_or_default();
+        store::write_file(&folder.join(REQUEST), text)?;
+        store::write_file(&self.ticket(request), &request.fabric)
+    }
+
+    fn ticket(&self, request: &Request) -> PathBuf {
+        let place = format!("{:013}-{}", request.asked_ms, request.name);
+        self.folder.join(QUEUE).join(place)
+    }
+
+    /// Takes a request out of the queue.
+    pub fn leave_queue(&self, request: &Request) {
+        match fs::remove_file(self.ticket(request)) {
+            Ok(()) | Err(_) => {} // Somebody has swept it away.
+        }
+    }
+
+    /// Names of those that wait or run, oldest first, with their fabrics.
+    pub fn queue(&self) -> Vec<(RunName, String)> {
+        let entries = fs::read_dir(self.folder.join(QUEUE));
+        let mut found: Vec<(String, String)> = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let place = entry.file_name().into_string().ok()?;
+                Some((place, fs::read_to_string(entry.path()).ok()?))
+            })
+            .collect();
+        found.sort();
+        let named = |(place, fabric): (String, String)| {
+            let (_, name) = place.split_once('-')?;
+            Some((name.parse().ok()?, fabric))
+        };
+        found.into_iter().filter_map(named).collect()
+    }
+
+    /// Those before a run that want the same fabric and are seen to by somebody, oldest first.
+    pub fn before(&self, name: &RunName, fabric: &str, now_ms: u64) -> Vec<RunName> {
+        let all = self.queue().into_iter();
+        all.take_while(|(other, _)| other != name)
+            .filter(|(_, own)| own == fabric)
+            .map(|(other, _)| other)
+            .filter(|other| self.is_kept(other, now_ms))
+            .collect()
+    }
+
+    /// Whether anybody sees to a run, or will in a moment.
+    pub fn is_kept(&self, name: &RunName, now_ms: u64) -> bool {
+        match self.keeper(name) {
+            Some(keeper) => keeper.is_alive(),
+            None => self
+                .request(name)
+                .is_some_and(|request| now_ms.saturating_sub(request.asked_ms) < YOUNG_MS),
+        }
+    }
+
+    /// What was asked for.
+    pub fn request(&self, name: &RunName) -> Option<Request> {
+        read(&self.folder_of(name).join(REQUEST))
+    }
+
+    /// Who sees to it, or did.
+    pub fn keeper(&self, name: &RunName) -> Option<Keeper> {
+        read(&self.folder_of(name).join(KEEPER))
+    }
+
+    /// Notes who sees to it.
+    pub fn set_keeper(&self, name: &RunName, keeper: &Keeper) -> Result<(), StoreError> {
+        let text = serde_json::to_string(keeper).unwrap_or_default();
+        store::replace_file(&self.folder_of(name).join(KEEPER), &text)
+    }
+
+    /// How it ended.
+    pub fn outcome(&self, name: &RunName) -> Option<Outcome> {
+        read(&self.folder_of(name).join(OUTCOME))
+    }
+
+    /// Notes how it ended.
+    pub fn set_outcome(&self, name: &RunName, outcome: &Outcome) -> Result<(), StoreError> {
+        let text = serde_json::to_string(outcome).unwrap_or_default();
+        store::write_file(&self.folder_of(name).join(OUTCOME), text)
+    }
+
+    /// Whether somebody wants it to end.
+    pub fn is_cancelled(&self, name: &RunName) -> bool {
+        self.folder_of(name).join(CANCEL).exists()
+    }
+
+    /// Asks its keeper to end it; false if it is over, or nobody sees to it.
+    pub fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
+        if self.outcome(name).is_some() || !self.is_kept(name, now_ms) {
+            return Ok(false);
+        }
+        // A keeper that is only just coming looks for this before it begins; one that is there is told.
+        store::write_file(&self.folder_of(name).join(CANCEL), "")?;
+        if let Some(keeper) = self.keeper(name) {
+            match process::ask_to_end(keeper.pid, keeper.start, nix::libc::SIGTERM) {
+                Ok(()) | Err(_) => {} // It has ended by itself.
+            }
+        }
+        Ok(true)
+    }
+
+    /// The record of a run.
+    pub fn record(&self, name: &RunName) -> Option<Record> {
+        let text = runs::read(&self.folder_of(name).join(runs::RECORD)).ok()?;
+        json::read(&text).ok()
+    }
+
+    /// The text of one of its files.
+    pub fn text(&self, name: &RunName, file: &str) -> Option<String> {
+        fs::read_to_string(self.folder_of(name).join(file)).ok()
+    }
+
+    /// Names of all runs, latest first.
+    pub fn names(&self) -> Vec<RunName> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut names: Vec<RunName> = entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        names.sort_unstable();
+        names.reverse();
+        names
+    }
+
+    /// A run as it is now; none if there is no such run.
+    pub fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
+        let folder = self.folder_of(name);
+        let request = self.request(name);
+        let has_record = folder.join(runs::RECORD).is_file();
+        if request.is_none() && !has_record {
+            return None;
+        }
+        let outcome = self.outcome(name);
+        let keeper = self.keeper(name);
+        let kept = outcome.is_none() && self.is_kept(name, now_ms);
+        let began_ms = keeper.and_then(|keeper| keeper.began_ms);
+        let stage = match (&outcome, kept) {
+            (Some(outcome), _) if outcome.how == How::Cancelled => Stage::Cancelled,
+            (None, true) if began_ms.is_some() => Stage::Running,
+            (None, true) => Stage::Queued,
+            (None, false) if self.is_cancelled(name) => Stage::Cancelled,
+            _ if has_record => Stage::Ended,
+            _ => Stage::Failed,
+        };
+        let before = match (&request, stage) {
+            (Some(request), Stage::Queued) => self.before(name, &request.fabric, now_ms),
+            _ => Vec::new(),
+        };
+        let known = outcome.as_ref().and_then(|outcome| outcome.card.clone());
+        let card = match (known, has_record, kept) {
+            (Some(card), ..) => Some(card),
+            (None, true, false) => self.record(name).map(|record| Card::of(&record)),
+            _ => None,
+        };
+        let why = match (&outcome, stage) {
+            (Some(outcome), _) => why(outcome),
+            (None, Stage::Failed) => Some("it broke off: whatever saw to it is gone".to_owned()),
+            _ => None,
+        };
+        let live = match stage {
+            Stage::Running => read(&folder.join(LIVE)),
+            _ => None,
+        };
+        let (what, by, note) = request.as_ref().map_or_else(
+            || (String::new(), "the command line".to_owned(), String::new()),
+            |request| {
+                (
+                    request.what.clone(),
+                    request.by.clone(),
+                    request.note.clone(),
+                )
+            },
+        );
+        Some(State {
+            name: name.to_string(),
+            state: stage,
+            before: (stage == Stage::Queued).then_some(before.len()),
+            behind: before.first().map(ToString::to_string),
+            what,
+            by,
+            note,
+            asked_ms: request.as_ref().map(|request| request.asked_ms),
+            began_ms,
+            data_ms: request.as_ref().map(|request| request.extent.data_ms),
+            verdict: card.as_ref().map(|card| card.verdict),
+            sentence: card.as_ref().map(|card| card.sentence.clone()),
+            took: card.as_ref().map(|card| card.took.clone()),
+            nodes: card
+                .as_ref()
+                .map(|card| card.nodes)
+                .or(request.as_ref().map(|request| request.extent.nodes)),
+            weakest: card.map(|card| card.weakest),
+            exit_code: outcome.and_then(|outcome| outcome.exit_code),
+            why,
+            has_record,
+            live,
+        })
+    }
+}
+
+impl State {
+    /// Whether nothing will change any more.
+    pub fn is_over(&self) -> bool {
+        !matches!(self.state, Stage::Queued | Stage::Running)
+    }
+
+    /// Whether all words occur in what is known of it.
+    pub fn has(&self, words: &str) -> bool {
+        let verdict = self
+            .verdict
+            .map_or_else(String::new, |word| word.to_string());
+        let stage = self.state.word().to_owned();
+        let own = [
+            &self.name, &self.what, &self.by, &self.note, &verdict, &stage,
+        ];
+        let text = own.map(|text| text.to_lowercase()).join(" ");
+        let words = words.to_lowercase();
+        words.split_whitespace().all(|word| text.contains(word))
+    }
+}
+
+fn why(outcome: &Outcome) -> Option<String> {
+    let how = match outcome.how {
+        How::Ended => None,
+        How::Cancelled => Some("it was cancelled"),
+        How::Limit => Some("it was ended: it had taken longer than this site allows"),
+        How::Server => Some("it was ended with the server"),
+        How::Lapsed => Some("it was never started: nobody saw to it for too long"),
+    };
+    let complaint = outcome.complaint.as_deref();
+    match (how, complaint) {
+        (Some(how), Some(complaint)) if outcome.how != How::Cancelled => {
+            Some(format!("{how} ({complaint})"))
+        }
+        (Some(how), _) => Some(how.to_owned()),
+        (None, complaint) => complaint.map(str::to_owned),
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::request::{Extent, REQUEST_VERSION};
+
+    fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
+        Request {
+            version: REQUEST_VERSION,
+            name: name.to_owned(),
+            asked_ms,
+            by: "anna".to_owned(),
+            note: "new cable".to_owned(),
+            what: "rack 7: quick".to_owned(),
+            fabric: fabric.to_owned(),
+            words: Vec::new(),
+            extent: Extent {
+                ports: 2,
+                nodes: 2,
+                tests: 1,
+                data_ms: 1000,
+            },
+            limit_ms: 1000,
+        }
+    }
+
+    const ONE: &str = "pb-20261121-101500-abcdef";
+    const TWO: &str = "pb-20261121-101501-abcdef";
+    const THREE: &str = "pb-20261121-101502-abcdef";
+
+    #[test]
+    fn only_names_of_runs_are_names() {
+        assert!(ONE.parse::<RunName>().is_ok());
+        for bad in [
+            "",
+            "..",
+            "pb-",
+            "../pb-20261121-101500-abcdef",
+            "pb-20261121-101500-abcdeg",
+            "pb-20261121-101500-ABCDEF",
+            "pb-20261121-101500-abcdef/",
+            "pb-20261121-101500-abcdef-",
+            "pb-2026112x-101500-abcdef",
+            ".queue",
+            "pb-20261121-101500-abcde",
+        ] {
+            assert!(bad.parse::<RunName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn runs_of_a_fabric_wait_for_each_other_in_the_order_in_which_they_were_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::open(folder.path()).unwrap();
+        for (name, asked_ms, fabric) in [(TWO, 2000, "a"), (ONE, 1000, "a"), (THREE, 1500, "b")] {
+            shelf.add(&request(name, asked_ms, fabric)).unwrap();
+        }
+        let [one, two, three] = [ONE, TWO, THREE].map(|name| name.parse::<RunName>().unwrap());
+        assert_eq!(shelf.before(&two, "a", 3000), std::slice::from_ref(&one));
+        assert!(shelf.before(&one, "a", 3000).is_empty());
+        assert!(shelf.before(&three, "b", 3000).is_empty());
+        let state = shelf.state(&two, 3000).unwrap();
+        assert_eq!(
+            (state.state, state.before, state.behind.as_deref()),
+            (Stage::Queued, Some(1), Some(ONE))
+        );
+        // Nobody came to see to the first one: it holds nobody up, and has failed.
+        assert!(shelf.before(&two, "a", 1000 + YOUNG_MS).is_empty());
+        assert_eq!(
+            shelf.state(&one, 1000 + YOUNG_MS).unwrap().state,
+            Stage::Failed
+        );
+        shelf.leave_queue(&request(ONE, 1000, "a"));
+        assert_eq!(shelf.queue().len(), 2);
+    }
+
+    #[test]
+    fn what_became_of_a_run_follows_from_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::open(folder.path()).unwrap();
+        shelf.add(&request(ONE, 1000, "a")).unwrap();
+        let one: RunName = ONE.parse().unwrap();
+        let keeper = Keeper {
+            pid: process::own_pid(),
+            start: process::start_time(process::own_pid()).unwrap(),
+            began_ms: None,
+        };
+        shelf.set_keeper(&one, &keeper).unwrap();
+        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Queued);
+        let began_ms = Some(2000);
+        shelf
+            .set_keeper(&one, &Keeper { began_ms, ..keeper })
+            .unwrap();
+        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Running);
+        // Another process has its number by now.
+        shelf
+            .set_keeper(
+                &one,
+                &Keeper {
+                    start: 1,
+                    began_ms,
+                    ..keeper
+                },
+            )
+            .unwrap();
+        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Failed);
+        assert!(!shelf.cancel(&one, u64::MAX).unwrap() && !shelf.is_cancelled(&one));
+        let outcome = Outcome {
+            how: How::Cancelled,
+            exit_code: Some(130),
+            ended_ms: 3000,
+            card: None,
+            complaint: Some("ended by SIGINT".to_owned()),
+        };
+        shelf.set_outcome(&one, &outcome).unwrap();
+        let state = shelf.state(&one, u64::MAX).unwrap();
+        assert_eq!(
+            (state.state, state.why.as_deref()),
+            (Stage::Cancelled, Some("it was cancelled"))
+        );
+        assert!(state.has("ANNA rack") && !state.has("anna rack8"));
+        assert!(shelf.state(&TWO.parse().unwrap(), 0).is_none());
+    }
+}

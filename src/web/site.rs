@@ -1,0 +1,429 @@
+//! What a site allows from a browser: its file `web.toml`. Whatever is not named there cannot be asked for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::units;
+
+/// What an example of the file says.
+pub const EXAMPLE: &str = include_str!("../../examples/web.toml");
+/// Version of the file.
+const VERSION: u32 = 1;
+/// Names are shown, and stand in the names of lock files.
+const NAME_LENGTH: usize = 64;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Why a file is no site: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// It cannot be read.
+    #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
+    Unreadable(PathBuf, std::io::Error),
+    /// Something in it is wrong.
+    #[error("{}:{line}: {what}", .path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Key and what is wrong with it.
+        what: String,
+    },
+}
+
+/// What a site allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// Folder in which runs are kept.
+    pub results: PathBuf,
+    /// File that holds the token.
+    pub token_file: PathBuf,
+    /// Names of hosts under which pages are asked for; numeric addresses and localhost always are.
+    pub names: Vec<String>,
+    /// What stands before every path, behind a proxy; empty or begins with a slash and does not end with one.
+    pub base: String,
+    /// Reading needs the token, too, wherever it is asked from.
+    pub private: bool,
+    /// The web server has asked for a name and password already (CGI).
+    pub trust_remote_user: bool,
+    /// What may be asked for at most.
+    pub limits: Limits,
+    /// What may be asked for.
+    pub allow: Allow,
+    /// Hosts by the name of their group.
+    pub groups: BTreeMap<String, Group>,
+}
+
+/// What may be asked for at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Window of a test, in nanoseconds.
+    pub time_ns: u64,
+    /// A whole run as planned; one that is not over behind it and a margin is ended. In nanoseconds.
+    pub duration_ns: u64,
+    /// What a link may send, in bits per second, and what is asked for where nothing is; none: as fast as it goes.
+    pub rate_bits_per_s: Option<u64>,
+    /// Runs that wait for a fabric.
+    pub waiting: usize,
+    /// Starts within a minute, from one address.
+    pub starts_per_minute: u32,
+}
+
+/// What may be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// Patterns, the first one by itself.
+    pub patterns: Vec<String>,
+    /// Profiles, the first one by itself.
+    pub profiles: Vec<String>,
+    /// Phases at most.
+    pub phases: usize,
+    /// Hosts that no group has.
+    pub free_hosts: bool,
+}
+
+/// Hosts that are named together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Words that name them: `--hosts=...` or `--hostfile=...`.
+    pub hosts: String,
+    /// What they share: one run at a time.
+    pub fabric: String,
+    /// More words of the command line, which the site stands for.
+    pub options: Vec<String>,
+}
+
+/// Fabric of hosts that no group has.
+pub const FREE_FABRIC: &str = "free";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    version: u32,
+    results: PathBuf,
+    token_file: Option<PathBuf>,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    base: String,
+    #[serde(default)]
+    private: bool,
+    #[serde(default)]
+    trust_remote_user: bool,
+    #[serde(default)]
+    limits: WrittenLimits,
+    #[serde(default)]
+    allow: WrittenAllow,
+    #[serde(default)]
+    groups: BTreeMap<String, WrittenGroup>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct WrittenLimits {
+    time: String,
+    duration: String,
+    rate: Option<String>,
+    waiting: usize,
+    starts_per_minute: u32,
+}
+
+impl Default for WrittenLimits {
+    fn default() -> Self {
+        Self {
+            time: "60s".to_owned(),
+            duration: "30m".to_owned(),
+            rate: None,
+            waiting: 8,
+            starts_per_minute: 12,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct WrittenAllow {
+    patterns: Vec<String>,
+    profiles: Vec<String>,
+    phases: usize,
+    free_hosts: bool,
+}
+
+impl Default for WrittenAllow {
+    fn default() -> Self {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        Self {
+            patterns: words(&["all-to-all", "mesh", "rotate"]),
+            profiles: words(&["quick", "acceptance"]),
+            phases: 3,
+            free_hosts: false,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WrittenGroup {
+    hosts: Option<String>,
+    hostfile: Option<PathBuf>,
+    fabric: Option<String>,
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+impl Site {
+    /// What it allows, for whoever looks after it.
+    pub fn lines(&self) -> Vec<String> {
+        let limits = &self.limits;
+        let rate = limits.rate_bits_per_s.map_or_else(
+            || "as fast as links go".to_owned(),
+            |rate| format!("{} Gbit/s a link", units::show_gbit(rate as f64 / 1e9)),
+        );
+        let mut lines = vec![
+            format!("results    {}", self.results.display()),
+            format!("token      {}", self.token_file.display()),
+            format!(
+                "at most    {} a test, {} a run, {rate}; {} waiting, {} starts a minute",
+                super::request::length(limits.time_ns),
+                super::request::length(limits.duration_ns),
+                limits.waiting,
+                limits.starts_per_minute
+            ),
+            format!("profiles   {}", self.allow.profiles.join(", ")),
+            format!(
+                "patterns   {}; up to {} phases",
+                self.allow.patterns.join(", "),
+                self.allow.phases
+            ),
+        ];
+        for (name, group) in &self.groups {
+            let options = group.options.iter().map(String::as_str);
+            let words: Vec<&str> = std::iter::once(group.hosts.as_str())
+                .chain(options)
+                .collect();
+            lines.push(format!(
+                "group      {name}: {} (fabric {})",
+                words.join(" "),
+                group.fabric
+            ));
+        }
+        if self.allow.free_hosts {
+            lines.push("hosts      any that is typed in".to_owned());
+        }
+        lines
+    }
+}
+
+/// Reads the file of a site. Paths in it are as seen from its own folder.
+pub fn read(path: &Path) -> Result<Site, SiteError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| SiteError::Unreadable(path.to_owned(), error))?;
+    parse(&text, path)
+}
+
+fn parse(text: &str, path: &Path) -> Result<Site, SiteError> {
+    let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+    let wrong = |line: usize, what: String| SiteError::Wrong {
+        path: path.to_owned(),
+        line,
+        what,
+    };
+    let written: Written = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(span.start));
+        wrong(line, error.message().to_owned())
+    })?;
+    settle(written, path.parent().unwrap_or(Path::new("."))).map_err(|(key, what)| {
+        // The line that has the key; its table stands above it.
+        let name = key.rsplit('.').next().unwrap_or(key.as_str());
+        let has = |line: &str| {
+            line.trim_start()
+                .trim_start_matches(['[', '"'])
+                .contains(name)
+        };
+        let line = text.lines().position(has).map_or(1, |index| index + 1);
+        wrong(line, format!("{key}: {what}"))
+    })
+}
+
+/// Key and what is wrong with it.
+type Wrong = (String, String);
+
+fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
+    let wrong = |key: &str, what: &str| (key.to_owned(), what.to_owned());
+    if written.version != VERSION {
+        return Err(wrong("version", "this pipebench knows version 1"));
+    }
+    if written.groups.is_empty() && !written.allow.free_hosts {
+        return Err(wrong(
+            "groups",
+            "no group of hosts, and no free-hosts in [allow]: nothing could be started",
+        ));
+    }
+    let base = written.base;
+    if !base.is_empty()
+        && (!base.starts_with('/') || base.ends_with('/') || !base.chars().all(is_of_path))
+    {
+        return Err(wrong(
+            "base",
+            "a path such as \"/pipebench\", without a slash at its end",
+        ));
+    }
+    let allow = written.allow;
+    for (key, list) in [("patterns", &allow.patterns), ("profiles", &allow.profiles)] {
+        if list.is_empty() {
+            return Err(wrong(key, "at least one"));
+        }
+        if let Some(bad) = list.iter().find(|word| !is_plain(word)) {
+            return Err((key.to_owned(), format!("{bad:?} is no name of one")));
+        }
+    }
+    if allow.phases < 2 {
+        return Err(wrong("phases", "2 at least"));
+    }
+    let results = folder.join(written.results);
+    let token_file = written.token_file.map(|file| folder.join(file));
+    let groups = written.groups.into_iter().map(|(name, group)| {
+        let settled = group_of(&name, group, folder).map_err(|what| (name.clone(), what))?;
+        Ok((name, settled))
+    });
+    Ok(Site {
+        token_file: token_file.unwrap_or_else(|| results.join(".token")),
+        results,
+        names: written.names,
+        base,
+        private: written.private,
+        trust_remote_user: written.trust_remote_user,
+        limits: limits_of(&written.limits)?,
+        allow: Allow {
+            patterns: allow.patterns,
+            profiles: allow.profiles,
+            phases: allow.phases,
+            free_hosts: allow.free_hosts,
+        },
+        groups: groups.collect::<Result<_, Wrong>>()?,
+    })
+}
+
+fn limits_of(written: &WrittenLimits) -> Result<Limits, Wrong> {
+    let time = |key: &str, text: &str| match units::parse_duration_ns(text) {
+        Ok(ns) if ns >= SECOND_NS => Ok(ns),
+        Ok(_) => Err((key.to_owned(), "one second at least".to_owned())),
+        Err(error) => Err((key.to_owned(), error.to_string())),
+    };
+    let rate = written.rate.as_deref().map(units::parse_rate_bits);
+    Ok(Limits {
+        time_ns: time("time", &written.time)?,
+        duration_ns: time("duration", &written.duration)?,
+        rate_bits_per_s: rate
+            .transpose()
+            .map_err(|error| ("rate".to_owned(), error.to_string()))?,
+        waiting: written.waiting,
+        starts_per_minute: written.starts_per_minute.max(1),
+    })
+}
+
+fn group_of(name: &str, written: WrittenGroup, folder: &Path) -> Result<Group, String> {
+    let named =
+        |text: &str| !text.is_empty() && text.len() <= NAME_LENGTH && text.chars().all(is_of_name);
+    if !named(name) {
+        return Err("a name has letters, digits, blanks and any of ._-, at most 64".to_owned());
+    }
+    let hosts = match (written.hosts, written.hostfile) {
+        (Some(hosts), None) => format!("--hosts={hosts}"),
+        (None, Some(file)) => format!("--hostfile={}", folder.join(file).display()),
+        _ => return Err("either hosts or hostfile".to_owned()),
+    };
+    let fabric = written.fabric.unwrap_or_else(|| name.to_owned());
+    if !named(&fabric) {
+        return Err(format!(
+            "fabric {fabric:?}: letters, digits, blanks and any of ._-, at most 64"
+        ));
+    }
+    Ok(Group {
+        hosts,
+        fabric,
+        options: written.options,
+    })
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || " ._-".contains(letter)
+}
+
+fn is_of_path(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "/._-".contains(letter)
+}
+
+/// Words that are values of options and nothing else.
+fn is_plain(word: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ":-".contains(letter);
+    word.starts_with(|first: char| first.is_ascii_alphanumeric()) && word.chars().all(plain)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A site with a group, to be changed.
+    pub fn site() -> Site {
+        let text = "version = 1\nresults = \"runs\"\n[limits]\nrate = \"10G\"\n[groups.\"rack 7\"]\nhosts = \"n[1-4]\"\n\
+            [groups.local]\nhosts = \"local:3\"\noptions = [\"--warmup=200ms\"]\n";
+        parse(text, Path::new("/etc/pipebench/web.toml")).unwrap()
+    }
+
+    #[test]
+    fn the_example_is_a_site() {
+        let site = parse(EXAMPLE, Path::new("/etc/pipebench/web.toml")).unwrap();
+        assert!(!site.groups.is_empty());
+        assert!(!site.allow.free_hosts);
+    }
+
+    #[test]
+    fn paths_are_seen_from_the_file_and_what_is_not_said_has_its_usual_value() {
+        let site = site();
+        assert_eq!(site.results, Path::new("/etc/pipebench/runs"));
+        assert_eq!(site.token_file, Path::new("/etc/pipebench/runs/.token"));
+        assert_eq!(site.limits.rate_bits_per_s, Some(10_000_000_000));
+        assert_eq!(site.groups["rack 7"].fabric, "rack 7");
+        assert_eq!(site.groups["rack 7"].hosts, "--hosts=n[1-4]");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let head = "version = 1\nresults = \"runs\"\n";
+        let group = "[groups.a]\nhosts = \"n1,n2\"\n";
+        for (text, words) in [
+            (
+                "version = 2\nresults = \"x\"\n".to_owned() + group,
+                "web.toml:1: version: ",
+            ),
+            (head.to_owned(), "groups: no group"),
+            (
+                format!("{head}colour = 1\n{group}"),
+                "web.toml:3: unknown field `colour`",
+            ),
+            (
+                format!("{head}{group}fabric = \"../x\"\n"),
+                "fabric \"../x\"",
+            ),
+            (
+                format!("{head}[groups.a]\n"),
+                "web.toml:3: a: either hosts or hostfile",
+            ),
+            (
+                format!("{head}{group}[limits]\ntime = \"x\"\n"),
+                "web.toml:6: time: ",
+            ),
+            (
+                format!("{head}{group}[allow]\npatterns = [\"--rsh\"]\n"),
+                "patterns: \"--rsh\"",
+            ),
+            (format!("{head}base = \"x\"\n{group}"), "web.toml:3: base: "),
+        ] {
+            let error = parse(&text, Path::new("web.toml")).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

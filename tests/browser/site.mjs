@@ -1,0 +1,149 @@
+// The page in a real browser: fill the form, watch figures move, cancel, read, compare; at two widths, both colour schemes, and by keyboard alone.
+// Usage: node site.mjs URL TOKEN_FILE FOLDER_FOR_PICTURES
+import { readFileSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const [url, tokenFile, pictures] = process.argv.slice(2);
+const token = readFileSync(tokenFile, "utf8").trim();
+const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 900 } };
+const SOON = 60_000;
+
+const insist = (is, what) => { if (!is) throw new Error(what); };
+
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"],
+});
+
+// A page that complains when it asks anybody else, when a script fails, and when it is wider than its screen.
+const open = async (width, colorScheme) => {
+  const context = await browser.newContext({ viewport: WIDTHS[width], colorScheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(SOON);
+  const faults = [];
+  page.on("request", (request) => { if (!request.url().startsWith(url) && !request.url().startsWith("data:")) faults.push(`asks ${request.url()}`); });
+  page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
+  page.on("console", (message) => { if (message.type() === "error" && !/401|422/.test(message.text())) faults.push(`console: ${message.text()}`); });
+  const look = async (name) => {
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    insist(wide <= 0, `${name} is ${wide} px wider than a ${width}`);
+    const unnamed = await page.evaluate(() => [...document.querySelectorAll("input:not([type=hidden]), select")]
+      .filter((one) => !document.querySelector(`label[for="${one.id}"]`)).map((one) => one.name));
+    insist(unnamed.length === 0, `${name}: fields without a label: ${unnamed}`);
+    await page.screenshot({ path: `${pictures}/${name}-${width}-${colorScheme}.png`, fullPage: true });
+    insist(faults.length === 0, `${name}: ${faults.join("; ")}`);
+  };
+  return { page, look, context };
+};
+
+const logIn = async (page) => {
+  await page.goto(`${url}/login`);
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Start a run" }).waitFor();
+};
+
+// By mouse: refusal, question, live figures, verdict.
+const start = async ({ page, look }, time) => {
+  await logIn(page);
+  await look("home");
+  await page.getByLabel("Hosts").selectOption("here");
+  await page.getByLabel("Time of a test").fill("9h");
+  await page.getByLabel("What for").fill("new cable <b>at</b> Eth1/8");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("alert").waitFor();
+  await look("refused");
+  await page.getByLabel("Time of a test").fill(time);
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { name: /Loads this machine with 3 nodes/ }).waitFor();
+  await look("question");
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.waitForURL(/\/runs\/pb-/);
+  const name = new URL(page.url()).pathname.split("/").pop();
+  // Figures move: a rate, and a course that grows.
+  const courses = new Set();
+  const deadline = Date.now() + SOON;
+  while (courses.size < 3) {
+    insist(Date.now() < deadline, `the figures of ${name} do not move: ${[...courses]}`);
+    const course = await page.locator("#course polyline").getAttribute("points", { timeout: SOON }).catch(() => null);
+    if (course) courses.add(course);
+    await page.waitForTimeout(100);
+  }
+  insist(Number(await page.locator("#total").textContent()) > 0, "a rate");
+  insist((await page.locator("#matrix rect").count()) === 9, "a matrix of three nodes");
+  await look("live");
+  return name;
+};
+
+const desk = await open("desk", "light");
+const first = await start(desk, "4s");
+await desk.page.getByRole("link", { name: "Open the report" }).waitFor();
+insist((await desk.page.locator(".badge").first().textContent()).match(/NOT JUDGED|PASS|HOST-LIMITED/), "a verdict");
+insist(await desk.page.getByText("new cable <b>at</b> Eth1/8").count(), "what somebody wrote is text");
+await desk.look("ended");
+await desk.page.getByRole("link", { name: "Open the report" }).click();
+await desk.page.getByRole("heading", { name: "Conditions of test" }).first().waitFor();
+await desk.look("report");
+
+// On a phone, dark: cancel one.
+const phone = await open("phone", "dark");
+const second = await start(phone, "60s");
+insist(second !== first, "another run");
+await phone.page.getByRole("button", { name: "Cancel this run" }).click();
+await phone.page.locator(".badge", { hasText: "cancelled" }).waitFor();
+await phone.look("cancelled");
+
+// A colleague gets the link, and has no token.
+const guest = await open("phone", "light");
+await guest.page.goto(`${url}/runs/${first}`);
+await guest.page.getByRole("link", { name: "Open the report" }).waitFor();
+insist((await guest.page.getByRole("button", { name: "Cancel this run" }).count()) === 0, "who has no token cannot cancel");
+await guest.look("guest");
+
+// By keyboard alone: from the first page to a run that has ended.
+const keys = await open("desk", "dark");
+await keys.page.goto(`${url}/login`);
+await keys.page.keyboard.type(token);
+await keys.page.keyboard.press("Enter");
+await keys.page.getByRole("heading", { name: "Start a run" }).waitFor();
+const tabTo = async (selector) => {
+  for (let count = 0; count < 60; count++) {
+    if (await keys.page.evaluate((wanted) => document.activeElement && document.activeElement.matches(wanted), selector)) {
+      const ring = await keys.page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+      insist(ring !== "none", `${selector}: nobody sees that it has the focus`);
+      return;
+    }
+    await keys.page.keyboard.press("Tab");
+  }
+  throw new Error(`no way to ${selector} by keyboard`);
+};
+await tabTo("#group");
+await keys.page.keyboard.type("here");
+await tabTo("#time");
+await keys.page.keyboard.type("1s");
+await keys.page.keyboard.press("Enter");
+await keys.page.getByRole("heading", { name: /Loads this machine/ }).waitFor();
+await tabTo("main button");
+await keys.page.keyboard.press("Enter");
+await keys.page.waitForURL(/\/runs\/pb-/);
+const third = new URL(keys.page.url()).pathname.split("/").pop();
+await keys.page.getByRole("link", { name: "Open the report" }).waitFor();
+await keys.look("keyboard");
+
+// Search, and two runs beside each other, at both widths.
+for (const [width, colorScheme] of [["desk", "light"], ["phone", "dark"]]) {
+  const reader = await open(width, colorScheme);
+  await reader.page.goto(`${url}/runs`);
+  await reader.page.getByLabel("Words").fill("cable Eth1/8 cancelled");
+  await reader.page.getByRole("button", { name: "Search" }).click();
+  await reader.page.waitForURL(/q=/);
+  await reader.look("runs");
+  await reader.page.getByRole("link", { name: "Compare" }).click();
+  await reader.page.getByLabel("Before").selectOption(first);
+  await reader.page.getByLabel("Now").selectOption(third);
+  await reader.page.getByRole("button", { name: "Compare" }).click();
+  await reader.page.getByRole("table").waitFor();
+  await reader.look("compare");
+}
+await browser.close();
+console.log(`DONE ${first} ${second} ${third}`);

@@ -1,0 +1,362 @@
+//! The CGI program below two common web servers, with the configurations of `examples/`, as an account that has no rights.
+
+mod site;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Group, Pid, User};
+use site::{BEARER, PIPEBENCH, Reply, SITE, Site, TOKEN, request, send, wait_until};
+
+/// A web server with the CGI program below `/pipebench`.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    site: Site,
+}
+
+impl Server {
+    /// Starts a web server by a command that reads `conf` in the site's folder.
+    fn start(text: &str, conf: impl Fn(&Path, u16) -> String, command: &[&str]) -> Self {
+        site::alone::wait();
+        let site = Site::new(text);
+        let folder = site.folder.path().to_owned();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a port")
+            .port();
+        // The account sees the program and its own files, and nothing else of ours.
+        fs::copy(PIPEBENCH, folder.join("pipebench")).expect("a copy");
+        let wrapper = example("pipebench.cgi")
+            .replace(
+                "/usr/local/bin/pipebench",
+                &folder.join("pipebench").display().to_string(),
+            )
+            .replace(
+                "/etc/pipebench/web.toml",
+                &site.file().display().to_string(),
+            );
+        fs::write(folder.join("pipebench.cgi"), wrapper).expect("a file");
+        fs::create_dir(folder.join("runs")).expect("a folder");
+        let (user, group) = account();
+        for name in [
+            "",
+            "pipebench",
+            "pipebench.cgi",
+            "runs",
+            "token",
+            "web.toml",
+        ] {
+            let path = folder.join(name);
+            chown(&path, Some(user), Some(group)).expect("its own");
+            let mode = if name == "token" { 0o600 } else { 0o755 };
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("its own");
+        }
+        fs::write(folder.join("conf"), conf(&folder, port)).expect("a file");
+        let child = Command::new(command[0])
+            .args(&command[1..])
+            .arg(folder.join("conf"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.join("said")).expect("a file"))
+            .spawn()
+            .unwrap_or_else(|why| panic!("{command:?}: {why} (tests/run installs it)"));
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let server = Self {
+            child,
+            address,
+            site,
+        };
+        wait_until("the web server listens", || {
+            TcpStream::connect(address).is_ok()
+        });
+        server
+    }
+
+    fn said(&self) -> String {
+        let folder = self.site.folder.path();
+        ["said", "error.log"]
+            .map(|name| fs::read_to_string(folder.join(name)).unwrap_or_default())
+            .concat()
+    }
+
+    #[track_caller]
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let reply = send(
+            self.address,
+            &request(self.address, method, path, headers, body),
+        );
+        assert!(
+            reply.status != 500 && reply.status != 0,
+            "{method} {path}: {reply:?}\n{}",
+            self.said()
+        );
+        reply
+    }
+
+    fn get(&self, path: &str) -> Reply {
+        self.ask("GET", path, &[], "")
+    }
+
+    fn end(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            match kill(Pid::from_raw(pid), Signal::SIGTERM) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.child.wait().expect("reaped");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn example(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples")
+        .join(name);
+    fs::read_to_string(path).expect("an example")
+}
+
+/// Somebody without rights.
+fn account() -> (u32, u32) {
+    let user = User::from_name("nobody").expect("users").expect("nobody");
+    let group = Group::from_name("nogroup")
+        .expect("groups")
+        .expect("nogroup");
+    (user.uid.as_raw(), group.gid.as_raw())
+}
+
+fn lighttpd(text: &str) -> Server {
+    let conf = |folder: &Path, port: u16| {
+        example("lighttpd.conf")
+            .replace("8081", &port.to_string())
+            .replace("/usr/lib/cgi-bin", &folder.display().to_string())
+            .replace("/var/www/html", &folder.join("runs").display().to_string())
+            .replace("groupname = \"pipebench\"", "groupname = \"nogroup\"")
+            .replace("username = \"pipebench\"", "username = \"nobody\"")
+            + &format!(
+                "\nserver.errorlog = \"{}\"\n",
+                folder.join("error.log").display()
+            )
+    };
+    Server::start(text, conf, &["lighttpd", "-D", "-f"])
+}
+
+fn apache(text: &str) -> Server {
+    let conf = |folder: &Path, port: u16| {
+        let modules = [
+            ("mpm_event", "mpm_event"),
+            ("authz_core", "authz_core"),
+            ("alias", "alias"),
+            ("cgid", "cgid"),
+        ];
+        let modules: String = modules
+            .iter()
+            .map(|(name, file)| {
+                format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{file}.so\n")
+            })
+            .collect();
+        let at = folder.display();
+        format!(
+            "ServerRoot {at}\nServerName localhost\nListen 127.0.0.1:{port}\nUser nobody\nGroup nogroup\nPidFile {at}/pid\n\
+             ErrorLog {at}/error.log\nScriptSock {at}/cgisock\nDefaultRuntimeDir {at}\nMutex pthread\n{modules}"
+        ) + &example("apache.conf")
+            .replace("8081", &port.to_string())
+            .replace("/usr/lib/cgi-bin", &folder.display().to_string())
+    };
+    Server::start(text, conf, &["apache2", "-DFOREGROUND", "-f"])
+}
+
+fn field<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, rest) = page
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .unwrap_or_else(|| panic!("no {name}: {page}"));
+    rest.split('"').next().unwrap_or_default()
+}
+
+/// By form and by API, as with `serve`; then the web server ends, and the run does not.
+fn goes_through(mut server: Server) {
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let first = server.get("/pipebench/");
+    assert!(
+        first.status == 200 && first.body.contains("Log in to start a run"),
+        "{first:?}"
+    );
+    assert!(
+        first.header("content-security-policy").is_some(),
+        "{first:?}"
+    );
+    let style = server.get("/pipebench/assets/site.css");
+    assert!(
+        style.status == 200 && style.header("content-type") == Some("text/css; charset=utf-8"),
+        "{style:?}"
+    );
+    // Whoever means no good gets no further than with the server.
+    for (path, status) in [
+        ("/pipebench/runs/pb-20261121-101500-abcdef", 404),
+        ("/pipebench/nothing", 404),
+        ("/pipebench/api/v1/runs/x", 404),
+    ] {
+        assert_eq!(server.get(path).status, status, "{path}");
+    }
+    for path in [
+        "/pipebench/runs/..%2f..%2ftoken",
+        "/pipebench/assets/..%2f..%2ftoken",
+    ] {
+        let reply = server.get(path);
+        assert!(
+            matches!(reply.status, 400 | 403 | 404) && !reply.body.contains(TOKEN),
+            "{path}: {reply:?}"
+        );
+    }
+    let json = ("Content-Type", "application/json");
+    assert_eq!(
+        server
+            .ask("POST", "/pipebench/api/v1/runs", &[json], "{}")
+            .status,
+        401
+    );
+    assert_eq!(
+        server
+            .ask("POST", "/pipebench/login", &[form], "token=x")
+            .status,
+        401
+    );
+    let token = ("Authorization", BEARER);
+    let body = r#"{"hosts":"-oProxyCommand=x"}"#;
+    assert_eq!(
+        server
+            .ask("POST", "/pipebench/api/v1/runs", &[json, token], body)
+            .status,
+        422
+    );
+
+    let reply = server.ask(
+        "POST",
+        "/pipebench/login",
+        &[form],
+        &format!("token={TOKEN}"),
+    );
+    assert_eq!(
+        (reply.status, reply.header("location")),
+        (303, Some("/pipebench/")),
+        "{reply:?}"
+    );
+    let cookie = reply.header("set-cookie").expect("a session").to_owned();
+    assert!(cookie.contains("Path=/pipebench"), "{cookie}");
+    let session = cookie.split(';').next().expect("a cookie");
+    let with = [("Cookie", session), form];
+    let page = server.ask("GET", "/pipebench/", &with[..1], "");
+    let mark = field(&page.body, "mark").to_owned();
+    let body = format!(
+        "mark={mark}&group=here&phases=2&time=2s&profile=quick&pattern=all-to-all&hosts=&rate=&by=anna&note="
+    );
+    let question = server.ask("POST", "/pipebench/confirm", &with, &body);
+    assert!(
+        question
+            .body
+            .contains("Loads this machine with 3 nodes for 3 s."),
+        "{question:?}"
+    );
+    let started = server.ask("POST", "/pipebench/start", &with, &body);
+    assert_eq!(started.status, 303, "{started:?}");
+    let place = started.header("location").expect("a place").to_owned();
+    assert!(place.starts_with("/pipebench/runs/pb-"), "{place}");
+    // The page loads itself again until there is a verdict.
+    let state = server.get(&place);
+    assert!(
+        state.body.contains("http-equiv=\"refresh\"") || state.body.contains("Open the report"),
+        "{state:?}"
+    );
+    wait_until("the run has ended", || {
+        server.get(&place).body.contains("Open the report")
+    });
+    let state = server.get(&place);
+    assert!(!state.body.contains("http-equiv=\"refresh\""), "{state:?}");
+    let record = server.get(&format!("{place}/record.json"));
+    let record = pipebench::report::json::read(&record.body).expect("a record");
+    assert_eq!(record.exit_code, 0);
+    assert_eq!(Some(record.name().as_str()), place.rsplit('/').next());
+    assert!(
+        server
+            .get(&format!("{place}/report"))
+            .body
+            .contains("<h2>Conditions"),
+        "a report"
+    );
+
+    // A program starts one; the web server ends, the run goes on to its end.
+    let started = server.ask(
+        "POST",
+        "/pipebench/api/v1/runs",
+        &[json, token],
+        r#"{"group":"here","time":"5s"}"#,
+    );
+    assert_eq!(started.status, 201, "{started:?}");
+    let name = started.json()["name"].as_str().expect("a name").to_owned();
+    let live = server.site.runs().join(&name).join("live.json");
+    wait_until("the run has begun", || live.is_file());
+    let cancelled = server.ask(
+        "POST",
+        "/pipebench/api/v1/runs",
+        &[json, token],
+        r#"{"group":"here too","time":"5s"}"#,
+    );
+    let other = cancelled.json()["name"]
+        .as_str()
+        .expect("a name")
+        .to_owned();
+    let cancel = format!("/pipebench/api/v1/runs/{other}/cancel");
+    wait_until("the one that waits can be cancelled", || {
+        server.ask("POST", &cancel, &[token], "").status == 202
+    });
+    server.end();
+    let outcome = server.site.runs().join(&name).join("outcome.json");
+    wait_until("it goes on without the web server", || outcome.is_file());
+    let outcome = fs::read_to_string(outcome).expect("an outcome");
+    assert!(
+        outcome.contains("\"how\":\"ended\"") && outcome.contains("\"exit_code\":0"),
+        "{outcome}"
+    );
+    let other = server.site.runs().join(other).join("outcome.json");
+    wait_until("the cancelled one is gone", || other.is_file());
+    let queue = server.site.runs().join(".queue");
+    wait_until("nothing waits any more", || {
+        fs::read_dir(&queue).expect("a queue").count() == 0
+    });
+}
+
+#[test]
+fn below_lighttpd() {
+    goes_through(lighttpd(SITE));
+}
+
+#[test]
+fn below_apache() {
+    goes_through(apache(SITE));
+}
+
+#[test]
+fn without_a_web_server_it_says_what_it_is() {
+    let site = Site::new(SITE);
+    let output = Command::new(PIPEBENCH)
+        .arg("cgi")
+        .arg("--site")
+        .arg(site.file())
+        .env_remove("REQUEST_METHOD")
+        .output()
+        .expect("pipebench runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("this is a CGI program"),
+        "{said}"
+    );
+}

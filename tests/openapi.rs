@@ -1,0 +1,74 @@
+//! The API against its own description, by a client that makes requests of it at random: every answer is one that the description has.
+
+mod site;
+
+use std::path::Path;
+use std::process::Command;
+
+use site::{BEARER, SITE, Served, Site};
+
+#[test]
+fn the_api_is_as_its_description_says() {
+    let site = Site::new(
+        &SITE
+            .replace("names =", "private = true\nnames =")
+            .replace("starts-per-minute = 100", "starts-per-minute = 100000"),
+    );
+    let server = Served::start(&site);
+    let client = Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv/bin/schemathesis");
+    assert!(
+        client.is_file(),
+        "{}: tests/run installs it (tests/openapi/requirements.txt)",
+        client.display()
+    );
+    let output = Command::new(client)
+        .arg("--config-file")
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/openapi/schemathesis.toml"
+        ))
+        .arg("run")
+        .arg(format!("http://{}/api/v1/openapi.json", server.address))
+        .args(["--url", &format!("http://{}/api/v1", server.address)])
+        .args(["--header", &format!("Authorization: {BEARER}")])
+        // What is as described may still be more than the site allows; guesses of tokens are counted, and turned away in the end.
+        .args([
+            "--checks",
+            "all",
+            "--exclude-checks",
+            "positive_data_acceptance",
+        ])
+        .args([
+            "--max-examples",
+            "40",
+            "--seed",
+            "1",
+            "--workers",
+            "1",
+            "--no-color",
+            "--request-timeout",
+            "30",
+        ])
+        .env("HOME", site.folder.path())
+        .current_dir(site.folder.path())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{said}\n{}\n{}",
+        String::from_utf8_lossy(&output.stderr),
+        server.said()
+    );
+    // It learns names of groups from one answer and uses them in another: some runs did begin.
+    assert!(!site.names().is_empty(), "{said}");
+    for name in site.names() {
+        server.post(&format!("/api/v1/runs/{name}/cancel"), "");
+    }
+    assert_eq!(
+        server
+            .ask("GET", "/api/v1/runs", &[("Authorization", BEARER)], "")
+            .status,
+        200
+    );
+}
