@@ -257,23 +257,29 @@ fn goes_through(mut server: Server) {
     let page = server.ask("GET", "/pipebench/", &with[..1], "");
     let mark = field(&page.body, "mark").to_owned();
     let body = format!(
-        "mark={mark}&group=here&phases=2&time=2s&profile=quick&pattern=all-to-all&hosts=&rate=&by=anna&note="
+        "mark={mark}&group=here&phases=2&time=4s&profile=quick&pattern=all-to-all&hosts=&rate=&by=anna&note="
     );
     let question = server.ask("POST", "/pipebench/confirm", &with, &body);
     assert!(
         question
             .body
-            .contains("Loads this machine with 3 nodes for 3 s."),
+            .contains("Loads this machine with 3 nodes for 5 s."),
         "{question:?}"
     );
     let started = server.ask("POST", "/pipebench/start", &with, &body);
     assert_eq!(started.status, 303, "{started:?}");
     let place = started.header("location").expect("a place").to_owned();
     assert!(place.starts_with("/pipebench/runs/pb-"), "{place}");
+    let run = server
+        .site
+        .runs()
+        .join(place.rsplit('/').next().expect("a name"));
     // The page loads itself again until there is a verdict.
+    wait_until("the run has begun", || run.join("live.json").is_file());
     let state = server.get(&place);
+    let is_over = run.join("outcome.json").is_file();
     assert!(
-        state.body.contains("http-equiv=\"refresh\"") || state.body.contains("Open the report"),
+        is_over || state.body.contains("http-equiv=\"refresh\""),
         "{state:?}"
     );
     wait_until("the run has ended", || {
@@ -318,6 +324,37 @@ fn goes_through(mut server: Server) {
     wait_until("the one that waits can be cancelled", || {
         server.ask("POST", &cancel, &[token], "").status == 202
     });
+    // Four wait at most, however they were asked for.
+    let start = |group: &str| {
+        let body = format!("{{\"group\":\"{group}\",\"time\":\"1s\"}}");
+        server.ask("POST", "/pipebench/api/v1/runs", &[json, token], &body)
+    };
+    let waiting: Vec<Reply> = (0..6).map(|_| start("here")).collect();
+    let taken: Vec<&Reply> = waiting.iter().filter(|reply| reply.status == 201).collect();
+    assert!(
+        (3..=4).contains(&taken.len())
+            && waiting
+                .iter()
+                .all(|reply| matches!(reply.status, 201 | 409)),
+        "{waiting:?}"
+    );
+    for reply in taken {
+        let name = reply.json()["name"].as_str().expect("a name").to_owned();
+        let cancel = format!("/pipebench/api/v1/runs/{name}/cancel");
+        assert_eq!(server.ask("POST", &cancel, &[token], "").status, 202);
+    }
+    // Guesses are counted from one request to the next.
+    let guesses: Vec<u16> = (0..30)
+        .map(|_| {
+            server
+                .ask("POST", "/pipebench/login", &[form], "token=x")
+                .status
+        })
+        .collect();
+    assert!(
+        guesses.iter().filter(|status| **status == 429).count() >= 10,
+        "{guesses:?}"
+    );
     server.end();
     let outcome = server.site.runs().join(&name).join("outcome.json");
     wait_until("it goes on without the web server", || outcome.is_file());
@@ -342,6 +379,106 @@ fn below_lighttpd() {
 #[test]
 fn below_apache() {
     goes_through(apache(SITE));
+}
+
+/// Runs the program as a web server does.
+fn by_hand(site: &Site, variables: &[(&str, &str)], body: &str) -> Reply {
+    use std::io::Write;
+    let mut child = Command::new(PIPEBENCH)
+        .args(["cgi", "--site"])
+        .arg(site.file())
+        .env_clear()
+        .envs(variables.iter().copied())
+        .env("CONTENT_LENGTH", body.len().to_string())
+        .env("HTTP_HOST", "localhost")
+        .env("SCRIPT_NAME", "/bench")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("pipebench starts");
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(body.as_bytes())
+        .expect("taken");
+    let output = child.wait_with_output().expect("an answer");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
+    let status = head
+        .strip_prefix("Status: ")
+        .and_then(|rest| rest.split(' ').next()?.parse().ok());
+    Reply {
+        status: status.expect("a status"),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+#[test]
+fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
+    let (get, post) = (("REQUEST_METHOD", "GET"), ("REQUEST_METHOD", "POST"));
+    let (user, near, far) = (
+        ("REMOTE_USER", "anna"),
+        ("REMOTE_ADDR", "127.0.0.1"),
+        ("REMOTE_ADDR", "10.0.0.7"),
+    );
+    let form = ("CONTENT_TYPE", "application/x-www-form-urlencoded");
+    let strict = Site::new(SITE);
+    assert!(
+        by_hand(&strict, &[get, user, near], "")
+            .body
+            .contains("Log in to start a run")
+    );
+    // From elsewhere there is nothing to read without the token.
+    assert_eq!(by_hand(&strict, &[get, user, far], "").status, 303);
+    let site = Site::new(&SITE.replace("names =", "trust-remote-user = true\nnames ="));
+    let page = by_hand(&site, &[get, user, far], "");
+    assert!(page.status == 200 && page.body.contains("anna"), "{page:?}");
+    let mark = field(&page.body, "mark").to_owned();
+    let body = format!("mark={mark}&group=here&phases=2&time=1s");
+    let confirm = ("PATH_INFO", "/confirm");
+    let asked = by_hand(&site, &[post, user, far, form, confirm], &body);
+    assert!(asked.body.contains("Loads this machine"), "{asked:?}");
+    // A form without the mark, the mark of somebody else, a page of somebody else; and the API, where no browser may act for anybody.
+    let status = |variables: &[(&str, &str)], body: &str| by_hand(&site, variables, body).status;
+    assert_eq!(
+        status(
+            &[post, user, far, form, confirm],
+            &body.replace("mark=", "x=")
+        ),
+        403
+    );
+    assert_eq!(
+        status(&[post, ("REMOTE_USER", "bert"), far, form, confirm], &body),
+        403
+    );
+    assert_eq!(
+        status(
+            &[
+                post,
+                user,
+                far,
+                form,
+                confirm,
+                ("HTTP_ORIGIN", "http://evil.example")
+            ],
+            &body
+        ),
+        403
+    );
+    let json = ("CONTENT_TYPE", "application/json");
+    let runs = ("PATH_INFO", "/api/v1/runs");
+    assert_eq!(
+        status(&[post, user, far, json, runs], "{\"group\":\"here\"}"),
+        401
+    );
+    assert_eq!(
+        status(&[post, far, form, confirm], &body),
+        303,
+        "nobody is known without a user"
+    );
+    assert!(site.names().is_empty());
 }
 
 #[test]

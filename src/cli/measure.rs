@@ -126,6 +126,7 @@ impl Ready {
             seal: None,
             resumed: None,
             name: None,
+            watched: false,
         };
         let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut chronicle);
         let failure = chronicle.failure();

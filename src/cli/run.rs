@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::conduct::{self, Conditions};
 use crate::plan::fit::Capacity;
 use crate::plan::seal;
-use crate::record::{Record, VerdictWord};
+use crate::record::{MOST_IN_MATRIX, Record, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::preflight::{self, Readiness};
 use crate::report::{csv, dry_run, header, json, text};
@@ -82,7 +82,7 @@ impl Telling<'_> {
 }
 
 /// Runs what was understood; returns the exit code.
-pub fn execute(arguments: &Arguments, mut intent: Intent, telling: &Telling<'_>) -> u8 {
+pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> u8 {
     let (table, whole) = (arguments.csv.as_deref(), arguments.json.as_deref());
     let to_stdout = Some(Path::new("-"));
     let mut terminal = Terminal::new(arguments.quiet, table == to_stdout || whole == to_stdout);
@@ -113,7 +113,6 @@ pub fn execute(arguments: &Arguments, mut intent: Intent, telling: &Telling<'_>)
     let name = arguments.folder.as_deref().and_then(Path::file_name);
     let name = name.map(|name| name.to_string_lossy().into_owned());
     let token = token_of(name.as_deref());
-    intent.plan.samples |= arguments.folder.is_some();
     let seal = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let identity = Identity {
         token: &token,
@@ -156,6 +155,7 @@ pub fn execute(arguments: &Arguments, mut intent: Intent, telling: &Telling<'_>)
         seal: Some(seal.clone()),
         resumed: intent.resumed,
         name,
+        watched: arguments.folder.is_some() && intent.plan.nodes.len() <= MOST_IN_MATRIX,
     };
     let live = arguments.folder.as_deref().map(|folder| folder.join(LIVE));
     let mut ticker = Ticker::new(&mut witness, live.as_deref());

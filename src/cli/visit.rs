@@ -123,6 +123,7 @@ impl Destination {
             seal: None,
             resumed: None,
             name: None,
+            watched: false,
         };
         let visit = conduct::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
         Ok(Visiting { visit, stop })

@@ -86,8 +86,11 @@ pub fn serve(words: &ServeArguments) -> u8 {
     if words.example {
         return super::tell(web::EXAMPLE);
     }
-    let Some((site, tools, stop)) = words.site.as_deref().and_then(ready) else {
+    let Some(site) = words.site.as_deref().and_then(site_of) else {
         return exit::USAGE;
+    };
+    let (Some(tools), Some(stop)) = (tools(), stop_flag()) else {
+        return exit::BUG;
     };
     if words.check {
         return super::tell(&(site.lines().join("\n") + "\n"));
@@ -119,8 +122,11 @@ pub fn cgi(words: &CgiArguments) -> u8 {
         complain("which site? (--site FILE, or the variable PIPEBENCH_SITE)");
         return exit::USAGE;
     };
-    let Some((site, tools, _)) = ready(&path) else {
+    let Some(site) = site_of(&path) else {
         return exit::USAGE;
+    };
+    let Some(tools) = tools() else {
+        return exit::BUG;
     };
     let variable = |name: &str| std::env::var(name).ok();
     match web::answer(
@@ -146,7 +152,7 @@ pub fn keep(words: &KeepArguments) -> u8 {
     if !words.parent.is_none_or(run::end_with) {
         return exit::USAGE;
     }
-    let Some((tools, stop)) = tools() else {
+    let (Some(tools), Some(stop)) = (tools(), stop_flag()) else {
         return exit::BUG;
     };
     match web::keep(&words.folder, &tools, &stop) {
@@ -158,44 +164,38 @@ pub fn keep(words: &KeepArguments) -> u8 {
     }
 }
 
-fn ready(path: &Path) -> Option<(Site, Tools, Arc<AtomicBool>)> {
-    let site = match web::read_site(path) {
-        Ok(site) => site,
-        Err(error) => {
-            complain(&error.to_string());
-            return None;
-        }
-    };
-    let (tools, stop) = tools()?;
-    Some((site, tools, stop))
+fn site_of(path: &Path) -> Option<Site> {
+    web::read_site(path)
+        .map_err(|error| complain(&error.to_string()))
+        .ok()
 }
 
-fn tools() -> Option<(Tools, Arc<AtomicBool>)> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            complain(&format!("cannot handle signal {signal}: {error}"));
-            return None;
-        }
-    }
-    match std::env::current_exe() {
-        Ok(program) => Some((
-            Tools {
-                understand,
-                now_ms: run::now_ms,
-                random: conduct::random_token,
-                program,
-            },
-            stop,
-        )),
-        Err(error) => {
+fn tools() -> Option<Tools> {
+    let program = std::env::current_exe()
+        .map_err(|error| {
             complain(&format!(
                 "cannot find the own executable: {}",
                 sys::why(&error)
-            ));
-            None
-        }
+            ))
+        })
+        .ok()?;
+    Some(Tools {
+        understand,
+        now_ms: run::now_ms,
+        random: conduct::random_token,
+        program,
+    })
+}
+
+/// Set when this process is asked to end.
+fn stop_flag() -> Option<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| complain(&format!("cannot handle signal {signal}: {error}")))
+            .ok()?;
     }
+    Some(stop)
 }
 
 /// Words of the plain command as a plan.

@@ -63,6 +63,8 @@ pub struct Conditions {
     pub resumed: Option<Resumed>,
     /// How the run is called, where that was settled before.
     pub name: Option<String>,
+    /// The observer wants to know what each link received, second by second, whatever the plan says.
+    pub watched: bool,
 }
 
 /// Where a run can be made to stand still, for tests.

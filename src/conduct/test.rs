@@ -166,7 +166,7 @@ impl Running<'_> {
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
-                samples: self.plan.samples,
+                samples: self.plan.samples || self.conditions.watched,
             };
             if !crew.is_lost(node) {
                 crew.send(node, &ToNode::Prepare(Box::new(assignment)));

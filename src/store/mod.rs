@@ -24,6 +24,16 @@ pub struct StoreError {
     source: io::Error,
 }
 
+impl StoreError {
+    /// Of this file.
+    pub fn new(path: &Path, source: io::Error) -> Self {
+        Self {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 /// Writes a file whole: under another name first, then renamed. What is no ordinary file, such as `/dev/full`
 /// or a pipe, is written directly.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {

@@ -17,7 +17,7 @@ use crate::store::runs::RECORD;
 use super::clerk::Declined;
 use super::guard::Asker;
 use super::request::{Extent, Fields};
-use super::routes::{known, status_of, take, tell};
+use super::routes::{is_search, known, status_of, take, tell};
 use super::shelf::{Stage, State as RunState};
 use super::{App, events, openapi};
 
@@ -161,6 +161,13 @@ async fn list(
         Ok(Query(search)) => search,
         Err(rejection) => return problem(rejection.status(), &rejection.body_text(), None),
     };
+    if !is_search(&search.q) {
+        return problem(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "at most 8 words, and 200 letters",
+            Some("q"),
+        );
+    }
     let most = search.most.unwrap_or(MOST);
     if !(1..=MOST).contains(&most) {
         return problem(

@@ -15,7 +15,7 @@ use crate::store::StoreError;
 use super::clerk::Clerk;
 use super::guard::{Guard, RemoteUser, TokenError};
 use super::routes::routes;
-use super::{App, Site, Tools};
+use super::{App, MOST_HEAVY, Site, Tools};
 
 /// Bytes of a body that are read at most; the routes allow less.
 const MOST_BODY: u64 = 64 * 1024;
@@ -56,13 +56,14 @@ pub fn answer(
     let variables = Variables(variable);
     let request = request_of(&variables, input)?;
     let clerk = Clerk::detached(site, tools.clone())?;
-    let guard = Guard::new(&clerk.site, false, tools.random)?;
+    let guard = Guard::new(&clerk.site, false, Some(&clerk.site.results), tools.random)?;
     let base = (variables.0)("SCRIPT_NAME").unwrap_or_default();
     let app = Arc::new(App {
         clerk,
         guard,
         desk: None,
         base: base.trim_end_matches('/').to_owned(),
+        heavy: tokio::sync::Semaphore::new(MOST_HEAVY),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

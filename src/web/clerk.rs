@@ -66,8 +66,6 @@ pub struct Clerk {
     pub shelf: Shelf,
     tools: Tools,
     starts: Starts,
-    /// Counting those that wait and adding one more is one step.
-    door: Mutex<()>,
     /// Runs that are over do not change.
     known: Mutex<HashMap<RunName, State>>,
 }
@@ -95,7 +93,6 @@ impl Clerk {
             shelf,
             tools,
             starts,
-            door: Mutex::new(()),
             known: Mutex::new(HashMap::new()),
         }
     }
@@ -122,7 +119,8 @@ impl Clerk {
     /// Takes a request; the name of its run.
     pub fn start(&self, fields: &Fields) -> Result<RunName, Declined> {
         let Offer { asked, extent } = self.offer(fields)?;
-        let _door = self.door.lock().unwrap_or_else(PoisonError::into_inner);
+        let door = self.shelf.door()?;
+        self.sweep();
         let waiting = self.shelf.queue().into_iter().filter(|(name, fabric)| {
             *fabric == asked.fabric && self.shelf.is_kept(name, self.now_ms())
         });
@@ -132,7 +130,7 @@ impl Clerk {
             return Err(Declined::Full(waiting, asked.fabric));
         }
         let asked_ms = self.now_ms();
-        let name = units::run_name(asked_ms, &(self.tools.random)());
+        let name = units::run_name(asked_ms, &self.random());
         let request = Request {
             version: REQUEST_VERSION,
             name: name.clone(),
@@ -141,24 +139,47 @@ impl Clerk {
             note: asked.note,
             what: asked.what,
             fabric: asked.fabric,
+            fields: fields.clone(),
             words: asked.words,
             extent,
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
         };
-        self.shelf.add(&request)?;
         let Ok(name) = name.parse::<RunName>() else {
             return Err(Declined::Keeper(std::io::ErrorKind::InvalidInput.into()));
         };
+        self.shelf.add(&request)?;
+        drop(door);
         match &self.starts {
             // The thread ends with the server; the queue has the request.
             Starts::Thread(sender) => match sender.send(name.clone()) {
                 Ok(()) | Err(_) => {}
             },
             Starts::Detached => {
-                keeper::start(&self.tools, &self.shelf, &name, false).map_err(Declined::Keeper)?;
+                if let Err(error) = keeper::start(&self.tools, &self.shelf, &name, false) {
+                    fail(
+                        &self.shelf,
+                        &name,
+                        &request,
+                        error.to_string(),
+                        self.now_ms(),
+                    );
+                    return Err(Declined::Keeper(error));
+                }
             }
         }
         Ok(name)
+    }
+
+    /// Sees to requests that lost their keepers, where no server does: below a web server each start and each first page looks after them.
+    pub fn sweep(&self) {
+        if !matches!(self.starts, Starts::Detached) {
+            return;
+        }
+        for name in orphans(&self.shelf, &self.site, &self.tools) {
+            match keeper::start(&self.tools, &self.shelf, &name, false) {
+                Ok(_) | Err(_) => {} // The next one who looks tries again.
+            }
+        }
     }
 
     /// A run as it is now; none if there is no such run.
@@ -168,8 +189,9 @@ impl Clerk {
             return Some(state.clone());
         }
         let state = self.shelf.state(name, self.now_ms())?;
-        // What has failed may be seen to again.
-        if matches!(state.state, Stage::Ended | Stage::Cancelled) {
+        // What has failed may be seen to again; what has ended without saying how may be about to say so.
+        let is_told = self.shelf.outcome(name).is_some() || self.shelf.request(name).is_none();
+        if is_told && matches!(state.state, Stage::Ended | Stage::Cancelled) {
             known().insert(name.clone(), state.clone());
         }
         Some(state)
@@ -208,7 +230,13 @@ impl Clerk {
 
 /// Starts keepers until it is over, and takes note of those that have ended; now and then it starts those again that lost theirs before their turn,
 /// as when a server went away. A keeper ends with the thread that started it: this one must live as long as the server.
-pub fn tend(shelf: &Shelf, tools: &Tools, wanted: &Receiver<RunName>, is_over: &dyn Fn() -> bool) {
+pub fn tend(
+    shelf: &Shelf,
+    site: &Site,
+    tools: &Tools,
+    wanted: &Receiver<RunName>,
+    is_over: &dyn Fn() -> bool,
+) {
     const LOOK: Duration = Duration::from_millis(200);
     /// Looks between two for orphans.
     const ROUND: u32 = 10;
@@ -218,7 +246,7 @@ pub fn tend(shelf: &Shelf, tools: &Tools, wanted: &Receiver<RunName>, is_over: &
         let mut names: Vec<RunName> = wanted.recv_timeout(LOOK).into_iter().collect();
         children.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
         if looks.is_multiple_of(ROUND) {
-            names.extend(orphans(shelf, (tools.now_ms)()));
+            names.extend(orphans(shelf, site, tools));
         }
         looks = looks.wrapping_add(1);
         for name in names {
@@ -228,10 +256,10 @@ pub fn tend(shelf: &Shelf, tools: &Tools, wanted: &Receiver<RunName>, is_over: &
             }
             match keeper::start(tools, shelf, &name, true) {
                 Ok(child) => children.push((name, child)),
-                Err(error) => eprintln!(
-                    "pipebench: cannot start a keeper for {name}: {}",
+                Err(error) => super::tell(&format!(
+                    "cannot start a keeper for {name}: {}",
                     crate::sys::why(&error)
-                ),
+                )),
             }
         }
     }
@@ -245,40 +273,78 @@ pub fn tend(shelf: &Shelf, tools: &Tools, wanted: &Receiver<RunName>, is_over: &
     }
 }
 
-/// Requests that nobody sees to and that never began; those that are too old, or began and broke off, get their outcome.
-fn orphans(shelf: &Shelf, now_ms: u64) -> Vec<RunName> {
+/// Requests that nobody sees to and that never began, if the site still allows them; the others get their outcome.
+fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
+    let now_ms = (tools.now_ms)();
     let mut found = Vec::new();
     for (name, _) in shelf.queue() {
         let Some(request) = shelf.request(&name) else {
             continue;
         };
-        let keeper = shelf.keeper(&name);
         // In the first seconds nobody knows yet whether a detached keeper is coming.
         if shelf.is_kept(&name, now_ms) {
             continue;
         }
-        let began = keeper.is_some_and(|keeper| keeper.began_ms.is_some());
-        if !began
-            && now_ms.saturating_sub(request.asked_ms) < LAPSE_MS
-            && !shelf.is_cancelled(&name)
-        {
-            found.push(name);
+        if shelf.outcome(&name).is_some() {
+            shelf.leave_queue(&request);
             continue;
         }
-        let outcome = Outcome {
-            how: match (shelf.is_cancelled(&name), began) {
-                (true, _) => How::Cancelled,
-                (false, true) => How::Server,
-                (false, false) => How::Lapsed,
+        let began = shelf
+            .keeper(&name)
+            .is_some_and(|keeper| keeper.began_ms.is_some());
+        let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
+        let how = match (shelf.is_cancelled(&name), began, is_late) {
+            (true, ..) => How::Cancelled,
+            (false, true, _) => How::Server,
+            (false, false, true) => How::Lapsed,
+            (false, false, false) => match still_allowed(&request, site, tools) {
+                Ok(()) => {
+                    found.push(name);
+                    continue;
+                }
+                Err(what) => {
+                    fail(shelf, &name, &request, what, now_ms);
+                    continue;
+                }
             },
-            exit_code: None,
-            ended_ms: now_ms,
-            card: None,
-            complaint: None,
         };
-        if shelf.outcome(&name).is_some() || shelf.set_outcome(&name, &outcome).is_ok() {
-            shelf.leave_queue(&request);
-        }
+        end(shelf, &name, &request, how, None, now_ms);
     }
     found
+}
+
+/// The site may allow less by now than when it was asked.
+fn still_allowed(request: &Request, site: &Site, tools: &Tools) -> Result<(), String> {
+    let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
+    let asked = request::hold(&request.fields, site).map_err(told)?;
+    if asked.words != request.words {
+        return Err("this site means something else by it by now".to_owned());
+    }
+    let plan = (tools.understand)(&asked.words)?;
+    Extent::of(&plan, site).map(|_| ()).map_err(told)
+}
+
+fn fail(shelf: &Shelf, name: &RunName, request: &Request, what: String, now_ms: u64) {
+    end(shelf, name, request, How::Failed, Some(what), now_ms);
+}
+
+/// Writes down how a request ended that no keeper will.
+fn end(
+    shelf: &Shelf,
+    name: &RunName,
+    request: &Request,
+    how: How,
+    complaint: Option<String>,
+    now_ms: u64,
+) {
+    let outcome = Outcome {
+        how,
+        exit_code: None,
+        ended_ms: now_ms,
+        card: None,
+        complaint,
+    };
+    if shelf.set_outcome(name, &outcome).is_ok() {
+        shelf.leave_queue(request);
+    }
 }

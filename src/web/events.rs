@@ -61,9 +61,9 @@ pub fn answer(app: &Arc<App>, name: &RunName, is_api: bool) -> Response {
     };
     let receiver = listen(app, desk, name);
     let stream = WatchStream::new(receiver).map(move |text| tell(&seat, &text));
-    Sse::new(stream)
-        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
-        .into_response()
+    let events = Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    // A proxy must not hold them back.
+    ([("x-accel-buffering", "no")], events).into_response()
 }
 
 /// The seat is taken for as long as the stream lives.
@@ -78,11 +78,12 @@ fn state_of(app: &App, name: &RunName) -> Option<(Arc<str>, bool)> {
 }
 
 fn listen(app: &Arc<App>, desk: &Arc<Desk>, name: &RunName) -> watch::Receiver<Arc<str>> {
+    let first = block_in_place(|| state_of(app, name));
     let mut watched = desk.watched.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(sender) = watched.get(name) {
         return sender.subscribe();
     }
-    let first = state_of(app, name).map_or_else(|| Arc::from("null"), |(text, _)| text);
+    let first = first.map_or_else(|| Arc::from("null"), |(text, _)| text);
     let (sender, receiver) = watch::channel(first);
     watched.insert(name.clone(), sender.clone());
     let (app, desk, name) = (Arc::clone(app), Arc::clone(desk), name.clone());

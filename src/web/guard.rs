@@ -5,24 +5,26 @@
 
 use std::io::Write;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use axum::http::{HeaderMap, Method, header};
 use cookie::Cookie;
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::Site;
+use super::tally::Tally;
 
 /// Name of the cookie.
 const COOKIE: &str = "pipebench";
 /// A session lasts half a day.
 const SESSION_S: u64 = 12 * 3600;
 /// Wrong tokens within a minute, from one address.
-const GUESSES: NonZeroU32 = NonZeroU32::new(10).expect("not zero");
+const GUESSES: u32 = 10;
+
+/// Where a request comes from that does not say so.
+const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +45,8 @@ pub enum TokenError {
 pub struct Asker {
     /// May do anything, not only read.
     pub is_known: bool,
+    /// Has said the token itself, as programs do and no browser does by itself.
+    pub has_token: bool,
     /// How: a session in a browser, whose forms must have its mark.
     pub session: Option<String>,
     /// User that the web server knows.
@@ -55,30 +59,49 @@ pub struct Asker {
 pub struct Guard {
     key: Hmac<Sha256>,
     names: Vec<String>,
-    /// Reading needs the token, too.
+    /// Reading needs the token, too, wherever it is asked from.
     private: bool,
-    guesses: DefaultKeyedRateLimiter<IpAddr>,
-    starts: DefaultKeyedRateLimiter<IpAddr>,
+    /// It never does.
+    public: bool,
+    /// Others reach this by a proxy with TLS.
+    tls: bool,
+    guesses: Tally,
+    starts: Tally,
 }
 
 impl Guard {
-    /// With the site's token, which is made if it is not there. `open` if it can be reached from elsewhere; `random` are digits for a new token.
-    pub fn new(site: &Site, open: bool, random: fn() -> String) -> Result<Self, TokenError> {
+    /// With the site's token, which is made if it is not there. `open` if it can be reached from elsewhere; `random` are digits for a new token. Tries
+    /// are counted in files of this `folder`, or in memory.
+    pub fn new(
+        site: &Site,
+        open: bool,
+        folder: Option<&Path>,
+        random: fn() -> String,
+    ) -> Result<Self, TokenError> {
         let token = token(&site.token_file, random)?;
-        let starts = NonZeroU32::new(site.limits.starts_per_minute).unwrap_or(NonZeroU32::MIN);
+        let file = |name: &str| folder.map(|folder| folder.join(name));
         Ok(Self {
             // Any length will do for a key.
             key: Hmac::new_from_slice(token.as_bytes()).expect("HMAC takes keys of any length"),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
-            private: site.private || open,
-            guesses: RateLimiter::keyed(Quota::per_minute(GUESSES)),
-            starts: RateLimiter::keyed(Quota::per_minute(starts)),
+            private: site.private || open && !site.public_reading,
+            public: site.public_reading,
+            tls: site.tls,
+            guesses: Tally::new(GUESSES, file(".guesses")),
+            starts: Tally::new(site.limits.starts_per_minute, file(".starts")),
         })
     }
 
-    /// Whether reading is only for those that are known.
-    pub fn is_private(&self) -> bool {
-        self.private
+    /// Whether somebody may read who is not known: from this machine, under its own name, or wherever the site has it so.
+    pub fn may_read(&self, headers: &HeaderMap, from: Option<IpAddr>) -> bool {
+        let name = text(headers, header::HOST.as_str())
+            .map(host_of)
+            .unwrap_or_default();
+        let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_here = name.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.is_loopback());
+        let is_near = is_here && from.is_none_or(|from| from.is_loopback());
+        !self.private && (self.public || is_near)
     }
 
     /// Whether pages may be asked for under the name in these headers: a name that is somebody else's is a page of somebody else's who has it point here.
@@ -100,13 +123,18 @@ impl Guard {
     ) -> Result<Asker, TooMany> {
         let mut asker = Asker {
             is_known: false,
+            has_token: false,
             session: None,
             user: None,
             from,
         };
-        if let Some(value) = text(headers, header::AUTHORIZATION.as_str()) {
-            let token = value.strip_prefix("Bearer ").unwrap_or_default();
-            asker.is_known = self.is_token(token, from)?;
+        // What else stands there is a proxy's.
+        let bearer =
+            text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.split_once(' '));
+        if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        {
+            asker.has_token = self.is_token(token, from, now_ms)?;
+            asker.is_known = asker.has_token;
             return Ok(asker);
         }
         let session = cookies(headers).find(|cookie| cookie.name() == COOKIE);
@@ -119,8 +147,12 @@ impl Guard {
         Ok(asker)
     }
 
-    /// Whether this is the token.
-    pub fn is_token(&self, text: &str, from: Option<IpAddr>) -> Result<bool, TooMany> {
+    /// Whether this is the token. Whoever was wrong too often within a minute is not heard.
+    pub fn is_token(&self, text: &str, from: Option<IpAddr>, now_ms: u64) -> Result<bool, TooMany> {
+        let from = from.unwrap_or(HERE);
+        if self.guesses.is_full(from, now_ms) {
+            return Err(TooMany);
+        }
         // The same time for any text: what is compared are codes of the key that it makes.
         let own = self.sign("token", "");
         let Ok(mut theirs) = Hmac::<Sha256>::new_from_slice(text.trim().as_bytes()) else {
@@ -128,15 +160,18 @@ impl Guard {
         };
         theirs.update(b"token\0");
         let is_it = theirs.verify_slice(&bytes_of(&own)).is_ok();
-        if let (false, Some(from)) = (is_it, from) {
-            check(&self.guesses, from)?;
+        if !is_it {
+            self.guesses.count(from, now_ms);
         }
         Ok(is_it)
     }
 
     /// Counts a start.
-    pub fn count_start(&self, from: Option<IpAddr>) -> Result<(), TooMany> {
-        check(&self.starts, from.unwrap_or(IpAddr::from([127, 0, 0, 1])))
+    pub fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> Result<(), TooMany> {
+        match self.starts.count(from.unwrap_or(HERE), now_ms) {
+            true => Ok(()),
+            false => Err(TooMany),
+        }
     }
 
     /// A new session, as a cookie.
@@ -157,7 +192,9 @@ impl Guard {
         Cookie::build((COOKIE, value))
             .path(path.to_owned())
             .http_only(true)
-            .same_site(cookie::SameSite::Strict)
+            .secure(self.tls)
+            // A link in a message brings it along; what changes something is posted, and wants a mark besides.
+            .same_site(cookie::SameSite::Lax)
             .max_age(cookie::time::Duration::seconds(age_s))
             .build()
             .to_string()
@@ -232,15 +269,6 @@ pub struct TooMany;
 /// Whether a method changes nothing.
 pub fn is_reading(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
-}
-
-/// Counts one try of an address; addresses that were quiet for long are forgotten.
-fn check(limiter: &DefaultKeyedRateLimiter<IpAddr>, from: IpAddr) -> Result<(), TooMany> {
-    const MANY: usize = 4096;
-    if limiter.len() > MANY {
-        limiter.retain_recent();
-    }
-    limiter.check_key(&from).map_err(|_| TooMany)
 }
 
 fn identity(asker: &Asker) -> String {

@@ -67,13 +67,14 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         .ok_or_else(no_run)?;
     let shelf = Shelf::open(folder.parent().ok_or_else(no_run)?)?;
     let request = shelf.request(&name).ok_or_else(no_run)?;
-    let pid = process::own_pid();
-    let keeper = Keeper {
-        pid,
-        start: process::start_time(pid).unwrap_or_default(),
-        began_ms: None,
+    // One run has one keeper, whoever starts them.
+    let Some(_taken) = shelf.take(&name) else {
+        return Ok(());
     };
-    shelf.set_keeper(&name, &keeper)?;
+    if shelf.outcome(&name).is_some() {
+        shelf.leave_queue(&request);
+        return Ok(());
+    }
     let own = Own {
         folder,
         tools,
@@ -82,15 +83,15 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         request: &request,
         stop,
     };
-    let outcome = match own.wait()? {
+    let outcome = match own.see_to_it() {
         // The queue still has it: a server that comes back starts it again.
-        None if !shelf.is_cancelled(&name) => return Ok(()),
-        None => own.outcome(How::Cancelled, None),
-        Some(turn) => {
-            let began_ms = Some((tools.now_ms)());
-            shelf.set_keeper(&name, &Keeper { began_ms, ..keeper })?;
-            own.run(turn)?
-        }
+        Ok(None) => return Ok(()),
+        Ok(Some(outcome)) => outcome,
+        // Nobody reads what a keeper says, so it stands where everybody looks.
+        Err(error) => Outcome {
+            complaint: Some(error.to_string()),
+            ..own.outcome(How::Failed, None)
+        },
     };
     shelf.set_outcome(&name, &outcome)?;
     shelf.leave_queue(&request);
@@ -109,6 +110,27 @@ struct Own<'a> {
 impl Own<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+
+    /// From the queue to the end; none if it was not its turn yet when this process was asked to end.
+    fn see_to_it(&self) -> Result<Option<Outcome>, KeepError> {
+        let pid = process::own_pid();
+        let keeper = Keeper {
+            pid,
+            start: process::start_time(pid).unwrap_or_default(),
+            began_ms: None,
+        };
+        self.shelf.set_keeper(self.name, &keeper)?;
+        Ok(match self.wait()? {
+            None if !self.shelf.is_cancelled(self.name) => None,
+            None => Some(self.outcome(How::Cancelled, None)),
+            Some(turn) => {
+                let began_ms = Some((self.tools.now_ms)());
+                self.shelf
+                    .set_keeper(self.name, &Keeper { began_ms, ..keeper })?;
+                Some(self.run(turn)?)
+            }
+        })
     }
 
     /// Waits until all that were before it are gone, and takes the fabric; none if it is not wanted any more.
@@ -131,7 +153,8 @@ impl Own<'_> {
                     Err(TryLockError::Error(error)) => return Err(fail(error)),
                 }
             }
-            std::thread::sleep(GLANCE);
+            // The machine that waits may be one that measures.
+            std::thread::sleep(GLANCE * 3);
         }
     }
 

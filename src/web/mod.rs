@@ -17,6 +17,7 @@ mod routes;
 mod server;
 mod shelf;
 mod site;
+mod tally;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +46,14 @@ pub struct Tools {
     pub program: PathBuf,
 }
 
+/// One line of what was done, on standard error; nobody may be there to read it.
+fn tell(what: &str) {
+    use std::io::Write;
+    match writeln!(std::io::stderr(), "pipebench: {what}") {
+        Ok(()) | Err(_) => {}
+    }
+}
+
 /// All that routes need.
 struct App {
     /// What may be asked for, and where runs are.
@@ -55,4 +64,9 @@ struct App {
     desk: Option<Arc<Desk>>,
     /// What stands before every path.
     base: String,
+    /// Records that may be read and written at the same time.
+    heavy: tokio::sync::Semaphore,
 }
+
+/// Documents that are made at the same time.
+const MOST_HEAVY: usize = 4;

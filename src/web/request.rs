@@ -67,6 +67,8 @@ pub struct Request {
     pub what: String,
     /// What its hosts share.
     pub fabric: String,
+    /// Fields as they came: held against the site again when its keeper has to be started anew.
+    pub fields: Fields,
     /// Words of the command line.
     pub words: Vec<String>,
     /// What it will take.

@@ -72,7 +72,12 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let mut answer = match decide(&app, &mut request, from) {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
-            Redirect::to(&format!("{}/login", app.base)).into_response()
+            // Whoever follows a link to a run is brought there behind the login.
+            let run = path
+                .strip_prefix("/runs/")
+                .and_then(|rest| rest.parse::<RunName>().ok());
+            let to = run.map_or_else(String::new, |run| format!("?run={run}"));
+            Redirect::to(&format!("{}/login{to}", app.base)).into_response()
         }
         Err((status, what)) => problem(&app, is_api, status, what),
     };
@@ -135,14 +140,15 @@ fn decide(app: &App, request: &mut Request, from: Option<IpAddr>) -> Result<(), 
     let path = request.uri().path();
     let is_open = path == "/login" || path == "/health" || path.starts_with("/assets/");
     let is_read = is_reading(request.method());
-    if path.starts_with("/api/") && !is_read && asker.session.is_some() {
-        // A browser sends its session by itself; a program says its token.
+    if path.starts_with("/api/") && !is_read && asker.is_known && !asker.has_token {
+        // A browser sends sessions and passwords by itself; a program says its token.
         return Err((
             StatusCode::UNAUTHORIZED,
-            "the API takes the token, and no session of a browser",
+            "the API takes the token itself, and nothing that a browser sends unasked",
         ));
     }
-    if !asker.is_known && !is_open && (guard.is_private() || !is_read) {
+    let may_read = is_read && guard.may_read(request.headers(), from);
+    if !(asker.is_known || is_open || may_read) {
         return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
     }
     if !is_read && !guard.is_from_here(request.headers()) {
@@ -231,11 +237,13 @@ impl Marked {
     }
 }
 
+const TOO_MANY: &str = "too many wrong tokens: wait a minute";
 const FOREIGN: &str =
     "this form is none of ours, or too old: go back, load the page again, and repeat it";
 
 async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
     block_in_place(|| {
+        app.clerk.sweep();
         let under_way = app.clerk.under_way();
         let (latest, _) = app.clerk.find("", MOST_LATEST);
         let latest: Vec<RunState> = latest.into_iter().filter(RunState::is_over).collect();
@@ -315,7 +323,11 @@ async fn start(
 /// Takes a request, and says so where the server tells what it does.
 pub fn take(app: &App, asker: &Asker, fields: &Fields) -> Result<RunName, Declined> {
     // What is refused costs a try, too: two hundred at once are two hundred.
-    if app.guard.count_start(asker.from).is_err() {
+    if app
+        .guard
+        .count_start(asker.from, app.clerk.now_ms())
+        .is_err()
+    {
         return Err(Declined::TooOften);
     }
     let name = app.clerk.start(fields)?;
@@ -338,7 +350,7 @@ pub fn tell(asker: &Asker, what: &str) {
     let from = asker
         .from
         .map_or_else(|| "here".to_owned(), |from| from.to_string());
-    eprintln!("pipebench: {what} from {from}");
+    super::tell(&format!("{what} from {from}"));
 }
 
 #[derive(Deserialize)]
@@ -347,11 +359,28 @@ struct Search {
     q: String,
 }
 
+/// Letters and words of a search at most.
+const MOST_SEARCH: usize = 200;
+const MOST_WORDS: usize = 8;
+
+/// Whether words are few enough to be looked for in everything.
+pub fn is_search(words: &str) -> bool {
+    words.chars().count() <= MOST_SEARCH && words.split_whitespace().count() <= MOST_WORDS
+}
+
 async fn list(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Query(search): Query<Search>,
 ) -> Response {
+    if !is_search(&search.q) {
+        return problem(
+            &app,
+            false,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "at most 8 words, and 200 letters",
+        );
+    }
     block_in_place(|| {
         let (found, more) = app.clerk.find(&search.q, MOST_LISTED);
         show(
@@ -393,8 +422,10 @@ async fn cancel(
             return absent(&app);
         };
         match app.clerk.cancel(&name) {
-            Ok(_) => {
-                tell(&asker, &format!("cancel {name}"));
+            Ok(asked) => {
+                if asked {
+                    tell(&asker, &format!("cancel {name}"));
+                }
                 Redirect::to(&format!("{}/runs/{name}", app.base)).into_response()
             }
             Err(error) => problem(
@@ -425,6 +456,9 @@ async fn download(
     State(app): State<Arc<App>>,
     Path((name, file)): Path<(String, String)>,
 ) -> Response {
+    let Ok(_turn) = app.heavy.try_acquire() else {
+        return busy(&app);
+    };
     block_in_place(|| {
         let record = name.parse().ok().and_then(|name: RunName| {
             let record = app.clerk.record(&name)?;
@@ -446,6 +480,16 @@ async fn download(
         }
         answer
     })
+}
+
+/// Records are large: few are read at a time.
+fn busy(app: &App) -> Response {
+    let what = "many documents are being made: try again in a moment";
+    let mut answer = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
+    answer
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    answer
 }
 
 /// A document of a run by its name: its kind, its text, and whether a browser shows it.
@@ -489,6 +533,9 @@ async fn compare(
     Extension(asker): Extension<Asker>,
     Query(pair): Query<Pair>,
 ) -> Response {
+    let Ok(_turn) = app.heavy.try_acquire() else {
+        return busy(&app);
+    };
     block_in_place(|| {
         let record = |name: &str| {
             name.parse()
@@ -513,14 +560,30 @@ async fn compare(
     })
 }
 
-async fn login(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
-    show(StatusCode::OK, pages::login(&app, &asker, None))
-}
-
 #[derive(Deserialize)]
 struct Token {
     #[serde(default)]
     token: String,
+    /// The run to go on to.
+    #[serde(default)]
+    run: String,
+}
+
+impl Token {
+    fn run(&self) -> Option<RunName> {
+        self.run.parse().ok()
+    }
+}
+
+async fn login(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(asked): Query<Token>,
+) -> Response {
+    show(
+        StatusCode::OK,
+        pages::login(&app, &asker, asked.run().as_ref(), None),
+    )
 }
 
 async fn log_in(
@@ -528,32 +591,30 @@ async fn log_in(
     Extension(asker): Extension<Asker>,
     Form(form): Form<Token>,
 ) -> Response {
-    match app.guard.is_token(&form.token, asker.from) {
+    let now_ms = app.clerk.now_ms();
+    match block_in_place(|| app.guard.is_token(&form.token, asker.from, now_ms)) {
         Ok(true) => {
-            let nonce = app.clerk.random();
             let cookie = app
                 .guard
-                .open_session(&nonce, app.clerk.now_ms(), &app.base);
+                .open_session(&app.clerk.random(), now_ms, &app.base);
             tell(&asker, "login");
-            (
-                [(header::SET_COOKIE, cookie)],
-                Redirect::to(&format!("{}/", app.base)),
-            )
-                .into_response()
+            let to = form
+                .run()
+                .map_or_else(String::new, |run| format!("runs/{run}"));
+            let to = Redirect::to(&format!("{}/{to}", app.base));
+            ([(header::SET_COOKIE, cookie)], to).into_response()
         }
         Ok(false) => {
             tell(&asker, "wrong token");
-            show(
-                StatusCode::UNAUTHORIZED,
-                pages::login(&app, &asker, Some("this is not the token")),
-            )
+            let page = pages::login(
+                &app,
+                &asker,
+                form.run().as_ref(),
+                Some("this is not the token"),
+            );
+            show(StatusCode::UNAUTHORIZED, page)
         }
-        Err(TooMany) => problem(
-            &app,
-            false,
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many wrong tokens: wait a minute",
-        ),
+        Err(TooMany) => problem(&app, false, StatusCode::TOO_MANY_REQUESTS, TOO_MANY),
     }
 }
 

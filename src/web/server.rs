@@ -3,15 +3,16 @@
 //! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
 //! served by others.
 
+use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, StatusCode};
+use axum::http::{Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,10 +26,12 @@ use super::clerk::{Clerk, tend};
 use super::events::Desk;
 use super::guard::{Guard, TokenError};
 use super::routes::routes;
-use super::{App, Site, Tools};
+use super::{App, MOST_HEAVY, Site, Tools};
 
 /// Connections at the same time.
 const MOST_CONNECTIONS: usize = 256;
+/// Of them those of one address that is not this machine's.
+const MOST_OF_ADDRESS: usize = 32;
 /// Bytes of the head of a request.
 const MOST_HEAD: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
@@ -64,23 +67,19 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     ready: &dyn Fn(SocketAddr),
 ) -> Result<(), ServeError> {
-    let base = site.base.clone();
+    let base: Arc<str> = site.base.as_str().into();
     let open = !address.ip().is_loopback();
-    let (clerk, wanted) = Clerk::serving(site, tools.clone())?;
-    let guard = Guard::new(&clerk.site, open, tools.random)?;
+    let (clerk, wanted) = Clerk::serving(site.clone(), tools.clone())?;
+    let guard = Guard::new(&clerk.site, open, None, tools.random)?;
     let shelf = clerk.shelf.clone();
     let app = Arc::new(App {
         clerk,
         guard,
         desk: Some(Arc::new(Desk::new())),
-        base: base.clone(),
+        base: base.to_string(),
+        heavy: Semaphore::new(MOST_HEAVY),
     });
-    let own = routes(&app);
-    let routes = match base.as_str() {
-        "" => own,
-        base => Router::new().nest(base, own),
-    };
-    let routes = routes.layer(TimeoutLayer::with_status_code(
+    let routes = routes(&app).layer(TimeoutLayer::with_status_code(
         StatusCode::REQUEST_TIMEOUT,
         ANSWER_TIME,
     ));
@@ -93,15 +92,66 @@ pub fn serve(
         .map_err(|error| ServeError::Listen(address, error))?;
     ready(listener.local_addr()?);
     let (ending, ended) = watch::channel(false);
-    runtime.spawn(accept(listener, routes, ended));
-    tend(&shelf, tools, &wanted, &|| stop.load(Ordering::SeqCst));
-    // Whoever still listens is told by the end of the stream.
-    ending.send_replace(true);
+    let house = House {
+        routes,
+        base,
+        crowd: Arc::default(),
+    };
+    runtime.spawn(accept(listener, house, ended));
+    let is_over = || {
+        let is_over = stop.load(Ordering::SeqCst);
+        if is_over {
+            // Nobody new is let in while runs end in order.
+            ending.send_replace(true);
+        }
+        is_over
+    };
+    tend(&shelf, &site, tools, &wanted, &is_over);
     runtime.shutdown_timeout(Duration::from_secs(2));
     Ok(())
 }
 
-async fn accept(listener: TcpListener, routes: Router, mut ended: watch::Receiver<bool>) {
+/// What all connections share.
+#[derive(Clone)]
+struct House {
+    routes: Router,
+    base: Arc<str>,
+    /// Connections of each address that is not this machine's.
+    crowd: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// A connection's place among those of its address.
+struct Place(House, IpAddr);
+
+impl Place {
+    /// None where an address has enough of them. Whoever is on this machine may be a proxy, and is everybody.
+    fn take(house: &House, from: IpAddr) -> Option<Self> {
+        let from = from.to_canonical();
+        if !from.is_loopback() {
+            let mut crowd = house.crowd.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = crowd.entry(from).or_default();
+            if *count >= MOST_OF_ADDRESS {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Self(house.clone(), from))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut crowd = self.0.crowd.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = crowd.get_mut(&self.1) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                crowd.remove(&self.1);
+            }
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<bool>) {
     let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         // Whoever comes while all seats are taken waits in the kernel's queue.
@@ -114,7 +164,9 @@ async fn accept(listener: TcpListener, routes: Router, mut ended: watch::Receive
         };
         match accepted {
             Ok((stream, from)) => {
-                tokio::spawn(attend(stream, from, routes.clone(), seat));
+                if let Some(place) = Place::take(&house, from.ip()) {
+                    tokio::spawn(attend(stream, from, place, seat));
+                }
             }
             // No descriptors, or the caller has gone: a moment later it may be better.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -123,14 +175,16 @@ async fn accept(listener: TcpListener, routes: Router, mut ended: watch::Receive
 }
 
 /// Answers all requests of a connection.
-async fn attend(stream: TcpStream, from: SocketAddr, routes: Router, _seat: OwnedSemaphorePermit) {
+async fn attend(stream: TcpStream, from: SocketAddr, place: Place, _seat: OwnedSemaphorePermit) {
     // A client without these options is served as well.
     match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
         Ok(()) | Err(_) => {}
     }
+    let house = place.0.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from));
-        routes.clone().oneshot(request)
+        *request.uri_mut() = within(&house.base, request.uri());
+        house.routes.clone().oneshot(request)
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -140,5 +194,42 @@ async fn attend(stream: TcpStream, from: SocketAddr, routes: Router, _seat: Owne
         .serve_connection(TokioIo::new(stream), service);
     match connection.await {
         Ok(()) | Err(_) => {} // It went away, or was too slow.
+    }
+}
+
+/// What is asked for behind the base; what stands outside of it is nowhere.
+fn within(base: &str, uri: &Uri) -> Uri {
+    let whole = uri.path_and_query().map_or("/", |whole| whole.as_str());
+    let rest = match whole.strip_prefix(base) {
+        Some(rest) if rest.starts_with('/') => rest.to_owned(),
+        Some(rest) if rest.is_empty() || rest.starts_with('?') => format!("/{rest}"),
+        _ => "/.outside".to_owned(),
+    };
+    rest.parse()
+        .unwrap_or_else(|_| Uri::from_static("/.outside"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_stands_behind_the_base() {
+        for (base, asked, found) in [
+            ("", "/runs?q=x", "/runs?q=x"),
+            ("", "/", "/"),
+            ("/bench", "/bench", "/"),
+            ("/bench", "/bench/", "/"),
+            ("/bench", "/bench?x", "/?x"),
+            ("/bench", "/bench/runs?q=x", "/runs?q=x"),
+            ("/bench", "/benches", "/.outside"),
+            ("/bench", "/", "/.outside"),
+        ] {
+            assert_eq!(
+                within(base, &Uri::from_static(asked)).to_string(),
+                found,
+                "{base} {asked}"
+            );
+        }
     }
 }

@@ -13,7 +13,7 @@
 //! ```
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -36,6 +36,7 @@ const LIVE: &str = "live.json";
 pub const ERRORS: &str = "errors.txt";
 const OUTCOME: &str = "outcome.json";
 const QUEUE: &str = ".queue";
+const DOOR: &str = ".door";
 /// Until then a request needs no keeper yet.
 const YOUNG_MS: u64 = 10_000;
 
@@ -121,6 +122,8 @@ pub enum How {
     Server,
     /// It was asked for long before there was anybody to see to it.
     Lapsed,
+    /// It could not be seen to.
+    Failed,
 }
 
 /// What a list shows of a record.
@@ -249,6 +252,23 @@ impl Shelf {
         self.folder.join(format!(".fabric-{fabric}"))
     }
 
+    /// Lets one after the other count the queue and add to it: held until the file is dropped.
+    pub fn door(&self) -> Result<File, StoreError> {
+        let path = self.folder.join(DOOR);
+        let open = || {
+            let file = File::options().create(true).append(true).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        open().map_err(|source| StoreError::new(&path, source))
+    }
+
+    /// Takes a run for its keeper, held until the file is dropped; none if another one has it.
+    pub fn take(&self, name: &RunName) -> Option<File> {
+        let file = File::open(self.folder_of(name).join(REQUEST)).ok()?;
+        file.try_lock().is_ok().then_some(file)
+    }
+
     /// Puts a request on the shelf and into the queue.
     pub fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
@@ -348,7 +368,11 @@ impl Shelf {
             return Ok(false);
         }
         // A keeper that is only just coming looks for this before it begins; one that is there is told.
-        store::write_file(&self.folder_of(name).join(CANCEL), "")?;
+        let path = self.folder_of(name).join(CANCEL);
+        match File::create(&path) {
+            Ok(_) => {}
+            Err(source) => return Err(StoreError::new(&path, source)),
+        }
         if let Some(keeper) = self.keeper(name) {
             match process::ask_to_end(keeper.pid, keeper.start, nix::libc::SIGTERM) {
                 Ok(()) | Err(_) => {} // It has ended by itself.
@@ -387,9 +411,14 @@ impl Shelf {
         if request.is_none() && !has_record {
             return None;
         }
-        let outcome = self.outcome(name);
+        let mut outcome = self.outcome(name);
         let keeper = self.keeper(name);
         let kept = outcome.is_none() && self.is_kept(name, now_ms);
+        if !kept {
+            // It may have ended between the two looks.
+            outcome = outcome.or_else(|| self.outcome(name));
+        }
+        let has_record = has_record || folder.join(runs::RECORD).is_file();
         let began_ms = keeper.and_then(|keeper| keeper.began_ms);
         let stage = match (&outcome, kept) {
             (Some(outcome), _) if outcome.how == How::Cancelled => Stage::Cancelled,
@@ -479,6 +508,7 @@ impl State {
 fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,
+        How::Failed => Some("it could not be seen to"),
         How::Cancelled => Some("it was cancelled"),
         How::Limit => Some("it was ended: it had taken longer than this site allows"),
         How::Server => Some("it was ended with the server"),
@@ -501,7 +531,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::request::{Extent, REQUEST_VERSION};
+    use crate::web::request::{Extent, Fields, REQUEST_VERSION};
 
     fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
         Request {
@@ -512,6 +542,7 @@ mod tests {
             note: "new cable".to_owned(),
             what: "rack 7: quick".to_owned(),
             fabric: fabric.to_owned(),
+            fields: Fields::default(),
             words: Vec::new(),
             extent: Extent {
                 ports: 2,

@@ -46,6 +46,10 @@ pub struct Site {
     pub base: String,
     /// Reading needs the token, too, wherever it is asked from.
     pub private: bool,
+    /// Reading never needs the token; else it does from other machines and under other names than this one's.
+    pub public_reading: bool,
+    /// Browsers reach this by TLS: their sessions go nowhere else.
+    pub tls: bool,
     /// The web server has asked for a name and password already (CGI).
     pub trust_remote_user: bool,
     /// What may be asked for at most.
@@ -110,6 +114,10 @@ struct Written {
     base: String,
     #[serde(default)]
     private: bool,
+    #[serde(default)]
+    public_reading: bool,
+    #[serde(default)]
+    tls: bool,
     #[serde(default)]
     trust_remote_user: bool,
     #[serde(default)]
@@ -294,6 +302,8 @@ fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
         names: written.names,
         base,
         private: written.private,
+        public_reading: written.public_reading,
+        tls: written.tls,
         trust_remote_user: written.trust_remote_user,
         limits: limits_of(&written.limits)?,
         allow: Allow {

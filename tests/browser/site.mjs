@@ -76,7 +76,7 @@ const start = async ({ page, look }, time) => {
 };
 
 const desk = await open("desk", "light");
-const first = await start(desk, "4s");
+const first = await start(desk, "15s");
 await desk.page.getByRole("link", { name: "Open the report" }).waitFor();
 insist((await desk.page.locator(".badge").first().textContent()).match(/NOT JUDGED|PASS|HOST-LIMITED/), "a verdict");
 insist(await desk.page.getByText("new cable <b>at</b> Eth1/8").count(), "what somebody wrote is text");

@@ -75,6 +75,10 @@
   };
 
   const source = new EventSource(live.dataset.events);
+  // A browser tries again by itself, but not where it was turned away.
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  });
   source.addEventListener("state", (event) => {
     const state = JSON.parse(event.data);
     if (!state) return;

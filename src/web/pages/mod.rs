@@ -17,7 +17,7 @@ use crate::units::show_utc;
 
 use super::App;
 use super::guard::Asker;
-use super::shelf::{Stage, State};
+use super::shelf::{RunName, Stage, State};
 
 const STYLE: &str = include_str!("../assets/site.css");
 const SCRIPT: &str = include_str!("../assets/live.js");
@@ -88,6 +88,7 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 pub fn problem(app: &App, status: u16, what: &str) -> Markup {
     let nobody = Asker {
         is_known: false,
+        has_token: false,
         session: None,
         user: None,
         from: None,
@@ -105,7 +106,7 @@ pub fn problem(app: &App, status: u16, what: &str) -> Markup {
 }
 
 /// Where the token is asked for.
-pub fn login(app: &App, asker: &Asker, complaint: Option<&str>) -> Markup {
+pub fn login(app: &App, asker: &Asker, run: Option<&RunName>, complaint: Option<&str>) -> Markup {
     let page = Page {
         title: "Log in",
         refresh: None,
@@ -114,6 +115,7 @@ pub fn login(app: &App, asker: &Asker, complaint: Option<&str>) -> Markup {
             p .note { "Starting and cancelling runs needs the token of this site. Whoever looks after it has it: it stands in the file that web.toml names." }
             @if let Some(complaint) = complaint { p role="alert" .complaint { (complaint) "." } }
             form .fields method="post" action={ (app.base) "/login" } {
+                @if let Some(run) = run { input type="hidden" name="run" value=(run); }
                 label for="token" { "Token" }
                 input #token type="password" name="token" autocomplete="current-password" required autofocus;
                 button { "Log in" }

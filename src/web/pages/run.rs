@@ -63,6 +63,9 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
     let events = app.desk.is_some().then(|| format!("{own}/events"));
     let stage = state.state.word();
     html! {
+        @if app.desk.is_some() {
+            noscript { p .note { "Without scripts this page stands still: load it again." } }
+        }
         section #live aria-label="what goes on" data-events=[events] data-state=(stage) {
             p #stage aria-live="polite" { (stage_text(state, &live)) }
             progress #progress max="1" value=(part(state, &live)) aria-label="part of the time" {}

@@ -1,0 +1,162 @@
+//! How often within a minute: wrong tokens and starts, by whoever makes them. In memory for a server, in a file for a program that lives for one request.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// Addresses that are told apart within a minute; all others are one.
+const MOST_KEYS: usize = 4096;
+const MINUTE_MS: u64 = 60_000;
+
+/// Counts of a minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Counts {
+    minute: u64,
+    by_key: BTreeMap<String, u32>,
+}
+
+impl Counts {
+    /// As they are in a minute: those of another one count no more.
+    fn within(&mut self, minute: u64) -> &mut Self {
+        if self.minute != minute {
+            self.minute = minute;
+            self.by_key.clear();
+        }
+        self
+    }
+
+    /// The count of a key, which is to become greater.
+    fn of(&mut self, key: String) -> &mut u32 {
+        let is_room = self.by_key.len() < MOST_KEYS || self.by_key.contains_key(&key);
+        self.by_key
+            .entry(if is_room { key } else { String::new() })
+            .or_default()
+    }
+}
+
+/// Counts tries, and says when there were too many.
+#[derive(Debug)]
+pub struct Tally {
+    most: u32,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory(Mutex<Counts>),
+    /// Locked while it is changed.
+    Kept(PathBuf),
+}
+
+impl Tally {
+    /// Allows so many within a minute; counts in this file, or in memory.
+    pub fn new(most: u32, file: Option<PathBuf>) -> Self {
+        let place = match file {
+            Some(path) => Place::Kept(path),
+            None => Place::Memory(Mutex::default()),
+        };
+        Self { most, place }
+    }
+
+    /// Whether an address has had all its tries of this minute.
+    pub fn is_full(&self, from: IpAddr, now_ms: u64) -> bool {
+        self.look(from, now_ms, |count, most| *count >= most)
+    }
+
+    /// Counts a try; false if it was one too many.
+    pub fn count(&self, from: IpAddr, now_ms: u64) -> bool {
+        self.look(from, now_ms, |count, most| {
+            *count = count.saturating_add(1);
+            *count <= most
+        })
+    }
+
+    fn look(&self, from: IpAddr, now_ms: u64, act: impl FnOnce(&mut u32, u32) -> bool) -> bool {
+        let minute = now_ms / MINUTE_MS;
+        match &self.place {
+            Place::Memory(counts) => {
+                let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+                act(counts.within(minute).of(key(from)), self.most)
+            }
+            // Where nothing can be counted nothing is held against anybody: what is asked for fails at the same disk.
+            Place::Kept(path) => kept(path, |counts| {
+                act(counts.within(minute).of(key(from)), self.most)
+            })
+            .unwrap_or(true),
+        }
+    }
+}
+
+fn kept(path: &PathBuf, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> {
+    let mut file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)?;
+    file.lock()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let mut counts: Counts = serde_json::from_str(&text).unwrap_or_default();
+    let before = counts.clone();
+    let answer = act(&mut counts);
+    if counts != before {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(serde_json::to_string(&counts)?.as_bytes())?;
+    }
+    Ok(answer)
+}
+
+/// One name for one client: with IPv6 it has a whole network of its own.
+fn key(from: IpAddr) -> String {
+    match from {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expect_counts(tally: &Tally) {
+        let [one, other]: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        assert!(!tally.is_full(one, 0));
+        assert!(tally.count(one, 0) && tally.count(one, 1000));
+        assert!(tally.is_full(one, 2000) && !tally.count(one, 2000));
+        assert!(!tally.is_full(other, 2000), "another address has its own");
+        assert!(!tally.is_full(one, MINUTE_MS) && tally.count(one, MINUTE_MS));
+        let [near, far]: [IpAddr; 2] = ["fe80::1", "fe80::2"].map(|text| text.parse().unwrap());
+        assert!(tally.count(near, 0) && tally.count(far, 0));
+        assert!(tally.is_full(near, 0), "one network is one client");
+    }
+
+    #[test]
+    fn tries_of_a_minute_are_counted_in_memory_and_in_a_file() {
+        expect_counts(&Tally::new(2, None));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tally");
+        expect_counts(&Tally::new(2, Some(path.clone())));
+        // Another process goes on with them, and whatever else stands there counts for nothing.
+        std::fs::write(&path, "x").unwrap();
+        expect_counts(&Tally::new(2, Some(path)));
+    }
+
+    #[test]
+    fn however_many_addresses_there_are_the_room_is_bounded() {
+        let mut counts = Counts::default();
+        for number in 0..10_000_u32 {
+            *counts.within(1).of(number.to_string()) += 1;
+        }
+        assert!(counts.by_key.len() <= MOST_KEYS + 1);
+    }
+}
