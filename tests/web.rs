@@ -317,7 +317,7 @@ fn a_browser_logs_in_is_asked_and_starts() {
     let cookie = reply.header("set-cookie").expect("a session");
     assert!(
         cookie.contains("HttpOnly")
-            && cookie.contains("SameSite=Strict")
+            && cookie.contains("SameSite=Lax")
             && !cookie.contains(TOKEN),
         "{cookie}"
     );
