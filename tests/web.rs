@@ -316,9 +316,7 @@ fn a_browser_logs_in_is_asked_and_starts() {
     assert_eq!(reply.status, 303, "{reply:?}");
     let cookie = reply.header("set-cookie").expect("a session");
     assert!(
-        cookie.contains("HttpOnly")
-            && cookie.contains("SameSite=Lax")
-            && !cookie.contains(TOKEN),
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax") && !cookie.contains(TOKEN),
         "{cookie}"
     );
     let session = cookie.split(';').next().expect("a cookie").to_owned();

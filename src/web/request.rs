@@ -207,6 +207,18 @@ pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
 impl Extent {
     /// What a plan takes, if the site allows it.
     pub fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
+        let refusal = |what: String| Refusal {
+            field: "time",
+            what,
+        };
+        let most = |takes: &str, ns: u64, allowed: u64| match ns > allowed {
+            true => Err(refusal(format!(
+                "{takes} {}; this site allows {} (give a shorter time)",
+                length(ns),
+                length(allowed)
+            ))),
+            false => Ok(()),
+        };
         let mut data_ns = 0_u64;
         for test in &plan.tests {
             let Bound::Time {
@@ -214,33 +226,12 @@ impl Extent {
                 window_ns,
             } = test.bound
             else {
-                return Err(Refusal {
-                    field: "time",
-                    what: "a run from here is bounded by time".to_owned(),
-                });
+                return Err(refusal("a run from here is bounded by time".to_owned()));
             };
-            if window_ns > site.limits.time_ns {
-                return Err(Refusal {
-                    field: "time",
-                    what: format!(
-                        "a test of {}; this site allows {} (give a shorter time)",
-                        length(window_ns),
-                        length(site.limits.time_ns)
-                    ),
-                });
-            }
+            most("a test of", window_ns, site.limits.time_ns)?;
             data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);
         }
-        if data_ns > site.limits.duration_ns {
-            return Err(Refusal {
-                field: "time",
-                what: format!(
-                    "the run would take {}; this site allows {} (give a shorter time)",
-                    length(data_ns),
-                    length(site.limits.duration_ns)
-                ),
-            });
-        }
+        most("the run would take", data_ns, site.limits.duration_ns)?;
         let mut hosts: Vec<&str> = plan
             .nodes
             .iter()

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::extract::{
+    ConnectInfo, DefaultBodyLimit, Form, FromRequest, Path, Query, Request, State,
+};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -231,9 +233,25 @@ impl Marked {
             note: of("note"),
         })
     }
+}
 
-    fn is_own(&self, app: &App, asker: &Asker, headers: &HeaderMap) -> bool {
-        app.guard.is_own_form(asker, &self.mark, headers)
+/// A form that comes from our own pages, and who sent it: whatever else is sent to be done gets no further.
+struct Own(Asker, Marked);
+
+impl FromRequest<Arc<App>> for Own {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
+        let (asker, headers) = (
+            request.extensions().get::<Asker>().cloned(),
+            request.headers().clone(),
+        );
+        let form = Form::<Marked>::from_request(request, app).await;
+        let Form(form) = form.map_err(|why| problem(app, false, why.status(), &why.body_text()))?;
+        asker
+            .filter(|asker| app.guard.is_own_form(asker, &form.mark, &headers))
+            .map(|asker| Self(asker, form))
+            .ok_or_else(|| problem(app, false, StatusCode::FORBIDDEN, FOREIGN))
     }
 }
 
@@ -259,15 +277,7 @@ async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -
     })
 }
 
-async fn confirm(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    headers: HeaderMap,
-    Form(form): Form<Marked>,
-) -> Response {
-    if !form.is_own(&app, &asker, &headers) {
-        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
-    }
+async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
         let offered = form
             .request()
@@ -298,15 +308,7 @@ fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Respon
     show(StatusCode::UNPROCESSABLE_ENTITY, page)
 }
 
-async fn start(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    headers: HeaderMap,
-    Form(form): Form<Marked>,
-) -> Response {
-    if !form.is_own(&app, &asker, &headers) {
-        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
-    }
+async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
         let started = form
             .request()
@@ -409,14 +411,9 @@ async fn run(
 
 async fn cancel(
     State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    headers: HeaderMap,
     Path(name): Path<String>,
-    Form(form): Form<Marked>,
+    Own(asker, _): Own,
 ) -> Response {
-    if !form.is_own(&app, &asker, &headers) {
-        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
-    }
     block_in_place(|| {
         let Some((name, _)) = known(&app, &name) else {
             return absent(&app);
@@ -618,15 +615,7 @@ async fn log_in(
     }
 }
 
-async fn log_out(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    headers: HeaderMap,
-    Form(form): Form<Marked>,
-) -> Response {
-    if !form.is_own(&app, &asker, &headers) {
-        return problem(&app, false, StatusCode::FORBIDDEN, FOREIGN);
-    }
+async fn log_out(State(app): State<Arc<App>>, _own: Own) -> Response {
     let cookie = app.guard.close_session(&app.base);
     (
         [(header::SET_COOKIE, cookie)],
