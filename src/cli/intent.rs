@@ -1,6 +1,5 @@
 //! From words to a run plan. All checks of options against each other are in [`checks`], one sentence each.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,12 +13,11 @@ use crate::plan::fit::{self, Capacity, Unasked};
 use crate::plan::job::Wait;
 use crate::plan::placement::Pin;
 use crate::plan::{
-    Bound, Coupling, DataNetwork, Datapath, Deadlines, Family, PLAN_VERSION, Pattern, Purpose,
-    RunPlan, Sink, Source, Test, Transport, Verify, Workers,
+    Bound, Coupling, Datapath, Deadlines, Family, PLAN_VERSION, Pattern, Purpose, RunPlan, Sink,
+    Source, Test, Transport, Verify, Workers,
 };
 use crate::record::Resumed;
 use crate::sys::affinity;
-use crate::sys::socket::SocketOptions;
 use crate::units::{self, UnitError};
 
 use super::arguments::{Arguments, Launch, Sockets};
@@ -29,10 +27,12 @@ mod criteria;
 mod nodes;
 mod patterns;
 mod profile;
+mod sockets;
 
 pub use checks::{check_launch, check_sockets, is_one_machine};
 pub use criteria::criteria_of;
 pub use nodes::{host_lines, hosts_of, nodes_of};
+pub use sockets::{network_of, ports_of, sockets_of};
 
 /// What is to be done, fully understood.
 #[derive(Debug, Clone)]
@@ -259,76 +259,6 @@ fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
         warmup_ns: time("--warmup", arguments.warmup.as_deref().unwrap_or("1s"))?,
         window_ns: time("--time", arguments.time.as_deref().unwrap_or("10s"))?,
     })
-}
-
-/// How data addresses are chosen.
-pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
-    let networks = sockets.data_network.iter().map(|text| network(text));
-    Ok(DataNetwork {
-        networks: networks.collect::<Result<_, _>>()?,
-        interfaces: sockets.interface.clone(),
-        family: match (sockets.ipv4, sockets.ipv6) {
-            (true, _) => Family::V4,
-            (_, true) => Family::V6,
-            _ => Family::Any,
-        },
-    })
-}
-
-/// Ports to listen on, if they were given.
-pub fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageError> {
-    sockets.port_range.as_deref().map(ports).transpose()
-}
-
-/// What is asked of data sockets.
-pub fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
-    let buffer =
-        |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();
-    let rate = sockets
-        .rate
-        .as_deref()
-        .map(units::parse_rate_bits)
-        .transpose();
-    Ok(SocketOptions {
-        send_buffer_bytes: buffer("--sndbuf", &sockets.sndbuf)?,
-        receive_buffer_bytes: buffer("--rcvbuf", &sockets.rcvbuf)?,
-        mss_bytes: sockets.mss,
-        congestion: sockets.congestion.clone(),
-        dscp: sockets.dscp,
-        rate_bits_per_s: rate.map_err(|error| UsageError::Unit("--rate", error))?,
-    })
-}
-
-fn ports(text: &str) -> Result<(u16, u16), UsageError> {
-    let wrong = || {
-        UsageError::Value(format!(
-            "--port-range {text:?} is not understood (write 5201-5210)"
-        ))
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let number = |word: &str| word.trim().parse::<u16>().map_err(|_| wrong());
-    let (first, last) = (number(first)?, number(last)?);
-    if first == 0 || first > last {
-        Err(wrong())
-    } else {
-        Ok((first, last))
-    }
-}
-
-fn network(text: &str) -> Result<(IpAddr, u8), UsageError> {
-    let wrong = || {
-        UsageError::Value(format!(
-            "--data-network {text:?} is not understood (write 10.1.0.0/16)"
-        ))
-    };
-    let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
-    let address: IpAddr = address.parse().map_err(|_| wrong())?;
-    let prefix: u8 = prefix.parse().map_err(|_| wrong())?;
-    if prefix > if address.is_ipv4() { 32 } else { 128 } {
-        Err(wrong())
-    } else {
-        Ok((address, prefix))
-    }
 }
 
 /// Deadlines, where they were given, and the usual ones.

@@ -4,7 +4,6 @@
 //! The congestion control and the segment size are set before `connect` and `listen`: set later they half-apply.
 
 use std::io;
-use std::mem::size_of;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -16,6 +15,10 @@ use nix::sys::socket::{
     sockopt,
 };
 use serde::{Deserialize, Serialize};
+
+mod info;
+
+pub use info::{TcpInfo, all_acknowledged, tcp_info};
 
 use super::clock;
 use super::memory::Span;
@@ -512,142 +515,6 @@ fn receive_peek(socket: BorrowedFd<'_>) -> io::Result<usize> {
         &mut [0; 1],
         flags,
     )?)
-}
-
-/// What the kernel knows of a TCP connection, from the sender's side; units in the names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpInfo {
-    /// Segments sent again since the start.
-    pub retransmits: u64,
-    /// Bytes sent again since the start.
-    pub retransmitted_bytes: u64,
-    /// Smoothed round-trip time.
-    pub rtt_us: u64,
-    /// Smallest round-trip time seen.
-    pub min_rtt_us: u64,
-    /// Congestion window in segments.
-    pub cwnd_segments: u64,
-    /// Segment size in use.
-    pub mss_bytes: u64,
-    /// Path MTU as the kernel knows it.
-    pub path_mtu_bytes: u64,
-    /// Time with something to send.
-    pub busy_us: u64,
-    /// Of that, time in which the receiver's window held the sender back.
-    pub window_limited_us: u64,
-    /// Of that, time in which the sender's own buffer did.
-    pub buffer_limited_us: u64,
-    /// Segments with payload that were sent, repeats included.
-    #[serde(default)]
-    pub data_segments: u64,
-    /// Segments that came back, nearly all of them acknowledgements without payload.
-    #[serde(default)]
-    pub segments_in: u64,
-    /// Segments that the peer told to have had already: they were repeated for nothing (RFC 2883).
-    #[serde(default)]
-    pub needless_repeats: u64,
-}
-
-impl TcpInfo {
-    /// Number of values, for [`TcpInfo::values`].
-    pub const COUNT: usize = 13;
-
-    /// The values in the order of the fields, for words of shared memory.
-    pub fn values(&self) -> [u64; Self::COUNT] {
-        [
-            self.retransmits,
-            self.retransmitted_bytes,
-            self.rtt_us,
-            self.min_rtt_us,
-            self.cwnd_segments,
-            self.mss_bytes,
-            self.path_mtu_bytes,
-            self.busy_us,
-            self.window_limited_us,
-            self.buffer_limited_us,
-            self.data_segments,
-            self.segments_in,
-            self.needless_repeats,
-        ]
-    }
-
-    /// The reverse of [`TcpInfo::values`].
-    pub fn from_values(values: [u64; Self::COUNT]) -> Self {
-        let [
-            retransmits,
-            retransmitted_bytes,
-            rtt_us,
-            min_rtt_us,
-            cwnd_segments,
-            mss_bytes,
-            path_mtu_bytes,
-            busy_us,
-            window_limited_us,
-            buffer_limited_us,
-            data_segments,
-            segments_in,
-            needless_repeats,
-        ] = values;
-        Self {
-            retransmits,
-            retransmitted_bytes,
-            rtt_us,
-            min_rtt_us,
-            cwnd_segments,
-            mss_bytes,
-            path_mtu_bytes,
-            busy_us,
-            window_limited_us,
-            buffer_limited_us,
-            data_segments,
-            segments_in,
-            needless_repeats,
-        }
-    }
-}
-
-/// Asks the kernel about a TCP connection; none for other sockets. Fields an older kernel lacks are zero.
-pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
-    let mut raw = [0_u8; 256];
-    get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw).ok()?;
-    // Offsets of struct tcp_info in linux/tcp.h, which only ever grows at its end.
-    let word = |offset: usize| {
-        let mut bytes = [0; size_of::<u32>()];
-        bytes.copy_from_slice(&raw[offset..offset + 4]);
-        u64::from(u32::from_ne_bytes(bytes))
-    };
-    let long = |offset: usize| {
-        let mut bytes = [0; size_of::<u64>()];
-        bytes.copy_from_slice(&raw[offset..offset + 8]);
-        u64::from_ne_bytes(bytes)
-    };
-    Some(TcpInfo {
-        retransmits: word(100),
-        retransmitted_bytes: long(208),
-        rtt_us: word(68),
-        min_rtt_us: word(148),
-        cwnd_segments: word(80),
-        mss_bytes: word(16),
-        path_mtu_bytes: word(60),
-        busy_us: long(168),
-        window_limited_us: long(176),
-        buffer_limited_us: long(184),
-        data_segments: word(156),
-        segments_in: word(140).saturating_sub(word(152)),
-        needless_repeats: word(216),
-    })
-}
-
-/// Whether the peer's kernel has acknowledged everything that was sent on a TCP connection.
-pub fn all_acknowledged(socket: BorrowedFd<'_>) -> bool {
-    // Offsets of tcpi_unacked (segments) and tcpi_notsent_bytes in struct tcp_info in linux/tcp.h. A packet that is
-    // dropped on this host counts as not sent.
-    const UNACKED: usize = 24;
-    const NOT_SENT: usize = 144;
-    let mut raw = [0_u8; 256];
-    let read = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw);
-    let zero = |at: usize| raw[at..at + 4] == [0; 4];
-    read.is_ok_and(|length| length >= NOT_SENT + 4) && zero(UNACKED) && zero(NOT_SENT)
 }
 
 /// The address this host would use towards `peer`. Nothing is sent: connecting a datagram socket only looks

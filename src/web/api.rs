@@ -18,7 +18,7 @@ use super::clerk::Declined;
 use super::guard::Asker;
 use super::request::{Extent, Fields};
 use super::routes::{is_search, known, status_of, take, tell};
-use super::shelf::{Stage, State as RunState};
+use super::state::{Stage, State as RunState};
 use super::{App, events, openapi};
 
 /// Runs in an answer at most.

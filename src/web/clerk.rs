@@ -14,7 +14,8 @@ use crate::units;
 
 use super::keeper;
 use super::request::{self, Asked, Extent, Fields, REQUEST_VERSION, Refusal, Request};
-use super::shelf::{How, Outcome, RunName, Shelf, Stage, State};
+use super::shelf::{RunName, Shelf};
+use super::state::{How, Outcome, Stage, State};
 use super::{Site, Tools};
 
 /// A run may take so much longer than the site says of data: hosts are started, links drained, suspects measured again.

@@ -18,7 +18,8 @@ use crate::sys::process;
 
 use super::Tools;
 use super::request::Request;
-use super::shelf::{Card, ERRORS, How, Keeper, Outcome, RunName, Shelf};
+use super::shelf::{ERRORS, Keeper, RunName, Shelf};
+use super::state::{Card, How, Outcome};
 
 /// How often it looks.
 const GLANCE: Duration = Duration::from_millis(100);

@@ -17,6 +17,7 @@ mod routes;
 mod server;
 mod shelf;
 mod site;
+mod state;
 mod tally;
 
 use std::path::PathBuf;

@@ -23,7 +23,8 @@ use crate::store::runs::RECORD;
 use super::clerk::Declined;
 use super::guard::{Asker, RemoteUser, TooMany, is_reading};
 use super::request::{Fields, Refusal};
-use super::shelf::{RunName, State as RunState};
+use super::shelf::RunName;
+use super::state::State as RunState;
 use super::{App, api, events, pages};
 
 /// Bytes of a body at most.

@@ -5,19 +5,26 @@
 //! writes them together. What goes on while the rank computes is done by a thread.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{FILE_ITEM_BYTES, FileBenchmark, Pointer, Who};
 use crate::ranks::{Group, World, ranges};
-use crate::sys::{affinity, clock, process};
+use crate::sys::{clock, process};
 
 use super::PlayerError;
 use super::contents::Wrong;
+
+mod helper;
+mod items;
+mod making;
+
+use helper::{Errand, Helper, Way};
+use items::{differs, laid, written};
+use making::{make, reset};
 
 /// A rank with its file and its buffer for one length.
 pub struct Files {
@@ -490,85 +497,6 @@ pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(),
     Ok(())
 }
 
-/// An empty file, or one that can be read, by the first member or by each for itself; all members can see it then.
-fn make(
-    world: &mut World,
-    (private, readable): (bool, bool),
-    group: &Group,
-    place: &Place,
-) -> Result<(), PlayerError> {
-    let mut mark = [0; MARK_BYTES];
-    world.team(group).barrier(Algorithm::Dissemination)?;
-    if private || group.place() == 0 {
-        let made = fresh(place, readable);
-        mark = made.map_err(|error| place.failed("make", error))?;
-        reset(place)?;
-    }
-    world
-        .team(group)
-        .broadcast(Algorithm::Binomial, 0, &mut mark)?;
-    if !private && group.place() != 0 {
-        // Another host may have another file of that name.
-        let mut seen = [0; MARK_BYTES];
-        let read = File::open(&place.pointer).and_then(|file| file.read_exact_at(&mut seen, 8));
-        if read.is_err() || seen != mark {
-            return Err(PlayerError::NotShared {
-                path: place.file.clone(),
-            });
-        }
-    }
-    world.team(group).barrier(Algorithm::Dissemination)?;
-    Ok(())
-}
-
-/// A new file of its size, and its mark.
-fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
-    for path in [&place.file, &place.pointer] {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-    }
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&place.file)?;
-    if readable {
-        const PIECE: usize = 1 << 20;
-        let mut at = 0;
-        while at < place.size {
-            let bytes = usize::try_from(place.size - at).unwrap_or(PIECE).min(PIECE);
-            let mut piece = vec![0; bytes];
-            laid(at, &mut piece);
-            file.write_all(&piece)?;
-            at += bytes as u64;
-        }
-        file.sync_all()?;
-    } else {
-        file.set_len(place.size)?;
-    }
-    let mut mark = [0; MARK_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut mark)?;
-    let mut pointer = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&place.pointer)?;
-    pointer.write_all(&0_u64.to_le_bytes())?;
-    pointer.write_all(&mark)?;
-    Ok(mark)
-}
-
-/// The shared position is at the start.
-fn reset(place: &Place) -> Result<(), PlayerError> {
-    let file = File::options().write(true).open(&place.pointer);
-    let written = file.and_then(|file| file.write_all_at(&0_u64.to_le_bytes(), 0));
-    written.map_err(|source| PlayerError::File {
-        what: "write",
-        path: place.pointer.clone(),
-        source,
-    })
-}
-
 fn open(place: &Place) -> Result<File, PlayerError> {
     let file = File::options().read(true).write(true).open(&place.file);
     file.map_err(|error| place.failed("open", error))
@@ -590,146 +518,9 @@ fn some(at: u64, piece: &Range<usize>) -> Option<u64> {
     (!piece.is_empty()).then_some(at)
 }
 
-/// How a buffer goes to its place in a file, or comes from there.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    /// Where the file's position is.
-    Onward,
-    /// The file's position is moved there first.
-    Seek(u64),
-    /// Without the file's position.
-    At(u64),
-}
-
-impl Way {
-    fn go(self, file: &mut File, writes: bool, buffer: &mut [u8]) -> io::Result<()> {
-        if let Self::Seek(at) = self {
-            file.seek(SeekFrom::Start(at))?;
-        }
-        match (self, writes) {
-            (Self::At(at), true) => file.write_all_at(buffer, at),
-            (Self::At(at), false) => file.read_exact_at(buffer, at),
-            (Self::Onward | Self::Seek(_), true) => file.write_all(buffer),
-            (Self::Onward | Self::Seek(_), false) => file.read_exact(buffer),
-        }
-    }
-}
-
-/// Item `at` of what the rank at a place writes (guide 5.2.5).
-fn item(place: usize, at: usize) -> u32 {
-    let number = 10_000_000 * (1 + place) + at % 10_000_000;
-    u32::try_from(number % (1 << 32)).unwrap_or(0)
-}
-
-/// What the rank at a place writes, from byte `from` on.
-fn written(place: usize, from: usize, into: &mut [u8]) {
-    for (number, byte) in into.iter_mut().enumerate() {
-        let at = from + number;
-        *byte = item(place, at / FILE_ITEM_BYTES).to_le_bytes()[at % FILE_ITEM_BYTES];
-    }
-}
-
-/// What stands in a file to be read, from byte `from` on: as if the first rank had written it.
-fn laid(from: u64, into: &mut [u8]) {
-    written(0, usize::try_from(from).unwrap_or(0), into);
-}
-
-/// The first item that differs.
-fn differs(expected: &[u8], came: &[u8]) -> Option<Wrong> {
-    if expected == came {
-        return None;
-    }
-    let number = |bytes: &[u8]| {
-        let mut four = [0; FILE_ITEM_BYTES];
-        four[..bytes.len()].copy_from_slice(bytes);
-        u32::from_le_bytes(four)
-    };
-    let items = expected
-        .chunks(FILE_ITEM_BYTES)
-        .zip(came.chunks(FILE_ITEM_BYTES));
-    let mut wrong = items.enumerate().filter(|(_, (one, other))| one != other);
-    let (item, (one, other)) = wrong.next()?;
-    let (one, other) = (number(one), number(other));
-    let against = f64::from(one.max(1));
-    Some(Wrong {
-        item,
-        expected: one.to_string(),
-        got: other.to_string(),
-        defect: (f64::from(one) - f64::from(other)).abs() / against,
-    })
-}
-
-/// What a thread does for a rank.
-struct Errand {
-    file: File,
-    writes: bool,
-    way: Way,
-    buffer: Vec<u8>,
-}
-
-/// What comes back: the buffer, and how it went.
-type Done = (Vec<u8>, io::Result<()>);
-
-/// The thread that goes on with a transfer while its rank computes. It ends when its rank drops it.
-#[derive(Default)]
-struct Helper {
-    line: Option<(Sender<Errand>, Receiver<Done>)>,
-}
-
-impl Helper {
-    fn start() -> Self {
-        let (out, errands) = channel::<Errand>();
-        let (done, back) = channel();
-        std::thread::spawn(move || {
-            // Where its rank is not.
-            affinity::roam();
-            while let Ok(mut errand) = errands.recv() {
-                let (file, buffer) = (&mut errand.file, &mut errand.buffer);
-                let result = errand.way.go(file, errand.writes, buffer);
-                if done.send((errand.buffer, result)).is_err() {
-                    break;
-                }
-            }
-        });
-        Self {
-            line: Some((out, back)),
-        }
-    }
-
-    fn send(&self, errand: Errand) {
-        if let Some((out, _)) = &self.line {
-            match out.send(errand) {
-                Ok(()) | Err(_) => {} // It is missed when it is waited for.
-            }
-        }
-    }
-
-    fn wait(&mut self) -> Done {
-        let gone = || (Vec::new(), Err(io::ErrorKind::BrokenPipe.into()));
-        let line = self.line.as_ref();
-        line.map_or_else(gone, |(_, back)| back.recv().unwrap_or_else(|_| gone()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn contents_are_those_of_the_guide() {
-        let mut bytes = [0; 10];
-        written(1, 0, &mut bytes);
-        assert_eq!(bytes[..4], 20_000_000_u32.to_le_bytes());
-        assert_eq!(bytes[4..8], 20_000_001_u32.to_le_bytes());
-        let mut later = [0; 5];
-        written(1, 3, &mut later);
-        assert_eq!(later, bytes[3..8]);
-        assert_eq!(item(0, 10_000_003), 10_000_003);
-        let wrong = differs(&bytes, &[0; 10]).unwrap();
-        assert_eq!((wrong.item, wrong.defect), (0, 1.0));
-        assert_eq!(wrong.expected, "20000000");
-        assert_eq!(differs(&bytes, &bytes), None);
-    }
 
     #[test]
     fn files_of_groups_and_ranks_have_names_of_their_own() {

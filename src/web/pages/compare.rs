@@ -6,7 +6,7 @@ use crate::report::compare::Comparison;
 use crate::units::show_gbit;
 use crate::web::App;
 use crate::web::guard::Asker;
-use crate::web::shelf::State;
+use crate::web::state::State;
 
 use super::{Page, class_of};
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::web::App;
 use crate::web::guard::Asker;
-use crate::web::shelf::State;
+use crate::web::state::State;
 
 use super::{Page, rows};
 

@@ -17,7 +17,8 @@ use crate::units::show_utc;
 
 use super::App;
 use super::guard::Asker;
-use super::shelf::{RunName, Stage, State};
+use super::shelf::RunName;
+use super::state::{Stage, State};
 
 const STYLE: &str = include_str!("../assets/site.css");
 const SCRIPT: &str = include_str!("../assets/live.js");

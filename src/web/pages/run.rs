@@ -6,7 +6,7 @@ use crate::record::{Live, LiveTest};
 use crate::units::{show_age, show_gbit};
 use crate::web::App;
 use crate::web::guard::Asker;
-use crate::web::shelf::{Stage, State};
+use crate::web::state::{Stage, State};
 
 use super::{Page, badge, date, mark};
 

@@ -7,7 +7,7 @@ use crate::web::App;
 use crate::web::clerk::Offer;
 use crate::web::guard::Asker;
 use crate::web::request::{Fields, Refusal, length};
-use crate::web::shelf::State;
+use crate::web::state::State;
 
 use super::{Page, mark, rows};
 

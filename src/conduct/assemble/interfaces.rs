@@ -1,0 +1,158 @@
+//! What interfaces counted, held against the payload that links moved through them.
+
+use crate::plan::{RunPlan, Test};
+use crate::record::{HostRecord, LinkRecord, NodeReport, WireFinding};
+use crate::stats::wires::{self, Load, RailLoad};
+use crate::sys::counters::InterfaceCounters;
+use crate::units::sum;
+use crate::wire::block::HEADER_BYTES;
+
+use super::add;
+
+/// What interfaces counted between two readings; one that was not there at both is left out.
+pub(super) fn passed(
+    [before, after]: &[Vec<(String, InterfaceCounters)>; 2],
+) -> Vec<(String, InterfaceCounters)> {
+    let of = |name: &String| before.iter().find(|(other, _)| other == name);
+    let both = after.iter().filter_map(|(name, counters)| {
+        let (_, before) = of(name)?;
+        Some((name.clone(), counters.since(before)))
+    });
+    both.collect()
+}
+
+/// Compares payload with interface counters, host by host. Nothing is said of a run that broke off: what was under
+/// way then is on one side only.
+pub(super) fn wires(
+    plan: &RunPlan,
+    test: &Test,
+    hosts: &[HostRecord],
+    reports: &[Option<&NodeReport>],
+    links: &[LinkRecord],
+    run_ns: u64,
+) -> Vec<WireFinding> {
+    if !reports
+        .iter()
+        .all(|one| one.is_some_and(|one| one.complete))
+    {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (first, host) in hosts.iter().enumerate() {
+        if host.host_index != first {
+            continue;
+        }
+        let on_host = |node: usize| hosts[node].host_index == first;
+        // Nodes of one host read the same counters at slightly different times.
+        let of_host = reports
+            .iter()
+            .enumerate()
+            .filter(|(node, _)| on_host(*node));
+        let readings: Vec<_> = of_host
+            .filter_map(|(_, report)| Some(&report.as_ref()?.interfaces))
+            .collect();
+        let merged = [
+            merge(readings.iter().map(|reading| &reading[0]), u64::min),
+            merge(readings.iter().map(|reading| &reading[1]), u64::max),
+        ];
+        let rails = loads(test, hosts, links, &on_host);
+        let v6 = host
+            .rails
+            .first()
+            .is_some_and(|port| port.address.is_ipv6());
+        let label = &plan.nodes[first].label;
+        findings.extend(wires::check(
+            label,
+            &rails,
+            &passed(&merged),
+            wires::header_bytes(v6),
+            run_ns,
+        ));
+    }
+    findings
+}
+
+/// What the links between hosts moved through each data interface of a host. Its nodes may have different ones.
+fn loads(
+    test: &Test,
+    hosts: &[HostRecord],
+    links: &[LinkRecord],
+    on_host: &dyn Fn(usize) -> bool,
+) -> Vec<RailLoad> {
+    let mut loads: Vec<RailLoad> = Vec::new();
+    let mut at = |node: usize, link: &LinkRecord| {
+        let rail = hosts[node].rails.get(test.rail_of(link.lane.stream))?;
+        let interface = rail.interface.clone()?;
+        let known = loads.iter().position(|load| load.interface == interface);
+        Some(known.unwrap_or_else(|| {
+            loads.push(RailLoad {
+                interface,
+                ..RailLoad::default()
+            });
+            loads.len() - 1
+        }))
+    };
+    let mut borne = Vec::new();
+    for link in links.iter().filter(|link| link.crosses_switch) {
+        if on_host(link.lane.from) {
+            borne.extend(at(link.lane.from, link).map(|place| (place, true, link)));
+        }
+        if on_host(link.lane.to) {
+            borne.extend(at(link.lane.to, link).map(|place| (place, false, link)));
+        }
+    }
+    for (place, sent, link) in borne {
+        if sent {
+            bear(&mut loads[place].sent, link.sent_bytes, link);
+        } else {
+            bear(&mut loads[place].received, link.received_bytes, link);
+        }
+    }
+    // An interface below another one, as of a VLAN, counts what passes through that one, too.
+    let facts = hosts.iter().enumerate().find(|(node, _)| on_host(*node));
+    let interfaces = facts.map_or(&[][..], |(_, host)| &host.facts.interfaces);
+    let above = loads.clone();
+    for load in &mut loads {
+        for upper in &above {
+            let is_below = interfaces
+                .iter()
+                .any(|one| one.name == upper.interface && one.members.contains(&load.interface));
+            if is_below {
+                for (own, through) in [
+                    (&mut load.sent, upper.sent),
+                    (&mut load.received, upper.received),
+                ] {
+                    add(&mut own.besides_bytes, through.payload_bytes);
+                    add(&mut own.besides_bytes, through.besides_bytes);
+                }
+            }
+        }
+    }
+    loads
+}
+
+fn bear(load: &mut Load, payload: u64, link: &LinkRecord) {
+    /// First words and the segment that tries the path.
+    const BEFORE_BYTES: u64 = 10_000;
+    add(&mut load.payload_bytes, payload);
+    let headers = link.blocks.saturating_add(1);
+    let headers = headers.saturating_mul(HEADER_BYTES as u64);
+    let besides = sum([headers, link.retransmitted_bytes, BEFORE_BYTES].into_iter());
+    add(&mut load.besides_bytes, besides);
+}
+
+fn merge<'a>(
+    readings: impl Iterator<Item = &'a Vec<(String, InterfaceCounters)>>,
+    of_two: fn(u64, u64) -> u64,
+) -> Vec<(String, InterfaceCounters)> {
+    let mut merged: Vec<(String, InterfaceCounters)> = Vec::new();
+    for (name, counters) in readings.flatten() {
+        match merged.iter_mut().find(|(other, _)| other == name) {
+            None => merged.push((name.clone(), *counters)),
+            Some((_, known)) => {
+                *known = known.with(counters, of_two);
+            }
+        }
+    }
+    merged
+}

@@ -1,0 +1,90 @@
+//! Files as they are before anything is measured: made by whoever owns them, and seen by all members.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+
+use crate::plan::collective::Algorithm;
+use crate::ranks::{Group, World};
+
+use super::items::laid;
+use super::{MARK_BYTES, Place, PlayerError};
+
+/// An empty file, or one that can be read, by the first member or by each for itself; all members can see it then.
+pub(super) fn make(
+    world: &mut World,
+    (private, readable): (bool, bool),
+    group: &Group,
+    place: &Place,
+) -> Result<(), PlayerError> {
+    let mut mark = [0; MARK_BYTES];
+    world.team(group).barrier(Algorithm::Dissemination)?;
+    if private || group.place() == 0 {
+        let made = fresh(place, readable);
+        mark = made.map_err(|error| place.failed("make", error))?;
+        reset(place)?;
+    }
+    world
+        .team(group)
+        .broadcast(Algorithm::Binomial, 0, &mut mark)?;
+    if !private && group.place() != 0 {
+        // Another host may have another file of that name.
+        let mut seen = [0; MARK_BYTES];
+        let read = File::open(&place.pointer).and_then(|file| file.read_exact_at(&mut seen, 8));
+        if read.is_err() || seen != mark {
+            return Err(PlayerError::NotShared {
+                path: place.file.clone(),
+            });
+        }
+    }
+    world.team(group).barrier(Algorithm::Dissemination)?;
+    Ok(())
+}
+
+/// A new file of its size, and its mark.
+fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
+    for path in [&place.file, &place.pointer] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&place.file)?;
+    if readable {
+        const PIECE: usize = 1 << 20;
+        let mut at = 0;
+        while at < place.size {
+            let bytes = usize::try_from(place.size - at).unwrap_or(PIECE).min(PIECE);
+            let mut piece = vec![0; bytes];
+            laid(at, &mut piece);
+            file.write_all(&piece)?;
+            at += bytes as u64;
+        }
+        file.sync_all()?;
+    } else {
+        file.set_len(place.size)?;
+    }
+    let mut mark = [0; MARK_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut mark)?;
+    let mut pointer = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&place.pointer)?;
+    pointer.write_all(&0_u64.to_le_bytes())?;
+    pointer.write_all(&mark)?;
+    Ok(mark)
+}
+
+/// The shared position is at the start.
+pub(super) fn reset(place: &Place) -> Result<(), PlayerError> {
+    let file = File::options().write(true).open(&place.pointer);
+    let written = file.and_then(|file| file.write_all_at(&0_u64.to_le_bytes(), 0));
+    written.map_err(|source| PlayerError::File {
+        what: "write",
+        path: place.pointer.clone(),
+        source,
+    })
+}
