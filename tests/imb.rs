@@ -267,6 +267,69 @@ fn every_benchmark_is_right_over_all_transports_and_by_both_rules() {
     }
 }
 
+/// Sums piece by piece while the next piece comes, messages in several pieces, long ones from memory to memory.
+#[test]
+fn long_messages_are_right_over_all_transports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = "pingpong,pingping,sendrecv,exchange,bcast,allgather,alltoall,reduce,reduce_scatter,allreduce";
+    for words in [
+        "--hosts local:3 --transport tcp",
+        "--hosts local:1 --ranks-per-node 2",
+        "--hosts local:2 --ranks-per-node 2 --rules current --time 1",
+    ] {
+        let words = format!("{words} {all} -check -iter 3,1000 -npmin 9 -msglog 20:21");
+        let ran = ran(folder.path(), &words);
+        assert_eq!(ran.tables.len(), 10, "{}", ran.said);
+        for table in &ran.tables {
+            let defects = table.heads.iter().position(|head| head == "defects");
+            let defects = defects.expect("a column");
+            assert_eq!(table.rows.len(), 3, "{table:?}");
+            assert!(
+                table.rows.iter().all(|row| row[defects] == 0.0),
+                "{table:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_and_lengths_come_from_files_and_what_cannot_be_done_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let select = "# of the acceptance\nPingPong\nmulti-Bcast  # both\n\nReduce\nBarrier\n";
+    std::fs::write(folder.path().join("IMB_SELECT"), select).expect("written");
+    std::fs::write(folder.path().join("lengths"), "0\n5 # bytes\n2k\n1M\n").expect("written");
+    let ran = ran(
+        folder.path(),
+        "--hosts local:2 -input IMB_SELECT -msglen lengths -iter 10 --algorithm chain",
+    );
+    let names: Vec<&str> = ran.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["PingPong", "Bcast", "Reduce", "Barrier"]);
+    let lengths = |table: &Printed| table.rows.iter().map(|row| row[0]).collect::<Vec<_>>();
+    assert_eq!(lengths(&ran.tables[1]), [0.0, 5.0, 2048.0, 1_048_576.0]);
+    // Sums are of whole floats.
+    assert_eq!(lengths(&ran.tables[2]), [0.0, 8.0, 2048.0, 1_048_576.0]);
+    assert!(
+        ran.said
+            .contains("\n# no chain there, the usual one instead: Barrier\n"),
+        "{}",
+        ran.said
+    );
+    let forced = ran.said.matches("# algorithm: chain\n").count();
+    assert_eq!(forced, 2, "{}", ran.said);
+    // One rank is too few for one of them.
+    let ran = self::ran(
+        folder.path(),
+        "--hosts local:1 PingPong Sendrecv -iter 10 -msglog 2:3",
+    );
+    assert_eq!(ran.tables.len(), 1);
+    assert!(
+        ran.said
+            .contains("\n# !! Benchmark PingPong invalid for 1 process !!\n"),
+        "{}",
+        ran.said
+    );
+}
+
 #[test]
 fn windows_of_others_are_reached_over_all_transports() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -351,9 +414,9 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
             "#bytes",
             "#rep.s",
             "t_min[usec]",
-            "t_max[usec]",
-            "t_avg[usec]",
-            "Mbytes/sec",
+            "t_max",
+            "t_avg",
+            "Mb/sec",
         ];
         assert_eq!(table.heads, heads);
         let counts: Vec<f64> = table.rows.iter().map(|row| row[1]).collect();
@@ -397,6 +460,37 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
             .next()
             .is_some_and(|heads| heads.contains("cached,fsync_us,pure_us"))
     );
+    // By today's rules: as many as of messages, or as the time allows, and other heads.
+    let ran = self::ran(
+        folder.path(),
+        &format!(
+            "--hosts local:2 P_Read_shared C_Write_indv S_IRead_expl Open_Close --rules current --time 3 --cpu-time 0.001 -check -msglog 12:14 --io-path {path}"
+        ),
+    );
+    assert_eq!(ran.tables.len(), 2 + 4 + 1 + 2);
+    for table in &ran.tables {
+        let defects = table.heads.iter().position(|head| head == "defects");
+        let sound = |row: &Vec<f64>| defects.is_none_or(|at| row[at] == 0.0);
+        assert!(table.rows.iter().all(sound), "{table:?}");
+        let counts = table.heads.iter().position(|head| head == "#repetitions");
+        let counts = counts.expect("a column");
+        let most = match table.mode.as_str() {
+            "NON-AGGREGATE" => 100.0,
+            _ if table.name == "Open_Close" => 100.0,
+            _ => 1000.0,
+        };
+        assert!(
+            table.rows.iter().all(|row| row[counts] <= most),
+            "{table:?}"
+        );
+        assert!(
+            table.rows.len() == 4 || table.name == "Open_Close",
+            "{table:?}"
+        );
+        if table.name == "P_Read_shared" {
+            assert!(table.rows[0][counts] > 50.0, "{table:?}");
+        }
+    }
     let left = std::fs::read_dir(&files).expect("there").count();
     assert_eq!(left, 0, "nothing is left of what was written");
     // What cannot be written is said with its path and its reason.
@@ -424,7 +518,7 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
     let folder = tempfile::tempdir().expect("a folder");
     let ran = ran(
         folder.path(),
-        "--hosts local:4 PingPong Sendrecv -multi 1 -iter 30,1 -msglog 2:4 --csv all.csv --folder kept --algorithm ring",
+        "--hosts local:4 PingPong Sendrecv -multi 1 -iter 30,1 -msglog 2:4 --csv all.csv --folder kept",
     );
     let names: Vec<&str> = ran.tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names, ["Multi-PingPong", "Multi-Sendrecv", "Sendrecv"]);
@@ -458,6 +552,8 @@ fn groups_each_have_a_row_and_the_csv_has_what_the_tables_lack() {
             (number("batches"), number("repetitions_per_batch")),
             (30.0, 1.0)
         );
+        assert_eq!(row[at("transport")], "TCP between nodes");
+        assert_eq!(row[at("rules")], "guide");
         assert!(number("least_us") <= number("median_us"), "{row:?}");
         assert!(number("median_us") <= number("p95_us"), "{row:?}");
         assert!(number("p95_us") <= number("most_us"), "{row:?}");

@@ -82,8 +82,8 @@ struct Watching<'a> {
 impl Watching<'_> {
     /// What stands below the table that was measured.
     fn close(&mut self) {
-        if let Some((table, lines)) = self.under_way.take() {
-            self.print(&imb::table_foot(&table, &lines));
+        if let Some((_, lines)) = self.under_way.take() {
+            self.print(&imb::table_foot(&lines));
         }
     }
 

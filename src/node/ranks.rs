@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 
-use crate::jobs::imb::files;
+use crate::jobs::imb::files::folder;
 use crate::plan::job::{Job, RankAssignment, RankLink, RankTransport};
 use crate::ranks::Common;
 use crate::record::{RankWord, Trouble, TroubleKind};
@@ -405,7 +405,7 @@ impl Task for RankJob {
         if let Job::Imb(imb) = &self.assignment.job
             && imb.has_files()
         {
-            let folder = files::folder(&imb.path, &self.assignment.token);
+            let folder = folder::folder(&imb.path, &self.assignment.token);
             // Where all hosts have the same one, another node may have been first; where none was made, there is none.
             match std::fs::remove_dir_all(folder) {
                 Ok(()) | Err(_) => {}

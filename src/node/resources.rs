@@ -106,7 +106,7 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         _ => 0,
     };
     let descriptors = all + bells + RANK_DESCRIPTORS;
-    let memory = job.bytes_per_rank(all).saturating_add(size::PROCESS_BYTES);
+    let memory = job.memory_per_rank(all).saturating_add(size::PROCESS_BYTES);
     vec![
         need(Thing::Ports, if listens { born } else { 0 }),
         need(Thing::Descriptors, descriptors),

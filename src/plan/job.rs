@@ -69,6 +69,14 @@ impl Job {
         let kept = kernel.buffers + partners - 1;
         kernel.message_bytes.saturating_mul(2).saturating_mul(kept)
     }
+
+    /// The same with what collectives put aside.
+    pub fn memory_per_rank(&self, ranks: usize) -> usize {
+        match self {
+            Self::Imb(imb) => imb.memory_per_rank(ranks),
+            Self::Linktest(_) | Self::Latency(_) => self.bytes_per_rank(ranks),
+        }
+    }
 }
 
 /// Latencies of a fabric from rounds of pairs that share no cable.

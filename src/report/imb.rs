@@ -4,9 +4,10 @@
 
 use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::plan::collective::Algorithm;
-use crate::plan::imb::{Class, Imb, Multi, Part, Rules, Table};
+use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
 use crate::plan::job::{Job, RankTransport};
 use crate::record::{FileTimes, GroupTimes, HostRecord, LineRecord, Record};
+use crate::units::show_utc;
 
 /// Width of a column.
 const WIDE: usize = 13;
@@ -48,6 +49,25 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
             Some(_) if imb.rules == Rules::Guide => format!("# (Multi-){name}\n"),
             _ => format!("# {name}\n"),
         };
+    }
+    text + &remarks(imb, imb.ranks.per_node * hosts.len())
+}
+
+/// What was asked for and will not be as one might think.
+fn remarks(imb: &Imb, ranks: usize) -> String {
+    let mut text = String::new();
+    for benchmark in imb.dropped(ranks) {
+        let name = benchmark.name();
+        let noun = if ranks == 1 { "process" } else { "processes" };
+        text += &format!("\n# !! Benchmark {name} invalid for {ranks} {noun} !!\n");
+    }
+    let others: Vec<&str> = imb.unforced().into_iter().map(Benchmark::name).collect();
+    if let (Some(algorithm), false) = (imb.algorithm, others.is_empty()) {
+        text += &format!(
+            "\n# no {} there, the usual one instead: {}\n",
+            algorithm.name(),
+            others.join(", ")
+        );
     }
     text
 }
@@ -128,6 +148,11 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
     match (kind(imb, table), imb.rules) {
         (Class::Single, _) => {
             names.extend(["#bytes", "#repetitions", "t[usec]", "Mbytes/sec"]);
+        }
+        // As in the third sample of the guide (6.3).
+        (Class::Parallel, Rules::Guide) if table.benchmark.part() == Part::Io => {
+            names.extend(["#bytes", "#rep.s", "t_min[usec]", "t_max", "t_avg"]);
+            names.push("Mb/sec");
         }
         (Class::Parallel, Rules::Guide) => {
             names.extend(["#bytes", "#rep.s"]);
@@ -237,10 +262,17 @@ fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
 
 /// The lines of a table that a length has: one, or one for each group.
 pub fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
+    let each = imb.multi == Some(Multi::Each);
     if let Some(why) = &line.left_out {
-        return format!("{:>WIDE$} {why}\n", line.bytes);
+        let bare = format!("{:>WIDE$} {why}\n", line.bytes);
+        return match each {
+            true => (0..table.groups.len()).fold("\n".to_owned(), |text, number| {
+                format!("{text}{number:>WIDE$}{bare}")
+            }),
+            false => bare,
+        };
     }
-    if imb.multi == Some(Multi::Each) {
+    if each {
         let mut text = "\n".to_owned();
         for (number, times) in line.groups.iter().enumerate() {
             text += &format!("{number:>WIDE$}{}", one(imb, table, line, *times));
@@ -280,7 +312,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
 }
 
 /// What is said below a table of files: the columns have no room for it.
-pub fn table_foot(table: &Table, lines: &[LineRecord]) -> String {
+pub fn table_foot(lines: &[LineRecord]) -> String {
     let files = || {
         let times = lines.iter().flat_map(|line| &line.groups);
         times.filter_map(|times| Some((times, times.files?)))
@@ -302,10 +334,7 @@ pub fn table_foot(table: &Table, lines: &[LineRecord]) -> String {
         .filter_map(part)
         .filter(|part| *part > 0.0)
         .collect();
-    if let (Some(most), Class::Single | Class::Parallel) = (
-        parts.iter().copied().reduce(f64::max),
-        table.benchmark.class(),
-    ) {
+    if let Some(most) = parts.iter().copied().reduce(f64::max) {
         let least = parts.iter().copied().fold(most, f64::min);
         text += &format!(
             "# page cache: what is written goes there first; fsync took {:.0} to {:.0} % of the time\n",
@@ -335,10 +364,26 @@ pub fn end(record: &Record) -> &'static str {
     }
 }
 
-/// Verdict and tables.
+/// Verdict, head and tables.
 pub fn summary(record: &Record) -> String {
     let verdict = &record.verdict;
-    format!("{}  {}\n{}", verdict.word, verdict.reason, tables(record))
+    let jobs = record.plan.jobs.iter();
+    let mut suites = jobs.filter_map(|job| match job {
+        Job::Imb(imb) => Some(imb),
+        _ => None,
+    });
+    let date = show_utc(record.started_ms);
+    let command = format!("pipebench {}", record.command.join(" "));
+    let head = suites
+        .next()
+        .map(|imb| head(imb, &record.hosts, &date, &command));
+    format!(
+        "{}  {}\n{}{}",
+        verdict.word,
+        verdict.reason,
+        head.unwrap_or_default(),
+        tables(record)
+    )
 }
 
 /// All tables of a record, as they were printed.
@@ -353,7 +398,7 @@ pub fn tables(record: &Record) -> String {
             for line in &table.lines {
                 text += &lines(imb, &table.table, line);
             }
-            text += &table_foot(&table.table, &table.lines);
+            text += &table_foot(&table.lines);
         }
     }
     text
@@ -390,21 +435,35 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
         "compute_us",
         "overlap_percent",
         "left_out",
+        "messages_per_s",
+        "transport",
+        "rules",
     ])?;
     for job in &record.patterns {
         let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
             continue;
         };
+        let transport = transport(imb, &record.hosts);
         for table in &job.tables {
             for line in &table.lines {
                 for (number, times) in line.groups.iter().enumerate() {
-                    writer.write_record(row(imb, &table.table, line, (number, times)))?;
+                    let mut row = row(imb, &table.table, line, (number, times));
+                    row.extend([transport.clone(), imb.rules.name().to_owned()]);
+                    writer.write_record(row)?;
                 }
             }
         }
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a benchmark has a throughput: of collectives there are bare times (guide 3.3.4).
+pub fn has_rate(benchmark: Benchmark) -> bool {
+    matches!(
+        benchmark.class(),
+        Class::Single | Class::Parallel | Class::Rate
+    )
 }
 
 fn row(
@@ -414,7 +473,9 @@ fn row(
     (group, times): (usize, &GroupTimes),
 ) -> Vec<String> {
     let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
-    let spread = times.spread.as_ref();
+    let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
+    // A single batch is the mean, and nothing lies apart.
+    let spread = times.spread.as_ref().filter(|spread| spread.batches > 1);
     let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
     let overlap = times.files.and_then(|files| files.overlap);
     vec![
@@ -430,10 +491,10 @@ fn row(
         us(times.least_s),
         us(times.most_s),
         us(times.mean_s),
-        format!(
-            "{:.3}",
-            megabytes_per_s(table, imb.rules, line.bytes, times.most_s)
-        ),
+        match has_rate(table.benchmark) {
+            true => format!("{rate:.3}"),
+            false => String::new(),
+        },
         spread
             .map(|one| one.batches.to_string())
             .unwrap_or_default(),
@@ -462,5 +523,9 @@ fn row(
             .map(|one| format!("{:.2}", overlap_percent(times.most_s, one)))
             .unwrap_or_default(),
         line.left_out.clone().unwrap_or_default(),
+        match table.benchmark.class() {
+            Class::Rate => format!("{:.1}", messages_per_s(table, times.most_s)),
+            _ => String::new(),
+        },
     ]
 }

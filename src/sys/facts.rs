@@ -195,13 +195,18 @@ fn governor() -> Option<String> {
     Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
+/// What a machine calls itself from one start to the next.
+pub fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
 /// Boot id and network namespace of this process.
 pub fn identity() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::metadata("/proc/self/ns/net")
         .map(|meta| meta.ino())
         .unwrap_or(0);
-    format!("{}/{namespace}", boot.trim())
+    format!("{}/{namespace}", boot_id())
 }
 
 fn cpu_model() -> String {

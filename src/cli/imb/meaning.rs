@@ -109,6 +109,9 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     })
 }
 
+/// Seconds for a length by today's rules.
+const USUAL_SECONDS: f64 = 10.0;
+
 fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageError> {
     if ranks.per_node == 0 {
         return refuse("--ranks-per-node 0: at least 1".to_owned());
@@ -139,9 +142,27 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
             "--io-path {path}: write it from the root on, as /scratch"
         ));
     }
-    let within = words.time.is_finite() && words.time > 0.0;
-    if !within {
-        return refuse(format!("--time {}: more than 0 seconds", words.time));
+    let seconds = words.time.unwrap_or(USUAL_SECONDS);
+    if !(seconds.is_finite() && seconds > 0.0) {
+        return refuse(format!("--time {seconds}: more than 0 seconds"));
+    }
+    if words.time.is_some() && *rules == Rules::Guide {
+        return refuse(
+            "--time: the guide's rules have no limit of time (write --rules current)".to_owned(),
+        );
+    }
+    if words.npmin == Some(0) {
+        return refuse("--npmin 0: at least 1".to_owned());
+    }
+    let benchmarks = benchmarks(words, *rules)?;
+    let algorithm = words.algorithm.as_deref().map(algorithm_of).transpose()?;
+    if let Some(algorithm) = algorithm
+        && !benchmarks.iter().any(|one| one.has(algorithm))
+    {
+        return refuse(format!(
+            "--algorithm {}: none of these benchmarks has it",
+            algorithm.name()
+        ));
     }
     if !(words.mem.is_finite() && words.mem > 0.0 && words.mem <= 4096.0) {
         return refuse(format!(
@@ -151,9 +172,9 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     }
     Ok(Imb {
         ranks,
-        benchmarks: benchmarks(words, *rules)?,
+        benchmarks,
         rules: *rules,
-        least: words.npmin.map(|least| least.max(1)),
+        least: words.npmin,
         multi: match words.multi {
             None => None,
             Some(0) => Some(Multi::Worst),
@@ -170,8 +191,8 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         counts,
         path: words.io_path.clone(),
         computes_s: words.cpu_time,
-        seconds: words.time,
-        algorithm: words.algorithm.as_deref().map(algorithm_of).transpose()?,
+        seconds,
+        algorithm,
         check: words.check,
         memory: usize::try_from(units::whole(words.mem * f64::from(1 << 30))).unwrap_or(usize::MAX),
     })
@@ -357,6 +378,13 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
         ("iter", words.iter.clone()),
         ("io-path", Some(words.io_path.display().to_string())),
         ("cpu-time", words.cpu_time.map(|s| s.to_string())),
+        (
+            "time",
+            (words.rules == Rules::Current.name())
+                .then(|| words.time.unwrap_or(USUAL_SECONDS).to_string()),
+        ),
+        ("mem", Some(words.mem.to_string())),
+        ("wait", Some(words.wait.clone())),
         ("check", words.check.then(|| "yes".to_owned())),
         ("algorithm", words.algorithm.clone()),
         ("no-pin", words.no_pin.then(|| "yes".to_owned())),
@@ -385,7 +413,7 @@ pub fn dry_run(intent: &Intent) -> String {
             "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
              buffers    up to {} for each rank\n",
             ranks + nodes,
-            show_bytes(imb.bytes_per_rank(ranks) as u64),
+            show_bytes(imb.memory_per_rank(ranks) as u64),
         );
         for table in imb.tables(ranks) {
             let mode = table.mode.map_or_else(String::new, |mode| {
@@ -463,6 +491,15 @@ mod tests {
             ("Pong", "\"Pong\" is no benchmark"),
             ("--map 2x3", "--map 2x3: 6 places for 4 ranks"),
             ("--map 4", "--map \"4\": write PxQ"),
+            ("--npmin 0", "--npmin 0: at least 1"),
+            (
+                "--time 2",
+                "--time: the guide's rules have no limit of time (write --rules current)",
+            ),
+            (
+                "PingPong Barrier --algorithm ring",
+                "--algorithm ring: none of these benchmarks has it",
+            ),
             ("--multi 2", "--multi 2: 0 or 1"),
             ("--rules old", "--rules \"old\" is not known"),
             ("--msglog 5:3", "--msglog \"5:3\": write MIN:MAX"),

@@ -157,8 +157,8 @@ pub struct ImbArguments {
     /// Seconds that a length may take, with --rules current
     ///
     /// Default 10. Example: --time 2
-    #[arg(long, value_name = "S", default_value_t = 10.0, help_heading = "Suite")]
-    pub time: f64,
+    #[arg(long, value_name = "S", help_heading = "Suite")]
+    pub time: Option<f64>,
 
     /// Gigabytes (2^30 bytes) of buffers that a rank may have; longer messages are left out and said
     ///

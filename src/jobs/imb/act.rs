@@ -68,6 +68,14 @@ impl Act {
         }
     }
 
+    /// Positions in files are at their start again. All members call it.
+    pub fn restart(&mut self, world: &mut World) -> Result<(), PlayerError> {
+        match self {
+            Self::Files(files) => files.reopen(world),
+            Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => Ok(()),
+        }
+    }
+
     /// Forgets what came. All members call it.
     pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {

@@ -4,20 +4,21 @@
 //! a file beside it that is locked while it moves, `MPI_File_sync` is `fsync`. Collective calls bring small pieces to the first rank, which
 //! writes them together. What goes on while the rank computes is done by a thread.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{FILE_ITEM_BYTES, FileBenchmark, Pointer, Who};
 use crate::ranks::{Group, World, ranges};
-use crate::sys::{clock, process};
+use crate::sys::clock;
 
 use super::PlayerError;
 use super::contents::Wrong;
 
+pub mod folder;
 mod helper;
 mod items;
 mod making;
@@ -96,33 +97,6 @@ impl Place {
             path: self.file.clone(),
             source,
         }
-    }
-}
-
-/// Where files of a run are, below a folder of the user's. It is removed with all that is in it.
-pub fn folder(path: &Path, token: &str) -> PathBuf {
-    let name: String = token.chars().take(16).collect();
-    path.join(format!("pipebench-io-{name}"))
-}
-
-/// Makes that folder, for this user alone, or sees that another rank has made it: nobody else puts anything there.
-pub fn make_folder(folder: &Path) -> Result<(), PlayerError> {
-    let failed = |source| PlayerError::File {
-        what: "make",
-        path: folder.to_owned(),
-        source,
-    };
-    match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let there = fs::symlink_metadata(folder).map_err(failed)?;
-            let own =
-                there.is_dir() && there.uid() == process::own_user() && there.mode() & 0o077 == 0;
-            match own {
-                true => Ok(()),
-                false => Err(failed(error)),
-            }
-        }
-        made => made.map_err(failed),
     }
 }
 

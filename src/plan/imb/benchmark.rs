@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{FileBenchmark, Who};
 use super::{Rules, lot};
-use crate::plan::collective::Collective;
+use crate::plan::collective::{Algorithm, Collective};
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -363,6 +363,12 @@ impl Benchmark {
         )
     }
 
+    /// Whether it can be done by this algorithm.
+    pub fn has(self, algorithm: Algorithm) -> bool {
+        self.collective()
+            .is_some_and(|collective| collective.algorithms().contains(&algorithm))
+    }
+
     /// Bytes that a rank of a group of `ranks` needs for messages of this length, or for transfers of it with so many places in
     /// the window and in the buffer.
     pub fn memory(self, ranks: usize, bytes: usize, places: (usize, usize)) -> usize {
@@ -379,6 +385,20 @@ impl Benchmark {
             // What one rank collects for all.
             Self::File(_) => 2,
             _ => 3,
+        };
+        parts.saturating_mul(bytes)
+    }
+
+    /// Bytes that collectives of a group of `ranks` put aside at most on a rank, whichever algorithm is chosen: what is to be added, and
+    /// blocks in the order in which they travel.
+    pub fn scratch(self, ranks: usize, bytes: usize) -> usize {
+        let parts = match self {
+            Self::Reduce | Self::Allreduce | Self::ReduceScatter => 1,
+            Self::ReduceScatterBlock | Self::Allgather | Self::Allgatherv => ranks,
+            Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv => ranks,
+            // All blocks, and twice the half of them that is under way (Bruck).
+            Self::Alltoall | Self::Alltoallv => 2 * ranks + 1,
+            _ => 0,
         };
         parts.saturating_mul(bytes)
     }

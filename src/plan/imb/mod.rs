@@ -47,6 +47,12 @@ impl Rules {
     pub const NAMES: [(&'static str, Self); 2] =
         [("guide", Self::Guide), ("current", Self::Current)];
 
+    /// How it is written.
+    pub fn name(self) -> &'static str {
+        let known = Self::NAMES.iter().find(|(_, one)| *one == self);
+        known.map_or("", |(name, _)| name)
+    }
+
     /// Bytes of what the tables call a megabyte.
     pub fn megabyte(self) -> f64 {
         match self {
@@ -158,15 +164,16 @@ impl Imb {
     /// How often a part's benchmarks are done at most (guide 5.2.1; its table for files has other numbers).
     pub fn counts(&self, part: Part) -> Counts {
         let usual = match part {
-            Part::Mpi1 | Part::Ext => Counts {
-                repetitions: 1000,
-                single: 100,
-                volume: 40 << 20,
-            },
-            Part::Io => Counts {
+            Part::Io if self.rules == Rules::Guide => Counts {
                 repetitions: 50,
                 single: 10,
                 volume: 16 << 20,
+            },
+            // Today's suite has the same for all parts.
+            Part::Mpi1 | Part::Ext | Part::Io => Counts {
+                repetitions: 1000,
+                single: 100,
+                volume: 40 << 20,
             },
         };
         Counts {
@@ -178,7 +185,10 @@ impl Imb {
 
     /// Logarithms of a part's least length but 0, and of its largest.
     pub fn logs(&self, part: Part) -> (u32, u32) {
-        let largest = if part == Part::Io { 24 } else { 22 };
+        let largest = match part {
+            Part::Io if self.rules == Rules::Guide => 24,
+            Part::Mpi1 | Part::Ext | Part::Io => 22,
+        };
         self.logs.unwrap_or((0, largest))
     }
 
@@ -204,7 +214,7 @@ impl Imb {
         let collective = table.benchmark.collective()?;
         let ranks = table.group_size();
         let own = self.algorithm;
-        let own = own.filter(|algorithm| collective.algorithms().contains(algorithm));
+        let own = own.filter(|algorithm| table.benchmark.has(*algorithm));
         let whole = match self.meaning(table.benchmark) {
             Benchmark::ReduceScatterBlock => bytes.saturating_mul(ranks),
             _ => bytes,
@@ -247,13 +257,27 @@ impl Imb {
 
     /// Bytes of message buffers that a rank needs at most, with whatever number of ranks.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
+        self.most_bytes(ranks, |_, _, _| 0)
+    }
+
+    /// The same with what collectives put aside.
+    pub fn memory_per_rank(&self, ranks: usize) -> usize {
+        self.most_bytes(ranks, Benchmark::scratch)
+    }
+
+    /// The most that a line needs which is not left out; `beside` says what does not count for that.
+    fn most_bytes(&self, ranks: usize, beside: fn(Benchmark, usize, usize) -> usize) -> usize {
         let of = |(benchmark, mode): (Benchmark, Option<Mode>)| {
             let sizes = self.series(benchmark, ranks).into_iter();
             let all = sizes.flat_map(|size| {
                 let lengths = self.lengths_of(benchmark, mode).into_iter();
-                lengths.map(move |length| self.memory_of(benchmark, mode, size, length))
+                lengths.filter_map(move |length| {
+                    let buffers = self.memory_of(benchmark, mode, size, length);
+                    let more = beside(self.meaning(benchmark), size, length.bytes);
+                    (buffers <= self.memory).then_some(buffers.saturating_add(more))
+                })
             });
-            all.filter(|bytes| *bytes <= self.memory).max()
+            all.max()
         };
         let all = self.benchmarks.iter();
         let all = all.flat_map(|one| one.modes().iter().map(|mode| (*one, *mode)));
@@ -292,6 +316,23 @@ impl Imb {
                 series
             }
         }
+    }
+
+    /// Benchmarks for which there are too few ranks.
+    pub fn dropped(&self, ranks: usize) -> Vec<Benchmark> {
+        let own = self.benchmarks.iter().copied();
+        own.filter(|one| self.series(*one, ranks).iter().all(|size| *size > ranks))
+            .collect()
+    }
+
+    /// Collectives that have other algorithms than the one that was asked for.
+    pub fn unforced(&self) -> Vec<Benchmark> {
+        let Some(algorithm) = self.algorithm else {
+            return Vec::new();
+        };
+        let own = self.benchmarks.iter().copied();
+        own.filter(|one| one.collective().is_some() && !one.has(algorithm))
+            .collect()
     }
 
     /// All tables, in their order.
@@ -481,6 +522,12 @@ pub(crate) mod tests {
             ..imb
         };
         assert_eq!(today.bytes_per_rank(4), 8 << 20);
+        let alltoall = Imb {
+            benchmarks: vec![Benchmark::Alltoall],
+            ..today.clone()
+        };
+        assert_eq!(alltoall.bytes_per_rank(4), 32 << 20);
+        assert_eq!(alltoall.memory_per_rank(4), (32 + 36) << 20);
         assert_eq!(today.lengths_of(Benchmark::UnidirPut, all)[1].bytes, 4);
     }
 

@@ -1,5 +1,7 @@
 //! Every algorithm against a plain reference, for 1 to 17 ranks, as threads over real sockets.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::plan::collective::{Algorithm, Collective};
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
@@ -7,6 +9,8 @@ use crate::ranks::tests::{ALL, Over, as_ranks_over};
 /// Bytes of a block: none, less than an item, awkward, and more than a segment of a chain.
 const LENGTHS: [usize; 4] = [0, 1, 52, 4_004];
 const LONG: usize = SEGMENT_BYTES + 4_004;
+/// Sums of it are made piece by piece while the next piece comes, and go along a chain in a dozen of segments.
+const VERY_LONG: usize = 12 * SEGMENT_BYTES + 4_004;
 
 /// What the member at `place` gives to the one at `to`.
 fn block(place: usize, to: usize, bytes: usize) -> Vec<u8> {
@@ -45,7 +49,7 @@ fn group(world: &World) -> Group {
 fn do_all(world: &mut World, lengths: &[usize]) {
     let group = group(world);
     let (own, size) = (group.place(), group.size());
-    let roots = [0, size - 1];
+    let roots = BTreeSet::from([0, size / 2, size - 1]);
     let mut team = world.team(&group);
     for algorithm in Collective::Barrier.algorithms() {
         team.barrier(*algorithm).unwrap();
@@ -56,7 +60,7 @@ fn do_all(world: &mut World, lengths: &[usize]) {
         // Blocks of several lengths, some of them empty.
         let uneven: Vec<usize> = (0..size).map(|place| bytes * (place % 3) / 2).collect();
         let uneven = ranges(&uneven);
-        for root in roots {
+        for &root in &roots {
             for algorithm in Collective::Broadcast.algorithms() {
                 let mut there = match own == root {
                     true => block(root, 0, bytes),
@@ -85,15 +89,6 @@ fn do_all(world: &mut World, lengths: &[usize]) {
                         .unwrap();
                     assert_eq!(back, mine, "scatter {}", what(algorithm));
                 }
-            }
-            for algorithm in Collective::Reduce.algorithms() {
-                let mut there = vector(own, bytes);
-                team.reduce(*algorithm, root, &mut there).unwrap();
-                assert!(
-                    own != root || there == sum(size, bytes),
-                    "reduce {}",
-                    what(algorithm)
-                );
             }
         }
         for blocks in [&even, &uneven] {
@@ -128,24 +123,35 @@ fn do_all(world: &mut World, lengths: &[usize]) {
                 assert_eq!(into, expected, "alltoall {}", what(algorithm));
             }
         }
-        for algorithm in Collective::Allreduce.algorithms() {
+        add_up(&mut team, bytes, &roots);
+    }
+}
+
+/// All sums of vectors of this length.
+fn add_up(team: &mut Team<'_, '_>, bytes: usize, roots: &BTreeSet<usize>) {
+    let (own, size) = (team.place(), team.size());
+    let what = |algorithm: &Algorithm| format!("{} of {size}, {bytes} bytes", algorithm.name());
+    let whole = sum(size, bytes);
+    for &root in roots {
+        for algorithm in Collective::Reduce.algorithms() {
             let mut there = vector(own, bytes);
-            team.allreduce(*algorithm, &mut there).unwrap();
-            assert_eq!(there, sum(size, bytes), "allreduce {}", what(algorithm));
+            team.reduce(*algorithm, root, &mut there).unwrap();
+            assert!(own != root || there == whole, "reduce {}", what(algorithm));
         }
-        for blocks in [split(bytes, ITEM_BYTES, size), last_takes_all(bytes, size)] {
-            for algorithm in Collective::ReduceScatter.algorithms() {
-                let mut there = vector(own, bytes);
-                team.reduce_scatter(*algorithm, &mut there, &blocks)
-                    .unwrap();
-                let mine = blocks[own].clone();
-                assert_eq!(
-                    there[mine.clone()],
-                    sum(size, bytes)[mine],
-                    "reduce-scatter {}",
-                    what(algorithm)
-                );
-            }
+    }
+    for algorithm in Collective::Allreduce.algorithms() {
+        let mut there = vector(own, bytes);
+        team.allreduce(*algorithm, &mut there).unwrap();
+        assert!(there == whole, "allreduce {}", what(algorithm));
+    }
+    for blocks in [split(bytes, ITEM_BYTES, size), last_takes_all(bytes, size)] {
+        for algorithm in Collective::ReduceScatter.algorithms() {
+            let mut there = vector(own, bytes);
+            team.reduce_scatter(*algorithm, &mut there, &blocks)
+                .unwrap();
+            let mine = blocks[own].clone();
+            let is_right = there[mine.clone()] == whole[mine];
+            assert!(is_right, "reduce-scatter {}", what(algorithm));
         }
     }
 }
@@ -159,10 +165,11 @@ fn last_takes_all(bytes: usize, size: usize) -> Vec<Range<usize>> {
 #[test]
 fn every_algorithm_is_right_for_one_to_seventeen_ranks() {
     for ranks in 1..=17_usize {
-        // Over TCP and over Unix sockets in turn.
-        as_ranks_over(ALL[ranks % ALL.len()], ranks, |world| {
-            do_all(world, &LENGTHS)
-        });
+        // Over TCP, and over each other kind of links in turn.
+        let other = ALL[1 + ranks % (ALL.len() - 1)];
+        for over in [Over::Tcp, other] {
+            as_ranks_over(over, ranks, |world| do_all(world, &LENGTHS));
+        }
     }
 }
 
@@ -174,6 +181,19 @@ fn vectors_longer_than_a_segment_are_whole() {
             ranks,
             |world| do_all(world, &[LONG]),
         );
+    }
+}
+
+#[test]
+fn sums_of_very_long_vectors_are_right_over_all_links() {
+    for ranks in [2, 3, 4, 6] {
+        for over in ALL {
+            as_ranks_over(over, ranks, |world| {
+                let group = group(world);
+                let roots = BTreeSet::from([0, ranks - 1]);
+                add_up(&mut world.team(&group), VERY_LONG, &roots);
+            });
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::jobs::imb::figures::{megabytes_per_s, over};
-use crate::plan::imb::{Benchmark, Class, Imb, Mode, Table};
+use crate::plan::imb::{Benchmark, Imb, Mode, Table};
 use crate::plan::job::Job;
 use crate::record::{ImbRecord, Record, TableRecord};
 use crate::report::imb;
@@ -44,6 +44,7 @@ pub fn sections(record: &Record, beside: &[Record]) -> Markup {
         @for (imb, job) in known {
             section #patterns {
                 h2 { "Times and throughput over the length of messages" }
+                p { "Messages went over " (said_of(imb, record)) "." }
                 p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
                 @if !beside.is_empty() {
                     p .note {
@@ -90,9 +91,15 @@ fn over_what(record: &Record) -> String {
         _ => None,
     });
     let plan = plans.next();
-    plan.map_or_else(
-        || "no patterns".to_owned(),
-        |plan| imb::transport(plan, &record.hosts),
+    plan.map_or_else(|| "no patterns".to_owned(), |plan| said_of(plan, record))
+}
+
+fn said_of(plan: &Imb, record: &Record) -> String {
+    format!(
+        "{}, rules: {} (a megabyte has {} bytes)",
+        imb::transport(plan, &record.hosts),
+        plan.rules.name(),
+        plan.rules.megabyte()
     )
 }
 
@@ -157,21 +164,40 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Reco
             .collect()
     };
     let times = curves(&|_, _, _, seconds| seconds * 1e6);
-    let has_rate = matches!(
-        benchmark.class(),
-        Class::Single | Class::Parallel | Class::Rate
-    );
+    let has_rate = imb::has_rate(benchmark);
     let rates = curves(&|imb, table, bytes, seconds| {
         megabytes_per_s(&table.table, imb.rules, bytes, seconds)
     });
     html! {
-        @if !times.is_empty() {
-            h3 { (benchmark.name()) }
+        h3 { (benchmark.name()) }
+        @if times.is_empty() { (bare(&tables)) } @else {
             div .wide {
                 (picture(&format!("{}: microseconds of a repetition", benchmark.name()), "us", &times))
                 @if has_rate { (picture(&format!("{}: throughput", benchmark.name()), "MB/s", &rates)) }
             }
-            (spreads(benchmark, &tables))
+        }
+        (spreads(benchmark, &tables))
+    }
+}
+
+/// Times where there are too few lengths for a curve: those that have none at all among them.
+fn bare(tables: &[&TableRecord]) -> Markup {
+    let us = |seconds: f64| format!("{:.2}", seconds * 1e6);
+    let rows = tables.iter().flat_map(|table| {
+        let lines = table.lines.iter();
+        lines.filter_map(move |line| Some((name(&table.table), line, over(&line.groups)?)))
+    });
+    html! {
+        div .wide {
+            table {
+                tr { th { "" } th .number { "bytes" } th .number { "repetitions" } th .number { "t_min us" } th .number { "t_max us" } th .number { "t_avg us" } }
+                @for (who, line, times) in rows {
+                    tr {
+                        td { (who) } td .number { (line.bytes) } td .number { (line.repetitions) }
+                        td .number { (us(times.least_s)) } td .number { (us(times.most_s)) } td .number { (us(times.mean_s)) }
+                    }
+                }
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ fn play(imb: &Imb, ranks: usize) -> Vec<Vec<RankLine>> {
             }
         },
     );
-    match std::fs::remove_dir_all(files::folder(&imb.path, &token)) {
+    match std::fs::remove_dir_all(folder::folder(&imb.path, &token)) {
         Ok(()) | Err(_) => {} // Without files there is none.
     }
     all.into_inner().unwrap()
