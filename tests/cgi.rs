@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Group, Pid, User};
-use site::{BEARER, PIPEBENCH, Reply, SITE, Site, TOKEN, request, send, wait_until};
+use site::{BEARER, PIPEBENCH, Reply, SITE, Site, TOKEN, field, request, send, wait_until};
 
 /// A web server with the CGI program below `/pipebench`.
 struct Server {
@@ -175,13 +175,6 @@ fn apache(text: &str) -> Server {
     Server::start(text, conf, &["apache2", "-DFOREGROUND", "-f"])
 }
 
-fn field<'a>(page: &'a str, name: &str) -> &'a str {
-    let (_, rest) = page
-        .split_once(&format!("name=\"{name}\" value=\""))
-        .unwrap_or_else(|| panic!("no {name}: {page}"));
-    rest.split('"').next().unwrap_or_default()
-}
-
 /// By form and by API, as with `serve`; then the web server ends, and the run does not.
 fn goes_through(mut server: Server) {
     let form = ("Content-Type", "application/x-www-form-urlencoded");
@@ -310,6 +303,17 @@ fn goes_through(mut server: Server) {
     let name = started.json()["name"].as_str().expect("a name").to_owned();
     let live = server.site.runs().join(&name).join("live.json");
     wait_until("the run has begun", || live.is_file());
+    // What the request said of itself stays with the request.
+    let processes = server.site.processes();
+    assert!(processes.len() >= 2, "{processes:?}");
+    for process in processes {
+        let of_it = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        let of_it = String::from_utf8_lossy(&of_it);
+        assert!(
+            !of_it.contains(TOKEN) && !of_it.contains("HTTP_"),
+            "{process}: {of_it}"
+        );
+    }
     let cancelled = server.ask(
         "POST",
         "/pipebench/api/v1/runs",

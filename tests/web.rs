@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use pipebench::record::Record;
 use pipebench::report::json;
-use site::{BEARER, PIPEBENCH, SITE, SOON, Served, Site, TOKEN, request, send, wait_until};
+use site::{BEARER, PIPEBENCH, SITE, SOON, Served, Site, TOKEN, field, request, send, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"2s","by":"anna","note":"a \"test\""}"#;
 const LONG: &str = r#"{"group":"here","time":"60s"}"#;
@@ -19,14 +19,6 @@ const LONG: &str = r#"{"group":"here","time":"60s"}"#;
 fn record(site: &Site, name: &str) -> Record {
     let text = fs::read_to_string(site.runs().join(name).join("record.json")).expect("a record");
     json::read(&text).expect("a record")
-}
-
-/// Processes of runs and keepers that work in this folder.
-fn processes_of(site: &Site) -> usize {
-    let folder = site.runs().display().to_string();
-    let entries = fs::read_dir("/proc").expect("processes").flatten();
-    let lines = entries.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
-    lines.filter(|line| line.contains(&folder)).count()
 }
 
 #[test]
@@ -226,7 +218,7 @@ fn runs_of_a_fabric_wait_for_each_other_and_can_be_cancelled() {
     // The next one has its turn.
     let state = server.wait_for(&second, &["ended"]);
     assert_eq!(state["exit_code"], 0, "{state:#}");
-    wait_until("nothing is left of them", || processes_of(&site) == 0);
+    wait_until("nothing is left of them", || site.processes().is_empty());
     assert_eq!(
         fs::read_dir(site.runs().join(".queue"))
             .expect("a queue")
@@ -280,7 +272,7 @@ fn a_server_that_is_started_again_finds_its_runs() {
     server.wait_for(&second, &["queued"]);
     server.kill();
     // A run does not outlive its server.
-    wait_until("their processes have ended", || processes_of(&site) == 0);
+    wait_until("their processes have ended", || site.processes().is_empty());
     let server = Served::start(&site);
     let state = server.state(&first);
     assert_eq!(state["state"], "ended", "{state:#}");
@@ -291,17 +283,11 @@ fn a_server_that_is_started_again_finds_its_runs() {
         "{state:#}"
     );
     assert!(!record(&site, &first).troubles.is_empty());
-    // Nobody had begun with this one: it is in the queue again.
+    // Nobody had begun with this one: it is in the queue all the time, and has its turn.
+    let state = server.wait_for(&second, &["running", "ended", "failed", "cancelled"]);
+    assert_ne!(state["state"], "failed", "{state:#}");
     let state = server.wait_for(&second, &["ended"]);
     assert_eq!(state["exit_code"], 0, "{state:#}");
-}
-
-/// The value of a form's field in a page.
-fn field<'a>(page: &'a str, name: &str) -> &'a str {
-    let (_, rest) = page
-        .split_once(&format!("name=\"{name}\" value=\""))
-        .unwrap_or_else(|| panic!("no {name}: {page}"));
-    rest.split('"').next().unwrap_or_default()
 }
 
 #[test]
@@ -373,9 +359,14 @@ fn a_browser_logs_in_is_asked_and_starts() {
     let json = [with[0], ("Content-Type", "application/json")];
     assert_eq!(server.ask("POST", "/api/v1/runs", &json, SHORT).status, 401);
 
-    let started = server.ask("POST", "/start", &with, &body);
+    // The button of one question is pressed twice: one run.
+    let once = format!("{body}&ticket={}", field(&question.body, "ticket"));
+    let started = server.ask("POST", "/start", &with, &once);
     assert_eq!(started.status, 303, "{started:?}");
     let place = started.header("location").expect("a place").to_owned();
+    let again = server.ask("POST", "/start", &with, &once);
+    assert_eq!(again.header("location"), Some(place.as_str()), "{again:?}");
+    assert_eq!(site.names().len(), 1);
     let name = place.rsplit('/').next().expect("a name").to_owned();
     server.wait_for(&name, &["ended"]);
     let page = server.ask("GET", &place, &with[..1], "");
@@ -569,7 +560,7 @@ fn hostile_requests_get_their_status_and_change_nothing() {
     assert!(page.body.contains("Log out"), "{page:?}");
     // Nothing was changed, and who has the token is served.
     assert!(site.names().is_empty());
-    assert_eq!(processes_of(&site), 0);
+    assert_eq!(site.processes(), [0_i32; 0]);
     let headers = server.get("/");
     for (name, words) in [
         ("content-security-policy", "default-src 'none'"),
@@ -641,7 +632,7 @@ fn two_hundred_starts_at_once_are_taken_in_bounded_number() {
             true
         });
     }
-    wait_until("nothing is left of them", || processes_of(&site) == 0);
+    wait_until("nothing is left of them", || site.processes().is_empty());
 }
 
 #[test]
@@ -844,7 +835,7 @@ fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
         !record(&site, name).troubles.is_empty(),
         "what was measured is kept"
     );
-    assert_eq!(processes_of(&site), 0);
+    assert_eq!(site.processes(), [0_i32; 0]);
     // One that comes late finds that it is over.
     assert!(keep().wait().expect("a status").success());
     assert_eq!(

@@ -22,7 +22,7 @@ pub const SERVE_LONG: &str = "Serves a page from which runs are started, watched
     file allows (web.toml: groups of hosts, patterns, greatest time and rate); each run is a child process of the own executable.\n\n\
     Listens on this machine only, if nothing else is said; TLS is a proxy's. Starting and cancelling needs the site's token, which stands in a file; \
     on an address that others can reach reading does, too. See docs/web.md.\n\n\
-    Exit codes: 0 when it was asked to end; 2 bad usage or site; 12 the address or a folder could not be had.";
+    Exit codes: 0 when it was asked to end; 2 bad usage or site; 12 the address could not be had; 30 a folder could not be written.";
 
 /// What the long help of `cgi` says.
 pub const CGI_LONG: &str = "Answers one request of a web server (CGI/1.1) with the pages and the API of `pipebench serve`. A run that is started is detached \

@@ -20,7 +20,7 @@ pub struct Live {
     pub nodes: Vec<String>,
     /// The test under way.
     pub test: Option<LiveTest>,
-    /// What all nodes received from other hosts, in bits per second: a point for each stretch of the run, its last one not among them until it is
+    /// What all nodes received from other nodes, in bits per second: a point for each stretch of the run, its last one not among them until it is
     /// full.
     pub course_bits_per_s: Vec<u64>,
     /// Seconds that each point stands for.

@@ -46,30 +46,32 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreErr
     if !ordinary {
         return fs::write(path, content).map_err(fail);
     }
+    let whole = |temporary: &Path| {
+        let mut file = File::create(temporary)?;
+        file.write_all(content)?;
+        file.sync_all()
+    };
+    renamed(path, whole).map_err(fail)
+}
+
+/// Replaces a file that is of use only while it is young: whole for whoever reads it, and never waited for on the disk.
+pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
+    renamed(path, |temporary| fs::write(temporary, content)).map_err(|source| StoreError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Lets a file be written under another name and renames it; one that could not be written is taken away.
+fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_of(path);
-    let written = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(content)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, path));
+    let written = write(&temporary).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         match fs::remove_file(&temporary) {
             Ok(()) | Err(_) => {}
         }
     }
-    written.map_err(fail)
-}
-
-/// Replaces a file that is of use only while it is young: whole for whoever reads it, and never waited for on the disk.
-pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
-    let temporary = temporary_of(path);
-    fs::write(&temporary, content)
-        .and_then(|()| fs::rename(&temporary, path))
-        .map_err(|source| StoreError {
-            path: path.to_owned(),
-            source,
-        })
+    written
 }
 
 /// Whether a result could be written there now: found out before hours are spent on measuring it. Leaves nothing.

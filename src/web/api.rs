@@ -127,6 +127,7 @@ async fn offer(State(app): State<Arc<App>>, body: Result<Json<Fields>, JsonRejec
         Ok(fields) => fields,
         Err(answer) => return *answer,
     };
+    let _turn = app.heavy.acquire().await;
     match block_in_place(|| app.clerk.offer(&fields)) {
         Ok(offer) => Json(OfferAnswer {
             what: offer.asked.what,
@@ -190,7 +191,7 @@ async fn start(
         Err(answer) => return *answer,
     };
     let taken = block_in_place(|| {
-        let name = take(&app, &asker, &fields)?;
+        let name = take(&app, &asker, &fields, None)?;
         Ok((app.clerk.state(&name), name))
     });
     match taken {
@@ -214,9 +215,13 @@ async fn state(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respons
     }
 }
 
-async fn listen(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+async fn listen(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(name): Path<String>,
+) -> Response {
     match block_in_place(|| known(&app, &name)) {
-        Some((name, _)) => events::answer(&app, &name, true),
+        Some((name, _)) => events::answer(&app, &name, asker.from, true),
         None => absent(),
     }
 }
@@ -245,6 +250,7 @@ async fn cancel(
 }
 
 async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    let _turn = app.heavy.acquire().await;
     block_in_place(|| {
         let Some((name, _)) = known(&app, &name) else {
             return absent();

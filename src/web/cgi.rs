@@ -108,6 +108,10 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
             HeaderName::from_static("sec-fetch-site"),
             "HTTP_SEC_FETCH_SITE",
         ),
+        (
+            HeaderName::from_static("x-forwarded-for"),
+            "HTTP_X_FORWARDED_FOR",
+        ),
     ];
     for (name, variable) in named {
         if let Some(value) = get(variable).and_then(|text| HeaderValue::from_str(&text).ok()) {

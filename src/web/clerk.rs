@@ -14,14 +14,12 @@ use crate::units;
 
 use super::keeper;
 use super::request::{self, Asked, Extent, Fields, REQUEST_VERSION, Refusal, Request};
-use super::shelf::{RunName, Shelf};
+use super::shelf::{LAPSE_MS, RunName, Shelf};
 use super::state::{How, Outcome, Stage, State};
 use super::{Site, Tools};
 
 /// A run may take so much longer than the site says of data: hosts are started, links drained, suspects measured again.
 const MARGIN_MS: u64 = 5 * 60 * 1000;
-/// A request that nobody saw to is started by a server that comes back within this time.
-const LAPSE_MS: u64 = 60 * 60 * 1000;
 
 /// Why a request was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -117,10 +115,18 @@ impl Clerk {
         Ok(Offer { asked, extent })
     }
 
-    /// Takes a request; the name of its run.
-    pub fn start(&self, fields: &Fields) -> Result<RunName, Declined> {
+    /// A name for a run that may be started.
+    pub fn new_name(&self) -> String {
+        units::run_name(self.now_ms(), &self.random())
+    }
+
+    /// Takes a request; the name of its run. One that was asked for by name is started once, however often it is asked for.
+    pub fn start(&self, fields: &Fields, wanted: Option<RunName>) -> Result<RunName, Declined> {
         let Offer { asked, extent } = self.offer(fields)?;
         let door = self.shelf.door()?;
+        if let Some(name) = wanted.as_ref().filter(|name| self.shelf.has(name)) {
+            return Ok(name.clone());
+        }
         self.sweep();
         let waiting = self.shelf.queue().into_iter().filter(|(name, fabric)| {
             *fabric == asked.fabric && self.shelf.is_kept(name, self.now_ms())
@@ -131,7 +137,7 @@ impl Clerk {
             return Err(Declined::Full(waiting, asked.fabric));
         }
         let asked_ms = self.now_ms();
-        let name = units::run_name(asked_ms, &self.random());
+        let name = wanted.map_or_else(|| self.new_name(), |name| name.to_string());
         let request = Request {
             version: REQUEST_VERSION,
             name: name.clone(),
@@ -186,13 +192,14 @@ impl Clerk {
     /// A run as it is now; none if there is no such run.
     pub fn state(&self, name: &RunName) -> Option<State> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(state) = known().get(name) {
+        // A run that was cancelled may write its record a moment later.
+        let is_whole = |state: &&State| state.has_record || !self.shelf.has_record(name);
+        if let Some(state) = known().get(name).filter(is_whole) {
             return Some(state.clone());
         }
         let state = self.shelf.state(name, self.now_ms())?;
         // What has failed may be seen to again; what has ended without saying how may be about to say so.
-        let is_told = self.shelf.outcome(name).is_some() || self.shelf.request(name).is_none();
-        if is_told && matches!(state.state, Stage::Ended | Stage::Cancelled) {
+        if state.told && matches!(state.state, Stage::Ended | Stage::Cancelled) {
             known().insert(name.clone(), state.clone());
         }
         Some(state)
@@ -200,7 +207,9 @@ impl Clerk {
 
     /// Asks for the end of a run; false if it is over, or nobody sees to it.
     pub fn cancel(&self, name: &RunName) -> Result<bool, StoreError> {
-        self.shelf.cancel(name, self.now_ms())
+        let asked = self.shelf.cancel(name, self.now_ms())?;
+        self.sweep();
+        Ok(asked)
     }
 
     /// Runs with these words, latest first, at most so many; and whether there are more.
@@ -296,7 +305,7 @@ fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
         let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
         let how = match (shelf.is_cancelled(&name), began, is_late) {
             (true, ..) => How::Cancelled,
-            (false, true, _) => How::Server,
+            (false, true, _) => How::Lost,
             (false, false, true) => How::Lapsed,
             (false, false, false) => match still_allowed(&request, site, tools) {
                 Ok(()) => {

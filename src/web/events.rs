@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,17 +16,21 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
 
 use super::App;
+use super::crowd::{Crowd, Place};
 use super::routes::problem;
 use super::shelf::RunName;
 
 /// Listeners at the same time.
 const MOST_LISTENERS: usize = 64;
+/// Of them those of one address that is not this machine's.
+const MOST_OF_ADDRESS: usize = 16;
 const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Where listeners are.
 pub struct Desk {
     seats: Arc<Semaphore>,
+    crowd: Crowd,
     watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
 }
 
@@ -34,6 +39,7 @@ impl Desk {
     pub fn new() -> Self {
         Self {
             seats: Arc::new(Semaphore::new(MOST_LISTENERS)),
+            crowd: Crowd::new(MOST_OF_ADDRESS),
             watched: Mutex::new(HashMap::new()),
         }
     }
@@ -49,13 +55,14 @@ impl Desk {
     }
 }
 
-/// The events of a run that is known.
-pub fn answer(app: &Arc<App>, name: &RunName, is_api: bool) -> Response {
+/// The events of a run that is known, for whoever asks from there.
+pub fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
     let Some(desk) = &app.desk else {
         let what = "there are no events here: ask for the state";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);
     };
-    let Ok(seat) = Arc::clone(&desk.seats).try_acquire_owned() else {
+    let seat = Arc::clone(&desk.seats).try_acquire_owned().ok();
+    let Some(seat) = seat.zip(desk.crowd.enter(from)) else {
         let what = "too many listen already";
         return problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     };
@@ -67,7 +74,7 @@ pub fn answer(app: &Arc<App>, name: &RunName, is_api: bool) -> Response {
 }
 
 /// The seat is taken for as long as the stream lives.
-fn tell(_seat: &OwnedSemaphorePermit, text: &str) -> Result<Event, Infallible> {
+fn tell(_seat: &(OwnedSemaphorePermit, Place), text: &str) -> Result<Event, Infallible> {
     Ok(Event::default().event("state").data(text))
 }
 

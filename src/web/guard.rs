@@ -14,12 +14,15 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::Site;
+use super::shelf::RunName;
 use super::tally::Tally;
 
 /// Name of the cookie.
 const COOKIE: &str = "pipebench";
 /// A session lasts half a day.
 const SESSION_S: u64 = 12 * 3600;
+/// A question may be thought over for so long.
+const TICKET_MS: u64 = 60 * 60 * 1000;
 /// Wrong tokens within a minute, from one address.
 const GUESSES: u32 = 10;
 
@@ -59,6 +62,8 @@ pub struct Asker {
 pub struct Guard {
     key: Hmac<Sha256>,
     names: Vec<String>,
+    /// Who is believed when it says whom it brings.
+    proxies: Vec<IpAddr>,
     /// Reading needs the token, too, wherever it is asked from.
     private: bool,
     /// It never does.
@@ -84,6 +89,7 @@ impl Guard {
             // Any length will do for a key.
             key: Hmac::new_from_slice(token.as_bytes()).expect("HMAC takes keys of any length"),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
+            proxies: site.proxies.clone(),
             private: site.private || open && !site.public_reading,
             public: site.public_reading,
             tls: site.tls,
@@ -92,15 +98,41 @@ impl Guard {
         })
     }
 
+    /// Whom a request comes from: where one of the site's proxies has brought it, the last one it names that is no proxy of the site.
+    pub fn origin(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
+        let is_proxy = |address: &IpAddr| self.proxies.contains(address);
+        let peer = peer.map(|address| address.to_canonical());
+        if !peer.as_ref().is_some_and(is_proxy) {
+            return peer;
+        }
+        let lists = headers.get_all("x-forwarded-for").iter();
+        let lists: Vec<&str> = lists.filter_map(|value| value.to_str().ok()).collect();
+        let named = lists.iter().rev().flat_map(|list| list.rsplit(','));
+        // What stands before a word that is no address may be made up.
+        let mut known = named
+            .map_while(|word| word.trim().parse::<IpAddr>().ok())
+            .map(|address| address.to_canonical());
+        known.find(|address| !is_proxy(address)).or(peer)
+    }
+
+    /// Whether an address is everybody's whom it brings.
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.contains(&address.to_canonical())
+    }
+
     /// Whether somebody may read who is not known: from this machine, under its own name, or wherever the site has it so.
-    pub fn may_read(&self, headers: &HeaderMap, from: Option<IpAddr>) -> bool {
+    pub fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
+        const BROUGHT: [&str; 4] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
         let name = text(headers, header::HOST.as_str())
             .map(host_of)
             .unwrap_or_default();
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_here = name.eq_ignore_ascii_case("localhost")
             || address.is_ok_and(|address| address.is_loopback());
-        let is_near = is_here && from.is_none_or(|from| from.is_loopback());
+        let peer = peer.map(|address| address.to_canonical());
+        let is_direct = peer.is_none_or(|peer| peer.is_loopback() && !self.is_proxy(peer))
+            && !BROUGHT.iter().any(|name| headers.contains_key(*name));
+        let is_near = is_here && is_direct;
         !self.private && (self.public || is_near)
     }
 
@@ -211,6 +243,22 @@ impl Guard {
         until.is_some_and(|until| until > now_ms / 1000) && self.is_signed("session", signed, code)
     }
 
+    /// What a question carries, so that its run is started once.
+    pub fn ticket(&self, name: &str, now_ms: u64) -> String {
+        let text = format!("{name}.{now_ms}");
+        let code = self.sign("run", &text);
+        format!("{text}.{code}")
+    }
+
+    /// The run of a ticket that is ours and not old.
+    pub fn run_of(&self, ticket: &str, now_ms: u64) -> Option<RunName> {
+        let (text, code) = ticket.rsplit_once('.')?;
+        let (name, drawn_ms) = text.split_once('.')?;
+        let age_ms = now_ms.checked_sub(drawn_ms.parse().ok()?)?;
+        let is_ours = self.is_signed("run", text, code);
+        (is_ours && age_ms < TICKET_MS).then(|| name.parse().ok())?
+    }
+
     /// The mark that forms of an asker carry.
     pub fn mark(&self, asker: &Asker) -> String {
         self.sign("form", &identity(asker))
@@ -314,24 +362,33 @@ fn bytes_of(hex: &str) -> Vec<u8> {
         .collect()
 }
 
+/// A file of one's own with a new token: whole, or not there.
+fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
+    let other = path.with_file_name(format!(".token-{}", random()));
+    let written = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&other)
+        .and_then(|mut file| file.write_all(format!("{}\n", random()).as_bytes()))
+        .and_then(|()| std::fs::hard_link(&other, path));
+    match std::fs::remove_file(&other) {
+        Ok(()) | Err(_) => {}
+    }
+    written
+}
+
 /// Reads the token, or makes one that only the owner can read.
 fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
     const LEAST: usize = 16;
     let fail = |error| TokenError::File(path.to_owned(), error);
-    let made = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
-    match made {
-        Ok(mut file) => {
-            let token = random();
-            file.write_all(format!("{token}\n").as_bytes())
-                .map_err(fail)?;
-            return Ok(token);
+    if !path.exists() {
+        match made(path, random) {
+            Ok(()) => {}
+            // Somebody else was first.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(fail(error)),
         }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(fail(error)),
     }
     let mode = std::fs::metadata(path).map_err(fail)?.permissions().mode();
     if mode & 0o077 != 0 {
@@ -343,4 +400,50 @@ fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
         return Err(TokenError::Short(path.to_owned()));
     }
     Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::web::site::tests::site;
+
+    #[test]
+    fn only_proxies_of_the_site_say_whom_they_bring_and_only_what_they_have_written_themselves() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site {
+            token_file: folder.path().join("token"),
+            proxies: ["10.0.0.5", "10.0.0.6"]
+                .map(|text| text.parse().unwrap())
+                .into(),
+            ..site()
+        };
+        let guard = Guard::new(&site, true, None, || "x".repeat(32)).unwrap();
+        let from = |peer: &str, lists: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for list in lists {
+                headers.append("x-forwarded-for", HeaderValue::from_str(list).unwrap());
+            }
+            guard
+                .origin(&headers, Some(peer.parse().unwrap()))
+                .unwrap()
+                .to_string()
+        };
+        for (peer, lists, origin) in [
+            ("10.0.0.9", &["10.1.1.1"][..], "10.0.0.9"),
+            ("10.0.0.5", &[], "10.0.0.5"),
+            ("10.0.0.5", &["10.1.1.1"], "10.1.1.1"),
+            ("::ffff:10.0.0.5", &["::ffff:10.1.1.1"], "10.1.1.1"),
+            // The client says that it is somebody else; the proxy adds what it sees.
+            ("10.0.0.5", &["127.0.0.1, 10.1.1.1"], "10.1.1.1"),
+            ("10.0.0.5", &["127.0.0.1", "10.1.1.1"], "10.1.1.1"),
+            // Two of ours behind each other.
+            ("10.0.0.5", &["127.0.0.1, 10.1.1.1, 10.0.0.6"], "10.1.1.1"),
+            ("10.0.0.5", &["10.1.1.1, unknown"], "10.0.0.5"),
+            ("10.0.0.5", &["10.0.0.6"], "10.0.0.5"),
+        ] {
+            assert_eq!(from(peer, lists), origin, "{peer} {lists:?}");
+        }
+    }
 }

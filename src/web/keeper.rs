@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::exit;
 use crate::sys::process;
 
 use super::Tools;
@@ -49,6 +50,12 @@ pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) ->
     if with_parent {
         command.arg(format!("--parent={}", process::own_pid()));
     }
+    // What a web server says of a request, passwords included, is not for those who go on without it.
+    for (variable, _) in std::env::vars_os() {
+        if is_of_request(&variable.to_string_lossy()) {
+            command.env_remove(variable);
+        }
+    }
     command
         .arg(shelf.folder_of(name))
         .stdin(Stdio::null())
@@ -56,6 +63,27 @@ pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) ->
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()
+}
+
+/// Whether a variable of the environment is one of CGI (RFC 3875, 4.1).
+fn is_of_request(variable: &str) -> bool {
+    const BEGINNINGS: [&str; 8] = [
+        "HTTP_",
+        "REMOTE_",
+        "REQUEST_",
+        "CONTENT_",
+        "SERVER_",
+        "SCRIPT_",
+        "PATH_",
+        "REDIRECT_",
+    ];
+    const WHOLE: [&str; 4] = [
+        "AUTH_TYPE",
+        "GATEWAY_INTERFACE",
+        "QUERY_STRING",
+        "DOCUMENT_ROOT",
+    ];
+    WHOLE.contains(&variable) || BEGINNINGS.iter().any(|begin| variable.starts_with(begin))
 }
 
 /// Sees to the run of a folder until it has ended. `stop` is set when this process is asked to end.
@@ -94,6 +122,7 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
             ..own.outcome(How::Failed, None)
         },
     };
+    shelf.forget_live(&name);
     shelf.set_outcome(&name, &outcome)?;
     shelf.leave_queue(&request);
     Ok(())
@@ -218,7 +247,15 @@ impl Own<'_> {
             ended_ms: (self.tools.now_ms)(),
             card: record.as_ref().map(Card::of),
             complaint: complaint
-                .or_else(|| killed.map(|signal| format!("killed by signal {signal}"))),
+                .or_else(|| killed.map(|signal| format!("killed by signal {signal}")))
+                // Where the disk is full, there is no room for what it complained of either.
+                .or_else(|| {
+                    let code = code.filter(|_| record.is_none())?;
+                    Some(match code == i32::from(exit::NOT_WRITTEN) {
+                        true => format!("exit code {code}: a result could not be written"),
+                        false => format!("exit code {code}"),
+                    })
+                }),
         }
     }
 }
@@ -248,6 +285,21 @@ pub fn tell(child: &Child, signal: Signal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_of_a_request_are_told_from_those_of_the_account() {
+        for variable in [
+            "HTTP_AUTHORIZATION",
+            "HTTP_PROXY",
+            "QUERY_STRING",
+            "REMOTE_USER",
+        ] {
+            assert!(is_of_request(variable), "{variable}");
+        }
+        for variable in ["HOME", "PATH", "LANG", "SSH_AUTH_SOCK", "PIPEBENCH_SITE"] {
+            assert!(!is_of_request(variable), "{variable}");
+        }
+    }
 
     #[test]
     fn the_first_complaint_is_the_programs_own() {

@@ -7,6 +7,7 @@
 mod api;
 mod cgi;
 mod clerk;
+mod crowd;
 mod events;
 mod guard;
 mod keeper;

@@ -15,6 +15,8 @@ pub const REQUEST_VERSION: u32 = 1;
 const MOST_NAME: usize = 64;
 const MOST_NOTE: usize = 200;
 const MOST_HOSTS: usize = 4096;
+/// Hosts that are typed in at most: what a run takes is found out for all pairs of them.
+const MOST_FREE: usize = 1024;
 
 /// Fields as they came.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +128,9 @@ pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
                             .to_owned(),
                     );
                 }
+                if hosts_in(hosts).is_none_or(|count| count > MOST_FREE) {
+                    return refuse("hosts", format!("at most {MOST_FREE} of them"));
+                }
                 (
                     vec![format!("--hosts={hosts}")],
                     FREE_FABRIC.to_owned(),
@@ -232,14 +237,13 @@ impl Extent {
             data_ns = data_ns.saturating_add(warmup_ns).saturating_add(window_ns);
         }
         most("the run would take", data_ns, site.limits.duration_ns)?;
-        let mut hosts: Vec<&str> = plan
-            .nodes
-            .iter()
-            .filter(|node| !node.local)
-            .map(|node| node.host.as_str())
-            .collect();
+        let mut hosts: Vec<&str> = plan.nodes.iter().map(|node| node.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
+        // Among others this machine has a port, too.
+        if plan.nodes.iter().all(|node| node.local) {
+            hosts.clear();
+        }
         let rails = plan.tests.iter().map(|test| test.rails).max().unwrap_or(1);
         Ok(Self {
             ports: hosts.len() * rails,
@@ -310,6 +314,36 @@ fn is_host_list(text: &str) -> bool {
     });
     let comma_free = |host: &str| is_host(&host.replace(',', "-"));
     text.len() <= MOST_HOSTS && split.map(str::trim).all(comma_free)
+}
+
+/// How many hosts a list names at most; none if a range cannot be read.
+fn hosts_in(text: &str) -> Option<usize> {
+    let range = |range: &str| -> Option<usize> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    let mut sum = 0_usize;
+    let mut rest = text;
+    while !rest.is_empty() {
+        // To the next comma that stands in no bracket.
+        let mut depth = 0_i32;
+        let end = rest.find(|letter: char| {
+            depth += i32::from(letter == '[') - i32::from(letter == ']');
+            letter == ',' && depth == 0
+        });
+        let (host, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = behind.strip_prefix(',').unwrap_or(behind);
+        let mut count = 1_usize;
+        for brackets in host.split('[').skip(1) {
+            let (ranges, _) = brackets.split_once(']')?;
+            let ranges: Option<Vec<usize>> = ranges.split(',').map(range).collect();
+            let all = ranges?.into_iter().try_fold(0_usize, usize::checked_add)?;
+            count = count.checked_mul(all)?;
+        }
+        sum = sum.checked_add(count)?;
+    }
+    Some(sum)
 }
 
 #[cfg(test)]
@@ -416,8 +450,26 @@ mod tests {
             "",
             "n1,,n2",
             "user@n1",
+            "n[1-100000]",
+            "n[1-40]m[1-40]",
+            "n[1-1024],m1",
+            "n[x-9]",
         ] {
             assert!(ask(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_a_list_are_counted_before_they_are_made() {
+        for (text, count) in [
+            ("n1", Some(1)),
+            ("n1, n2", Some(2)),
+            ("n[01-16,18]", Some(17)),
+            ("rack[1-2]n[1-8],m1", Some(17)),
+            ("n[9-1]", None),
+            ("n[1-99999999999999999999]", None),
+        ] {
+            assert_eq!(hosts_in(text), count, "{text}");
         }
     }
 

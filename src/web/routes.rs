@@ -66,13 +66,13 @@ pub fn routes(app: &Arc<App>) -> Router {
 
 /// Sees who asks, before anything else; and gives every answer the headers that a browser needs to know.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let from = request
+    let peer = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
-        .map(|ConnectInfo(address)| address.ip().to_canonical());
+        .map(|ConnectInfo(address)| address.ip());
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/api/");
-    let mut answer = match decide(&app, &mut request, from) {
+    let mut answer = match decide(&app, &mut request, peer) {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
             // Whoever follows a link to a run is brought there behind the login.
@@ -117,8 +117,9 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
 
 type Turned = (StatusCode, &'static str);
 
-fn decide(app: &App, request: &mut Request, from: Option<IpAddr>) -> Result<(), Turned> {
+fn decide(app: &App, request: &mut Request, peer: Option<IpAddr>) -> Result<(), Turned> {
     let guard = &app.guard;
+    let from = guard.origin(request.headers(), peer);
     if !guard.is_own_name(request.headers()) {
         return Err((
             StatusCode::MISDIRECTED_REQUEST,
@@ -150,7 +151,7 @@ fn decide(app: &App, request: &mut Request, from: Option<IpAddr>) -> Result<(), 
             "the API takes the token itself, and nothing that a browser sends unasked",
         ));
     }
-    let may_read = is_read && guard.may_read(request.headers(), from);
+    let may_read = is_read && guard.may_read(request.headers(), peer);
     if !(asker.is_known || is_open || may_read) {
         return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
     }
@@ -279,6 +280,7 @@ async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -
 }
 
 async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
+    let _turn = app.heavy.acquire().await;
     block_in_place(|| {
         let offered = form
             .request()
@@ -311,10 +313,11 @@ fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Respon
 
 async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
-        let started = form
-            .request()
-            .map_err(Declined::from)
-            .and_then(|fields| take(&app, &asker, &fields));
+        let started = form.request().map_err(Declined::from).and_then(|fields| {
+            let ticket = form.fields.get("ticket");
+            let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.clerk.now_ms()));
+            take(&app, &asker, &fields, wanted)
+        });
         match started {
             Ok(name) => Redirect::to(&format!("{}/runs/{name}", app.base)).into_response(),
             Err(Declined::Refused(refusal)) => refused(&app, &asker, &form, &refusal),
@@ -324,7 +327,12 @@ async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
 }
 
 /// Takes a request, and says so where the server tells what it does.
-pub fn take(app: &App, asker: &Asker, fields: &Fields) -> Result<RunName, Declined> {
+pub fn take(
+    app: &App,
+    asker: &Asker,
+    fields: &Fields,
+    wanted: Option<RunName>,
+) -> Result<RunName, Declined> {
     // What is refused costs a try, too: two hundred at once are two hundred.
     if app
         .guard
@@ -333,7 +341,7 @@ pub fn take(app: &App, asker: &Asker, fields: &Fields) -> Result<RunName, Declin
     {
         return Err(Declined::TooOften);
     }
-    let name = app.clerk.start(fields)?;
+    let name = app.clerk.start(fields, wanted)?;
     tell(asker, &format!("start {name} by {:?}", fields.by));
     Ok(name)
 }
@@ -443,9 +451,13 @@ pub fn known(app: &App, name: &str) -> Option<(RunName, RunState)> {
     Some((name, state))
 }
 
-async fn listen(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+async fn listen(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(name): Path<String>,
+) -> Response {
     match block_in_place(|| known(&app, &name)) {
-        Some((name, _)) => events::answer(&app, &name, false),
+        Some((name, _)) => events::answer(&app, &name, asker.from, false),
         None => absent(&app),
     }
 }

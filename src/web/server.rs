@@ -3,11 +3,10 @@
 //! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
 //! served by others.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,6 +22,7 @@ use tower_http::timeout::TimeoutLayer;
 use crate::store::StoreError;
 
 use super::clerk::{Clerk, tend};
+use super::crowd::{Crowd, Place};
 use super::events::Desk;
 use super::guard::{Guard, TokenError};
 use super::routes::routes;
@@ -95,7 +95,8 @@ pub fn serve(
     let house = House {
         routes,
         base,
-        crowd: Arc::default(),
+        app: Arc::clone(&app),
+        crowd: Crowd::new(MOST_OF_ADDRESS),
     };
     runtime.spawn(accept(listener, house, ended));
     let is_over = || {
@@ -116,39 +117,8 @@ pub fn serve(
 struct House {
     routes: Router,
     base: Arc<str>,
-    /// Connections of each address that is not this machine's.
-    crowd: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-/// A connection's place among those of its address.
-struct Place(House, IpAddr);
-
-impl Place {
-    /// None where an address has enough of them. Whoever is on this machine may be a proxy, and is everybody.
-    fn take(house: &House, from: IpAddr) -> Option<Self> {
-        let from = from.to_canonical();
-        if !from.is_loopback() {
-            let mut crowd = house.crowd.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = crowd.entry(from).or_default();
-            if *count >= MOST_OF_ADDRESS {
-                return None;
-            }
-            *count += 1;
-        }
-        Some(Self(house.clone(), from))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut crowd = self.0.crowd.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = crowd.get_mut(&self.1) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                crowd.remove(&self.1);
-            }
-        }
-    }
+    app: Arc<App>,
+    crowd: Crowd,
 }
 
 async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<bool>) {
@@ -164,8 +134,10 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
         };
         match accepted {
             Ok((stream, from)) => {
-                if let Some(place) = Place::take(&house, from.ip()) {
-                    tokio::spawn(attend(stream, from, place, seat));
+                // A proxy is everybody.
+                let own = (!house.app.guard.is_proxy(from.ip())).then_some(from.ip());
+                if let Some(place) = house.crowd.enter(own) {
+                    tokio::spawn(attend(stream, from, house.clone(), (place, seat)));
                 }
             }
             // No descriptors, or the caller has gone: a moment later it may be better.
@@ -175,12 +147,16 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
 }
 
 /// Answers all requests of a connection.
-async fn attend(stream: TcpStream, from: SocketAddr, place: Place, _seat: OwnedSemaphorePermit) {
+async fn attend(
+    stream: TcpStream,
+    from: SocketAddr,
+    house: House,
+    _held: (Place, OwnedSemaphorePermit),
+) {
     // A client without these options is served as well.
     match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
         Ok(()) | Err(_) => {}
     }
-    let house = place.0.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(from));
         *request.uri_mut() = within(&house.base, request.uri());

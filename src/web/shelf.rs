@@ -26,7 +26,7 @@ use crate::store::{self, StoreError, runs};
 use crate::sys::process;
 
 use super::request::Request;
-use super::state::{Card, How, Outcome, Stage, State, why};
+use super::state::{Card, How, LOST, Outcome, Stage, State, why};
 
 /// Files of a run.
 pub const REQUEST: &str = "request.json";
@@ -40,6 +40,8 @@ const QUEUE: &str = ".queue";
 const DOOR: &str = ".door";
 /// Until then a request needs no keeper yet.
 const YOUNG_MS: u64 = 10_000;
+/// A request whose keeper went away before its turn is started by whoever looks within this time.
+pub const LAPSE_MS: u64 = 60 * 60 * 1000;
 
 /// Name of a run: `pb-20261121-014455-abcdef`. Only such a text becomes a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -114,6 +116,11 @@ impl Shelf {
         self.folder.join(&name.0)
     }
 
+    /// Whether there is such a run.
+    pub fn has(&self, name: &RunName) -> bool {
+        self.folder_of(name).exists()
+    }
+
     /// File by which a fabric is held. Names of fabrics are the site's own, and have no slash.
     pub fn lock_of(&self, fabric: &str) -> PathBuf {
         self.folder.join(format!(".fabric-{fabric}"))
@@ -136,13 +143,19 @@ impl Shelf {
         file.try_lock().is_ok().then_some(file)
     }
 
-    /// Puts a request on the shelf and into the queue.
+    /// Puts a request on the shelf and into the queue; where there is no room for it, nothing of it stays.
     pub fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
         store::make_folders(&folder)?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
-        store::write_file(&folder.join(REQUEST), text)?;
-        store::write_file(&self.ticket(request), &request.fabric)
+        let added = store::write_file(&folder.join(REQUEST), text)
+            .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
+        if added.is_err() {
+            match fs::remove_dir_all(&folder) {
+                Ok(()) | Err(_) => {} // Without a request in it, it is no run.
+            }
+        }
+        added
     }
 
     fn ticket(&self, request: &Request) -> PathBuf {
@@ -197,6 +210,16 @@ impl Shelf {
         }
     }
 
+    /// Whether a request that nobody sees to will be started by the next one who looks after the queue.
+    fn is_owed(&self, name: &RunName, now_ms: u64) -> bool {
+        let began = self.keeper(name).is_some_and(|one| one.began_ms.is_some());
+        !began
+            && self.request(name).is_some_and(|request| {
+                let age_ms = now_ms.saturating_sub(request.asked_ms);
+                age_ms < LAPSE_MS && self.ticket(&request).exists()
+            })
+    }
+
     /// What was asked for.
     pub fn request(&self, name: &RunName) -> Option<Request> {
         read(&self.folder_of(name).join(REQUEST))
@@ -231,7 +254,8 @@ impl Shelf {
 
     /// Asks its keeper to end it; false if it is over, or nobody sees to it.
     pub fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
-        if self.outcome(name).is_some() || !self.is_kept(name, now_ms) {
+        let is_awaited = self.is_kept(name, now_ms) || self.is_owed(name, now_ms);
+        if self.outcome(name).is_some() || !is_awaited {
             return Ok(false);
         }
         // A keeper that is only just coming looks for this before it begins; one that is there is told.
@@ -254,6 +278,18 @@ impl Shelf {
         json::read(&text).ok()
     }
 
+    /// Forgets what goes on: room for how it ended.
+    pub fn forget_live(&self, name: &RunName) {
+        match fs::remove_file(self.folder_of(name).join(LIVE)) {
+            Ok(()) | Err(_) => {} // There was none.
+        }
+    }
+
+    /// Whether there is a record of a run.
+    pub fn has_record(&self, name: &RunName) -> bool {
+        self.folder_of(name).join(runs::RECORD).is_file()
+    }
+
     /// The text of one of its files.
     pub fn text(&self, name: &RunName, file: &str) -> Option<String> {
         fs::read_to_string(self.folder_of(name).join(file)).ok()
@@ -274,7 +310,7 @@ impl Shelf {
     pub fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
         let folder = self.folder_of(name);
         let request = self.request(name);
-        let has_record = folder.join(runs::RECORD).is_file();
+        let has_record = self.has_record(name);
         if request.is_none() && !has_record {
             return None;
         }
@@ -285,13 +321,14 @@ impl Shelf {
             // It may have ended between the two looks.
             outcome = outcome.or_else(|| self.outcome(name));
         }
-        let has_record = has_record || folder.join(runs::RECORD).is_file();
+        let has_record = has_record || self.has_record(name);
         let began_ms = keeper.and_then(|keeper| keeper.began_ms);
         let stage = match (&outcome, kept) {
             (Some(outcome), _) if outcome.how == How::Cancelled => Stage::Cancelled,
             (None, true) if began_ms.is_some() => Stage::Running,
             (None, true) => Stage::Queued,
             (None, false) if self.is_cancelled(name) => Stage::Cancelled,
+            (None, false) if self.is_owed(name, now_ms) => Stage::Queued,
             _ if has_record => Stage::Ended,
             _ => Stage::Failed,
         };
@@ -307,7 +344,7 @@ impl Shelf {
         };
         let why = match (&outcome, stage) {
             (Some(outcome), _) => why(outcome),
-            (None, Stage::Failed) => Some("it broke off: whatever saw to it is gone".to_owned()),
+            (None, Stage::Failed) => Some(LOST.to_owned()),
             _ => None,
         };
         let live = match stage {
@@ -325,6 +362,7 @@ impl Shelf {
             },
         );
         Some(State {
+            told: outcome.is_some() || request.is_none(),
             name: name.to_string(),
             state: stage,
             before: (stage == Stage::Queued).then_some(before.len()),
@@ -421,12 +459,14 @@ mod tests {
             (state.state, state.before, state.behind.as_deref()),
             (Stage::Queued, Some(1), Some(ONE))
         );
-        // Nobody came to see to the first one: it holds nobody up, and has failed.
+        // Nobody came to see to the first one: it holds nobody up, waits for somebody, and has failed when nobody will come.
         assert!(shelf.before(&two, "a", 1000 + YOUNG_MS).is_empty());
-        assert_eq!(
-            shelf.state(&one, 1000 + YOUNG_MS).unwrap().state,
-            Stage::Failed
-        );
+        let stage = |now_ms| shelf.state(&one, now_ms).unwrap().state;
+        assert_eq!(stage(1000 + YOUNG_MS), Stage::Queued);
+        assert_eq!(stage(1000 + LAPSE_MS), Stage::Failed);
+        assert!(!shelf.cancel(&one, 1000 + LAPSE_MS).unwrap());
+        assert!(shelf.cancel(&one, 1000 + YOUNG_MS).unwrap());
+        assert_eq!(stage(1000 + YOUNG_MS), Stage::Cancelled);
         shelf.leave_queue(&request(ONE, 1000, "a"));
         assert_eq!(shelf.queue().len(), 2);
     }

@@ -1,6 +1,7 @@
 //! What a site allows from a browser: its file `web.toml`. Whatever is not named there cannot be asked for.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -44,6 +45,8 @@ pub struct Site {
     pub names: Vec<String>,
     /// What stands before every path, behind a proxy; empty or begins with a slash and does not end with one.
     pub base: String,
+    /// Addresses of proxies that are believed when they say whom they bring (`X-Forwarded-For`).
+    pub proxies: Vec<IpAddr>,
     /// Reading needs the token, too, wherever it is asked from.
     pub private: bool,
     /// Reading never needs the token; else it does from other machines and under other names than this one's.
@@ -112,6 +115,8 @@ struct Written {
     names: Vec<String>,
     #[serde(default)]
     base: String,
+    #[serde(default)]
+    proxies: Vec<IpAddr>,
     #[serde(default)]
     private: bool,
     #[serde(default)]
@@ -301,6 +306,7 @@ fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
         results,
         names: written.names,
         base,
+        proxies: written.proxies.iter().map(IpAddr::to_canonical).collect(),
         private: written.private,
         public_reading: written.public_reading,
         tls: written.tls,
@@ -431,6 +437,10 @@ pub mod tests {
                 "patterns: \"--rsh\"",
             ),
             (format!("{head}base = \"x\"\n{group}"), "web.toml:3: base: "),
+            (
+                format!("{head}proxies = [\"n1\"]\n{group}"),
+                "web.toml:3: invalid IP address",
+            ),
         ] {
             let error = parse(&text, Path::new("web.toml")).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");

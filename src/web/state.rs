@@ -32,6 +32,8 @@ pub enum How {
     Limit,
     /// The server that it belonged to ended.
     Server,
+    /// Its keeper was killed, or the machine went down.
+    Lost,
     /// It was asked for long before there was anybody to see to it.
     Lapsed,
     /// It could not be seen to.
@@ -99,6 +101,9 @@ impl Stage {
 /// A run as it is now: what the API answers, and pages are made from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
+    /// Whether it is known how it ended, if it has.
+    #[serde(skip)]
+    pub told: bool,
     /// How it is called.
     pub name: String,
     /// What it is doing.
@@ -160,6 +165,10 @@ impl State {
     }
 }
 
+/// What is said of a run that had a keeper.
+pub const LOST: &str = "it broke off: whatever saw to it is gone";
+
+/// Why a run ended as it did, as a sentence; none if there is nothing to say.
 pub fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,
@@ -167,6 +176,7 @@ pub fn why(outcome: &Outcome) -> Option<String> {
         How::Cancelled => Some("it was cancelled"),
         How::Limit => Some("it was ended: it had taken longer than this site allows"),
         How::Server => Some("it was ended with the server"),
+        How::Lost => Some(LOST),
         How::Lapsed => Some("it was never started: nobody saw to it for too long"),
     };
     let complaint = outcome.complaint.as_deref();

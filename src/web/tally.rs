@@ -65,29 +65,35 @@ impl Tally {
 
     /// Whether an address has had all its tries of this minute.
     pub fn is_full(&self, from: IpAddr, now_ms: u64) -> bool {
-        self.look(from, now_ms, |count, most| *count >= most)
+        self.look(from, now_ms, false, |count, most| *count >= most)
     }
 
     /// Counts a try; false if it was one too many.
     pub fn count(&self, from: IpAddr, now_ms: u64) -> bool {
-        self.look(from, now_ms, |count, most| {
+        self.look(from, now_ms, true, |count, most| {
             *count = count.saturating_add(1);
             *count <= most
         })
     }
 
-    fn look(&self, from: IpAddr, now_ms: u64, act: impl FnOnce(&mut u32, u32) -> bool) -> bool {
+    /// What `act` makes of a count; `without` where nothing can be counted: nothing is held against anybody then.
+    fn look(
+        &self,
+        from: IpAddr,
+        now_ms: u64,
+        without: bool,
+        act: impl FnOnce(&mut u32, u32) -> bool,
+    ) -> bool {
         let minute = now_ms / MINUTE_MS;
         match &self.place {
             Place::Memory(counts) => {
                 let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
                 act(counts.within(minute).of(key(from)), self.most)
             }
-            // Where nothing can be counted nothing is held against anybody: what is asked for fails at the same disk.
             Place::Kept(path) => kept(path, |counts| {
                 act(counts.within(minute).of(key(from)), self.most)
             })
-            .unwrap_or(true),
+            .unwrap_or(without),
         }
     }
 }
@@ -114,7 +120,7 @@ fn kept(path: &PathBuf, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<boo
 }
 
 /// One name for one client: with IPv6 it has a whole network of its own.
-fn key(from: IpAddr) -> String {
+pub fn key(from: IpAddr) -> String {
     match from {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => {
@@ -149,6 +155,13 @@ mod tests {
         // Another process goes on with them, and whatever else stands there counts for nothing.
         std::fs::write(&path, "x").unwrap();
         expect_counts(&Tally::new(2, Some(path)));
+    }
+
+    #[test]
+    fn where_nothing_can_be_counted_nobody_is_locked_out() {
+        let tally = Tally::new(0, Some(PathBuf::from("/no/such/folder/tally")));
+        let from = "10.0.0.1".parse().unwrap();
+        assert!(!tally.is_full(from, 0) && tally.count(from, 0));
     }
 
     #[test]

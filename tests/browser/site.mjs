@@ -70,7 +70,10 @@ const start = async ({ page, look }, time) => {
     await page.waitForTimeout(100);
   }
   insist(Number(await page.locator("#total").textContent()) > 0, "a rate");
-  insist((await page.locator("#matrix rect").count()) === 9, "a matrix of three nodes");
+  insist((await page.locator("#matrix td").count()) === 9, "a matrix of three nodes");
+  insist(Number(await page.locator("#matrix td").nth(1).textContent()) > 0, "the rate of a pair");
+  const names = await page.locator("#live").evaluate(() => [...document.querySelectorAll("#matrix tbody th")].map((cell) => cell.textContent));
+  insist(names.length === 3 && names.every(Boolean), `names of its rows: ${names}`);
   await look("live");
   return name;
 };

@@ -49,6 +49,18 @@ impl Site {
         self.folder.path().join("runs")
     }
 
+    /// Processes of runs and keepers that work in its folder.
+    pub fn processes(&self) -> Vec<i32> {
+        let folder = self.runs().display().to_string();
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        let works_there = |pid: &i32| {
+            let words = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+            words.is_ok_and(|words| words.contains(&folder))
+        };
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(works_there).collect()
+    }
+
     /// Names of the runs on its shelf.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.runs()).into_iter().flatten().flatten();
@@ -96,8 +108,13 @@ impl Served {
     }
 
     pub fn start_on(site: &Site, listen: &str) -> Self {
+        Self::start_by(Command::new(PIPEBENCH), site, listen)
+    }
+
+    /// With a command that runs `pipebench` with whatever words follow.
+    pub fn start_by(mut command: Command, site: &Site, listen: &str) -> Self {
         alone::wait();
-        let mut child = Command::new(PIPEBENCH)
+        let mut child = command
             .arg("serve")
             .arg("--site")
             .arg(site.file())
@@ -232,6 +249,15 @@ impl Drop for Served {
 }
 
 pub const BEARER: &str = "Bearer 0123456789abcdef0123456789abcdef";
+
+/// The value of a form's field in a page.
+#[track_caller]
+pub fn field<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, rest) = page
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .unwrap_or_else(|| panic!("no {name}: {page}"));
+    rest.split('"').next().unwrap_or_default()
+}
 
 /// The bytes of a request.
 pub fn request(

@@ -11,6 +11,7 @@ mod spread;
 mod tables;
 
 pub use patterns::MOST_BESIDE;
+pub use tables::changes;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -31,10 +32,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
         (DOCTYPE)
         html lang="en" {
             head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
+                (head(&title))
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -61,6 +59,16 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
         }
     };
     page.into_string() + "\n"
+}
+
+/// What stands in the head of every page.
+pub fn head(title: &str) -> Markup {
+    html! {
+        meta charset="utf-8";
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="color-scheme" content="light dark";
+        title { (title) }
+    }
 }
 
 /// How a run is called: by its start and the beginning of its token, as its folder is.

@@ -81,25 +81,32 @@ pub fn baseline(comparison: Option<&Comparison>) -> Markup {
         return html! {};
     };
     let [before, _] = &comparison.names;
-    let cell = |rate: Option<f64>| rate.map_or_else(String::new, show_gbit);
     html! {
         section #baseline {
             h2 { "Against " (before) ", " (comparison.words[0]) }
             @for text in &comparison.faults { p { (text) } }
             @for name in &comparison.new { p { "new: " (name) " FAIL" } }
             @for text in &comparison.conditions { p .note { "not the same: " (text) } }
-            div .wide {
-                table {
-                    thead { tr { th { "port" } th { "direction" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
-                    tbody {
-                        @for row in comparison.rows.iter().take(WORST) {
-                            tr {
-                                td { (row.label) }
-                                td { @if row.sends { "send" } @else { "receive" } }
-                                td .number { (cell(row.before)) }
-                                td .number { (cell(row.now)) }
-                                td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
-                            }
+            (changes(comparison, WORST))
+        }
+    }
+}
+
+/// Rates of ports before and now, at most so many.
+pub fn changes(comparison: &Comparison, most: usize) -> Markup {
+    let cell = |rate: Option<f64>| rate.map_or_else(String::new, show_gbit);
+    html! {
+        div .wide {
+            table {
+                thead { tr { th { "port" } th { "direction" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
+                tbody {
+                    @for row in comparison.rows.iter().take(most) {
+                        tr {
+                            td { (row.label) }
+                            td { @if row.sends { "send" } @else { "receive" } }
+                            td .number { (cell(row.before)) }
+                            td .number { (cell(row.now)) }
+                            td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }
                         }
                     }
                 }

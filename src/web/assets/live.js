@@ -3,10 +3,9 @@
 (() => {
   const live = document.getElementById("live");
   if (!live || !live.dataset.events) return;
-  const SVG = "http://www.w3.org/2000/svg";
   const BOUNDS = [0.5, 0.7, 0.8, 0.9, 0.95];
   const at = (id) => document.getElementById(id);
-  const gbit = (bits) => (bits / 1e9).toFixed(bits < 1e9 ? 4 : 2);
+  const gbit = (bits) => (bits / 1e9).toFixed(bits >= 1e11 ? 1 : bits >= 1e9 || bits === 0 ? 2 : 4);
   const put = (id, text) => { const place = at(id); if (place.textContent !== text) place.textContent = text; };
 
   const stageOf = (state) => {
@@ -24,31 +23,45 @@
     put("scale", `from 0 to ${gbit(points.length ? most : 0)} Gbit/s, over ${points.length * stretch} s`);
   };
 
-  const drawMatrix = (names, rows) => {
-    const picture = at("matrix");
-    const count = rows.length;
-    if (picture.childElementCount !== count * count) {
-      picture.setAttribute("viewBox", `0 0 ${Math.max(1, count) * 10} ${Math.max(1, count) * 10}`);
-      picture.replaceChildren();
-      for (let cell = 0; cell < count * count; cell++) {
-        const rect = document.createElementNS(SVG, "rect");
-        rect.setAttribute("x", (cell % count) * 10);
-        rect.setAttribute("y", Math.floor(cell / count) * 10);
-        rect.setAttribute("width", 9);
-        rect.setAttribute("height", 9);
-        rect.append(document.createElementNS(SVG, "title"));
-        picture.append(rect);
-      }
+  const element = (kind, place, scope) => {
+    const made = place.appendChild(document.createElement(kind));
+    if (scope) made.scope = scope;
+    return made;
+  };
+
+  const makeMatrix = (table, count) => {
+    const [head, body] = [table.tHead, table.tBodies[0]];
+    head.rows[0].replaceChildren();
+    body.replaceChildren();
+    table.classList.toggle("dense", count > Number(table.dataset.named));
+    element("th", head.rows[0]);
+    for (let row = 0; row < count; row++) {
+      element("th", head.rows[0], "col");
+      const cells = element("tr", body);
+      element("th", cells, "row");
+      for (let cell = 0; cell < count; cell++) element("td", cells);
     }
+  };
+
+  const drawMatrix = (names, rows) => {
+    const table = at("matrix");
+    const body = table.tBodies[0];
+    if (body.rows.length !== rows.length) makeMatrix(table, rows.length);
+    names.slice(0, rows.length).forEach((name, node) => {
+      for (const place of [table.tHead.rows[0].cells[node + 1], body.rows[node].cells[0]]) {
+        if (place.textContent !== name) place.textContent = name;
+      }
+    });
     const most = Math.max(1, ...rows.flat().map((rate) => rate || 0));
     let least = null;
     rows.forEach((row, from) => row.forEach((rate, to) => {
-      const rect = picture.children[from * count + to];
-      rect.setAttribute("class", rate === null ? "empty" : `c${BOUNDS.filter((bound) => rate / most >= bound).length}`);
+      const cell = body.rows[from].cells[to + 1];
+      cell.className = rate === null ? "empty" : `c${BOUNDS.filter((bound) => rate / most >= bound).length}`;
+      cell.textContent = rate === null ? "" : gbit(rate);
+      cell.removeAttribute("title");
       if (rate !== null) {
         if (least === null || rate < least.rate) least = { rate, from, to };
-        if (!rect.firstElementChild) rect.append(document.createElementNS(SVG, "title"));
-        rect.firstElementChild.textContent = `${names[from]} to ${names[to]}: ${gbit(rate)} Gbit/s`;
+        cell.title = `${names[from]} to ${names[to]}: ${gbit(rate)} Gbit/s`;
       }
     }));
     put("slowest", least ? `slowest: ${names[least.from]} to ${names[least.to]}, ${gbit(least.rate)} Gbit/s` : "");

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::report::compare::Comparison;
-use crate::units::show_gbit;
+use crate::report::page::changes;
 use crate::web::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
@@ -52,7 +52,6 @@ pub fn compare(
 }
 
 fn beside(app: &App, both: &Comparison) -> Markup {
-    let figure = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), show_gbit);
     html! {
         h2 {
             @for (index, name) in both.names.iter().enumerate() {
@@ -67,22 +66,7 @@ fn beside(app: &App, both: &Comparison) -> Markup {
             h3 { "Conditions that differ" }
             ul { @for text in &both.conditions { li { (text) } } }
         }
-        div .wide {
-            table {
-                thead { tr { th { "port" } th { "way" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
-                tbody {
-                    @for row in both.rows.iter().take(MOST_ROWS) {
-                        tr {
-                            td { (row.label) }
-                            td { @if row.sends { "send" } @else { "receive" } }
-                            td .number { (figure(row.before)) }
-                            td .number { (figure(row.now)) }
-                            td .number { @match row.change() { Some(change) => { (format!("{:+.1} %", change * 100.0)) } None => { "-" } } }
-                        }
-                    }
-                }
-            }
-        }
+        (changes(both, MOST_ROWS))
         @if both.rows.len() > MOST_ROWS { p .note { (both.rows.len() - MOST_ROWS) " more: pipebench compare." } }
     }
 }

@@ -13,6 +13,7 @@ pub use start::{home, question};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::record::VerdictWord;
+use crate::report::page::head;
 use crate::units::show_utc;
 
 use super::App;
@@ -49,11 +50,8 @@ impl Page<'_> {
             (DOCTYPE)
             html lang="en" {
                 head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
+                    (head(&format!("{} - pipebench", self.title)))
                     @if let Some(seconds) = self.refresh { meta http-equiv="refresh" content=(seconds); }
-                    title { (self.title) " - pipebench" }
                     link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
                     link rel="stylesheet" href={ (base) "/assets/site.css" };
                     @if app.desk.is_some() { script src={ (base) "/assets/live.js" } defer {} }

@@ -12,6 +12,8 @@ use super::{Page, badge, date, mark};
 
 /// How often a page without events loads itself again, in seconds.
 const REFRESH_S: u32 = 3;
+/// Nodes above which pairs are shown by colour alone.
+const MOST_NAMED: usize = 16;
 /// Files that can be had of a run, and what they are.
 const FILES: [(&str, &str); 6] = [
     ("report.html", "Report (HTML)"),
@@ -79,7 +81,7 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
             (course(&live))
             p #scale .note { (scale(&live)) }
             h2 { "Pairs" }
-            p .note { "Rows send, columns receive; darker blue is faster, red is slow beside the fastest." }
+            p .note { "Gbit/s in the last second: rows send, columns receive. Blue is near the fastest, red is slow beside it." }
             div .wide { (matrix(&live)) }
             p #slowest .note { (slowest(&live)) }
         }
@@ -173,16 +175,23 @@ fn slowest(live: &Live) -> String {
     })
 }
 
-/// The pairs; the script draws the same.
+/// The pairs, with names and figures where there is room for them; the script draws the same.
 fn matrix(live: &Live) -> Markup {
-    let count = live.matrix_bits_per_s.len();
-    let rates = live.matrix_bits_per_s.iter().flatten().flatten();
-    let most = rates.copied().max().unwrap_or(0).max(1);
+    let rows = &live.matrix_bits_per_s;
+    let most = rows.iter().flatten().flatten().copied().max();
+    let most = most.unwrap_or(0).max(1);
+    let name = |node: usize| live.nodes.get(node).map_or("", String::as_str);
     html! {
-        svg #matrix viewBox=(format!("0 0 {0} {0}", count.max(1) * 10)) role="img" aria-label="rates of pairs" {
-            @for (from, row) in live.matrix_bits_per_s.iter().enumerate() {
-                @for (to, rate) in row.iter().enumerate() {
-                    rect x=(to * 10) y=(from * 10) width="9" height="9" class=(shade(*rate, most)) {}
+        table #matrix .dense[rows.len() > MOST_NAMED] data-named=(MOST_NAMED) aria-label="rates of pairs, Gbit/s" {
+            thead { tr { th {} @for to in 0..rows.len() { th scope="col" { (name(to)) } } } }
+            tbody {
+                @for (from, row) in rows.iter().enumerate() {
+                    tr {
+                        th scope="row" { (name(from)) }
+                        @for rate in row {
+                            td class=(shade(*rate, most)) { @if let Some(rate) = rate { (show_gbit(*rate as f64 / 1e9)) } }
+                        }
+                    }
                 }
             }
         }

@@ -148,6 +148,8 @@ pub fn question(
                 (mark(app, asker))
                 @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
                 input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
+                // However often the button is pressed, it is one run.
+                input type="hidden" name="ticket" value=(app.guard.ticket(&app.clerk.new_name(), app.clerk.now_ms()));
                 button autofocus { "Start" }
                 " "
                 a .button .plain href={ (app.base) "/" } { "Back" }

@@ -1,0 +1,161 @@
+//! A site on a bad day: a full disk, a keeper or a run that is killed, a host that is not there. Each is said where one looks, and the next run
+//! has its turn.
+
+mod site;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use site::{PIPEBENCH, SITE, Served, Site, wait_until};
+
+const SHORT: &str = r#"{"group":"here","time":"1s"}"#;
+const LONG: &str = r#"{"group":"here","time":"60s"}"#;
+
+/// Waits until a run is over, and says how it ended.
+fn end_of(server: &Served, name: &str) -> (String, String) {
+    let state = server.wait_for(name, &["ended", "failed", "cancelled"]);
+    let text = |key: &str| state[key].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("why"))
+}
+
+/// The process of a site whose command line has this word.
+fn process_with(site: &Site, word: &str) -> i32 {
+    let has = |pid: &i32| {
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        words.is_ok_and(|words| words.split('\0').any(|own| own.starts_with(word)))
+    };
+    site.processes()
+        .into_iter()
+        .find(has)
+        .expect("a process of a run")
+}
+
+fn kill_at_once(pid: i32) {
+    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("there");
+}
+
+/// Files of a page each, until there is no room left.
+fn fill(folder: &Path) -> Vec<PathBuf> {
+    let files = (0..).map(|number| folder.join(format!("filler-{number}")));
+    files
+        .take_while(|path| fs::write(path, [1; 4096]).is_ok())
+        .collect()
+}
+
+#[test]
+fn a_full_disk_takes_no_run_and_leaves_nothing_half() {
+    let site = Site::new(SITE);
+    fs::create_dir(site.runs()).expect("a folder");
+    let mut command = Command::new("unshare");
+    let small = "mount -t tmpfs -o size=1m tmpfs \"$0\" && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", small]);
+    command.arg(site.runs()).arg(PIPEBENCH);
+    let server = Served::start_by(command, &site, "127.0.0.1:0");
+    // As the server sees it.
+    let runs = PathBuf::from(format!("/proc/{}/root", server.pid()))
+        .join(site.runs().strip_prefix("/").expect("a whole path"));
+    let runs_there = || {
+        let entries = fs::read_dir(&runs).expect("a folder").flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| name.starts_with("pb-")).count()
+    };
+    let mut fillers = fill(&runs);
+    let reply = server.post("/api/v1/runs", SHORT);
+    assert!(
+        reply.status == 500 && reply.body.contains("no space left on device"),
+        "{reply:?}"
+    );
+    assert_eq!(runs_there(), 0);
+    let waiting = fs::read_dir(runs.join(".queue")).expect("a queue").count();
+    assert_eq!(waiting, 0);
+    assert_eq!(server.get("/").status, 200);
+
+    // Room for a request, and none for what is measured, nor perhaps for what is to be said of that.
+    for filler in fillers.split_off(fillers.len() - 6) {
+        fs::remove_file(filler).expect("removed");
+    }
+    let poor = server.start_run(SHORT);
+    let (state, why) = end_of(&server, &poor);
+    assert!(
+        state == "failed"
+            && (why.contains("no space left on device") || why.contains("could not be written")),
+        "{state}: {why}"
+    );
+
+    for filler in fillers {
+        fs::remove_file(filler).expect("removed");
+    }
+    let rich = server.start_run(SHORT);
+    let state = server.wait_for(&rich, &["ended", "failed"]);
+    assert_eq!(state["exit_code"], 0, "{state:#}");
+    for name in [&poor, &rich] {
+        let halves: Vec<_> = fs::read_dir(runs.join(name))
+            .expect("a folder")
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name.to_string_lossy().starts_with('.'))
+            .collect();
+        assert!(halves.is_empty(), "{name}: {halves:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_keeper_is_killed_ends_and_the_next_one_has_its_turn() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let first = server.start_run(LONG);
+    server.wait_for_data(&first);
+    let second = server.start_run(SHORT);
+    server.wait_for(&second, &["queued"]);
+    let keeper = fs::read_to_string(site.runs().join(&first).join("keeper.json"));
+    let keeper: serde_json::Value =
+        serde_json::from_str(&keeper.expect("a keeper")).expect("a keeper");
+    kill_at_once(i32::try_from(keeper["pid"].as_i64().expect("a process id")).expect("one"));
+    let (state, why) = end_of(&server, &second);
+    assert_eq!((state.as_str(), why.as_str()), ("ended", ""));
+    assert_eq!(server.state(&second)["exit_code"], 0);
+    wait_until("it is said how the first one ended", || {
+        let (state, why) = end_of(&server, &first);
+        (state.as_str(), why.as_str()) == ("ended", "it broke off: whatever saw to it is gone")
+    });
+    wait_until("nothing is left of them", || site.processes().is_empty());
+}
+
+#[test]
+fn a_run_that_is_killed_is_said_to_be_and_the_next_one_has_its_turn() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let first = server.start_run(LONG);
+    server.wait_for_data(&first);
+    let second = server.start_run(SHORT);
+    server.wait_for(&second, &["queued"]);
+    kill_at_once(process_with(&site, "--folder="));
+    let (state, why) = end_of(&server, &first);
+    assert_eq!(
+        (state.as_str(), why.as_str()),
+        ("failed", "killed by signal 9")
+    );
+    let (state, why) = end_of(&server, &second);
+    assert_eq!((state.as_str(), why.as_str()), ("ended", ""));
+    assert_eq!(server.state(&second)["exit_code"], 0);
+    wait_until("nothing is left of them", || site.processes().is_empty());
+}
+
+#[test]
+fn a_host_that_is_not_there_is_named() {
+    let text = format!("{SITE}[allow]\nfree-hosts = true\n");
+    let site = Site::new(&text);
+    let server = Served::start(&site);
+    let name =
+        server.start_run(r#"{"hosts":"no-such-host.invalid,nor-this-one.invalid","time":"1s"}"#);
+    let (state, why) = end_of(&server, &name);
+    assert!(why.contains("no-such-host.invalid"), "{state}: {why}");
+    // The page of the run says so, too.
+    let page = server.get(&format!("/runs/{name}"));
+    assert!(page.body.contains("no-such-host.invalid"), "{page:?}");
+    let next = server.start_run(SHORT);
+    assert_eq!(server.wait_for(&next, &["ended", "failed"])["exit_code"], 0);
+}
