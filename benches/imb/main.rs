@@ -64,7 +64,7 @@ fn main() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let peer = compile(folder.path());
-    let mut text = String::new();
+    let mut text = conditions(rounds);
     for over in overs {
         for count in &ranks {
             text += &compare(&peer, folder.path(), (over, *count), rounds);
@@ -81,6 +81,22 @@ fn main() {
         let page = format!("{before}<!-- peers -->\n{text}<!-- end -->\n{behind}");
         std::fs::write(path, page).expect("written");
     }
+}
+
+/// What was measured on, and against whom.
+fn conditions(rounds: usize) -> String {
+    let version = Command::new("mpirun").arg("--version").output();
+    let version = version.expect("mpirun, of Open MPI, is needed").stdout;
+    let version = String::from_utf8_lossy(&version);
+    let version = version.lines().next().unwrap_or_default();
+    let facts = pipebench::sys::facts::collect();
+    format!(
+        "{rounds} rounds of each; Open MPI {}; {}, {} processors, Linux {}.\n\n",
+        version.rsplit(' ').next().unwrap_or_default(),
+        facts.cpu,
+        facts.cores,
+        facts.kernel
+    )
 }
 
 fn compile(folder: &Path) -> PathBuf {

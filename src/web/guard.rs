@@ -409,17 +409,66 @@ mod tests {
     use super::*;
     use crate::web::site::tests::site;
 
-    #[test]
-    fn only_proxies_of_the_site_say_whom_they_bring_and_only_what_they_have_written_themselves() {
+    fn guard(proxies: &[&str]) -> (tempfile::TempDir, Guard) {
         let folder = tempfile::tempdir().unwrap();
         let site = Site {
             token_file: folder.path().join("token"),
-            proxies: ["10.0.0.5", "10.0.0.6"]
-                .map(|text| text.parse().unwrap())
-                .into(),
+            proxies: proxies.iter().map(|text| text.parse().unwrap()).collect(),
             ..site()
         };
-        let guard = Guard::new(&site, true, None, || "x".repeat(32)).unwrap();
+        let guard = Guard::new(&site, false, None, || "x".repeat(32)).unwrap();
+        (folder, guard)
+    }
+
+    #[test]
+    fn whoever_comes_by_a_proxy_is_not_near() {
+        let (_folder, guard) = guard(&["127.0.0.9"]);
+        let may = |peer: &str, headers: &[(&'static str, &'static str)]| {
+            let pairs = headers.iter().map(|(name, value)| {
+                let name = axum::http::HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            });
+            guard.may_read(&pairs.collect(), Some(peer.parse().unwrap()))
+        };
+        let here = ("host", "localhost:8080");
+        assert!(may("127.0.0.1", &[here]) && may("::1", &[("host", "[::1]:8080")]));
+        assert!(!may("10.0.0.1", &[here]) && !may("127.0.0.1", &[("host", "bench")]));
+        assert!(!may("127.0.0.9", &[here]), "a proxy that says nothing");
+        for name in ["x-forwarded-for", "x-real-ip", "forwarded", "via"] {
+            assert!(!may("127.0.0.1", &[here, (name, "127.0.0.1")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_ours_and_not_old() {
+        let (_folder, guard) = guard(&[]);
+        let name = "pb-20261121-101500-abcdef";
+        let ticket = guard.ticket(name, 5_000);
+        let run = |ticket: &str, now_ms| guard.run_of(ticket, now_ms).map(|run| run.to_string());
+        assert_eq!(run(&ticket, 5_000).as_deref(), Some(name));
+        assert_eq!(run(&ticket, 4_999), None);
+        assert_eq!(run(&ticket, 5_000 + TICKET_MS), None);
+        assert_eq!(run(&ticket.replace("abcdef", "abcdee"), 5_000), None);
+        assert_eq!(run(&ticket.replace(".5000.", ".6000."), 6_000), None);
+        assert_eq!(run("", 0), None);
+        assert_eq!(run(&guard.ticket("../token", 5_000), 5_000), None);
+    }
+
+    #[test]
+    fn a_token_is_made_once_for_its_owner_alone_and_nothing_stays_beside_it() {
+        let (folder, _guard) = guard(&[]);
+        let path = folder.path().join("token");
+        let made = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(made, format!("{}\n", "x".repeat(32)));
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(token(&path, || "y".repeat(32)).unwrap(), "x".repeat(32));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_proxies_of_the_site_say_whom_they_bring_and_only_what_they_have_written_themselves() {
+        let (_folder, guard) = guard(&["10.0.0.5", "10.0.0.6"]);
         let from = |peer: &str, lists: &[&str]| {
             let mut headers = HeaderMap::new();
             for list in lists {
