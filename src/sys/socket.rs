@@ -349,13 +349,20 @@ pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
     Ok(())
 }
 
-fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
+/// Sets the sizes of a socket's buffers, and nothing else of these options.
+pub fn set_buffers(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
+    let socket = socket.as_fd();
     if let Some(bytes) = options.send_buffer_bytes {
         setsockopt(&socket, sockopt::SndBuf, &bytes)?;
     }
     if let Some(bytes) = options.receive_buffer_bytes {
         setsockopt(&socket, sockopt::RcvBuf, &bytes)?;
     }
+    Ok(())
+}
+
+fn apply(socket: BorrowedFd<'_>, options: &SocketOptions) -> io::Result<()> {
+    set_buffers(&socket, options)?;
     let family = family_of(socket)?;
     if family == libc::AF_UNIX {
         return Ok(());
