@@ -1,6 +1,8 @@
 //! The judge against fabrics that exist as numbers only: faults are drawn, what would be seen is filled with uneven
 //! connections and noise, and what the judge blames is compared with what was drawn.
 
+use std::collections::BTreeSet;
+
 use pipebench::judge::blame::Fault;
 use pipebench::judge::fabric::{Fabric, Observation, Place, Port, Seen};
 use pipebench::judge::filling::{Flow, fill};
@@ -30,6 +32,8 @@ impl Draw {
 /// A fabric, and what is wrong with it.
 struct World {
     fabric: Fabric,
+    /// Ports of each host, all loaded whenever two hosts are.
+    rails: usize,
     capacities: Vec<f64>,
     faults: Vec<(Fault, f64)>,
     /// Hosts that say they were at their limit whenever they have links; with loads only if not `always`.
@@ -53,10 +57,15 @@ enum Shape {
 
 impl World {
     fn new(ports: usize, shape: Shape, draw: &mut Draw) -> Self {
+        Self::with_rails(ports, 1, shape, draw)
+    }
+
+    fn with_rails(ports: usize, rails: usize, shape: Shape, draw: &mut Draw) -> Self {
         let groups = if shape == Shape::Oversubscribed { 2 } else { 0 };
-        let port = |host: usize| Port {
-            host,
-            group: (groups > 0).then(|| host * groups / ports),
+        let port = |number: usize| Port {
+            host: number / rails,
+            rail: number % rails,
+            group: (groups > 0).then(|| number * groups / ports),
             floor: 0.9,
             gone: false,
         };
@@ -80,6 +89,7 @@ impl World {
         }
         Self {
             fabric,
+            rails,
             capacities,
             faults: Vec::new(),
             busy: Vec::new(),
@@ -154,21 +164,31 @@ impl World {
         }
     }
 
+    /// Pairs of ports for pairs of hosts: those of each rail.
+    fn ports_of(&self, hosts: &[(usize, usize)]) -> Vec<(usize, usize)> {
+        let rails = self.rails;
+        let of = |(from, to): &(usize, usize)| {
+            let (from, to) = (*from, *to);
+            (0..rails).map(move |rail| (from * rails + rail, to * rails + rail))
+        };
+        hosts.iter().flat_map(of).collect()
+    }
+
     /// All permutations and the mesh, and then whatever the judge asks for.
     fn judge(&self, with_permutations: bool, draw: &mut Draw) -> (Decision, usize) {
-        let ports = self.fabric.ports.len();
+        let hosts = self.fabric.ports.len() / self.rails;
         let mut seen = Vec::new();
         if with_permutations {
-            for by in 1..ports {
-                let pairs: Vec<_> = (0..ports).map(|port| (port, (port + by) % ports)).collect();
-                seen.push(self.observe(&pairs, false, draw));
+            for by in 1..hosts {
+                let pairs: Vec<_> = (0..hosts).map(|host| (host, (host + by) % hosts)).collect();
+                seen.push(self.observe(&self.ports_of(&pairs), false, draw));
             }
         }
-        let mesh: Vec<_> = (0..ports)
-            .flat_map(|from| (0..ports).map(move |to| (from, to)))
+        let mesh: Vec<_> = (0..hosts)
+            .flat_map(|from| (0..hosts).map(move |to| (from, to)))
             .filter(|(from, to)| from != to)
             .collect();
-        seen.push(self.observe(&mesh, false, draw));
+        seen.push(self.observe(&self.ports_of(&mesh), false, draw));
         let mut measured = 0;
         for _ in 0..60 {
             match decide(&self.fabric, &seen) {
@@ -177,7 +197,13 @@ impl World {
                     assert!(!requests.is_empty());
                     for request in requests {
                         measured += 1;
-                        seen.push(self.observe(&request.pairs, true, draw));
+                        // Hosts measure with all of their rails.
+                        let host = |port: usize| self.fabric.ports[port].host;
+                        let pairs = request.pairs.iter();
+                        let hosts: BTreeSet<(usize, usize)> =
+                            pairs.map(|(from, to)| (host(*from), host(*to))).collect();
+                        let hosts: Vec<_> = hosts.into_iter().collect();
+                        seen.push(self.observe(&self.ports_of(&hosts), true, draw));
                     }
                 }
             }
@@ -319,6 +345,32 @@ fn faults_of_ports_are_found_and_named() {
                 };
                 let tally = trial(60, &SMALL, shape, kind, left, true);
                 must_be_right(&tally, 60, share, &format!("{kind:?} {shape:?} at {left}"));
+            }
+        }
+    }
+}
+
+/// A look at two hosts is one at all of their rails: a port is alone there if nothing else is on its own.
+#[test]
+fn faults_of_ports_of_several_rails_are_found_and_named() {
+    for rails in [2, 4] {
+        for (kind, left) in [
+            (Kind::Sound, 1.0),
+            (Kind::Send, 0.5),
+            (Kind::Receive, 0.8),
+            (Kind::Both, 0.65),
+        ] {
+            for seed in 1..=40_u64 {
+                let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let hosts = 3 + draw.below(6);
+                let mut world = World::with_rails(hosts * rails, rails, Shape::Plain, &mut draw);
+                draw_faults(&mut world, kind, left, &mut draw);
+                let (decision, _) = world.judge(seed % 2 == 0, &mut draw);
+                assert!(
+                    is_right(&world, &decision),
+                    "seed {seed}, {hosts} hosts of {rails} rails: {:?}: {decision:?}",
+                    world.faults
+                );
             }
         }
     }

@@ -1,13 +1,15 @@
 //! Several data interfaces per host, interface counters against payload, and paths that swallow large packets.
 
 mod lab;
+mod tries;
 
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions};
-use pipebench::record::{Record, WireKind};
+use pipebench::record::{Record, VerdictWord, WireKind};
 use pipebench::report::figures::{Direction, Figures};
 use pipebench::report::json;
+use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -102,6 +104,41 @@ fn two_rails_have_links_ports_and_rows_of_their_own() {
             );
         }
     }
+}
+
+/// A second look at two hosts loads all of their rails; the port is blamed all the same, and nobody else.
+#[test]
+fn a_slow_port_of_a_second_rail_is_blamed() {
+    tries::of_three(|| {
+        let lab = raise(4, 1500);
+        lab.add_rail(false);
+        for host in lab.test_hosts() {
+            lab.shape_ingress(host, 100);
+            lab.shape_second_ingress(host, 100);
+        }
+        lab.shape_second_ingress(2, 50);
+        let words = [
+            "--hosts",
+            "n1,n2,n3,n4",
+            "--interface",
+            "eth0,eth1",
+            "--link-speed",
+            "105M",
+            "--time",
+            "4s",
+            "--warmup",
+            "1s",
+        ];
+        let (finished, record) = run(&lab, &words);
+        should!(record.verdict.word == VerdictWord::Fail, "{finished}");
+        should!(
+            record.verdict.reason.starts_with("n2 eth1 receive: "),
+            "{finished}"
+        );
+        assert_eq!(record.exit_code, 1, "{finished}");
+        should!(record.sheet.faults.len() == 1, "{finished}");
+        Ok(())
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::judge::{ask, verdict};
 use crate::plan::{Pattern, Purpose, Test, lanes};
 use crate::record::{
-    HostRecord, ImbRecord, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
+    HostRecord, ImbRecord, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord, WireKind,
 };
 
 use super::Running;
@@ -155,6 +155,50 @@ pub(super) fn leave_open(verdict: &mut Verdict) {
     }
 }
 
+/// Nothing passes while a suspect still has to be measured by itself, and could not be.
+pub(super) fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet) {
+    if !matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
+        return;
+    }
+    let ports = sheet.ports.iter();
+    let directions = ports.flat_map(|port| {
+        let both = [(port.send, "send"), (port.receive, "receive")];
+        both.map(|(one, way)| Some((one?.share?, format!("{} {way}", port.label))))
+    });
+    let least = directions.flatten().min_by(|a, b| a.0.total_cmp(&b.0));
+    let least = least.map_or_else(String::new, |(share, name)| {
+        format!(" (the least: {name}, {:.1} %)", share * 100.0)
+    });
+    verdict.word = VerdictWord::Undecided;
+    verdict.reason = format!(
+        "a suspect could not be measured by itself{least}: measure it with a known-good partner (--hosts A,B --pattern pairs)"
+    );
+}
+
+/// A port is not loaded by what another interface of its host carried: nothing passes on that.
+pub(super) fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
+    if verdict.word != VerdictWord::Pass {
+        return;
+    }
+    let findings = tests.iter().flat_map(|test| &test.wires);
+    let mut elsewhere = findings.filter_map(|one| {
+        let way = match &one.kind {
+            WireKind::WrongRoute { by } => ("left", by),
+            WireKind::ArpFlux { by } => ("came", by),
+            WireKind::ForeignSent { .. } | WireKind::ForeignReceived { .. } => return None,
+        };
+        Some((one, way))
+    });
+    if let Some((one, (way, by))) = elsewhere.next() {
+        let by = by.as_deref().unwrap_or("another interface");
+        verdict.word = VerdictWord::Undecided;
+        verdict.reason = format!(
+            "what {} {} should have carried {way} by {by}: that port was not loaded (see its routes and arp_ignore)",
+            one.node, one.interface
+        );
+    }
+}
+
 /// The verdict of patterns, which has none.
 pub(super) fn only_told(patterns: &[ImbRecord]) -> Verdict {
     let tables: usize = patterns.iter().map(|job| job.tables.len()).sum();
@@ -181,6 +225,55 @@ pub(super) fn not_as_ordered(first: &str, findings: usize) -> Verdict {
 mod tests {
     use super::*;
     use crate::record::Record;
+
+    #[test]
+    fn nothing_passes_on_what_another_interface_carried() {
+        let text = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let passed = || Verdict {
+            word: VerdictWord::Pass,
+            reason: "as it was".to_owned(),
+        };
+        let finding = |kind| crate::record::WireFinding {
+            node: "n1".to_owned(),
+            interface: "eth1".to_owned(),
+            payload_bytes: 1000,
+            counted_bytes: 10,
+            kind,
+        };
+        let mut verdict = passed();
+        record.tests[0].wires = vec![finding(WireKind::ForeignSent { bytes: 7 })];
+        leave_elsewhere(&mut verdict, &record.tests);
+        assert_eq!(verdict, passed());
+        let by = Some("eth0".to_owned());
+        record.tests[0]
+            .wires
+            .push(finding(WireKind::WrongRoute { by }));
+        leave_elsewhere(&mut verdict, &record.tests);
+        assert_eq!(verdict.word, VerdictWord::Undecided);
+        let said = "what n1 eth1 should have carried left by eth0: that port was not loaded";
+        assert!(verdict.reason.starts_with(said), "{}", verdict.reason);
+    }
+
+    #[test]
+    fn nothing_passes_while_a_suspect_could_not_be_measured() {
+        let text = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let verdict = |word| Verdict {
+            word,
+            reason: "as it was".to_owned(),
+        };
+        record.sheet.ports[1].receive.as_mut().unwrap().share = Some(0.158);
+        let label = &record.sheet.ports[1].label;
+        let mut passed = verdict(VerdictWord::Pass);
+        leave_unmeasured(&mut passed, &record.sheet);
+        assert_eq!(passed.word, VerdictWord::Undecided);
+        let least = format!("(the least: {label} receive, 15.8 %)");
+        assert!(passed.reason.contains(&least), "{}", passed.reason);
+        let mut failed = verdict(VerdictWord::Fail);
+        leave_unmeasured(&mut failed, &record.sheet);
+        assert_eq!(failed, verdict(VerdictWord::Fail));
+    }
 
     #[test]
     fn a_link_that_goes_down_and_up_is_named_beside_what_it_broke() {

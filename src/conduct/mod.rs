@@ -111,9 +111,12 @@ pub fn conduct(
         troubles.push(Trouble::own(TroubleKind::Invalid, what));
     }
     let mut judgement = verdict::judge(&plan, &host_records, &tests, &jobs);
-    if !jobs.is_empty() && !judgement.open.is_empty() {
-        agenda::leave_open(&mut judgement.verdict);
+    match (judgement.open.is_empty(), jobs.is_empty()) {
+        (true, _) => {}
+        (false, false) => agenda::leave_open(&mut judgement.verdict),
+        (false, true) => agenda::leave_unmeasured(&mut judgement.verdict, &judgement.sheet),
     }
+    agenda::leave_elsewhere(&mut judgement.verdict, &tests);
     let mut sheet = judgement.sheet;
     sheet.order = order;
     let verdict = match (troubles.first(), sheet.order.first()) {

@@ -107,7 +107,6 @@ impl<'a> Second<'a> {
         if observation.paced || observation.only.is_some() {
             return; // It looked for losses, or for what a congested port does to another.
         }
-        let width = observation.links.len();
         if observation.is_single(self.fabric) {
             for (pair, seen) in observation.shares() {
                 let (share, rate) = (seen.part(), seen.rate);
@@ -119,7 +118,7 @@ impl<'a> Second<'a> {
                 known.share = known.share.max(share);
                 known.rate = known.rate.max(rate);
                 if share < self.fabric.floor_of(pair) {
-                    known.width = known.width.min(width);
+                    known.width = known.width.min(observation.width(self.fabric, pair));
                 }
             }
             return;
@@ -323,12 +322,11 @@ impl<'a> Second<'a> {
         }
     }
 
-    fn may_send(&self, (from, to): (usize, usize)) -> bool {
-        let ports = &self.fabric.ports;
-        ports[from].host != ports[to].host && !ports[from].gone && !ports[to].gone
+    fn may_send(&self, pair: (usize, usize)) -> bool {
+        self.fabric.may_send(pair)
     }
 
-    /// Ports to measure a port with: none of its own host, those that are as fast first, then those
+    /// Ports to measure a port with: none of its own host or of another rail, those that are as fast first, then those
     /// that are well, then those of its group.
     fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
         let place = |other| match sends {
@@ -341,7 +339,10 @@ impl<'a> Second<'a> {
             false => Place::Receive(port),
         });
         let mut all: Vec<(bool, bool, bool, u64, usize)> = (0..self.fabric.ports.len())
-            .filter(|other| self.fabric.ports[*other].host != own.host)
+            .filter(|other| {
+                let other = self.fabric.ports[*other];
+                other.host != own.host && other.rail == own.rail
+            })
             .map(|other| {
                 let is_blamed = blamed.iter().any(|fault| match fault {
                     Fault::Place(blamed) => *blamed == place(other),
@@ -387,8 +388,11 @@ impl<'a> Second<'a> {
         let mut packed: Vec<Request> = Vec::new();
         for pair in pairs {
             let meets = |request: &&mut Request| {
+                // A look at a pair of ports is one at all rails of their hosts.
+                let host = |port: usize| self.fabric.ports[port].host;
                 let mut others = request.pairs.iter();
-                let free = others.all(|(from, to)| *from != pair.0 && *to != pair.1);
+                let free = others
+                    .all(|(from, to)| host(*from) != host(pair.0) && host(*to) != host(pair.1));
                 request.pairs.len() < width.max(1) && free
             };
             match packed.iter_mut().find(meets) {
@@ -411,10 +415,11 @@ fn crossing(fabric: &Fabric, place: Place) -> Vec<(usize, usize)> {
         .clone()
         .flat_map(|from| all.clone().map(move |to| (from, to)));
     let number = fabric.number(place);
-    let differs = |(from, to): &(usize, usize)| fabric.ports[*from].host != fabric.ports[*to].host;
     let crosses = |(from, to): &(usize, usize)| fabric.way(*from, *to).contains(&number);
-    let here = |(from, to): &(usize, usize)| !fabric.ports[*from].gone && !fabric.ports[*to].gone;
-    pairs.filter(differs).filter(here).filter(crosses).collect()
+    pairs
+        .filter(|pair| fabric.may_send(*pair))
+        .filter(crosses)
+        .collect()
 }
 
 fn is_crossing(fabric: &Fabric, place: Place, observation: &Observation) -> bool {

@@ -143,6 +143,7 @@ mod tests {
     fn fabric() -> Fabric {
         let port = |host| Port {
             host,
+            rail: 0,
             group: None,
             floor: 0.9,
             gone: false,

@@ -118,7 +118,7 @@ impl Writer<'_> {
                         rate_bits_per_s: link.rate,
                         expected_bits_per_s: share.expected,
                         loss: link.lost as f64 / link.segments.max(1) as f64,
-                        width: observation.links.len(),
+                        width: observation.width(&self.view.fabric, (from, to)),
                         test: observation.test,
                     });
                 }

@@ -22,6 +22,8 @@ pub struct Fabric {
 pub struct Port {
     /// Number of its host: ports of one host do not send to each other.
     pub host: usize,
+    /// Number of its rail: ports send to those of their own rail, and a look at two hosts is one at all of their rails.
+    pub rail: usize,
     /// Number of its group, if that has a known uplink.
     pub group: Option<usize>,
     /// Share of what is expected that it must carry in each direction.
@@ -81,6 +83,12 @@ impl Fabric {
     /// Share of what is expected that must go from port to port: where a rate is asked for, that of the slower port.
     pub fn floor_of(&self, (from, to): (usize, usize)) -> f64 {
         self.ports[from].floor.max(self.ports[to].floor)
+    }
+
+    /// Whether a port can be measured with another one.
+    pub fn may_send(&self, (from, to): (usize, usize)) -> bool {
+        let (from, to) = (self.ports[from], self.ports[to]);
+        from.host != to.host && from.rail == to.rail && !from.gone && !to.gone
     }
 
     /// Numbers of the places on the way from port to port.
@@ -210,6 +218,13 @@ impl Observation {
         sums
     }
 
+    /// How many links were measured at the same time on the rail of a pair: alone if one. What other rails carry passes other ports.
+    pub fn width(&self, fabric: &Fabric, (from, _): (usize, usize)) -> usize {
+        let rail = |port: usize| fabric.ports[port].rail;
+        let links = self.links.iter();
+        links.filter(|link| rail(link.from) == rail(from)).count()
+    }
+
     /// Whether each port carries one link each way at most: then a link says something of its pair.
     pub fn is_single(&self, fabric: &Fabric) -> bool {
         let mut count = vec![0_u32; fabric.places()];
@@ -264,6 +279,7 @@ mod tests {
     fn places_are_numbered_and_found_again() {
         let port = |host, group| Port {
             host,
+            rail: 0,
             group,
             floor: 0.9,
             gone: false,

@@ -45,7 +45,8 @@ pub fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
     };
     let alone = observations
         .iter()
-        .filter(|one| one.isolated && !one.paced && one.only.is_none() && one.links.len() == 1);
+        .filter(|one| one.isolated && !one.paced && one.only.is_none())
+        .filter(|one| one.width(fabric, first.pair) == 1);
     let alone = alone.filter_map(|one| one.shares().get(&first.pair).map(|share| share.part()));
     let alone = alone.reduce(f64::max);
     let again = looks(true)
@@ -100,6 +101,7 @@ mod tests {
     fn fabric() -> Fabric {
         let port = |host| Port {
             host,
+            rail: 0,
             group: None,
             floor: 0.9,
             gone: false,

@@ -287,6 +287,7 @@ mod tests {
             ports: (0..ports)
                 .map(|host| Port {
                     host,
+                    rail: 0,
                     group: None,
                     floor: 0.9,
                     gone: false,

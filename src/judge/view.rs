@@ -173,14 +173,20 @@ impl View {
             .iter()
             .find(|(name, _)| name == "net.ipv4.tcp_timestamps");
         let speed_bits_per_s = speed.map(|(speed, _)| speed);
+        let v6 = address.is_some_and(|port| port.address.is_ipv6());
+        // Segments that were asked to be smaller are packets that are smaller.
+        let headers = if v6 { 60 } else { 40 };
+        let asked = plan.tests.first().and_then(|test| test.sockets.mss_bytes);
+        let asked = asked.map_or(u32::MAX, |mss| mss.saturating_add(headers));
+        let mtu_bytes = interface.map_or(1500, |one| one.mtu_bytes).min(asked);
         self.ports.push(PortView {
             label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
             node,
             rail,
             speed_bits_per_s,
             framing: Framing {
-                mtu_bytes: interface.map_or(1500, |one| one.mtu_bytes).max(576),
-                v6: address.is_some_and(|port| port.address.is_ipv6()),
+                mtu_bytes: mtu_bytes.max(576),
+                v6,
                 tagged: interface.is_some_and(|one| one.tagged),
                 timestamps: timestamps.is_none_or(|(_, value)| value != "0"),
                 overhead_bytes: plan.criteria.overhead_bytes,
@@ -198,6 +204,7 @@ impl View {
         let asked = plan.criteria.min_rate_bits_per_s.zip(ceiling);
         self.fabric.ports.push(Port {
             host: node,
+            rail,
             group: group.and_then(|group| self.groups.iter().position(|(name, _)| name == group)),
             floor: match asked {
                 Some((rate, ceiling)) => rate as f64 / ceiling,
