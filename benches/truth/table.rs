@@ -88,7 +88,7 @@ pub fn page(rows: &[Row]) -> String {
          200 Mbit/s, drawn by `cargo bench --bench truth` and judged with `--profile acceptance`, shortened to permutations of two \
          seconds. Where frames are lost they are of twelve seconds, and four where losses are looked for: \
          at 200 Mbit/s each of these has 60 thousand frames, of which six are lost. \
-         *Right* means: what was injured is blamed, in its direction, and nothing else is; a throttled host is HOST-LIMITED and nothing \
+         *Right* means: what was injured is blamed, in its direction, by itself or among what hosts cannot tell apart from it, and nothing else is; a throttled host is HOST-LIMITED and nothing \
          is a FAIL; a flapping port may also cost the run, INVALID, if its host is named as lost first, since the control channel has no other way. At 90 % and above the floor of 90 % need not find a fault, and PASS is no error; that was settled after the first \
          ten cases had been seen. Bounds are those of 95 % (Wilson, one-sided).\n\n\
          ## Faults\n\n\

@@ -2,6 +2,7 @@
 
 use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
+use crate::units::show_gbit;
 
 use super::blame::Fault;
 use super::fabric::Place;
@@ -9,8 +10,9 @@ use super::fabric::Place;
 /// The floor as a reader knows it.
 pub fn floor_text(plan: &RunPlan) -> String {
     match plan.criteria.min_rate_bits_per_s {
-        Some(rate) => format!("{:.2} Gbit/s", rate as f64 / 1e9),
-        None => format!("{:.0} %", plan.criteria.floor * 100.0),
+        Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
+        // As it was given: two floors that differ never read alike.
+        None => format!("{} %", (plan.criteria.floor * 1e6).round() / 1e4),
     }
 }
 

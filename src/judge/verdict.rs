@@ -2,8 +2,8 @@
 
 use crate::plan::{Coupling, Pattern, RunPlan};
 use crate::record::{
-    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord, PortSheet,
-    Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Contention, Culprit, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord,
+    PortSheet, Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
 use crate::units::show_gbit;
@@ -478,6 +478,12 @@ impl Writer<'_> {
             .iter()
             .flat_map(|port| [&port.send, &port.receive]);
         let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
+        if let Some(reason) = self.below_the_asked_rate(sheet) {
+            return Verdict {
+                word: VerdictWord::Undecided,
+                reason,
+            };
+        }
         if judged {
             return Verdict {
                 word: VerdictWord::Pass,
@@ -500,12 +506,47 @@ impl Writer<'_> {
         }
     }
 
+    /// The most that a port that its host holds back has carried.
+    fn proven(&self, sheet: &Sheet, fault: &FaultSheet) -> f64 {
+        let one = match fault.culprit {
+            Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
+            Culprit::Receive(port) => sheet.ports.get(port).and_then(|port| port.receive),
+            Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => None,
+        };
+        one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
+    }
+
+    /// A rate that was asked for is compared as a share of what a port can carry one way; acknowledgements of what comes back take some of that. What
+    /// lies between both is no fault of a port, and no pass.
+    fn below_the_asked_rate(&self, sheet: &Sheet) -> Option<String> {
+        let asked = self.plan.criteria.min_rate_bits_per_s?;
+        let directions = sheet.ports.iter().flat_map(|port| {
+            let both = [(port.send, "send"), (port.receive, "receive")];
+            both.map(|(one, way)| Some((port, way, one.filter(|one| one.share.is_some())?)))
+        });
+        let least = directions
+            .flatten()
+            .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
+        let (port, way, one) = least;
+        let gbit = |rate: f64| show_gbit(rate / 1e9);
+        (one.rate_bits_per_s < asked as f64).then(|| {
+            format!(
+                "{} {way}: {} Gbit/s, asked for are {}; it can carry {} one way, and {} while as much comes back",
+                port.label,
+                gbit(one.rate_bits_per_s),
+                gbit(asked as f64),
+                gbit(port.ceiling_bits_per_s.unwrap_or(0.0)),
+                gbit(one.expected_bits_per_s.unwrap_or(0.0)),
+            )
+        })
+    }
+
     /// What is wrong with a fault, with its figures.
     fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
         let name = name_of(self.plan, sheet, fault);
         let alone = match fault.word {
             VerdictWord::Fail => "confirmed alone",
-            _ => "but not when measured alone",
+            _ => "but not each time it was measured alone",
         };
         if fault.kind == FaultKind::Broken {
             return format!(
@@ -529,7 +570,7 @@ impl Writer<'_> {
                 "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
                 show_gbit(gbit),
                 show_gbit(gbit / fault.share.max(1e-9)),
-                fault.share * 100.0,
+                percent(fault.share),
                 floor_text(self.plan)
             );
         }
@@ -538,7 +579,7 @@ impl Writer<'_> {
             "{name}: {} of {} Gbit/s ({:.1} %, floor {})",
             show_gbit(gbit),
             show_gbit(expected),
-            fault.share * 100.0,
+            percent(fault.share),
             floor_text(self.plan)
         );
         match fault.word {
@@ -548,25 +589,41 @@ impl Writer<'_> {
                     .notes
                     .first()
                     .map_or("its host was at its limit", String::as_str);
-                format!("{figures}: {why}; not judged above that")
+                format!(
+                    "{figures}: {why}; proven to {} Gbit/s, not judged above",
+                    show_gbit(self.proven(sheet, fault) / 1e9)
+                )
             }
             _ => {
-                let alone = fault
-                    .evidence
-                    .iter()
-                    .map(|one| one.rate_bits_per_s / one.expected_bits_per_s.max(1.0));
-                match alone.reduce(f64::max) {
-                    Some(alone) => format!(
-                        "{figures} under load, {:.1} % by itself: the load of the others decides, not this port",
-                        alone * 100.0
-                    ),
+                let alone = fault.direct_evidence().filter(|one| one.width == 1);
+                let alone: Vec<f64> = alone
+                    .map(|one| one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))
+                    .collect();
+                let least = alone.iter().copied().reduce(f64::min);
+                let most = alone.iter().copied().reduce(f64::max);
+                let floor = self.plan.criteria.floor;
+                match least.zip(most) {
                     None => {
                         format!("{figures}: nothing by itself could be measured that tells why")
                     }
+                    Some((least, _)) if least >= floor => format!(
+                        "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this port",
+                        percent(least)
+                    ),
+                    Some((least, most)) => format!(
+                        "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
+                        percent(least),
+                        percent(most)
+                    ),
                 }
             }
         }
     }
+}
+
+/// A share in per cent, of which no more is said than there was: 89.96 is not 90.0.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).floor() / 10.0
 }
 
 /// FAIL before what is not known before what a host hides; rates before losses; then by size.

@@ -34,6 +34,14 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
                 test.pattern, test.phases, test.streams
             ),
         );
+        // What it goes over, where that was asked for.
+        line(
+            &mut text,
+            &format!(
+                "over {} rails, coupling {:?}, sink {:?}, sockets {:?}",
+                test.rails, test.coupling, test.sink, test.sockets
+            ),
+        );
     }
     text
 }

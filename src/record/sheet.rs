@@ -177,6 +177,19 @@ pub struct FaultSheet {
     pub notes: Vec<String>,
 }
 
+impl FaultSheet {
+    /// Measurements by themselves of what is blamed: not of the other direction, nor of its partners with each other.
+    pub fn direct_evidence(&self) -> impl Iterator<Item = &Evidence> {
+        let culprit = self.culprit;
+        self.evidence.iter().filter(move |one| match culprit {
+            Culprit::Send(port) => one.from == port,
+            Culprit::Receive(port) => one.to == port,
+            Culprit::Pair(from, to) => (one.from, one.to) == (from, to),
+            Culprit::Up(_) | Culprit::Down(_) => true,
+        })
+    }
+}
+
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

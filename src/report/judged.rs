@@ -90,15 +90,63 @@ fn site(record: &Record) -> Option<String> {
 /// The same as a line.
 fn loaded_line(record: &Record) -> Option<String> {
     let loaded = loaded(record)?;
-    let share = loaded.share?;
+    let Some(share) = loaded.share else {
+        return judged_part(record);
+    };
     let of_switch = record.plan.site.as_ref().and_then(|site| site.ports);
     let of_switch =
         of_switch.map_or_else(String::new, |ports| format!(" of a switch with {ports}"));
     Some(format!(
-        "      {} of {} ports{of_switch} loaded both ways, each at its best to {:.1} % or more of what it can carry",
+        "      {} of {} ports{of_switch} loaded both ways, each at its best to {:.1} % or more of what it can carry{}",
         loaded.ports,
         loaded.named,
-        share * 100.0
+        share * 100.0,
+        judged_part(record).map_or_else(String::new, |part| format!(
+            ";{}",
+            part.trim_start_matches("     ")
+        ))
+    ))
+}
+
+/// How many port directions were judged, where not all of them were.
+fn judged_part(record: &Record) -> Option<String> {
+    let ports = record.sheet.ports.iter();
+    let both = ports.flat_map(|port| [port.send, port.receive]);
+    let judged = both
+        .filter(|one| one.is_some_and(|one| one.share.is_some()))
+        .count();
+    let all = 2 * record.sheet.ports.len();
+    (judged < all).then(|| format!("      {judged} of {all} port directions judged"))
+}
+
+/// The figure to sign, in words.
+pub fn to_sign(record: &Record) -> Option<String> {
+    let figure = record.sheet.figure?;
+    let port = record.sheet.ports.get(figure.port)?;
+    let way = if figure.sends { "send" } else { "receive" };
+    let interface = record
+        .hosts
+        .get(port.node)
+        .and_then(|host| host.interface_of(host.rails.get(port.rail)?));
+    let asked = record.plan.tests.first();
+    let asked = asked.and_then(|test| test.sockets.mss_bytes);
+    let mtu = match (asked, interface) {
+        (Some(mss), _) => format!("with segments of {mss} bytes "),
+        (None, Some(one)) => format!("at MTU {} ", one.mtu_bytes),
+        (None, None) => String::new(),
+    };
+    let wire = figure.wire_bits_per_s.map_or_else(String::new, |wire| {
+        format!(" ({} on the wire)", show_gbit(wire / 1e9))
+    });
+    let possible = port.speed_bits_per_s.map_or_else(String::new, |speed| {
+        let share = figure.ceiling_bits_per_s / speed as f64;
+        format!(" ({mtu}at most {:.1} % of its line rate)", share * 100.0)
+    });
+    Some(format!(
+        "{} {way} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of what the port can carry{possible}",
+        port.label,
+        show_gbit(figure.rate_bits_per_s / 1e9),
+        figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
     ))
 }
 
@@ -218,7 +266,14 @@ fn mtu(record: &Record) -> Option<String> {
         .collect::<Option<_>>()?;
     mtus.sort_unstable();
     mtus.dedup();
+    // What TCP had found of its path says whether a full packet was one of this size.
+    let paths = record.tests.iter().flat_map(|test| &test.links);
+    let narrow = paths
+        .filter(|link| link.crosses_switch)
+        .filter_map(|link| Some(link.tcp?.1.path_mtu_bytes))
+        .any(|bytes| bytes > 0 && mtus.iter().all(|mtu| bytes < u64::from(*mtu)));
     match mtus[..] {
+        [mtu] if narrow => Some(format!("MTU {mtu}, but paths take less")),
         [mtu] => Some(format!("MTU {mtu} verified")),
         _ => None,
     }
@@ -277,7 +332,17 @@ pub fn standing(record: &Record) -> Option<String> {
         ));
     }
     let mtu = mtu(record).map_or_else(String::new, |mtu| format!(", {mtu}"));
-    Some(format!("      {word} {}; {basis}{mtu}", lengths.join(", ")))
+    let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
+    let losses = match record.plan.profile {
+        Profile::Acceptance if !record.plan.tests.iter().any(looked) => {
+            "; losses were not looked for"
+        }
+        Profile::Acceptance | Profile::Soak | Profile::Quick => "",
+    };
+    Some(format!(
+        "      {word} {}; {basis}{mtu}{losses}",
+        lengths.join(", ")
+    ))
 }
 
 /// A fault with its figures.
@@ -325,7 +390,7 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
         port.map_or("", |port| port.label.as_str())
     };
     if fault.word != VerdictWord::Fail {
-        return None;
+        return would_decide(record, fault);
     }
     if !fault.or.is_empty() {
         return Some(
@@ -355,6 +420,39 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
                 .to_owned()
         }
     })
+}
+
+/// What would decide what is not known.
+fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
+    let next = match (fault.word, fault.kind) {
+        (VerdictWord::HostLimited, _) => {
+            "the same port with a faster host (swap two hosts), or what holds this one back taken away"
+        }
+        (_, FaultKind::Loss | FaultKind::Broken) => {
+            "a longer look: the same command with a longer --time, and the switch's counters of errors before and after"
+        }
+        (_, FaultKind::HeadOfLine) => "the same command again",
+        (_, FaultKind::Rate) => {
+            let floor = record.plan.criteria.floor;
+            let alone = fault.direct_evidence().filter(|one| one.width == 1);
+            let shares: Vec<f64> = alone
+                .map(|one| one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))
+                .collect();
+            match (
+                shares.is_empty(),
+                shares.iter().all(|share| *share >= floor),
+            ) {
+                (true, _) => {
+                    "the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
+                }
+                (false, true) => {
+                    "--pattern rotate, in which every port carries one link each way: if it falls short there too, it is the port"
+                }
+                (false, false) => "the port with a third partner (--hosts A,B --pattern pairs)",
+            }
+        }
+    };
+    Some(format!("      what would decide: {next}"))
 }
 
 /// Isolated measurements, and the commands that repeat the worst of them.
@@ -410,7 +508,17 @@ fn reproduce(record: &Record, fault: &FaultSheet) -> Option<String> {
 
 /// The commands that repeat the first isolated measurement with another tool, and what to expect.
 pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
-    let one = fault.evidence.first()?;
+    // One client shows one pair: not an uplink that many share, nor a port that others congest.
+    if fault.kind == FaultKind::HeadOfLine
+        || matches!(fault.culprit, Culprit::Up(_) | Culprit::Down(_))
+    {
+        return None;
+    }
+    let one = fault.direct_evidence().next()?;
+    let held = match fault.kind {
+        FaultKind::Loss | FaultKind::Broken => format!(" -b {:.0}M", one.rate_bits_per_s / 1e6),
+        FaultKind::Rate | FaultKind::HeadOfLine => String::new(),
+    };
     let port = |number: usize| record.sheet.ports.get(number);
     let (from, to) = (port(one.from)?, port(one.to)?);
     let address = |port: &PortSheet| {
@@ -424,14 +532,16 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
             .get(port.node)
             .map(|node| node.host.clone())
     };
-    let streams = record.plan.tests.first().map_or(1, |test| test.streams);
+    let first = record.plan.tests.first();
+    let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
     let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
     let client = format!(
-        "{}$ iperf3 -c {} -B {} -P {} -t 30      (expect about {} Gbit/s)",
+        "{}$ iperf3 -c {} -B {} -P {}{held} -t 30      (expect about {} Gbit/s)",
         host(from)?,
         address(to)?,
         address(from)?,
-        streams.max(1),
+        // By rail, as each of them had its own.
+        (streams / rails).max(1),
         gbit(one.rate_bits_per_s)
     );
     Some((server, client))

@@ -1,6 +1,6 @@
 //! Several tests in one view: what each of them was, and the least that every port carried in any of them.
 
-use crate::plan::Purpose;
+use crate::plan::{Pattern, Profile, Purpose};
 use crate::record::{Record, TestRecord};
 
 use crate::units::show_gbit;
@@ -8,6 +8,10 @@ use crate::units::show_gbit;
 use super::described;
 use super::figures::Figures;
 use super::judged;
+use super::wires;
+
+/// Lines about interfaces at most; the record has all of them.
+const MOST_WIRES: usize = 8;
 
 /// A line per test or group of tests, then a row per port.
 pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
@@ -75,8 +79,28 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
             cell(&port.receive)
         ));
     }
+    for uplink in &sheet.uplinks {
+        let label = format!("uplink {}", uplink.group);
+        let (up, down) = (cell(&uplink.up), cell(&uplink.down));
+        lines.push(format!("{label:width$}  {up}  {down}"));
+    }
+    for line in wires::of_all(record, tests).into_iter().take(MOST_WIRES) {
+        lines.push(line);
+    }
     lines.extend(to_sign(record));
     lines
+}
+
+/// Whether there were tests of one link at a time, and of all at once.
+fn is_comparable(record: &Record) -> bool {
+    let loads = || {
+        let tests = record.plan.tests.iter();
+        tests.filter(|test| test.purpose == Purpose::Load)
+    };
+    let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
+    record.plan.profile == Profile::Acceptance
+        && loads().any(|test| shifts(&test))
+        && loads().any(|test| !shifts(&test))
 }
 
 /// The figure to sign, what contention costs, and what this is a test of.
@@ -87,23 +111,8 @@ fn to_sign(record: &Record) -> Vec<String> {
         format!("{label} {}", if sends { "send" } else { "receive" })
     };
     let mut lines = Vec::new();
-    if let Some(figure) = sheet.figure {
-        let mtu = record.hosts.first().and_then(|host| {
-            let port = host.rails.first()?;
-            Some(host.interface_of(port)?.mtu_bytes)
-        });
-        let mtu = mtu.map_or_else(String::new, |mtu| format!(" at MTU {mtu}"));
-        let wire = figure.wire_bits_per_s;
-        let wire = wire.map_or_else(String::new, |wire| {
-            format!(" ({} on the wire)", show_gbit(wire / 1e9))
-        });
-        lines.push(format!(
-            "to sign: {} {} Gbit/s payload{wire} one way, both directions loaded: {:.1} % of what the port can carry{mtu} (test {})",
-            name(figure.port, figure.sends),
-            show_gbit(figure.rate_bits_per_s / 1e9),
-            figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0,
-            figure.test + 1
-        ));
+    if let (Some(figure), Some(said)) = (sheet.figure, judged::to_sign(record)) {
+        lines.push(format!("to sign: {said} (test {})", figure.test + 1));
     }
     if let Some(contention) = sheet.contention {
         lines.push(format!(
@@ -111,6 +120,11 @@ fn to_sign(record: &Record) -> Vec<String> {
             name(contention.port, contention.sends),
             contention.share * 100.0
         ));
+    } else if is_comparable(record) {
+        lines.push(
+            "contention: not told (flows for each port differ, or a host was at its limit)"
+                .to_owned(),
+        );
     }
     lines.extend(described::line(record));
     lines.push(judged::FIXED_WORDS.to_owned());

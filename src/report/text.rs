@@ -100,6 +100,7 @@ fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figure
         out.line(&format!("note: {note}"));
     }
     if record.verdict.word.is_judged() {
+        out.lines(judged::to_sign(record).map(|said| format!("to sign: {said}")));
         out.lines(described::line(record));
         out.line(judged::FIXED_WORDS);
     }

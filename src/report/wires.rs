@@ -1,6 +1,8 @@
 //! Lines of the summary about interfaces: where their counters contradict the payload, how members of a bond share it,
 //! and which paths take smaller packets than their ends.
 
+use std::collections::BTreeSet;
+
 use crate::record::{Record, TestRecord, WireFinding, WireKind};
 use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_bytes, sum};
@@ -31,6 +33,26 @@ pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
                 shares(|one| one.sent_bytes),
                 shares(|one| one.received_bytes)
             ));
+        }
+    }
+    lines
+}
+
+/// The same for several tests: each interface and kind once, with the first test in which it was seen.
+pub fn of_all(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    let mut lines = Vec::new();
+    for test in tests {
+        for finding in &test.wires {
+            let kind = std::mem::discriminant(&finding.kind);
+            let number = format!("{kind:?}");
+            if known.insert((finding.node.clone(), finding.interface.clone(), number)) {
+                lines.push(format!(
+                    "{} (test {})",
+                    wire(record, finding),
+                    test.test + 1
+                ));
+            }
         }
     }
     lines

@@ -45,6 +45,8 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                     (cables::sections(record))
                     (patterns::sections(record, beside))
                     (tables::worst(record))
+                    (tables::uplinks(record))
+                    (tables::wires(record))
                     (spread::section(record))
                     (Course::of(record).draw())
                     (tables::baseline(baseline))
@@ -132,8 +134,7 @@ fn tiles(record: &Record) -> Markup {
                 li {
                     b { (show_gbit(figure.rate_bits_per_s / 1e9)) " Gbit/s" }
                     span {
-                        "the figure to sign: " (label(figure.port)) @if figure.sends { " send" } @else { " receive" }
-                        (format!(", payload one way, both directions loaded; {:.1} % of its ceiling", figure.rate_bits_per_s / figure.ceiling_bits_per_s * 100.0))
+                        "the figure to sign: " (judged::to_sign(record).unwrap_or_default())
                     }
                 }
             }

@@ -4,12 +4,14 @@ use maud::{Markup, html};
 
 use crate::judge::names::floor_text;
 use crate::plan::Purpose;
-use crate::record::{Culprit, DirectionSheet, HostRecord, PortSheet, Record, VerdictWord};
+use crate::record::{
+    Culprit, DirectionSheet, HostRecord, PortSheet, Record, TestRecord, VerdictWord,
+};
 use crate::units::{show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
-use crate::report::{header, judged};
+use crate::report::{header, judged, wires as interfaces};
 
 /// Rows of the table of the worst.
 const WORST: usize = 10;
@@ -73,6 +75,51 @@ fn alone(record: &Record, port: usize, sends: bool) -> String {
     let direct = evidence.filter(|one| port == if sends { one.from } else { one.to });
     let least = direct.map(|one| one.rate_bits_per_s).reduce(f64::min);
     least.map_or_else(String::new, |rate| show_gbit(rate / 1e9))
+}
+
+/// What uplinks of groups carried, where their speed is known.
+pub fn uplinks(record: &Record) -> Markup {
+    let rows = record.sheet.uplinks.iter().flat_map(|uplink| {
+        let both = [(uplink.up, "out"), (uplink.down, "in")];
+        both.map(|(one, way)| Some((uplink.group.as_str(), way, one?)))
+    });
+    let rows: Vec<_> = rows.flatten().collect();
+    html! {
+        @if !rows.is_empty() {
+            section #uplinks {
+                h2 { "Uplinks" }
+                div .wide {
+                    table {
+                        thead { tr { th { "group" } th { "direction" } th { "said" } th .number { "least, Gbit/s" } th .number { "of the expected" } th .number { "most, Gbit/s" } } }
+                        tbody {
+                            @for (group, way, one) in rows {
+                                tr {
+                                    td { (group) } td { (way) } td { (one.word) }
+                                    td .number { (show_gbit(one.rate_bits_per_s / 1e9)) }
+                                    td .number { @if let Some(share) = one.share { (format!("{:.1} %", share * 100.0)) } }
+                                    td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where interface counters contradict the payload.
+pub fn wires(record: &Record) -> Markup {
+    let tests: Vec<&TestRecord> = record.tests.iter().collect();
+    let lines = interfaces::of_all(record, &tests);
+    html! {
+        @if !lines.is_empty() {
+            section #wires {
+                h2 { "Interfaces against payload" }
+                ul { @for line in lines.iter().take(WORST) { li { (line) } } }
+            }
+        }
+    }
 }
 
 /// What changed since an earlier run.
