@@ -273,6 +273,10 @@ fn a_timed_run_counts_one_window_and_its_waits_fill_it() {
                     node.busiest_core
                         .is_some_and(|share| (0.0..=1.0).contains(&share))
                 );
+                // Its processes ran somewhere.
+                let serving = node.serving_core.expect("a core that served links");
+                assert!(serving.0 <= node.busiest_core.unwrap_or(0.0) && serving.0 > 0.0);
+                assert!((0.0..=1.0).contains(&serving.1), "{serving:?}");
             }
             Ok(())
         });

@@ -272,6 +272,7 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
         cpu: RoleCpu::default(),
         run_delay_ns: 0,
         busiest_core: None,
+        serving_core: None,
         interfaces: passed(&report.interfaces),
         backlog_drops: report.backlog_drops[1].saturating_sub(report.backlog_drops[0]),
         strangers: report.strangers,
@@ -307,7 +308,10 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
     if let Some((first, last)) = view.edges() {
         record.cpu.phases_ns = last.phases_cpu_ns.saturating_sub(first.phases_cpu_ns);
         record.cpu.node_ns = last.node_cpu_ns.saturating_sub(first.node_cpu_ns);
-        record.busiest_core = usage::busiest_core(&cores(first), &cores(last));
+        let (before, after) = (cores(first), cores(last));
+        record.busiest_core = usage::busiest_core(&before, &after);
+        let seen = [&first.link_cores[..], &last.link_cores].concat();
+        record.serving_core = usage::busiest_serving(&before, &after, &seen);
     }
     record
 }
@@ -317,11 +321,12 @@ fn add(total: &mut u64, more: u64) {
 }
 
 fn cores(edge: &Edge) -> Vec<CoreTime> {
-    edge.cores
-        .iter()
-        .map(|(busy, total)| CoreTime {
+    let cores = edge.cores.iter().enumerate();
+    cores
+        .map(|(number, (busy, total))| CoreTime {
             busy: *busy,
             total: *total,
+            packets: edge.packet_ticks.get(number).copied().unwrap_or(0),
         })
         .collect()
 }

@@ -5,6 +5,8 @@ use crate::sys::facts::Interface;
 
 /// A core this busy leaves nothing.
 const BUSY: f64 = 0.95;
+/// A core that spends this part of its time on packets serves links, whoever runs on it.
+const PACKETS: f64 = 0.5;
 /// Of its processes' time, when waiting for a processor outweighs running.
 const WAITING: f64 = 0.5;
 /// Less waiting than this part of the window is usual.
@@ -33,14 +35,17 @@ pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
             waiting * 100.0
         ));
     }
-    let busiest = measured
-        .iter()
-        .filter_map(|node| node.busiest_core)
-        .reduce(f64::max);
-    if let Some(busiest) = busiest.filter(|busiest| *busiest >= BUSY && cpu >= interval / 2.0) {
-        return Some(format!("a core was {:.0} % busy", busiest * 100.0));
-    }
-    None
+    // What somebody else computes on another core excuses nothing; a core full of packets excuses even where its processes do little.
+    let serving = measured.iter().filter_map(|node| node.serving_core);
+    let (busy, packets) = serving.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let is_ours = packets >= PACKETS || cpu >= interval / 2.0;
+    (busy >= BUSY && is_ours).then(|| {
+        format!(
+            "a core that served its links was {:.0} % busy, {:.0} % of that with packets",
+            busy * 100.0,
+            packets * 100.0
+        )
+    })
 }
 
 /// For what part of the time the processes behind a host's links were ready and waited for a processor, on average.
@@ -128,6 +133,108 @@ pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::sys::facts::Pcie;
+
+    /// A test of two hosts, in which nothing is at its limit.
+    fn sound() -> TestRecord {
+        let text = include_str!("../../tests/golden/two-hosts/record.json");
+        let mut record: crate::record::Record = serde_json::from_str(text).unwrap();
+        let mut test = record.tests.remove(0);
+        for node in test.nodes.iter_mut().flatten() {
+            (node.interval_ns, node.run_delay_ns) = (10_000_000_000, 0);
+            node.cpu.senders_ns = 3_000_000_000;
+            node.cpu.receivers_ns = 3_000_000_000;
+            node.serving_core = Some((0.6, 0.2));
+            node.backlog_drops = 0;
+            for (_, counters) in &mut node.interfaces {
+                counters.received_packets = 1_000_000;
+                (counters.missed, counters.pauses_sent) = (0, 0);
+            }
+        }
+        for link in &mut test.links {
+            link.held_by = HeldBy::Limiting;
+        }
+        test
+    }
+
+    fn node(test: &mut TestRecord) -> &mut crate::record::NodeRecord {
+        test.nodes[1].as_mut().unwrap()
+    }
+
+    #[test]
+    fn a_busy_core_excuses_if_it_served_links() {
+        let said = |serving, cpu_s: u64| {
+            let mut test = sound();
+            node(&mut test).serving_core = serving;
+            node(&mut test).cpu.senders_ns = cpu_s * 1_000_000_000;
+            node(&mut test).cpu.receivers_ns = 0;
+            limit(&test, &[1])
+        };
+        assert_eq!(limit(&sound(), &[1]), None);
+        let text = said(Some((0.97, 0.1)), 6);
+        let expected = "a core that served its links was 97 % busy, 10 % of that with packets";
+        assert_eq!(text.as_deref(), Some(expected));
+        // Its processes do little, and packets fill it.
+        assert!(said(Some((0.97, 0.8)), 1).is_some());
+        assert_eq!(said(Some((0.97, 0.1)), 1), None);
+        assert_eq!(said(Some((0.94, 0.9)), 6), None);
+        assert_eq!(said(None, 6), None);
+    }
+
+    #[test]
+    fn processes_that_wait_for_a_processor_excuse_from_half_of_their_time_on() {
+        let said = |delay_s: u64| {
+            let mut test = sound();
+            node(&mut test).run_delay_ns = delay_s * 1_000_000_000;
+            limit(&test, &[1])
+        };
+        assert_eq!(said(5), None);
+        let text = said(9).unwrap();
+        assert!(
+            text.ends_with("waited for a processor 60 % of their time"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_host_that_cannot_take_what_comes_is_told_by_its_counters() {
+        let said = |change: fn(&mut crate::record::NodeRecord)| {
+            let mut test = sound();
+            change(node(&mut test));
+            let name = node(&mut test).interfaces[0].0.clone();
+            port_limit(&test, 1, Some(&name))
+        };
+        assert_eq!(said(|_| {}), None);
+        assert_eq!(said(|node| node.interfaces[0].1.missed = 100), None);
+        let text = said(|node| node.interfaces[0].1.missed = 101).unwrap();
+        assert!(
+            text.starts_with("101 frames came to ") && text.contains("no room"),
+            "{text}"
+        );
+        let text = said(|node| node.backlog_drops = 500).unwrap();
+        assert!(text.contains("dropped 500 packets"), "{text}");
+        assert_eq!(said(|node| node.interfaces[0].1.pauses_sent = 10), None);
+        let text = said(|node| node.interfaces[0].1.pauses_sent = 11).unwrap();
+        assert!(text.contains("sent 11 pause frames"), "{text}");
+    }
+
+    #[test]
+    fn most_links_into_a_host_held_by_its_window_are_its_limit() {
+        let mut test = sound();
+        assert_eq!(receive_limit(&test, 2, &[1]), None);
+        for link in &mut test.links {
+            link.held_by = HeldBy::HeldBack;
+        }
+        let text = receive_limit(&test, 2, &[1]).unwrap();
+        assert!(
+            text.ends_with("links into it waited for its receive window"),
+            "{text}"
+        );
+        assert_eq!(
+            receive_limit(&test, 3, &[1]),
+            None,
+            "a relay's window says nothing"
+        );
+    }
 
     #[test]
     fn a_slot_narrower_than_its_port_is_named() {

@@ -18,7 +18,7 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         .map(|(_, _, _, end)| (end.count(), end.pid()))
         .collect();
     let after_ns = clock::monotonic_ns();
-    let mut known = BTreeSet::new();
+    let (mut known, mut link_cores) = (BTreeSet::new(), BTreeSet::new());
     for (count, pid) in &mut ends {
         // A process that serves several ends counts for the first of them.
         if !known.insert(*pid) {
@@ -28,7 +28,9 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         // A process that has ended and was reaped is gone from /proc; it noted its time before that.
         let pid = i32::try_from(*pid).unwrap_or(0);
         let (cpu_ns, run_delay_ns) = usage::scheduled(pid);
-        count.is_ready = usage::is_ready(pid);
+        let (is_ready, core) = usage::place_of(pid);
+        count.is_ready = is_ready;
+        link_cores.extend(core);
         count.cpu_ns = count.cpu_ns.max(cpu_ns);
         count.run_delay_ns = run_delay_ns;
     }
@@ -36,14 +38,14 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     // A phase that has ended is gone from /proc, and noted its time before that.
     let phase_cpu =
         |(number, pid): (usize, &i32)| usage::cpu_ns_of(*pid).max(plant.board.phase_cpu_ns(number));
+    let cores = usage::cores();
     Edge {
         before_ns,
         after_ns,
         ends: ends.into_iter().map(|(count, _)| count).collect(),
-        cores: usage::cores()
-            .into_iter()
-            .map(|core| (core.busy, core.total))
-            .collect(),
+        cores: cores.iter().map(|core| (core.busy, core.total)).collect(),
+        packet_ticks: cores.iter().map(|core| core.packets).collect(),
+        link_cores: link_cores.into_iter().collect(),
         phases_cpu_ns: phases.iter().enumerate().map(phase_cpu).sum(),
         node_cpu_ns: own.user_ns + own.system_ns,
     }

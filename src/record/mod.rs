@@ -292,6 +292,9 @@ pub struct NodeRecord {
     pub run_delay_ns: u64,
     /// Share of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
+    /// The busiest of the cores that served links: its share, 0 to 1, and the part of that which went to interrupts and packets.
+    #[serde(default)]
+    pub serving_core: Option<(f64, f64)>,
     /// Counters of the host's interfaces over the whole run, from before the first block to behind the last.
     pub interfaces: Vec<(String, InterfaceCounters)>,
     /// Packets that the host's processors dropped over the whole run because their backlog was full.

@@ -63,6 +63,12 @@ pub struct Edge {
     pub ends: Vec<EndCount>,
     /// Busy and total ticks of every core.
     pub cores: Vec<(u64, u64)>,
+    /// Of the busy ticks of every core those for interrupts and packets.
+    #[serde(default)]
+    pub packet_ticks: Vec<u64>,
+    /// Cores on which processes of links ran last, each once.
+    #[serde(default)]
+    pub link_cores: Vec<usize>,
     /// CPU time of the phases and of the node status process until now, in nanoseconds.
     pub phases_cpu_ns: u64,
     /// CPU time of the node status process.

@@ -66,14 +66,21 @@ impl RunDelay {
     }
 }
 
-/// Whether a process of this host runs, or is ready to. Its wait for a processor is counted when it ends, not before.
-pub fn is_ready(pid: i32) -> bool {
+/// Whether a process of this host runs, or is ready to, and on which core it ran last. Its wait for a processor is counted when it ends, not before.
+pub fn place_of(pid: i32) -> (bool, Option<usize>) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name stands in brackets and may itself contain blanks and brackets.
-    let state = text
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
-    state == Some('R')
+    place_in(&text)
+}
+
+fn place_in(stat: &str) -> (bool, Option<usize>) {
+    // The name stands in brackets and may itself contain blanks and brackets; state is the third word, the core the 39th (proc(5)).
+    const CORE: usize = 39 - 3;
+    let Some((_, rest)) = stat.rsplit_once(") ") else {
+        return (false, None);
+    };
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let core = words.get(CORE).and_then(|word| word.parse().ok());
+    (words.first() == Some(&"R"), core)
 }
 
 /// Busy and total time of every core since boot, in clock ticks.
@@ -89,6 +96,8 @@ pub struct CoreTime {
     pub busy: u64,
     /// All.
     pub total: u64,
+    /// Of the busy ones: interrupts and what follows them, which is mostly packets.
+    pub packets: u64,
 }
 
 fn parse_core(line: &str) -> Option<CoreTime> {
@@ -107,6 +116,7 @@ fn parse_core(line: &str) -> Option<CoreTime> {
     Some(CoreTime {
         busy: total - idle,
         total,
+        packets: ticks.iter().skip(5).take(2).sum(),
     })
 }
 
@@ -118,6 +128,24 @@ pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
         .filter(|(b, a)| a.total > b.total)
         .map(|(b, a)| a.busy.saturating_sub(b.busy) as f64 / (a.total - b.total) as f64)
         .reduce(f64::max)
+}
+
+/// The busiest of the cores that served links between two readings: those on which their processes were seen, and those that spent half of their
+/// busy time on packets. Its share, 0 to 1, and the part of that which went to packets.
+pub fn busiest_serving(
+    before: &[CoreTime],
+    after: &[CoreTime],
+    seen: &[usize],
+) -> Option<(f64, f64)> {
+    let cores = before.iter().zip(after).enumerate();
+    let passed = cores.filter(|(_, (b, a))| a.total > b.total);
+    let shares = passed.filter_map(|(number, (b, a))| {
+        let busy = a.busy.saturating_sub(b.busy) as f64;
+        let packets = a.packets.saturating_sub(b.packets) as f64 / busy.max(1.0);
+        let serves = seen.contains(&number) || packets >= 0.5;
+        serves.then_some((busy / (a.total - b.total) as f64, packets.min(1.0)))
+    });
+    shares.max_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 /// Memory that can be had without swapping, in bytes.
@@ -167,25 +195,59 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_core_that_others_keep_busy_serves_no_links() {
+        let core = |busy, packets| CoreTime {
+            busy,
+            total: 100,
+            packets,
+        };
+        let before = [core(0, 0); 3].map(|one| CoreTime { total: 0, ..one });
+        // Somebody computes on the first one; the second one has our processes; the third one does nothing but packets.
+        let after = [core(100, 0), core(60, 10), core(97, 90)];
+        let found = |seen: &[usize]| busiest_serving(&before, &after, seen).unwrap();
+        assert_eq!(found(&[1]).0, 0.97);
+        assert!(found(&[1]).1 > 0.9);
+        assert_eq!(found(&[0, 1]), (1.0, 0.0));
+        let quiet = [core(100, 0), core(60, 10), core(20, 5)];
+        assert_eq!(busiest_serving(&before, &quiet, &[1]).unwrap().0, 0.6);
+        assert_eq!(busiest_serving(&before, &quiet, &[]), None);
+    }
+
+    #[test]
+    fn state_and_core_of_a_process_stand_behind_its_name() {
+        let numbers: Vec<String> = (4..=52).map(|number| number.to_string()).collect();
+        let text = format!("7 (a) b (c)) R {}", numbers.join(" "));
+        assert_eq!(place_in(&text), (true, Some(39)));
+        assert_eq!(place_in("7 (x) S 1 2"), (false, None));
+        assert_eq!(place_in(""), (false, None));
+        let (_, core) = place_of(i32::try_from(std::process::id()).unwrap());
+        assert!(core.is_some_and(|core| core < cores().len()));
+    }
+
+    #[test]
     fn the_busiest_core_is_the_one_with_least_idle_time() {
         let before = [
             CoreTime {
                 busy: 10,
                 total: 100,
+                packets: 0,
             },
             CoreTime {
                 busy: 10,
                 total: 100,
+                packets: 0,
             },
         ];
         let after = [
             CoreTime {
                 busy: 60,
                 total: 200,
+                packets: 0,
             },
             CoreTime {
                 busy: 100,
                 total: 200,
+                packets: 0,
             },
         ];
         assert_eq!(busiest_core(&before, &after), Some(0.9));
@@ -198,7 +260,8 @@ mod tests {
             parse_core("cpu0 1 2 3 4 5 6 7 8 9 9"),
             Some(CoreTime {
                 busy: 27,
-                total: 36
+                total: 36,
+                packets: 13
             })
         );
         assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8"), None);

@@ -268,6 +268,9 @@ impl Files {
     pub fn check(&self, world: &mut World, transfers: usize) -> Result<Option<Wrong>, PlayerError> {
         world.team(&self.group).barrier(Algorithm::Dissemination)?;
         let failed = |error| self.place.failed("read back", error);
+        if let Some(wrong) = self.misplaced(transfers).map_err(failed)? {
+            return Ok(Some(wrong));
+        }
         if !self.benchmark.writes() {
             return Ok(self.wrong.clone());
         }
@@ -295,6 +298,25 @@ impl Files {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the shared position stands elsewhere than behind all pieces of all transfers: two ranks had the same place then. The first rank looks.
+    fn misplaced(&self, transfers: usize) -> io::Result<Option<Wrong>> {
+        if self.benchmark.pointer() != Pointer::Shared || self.group.place() != 0 {
+            return Ok(None);
+        }
+        let mut eight = [0; 8];
+        File::open(&self.place.pointer)?.read_exact(&mut eight)?;
+        let (at, behind) = (
+            u64::from_le_bytes(eight),
+            self.bytes as u64 * transfers as u64,
+        );
+        Ok((at != behind).then(|| Wrong {
+            item: usize::try_from(at.min(behind)).unwrap_or(usize::MAX) / FILE_ITEM_BYTES,
+            got: format!("the shared position at byte {at}"),
+            expected: format!("at byte {behind}"),
+            defect: 1.0,
+        }))
     }
 
     /// Where this rank's transfer of that number goes; none if it has nothing to do with the file this time. What belongs to others is
@@ -495,6 +517,40 @@ fn some(at: u64, piece: &Range<usize>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ranks::tests::{Over, as_ranks_over};
+
+    #[test]
+    fn a_place_that_two_ranks_had_is_found_where_they_only_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |one: &FileBenchmark| one.name() == "P_Read_shared";
+        let benchmark = FileBenchmark::all().find(name).unwrap();
+        for lost in [false, true] {
+            let told = as_ranks_over(Over::Unix, 2, |world| {
+                let own = world.rank();
+                let group = Group::new(vec![0, 1], own).unwrap();
+                let place = Place::of(folder.path(), Some(benchmark), None, own, 800);
+                let mut files = Files::new(world, benchmark, &group, 400, place).unwrap();
+                files.wipe(world).unwrap();
+                files.transfer(world, 0).unwrap();
+                files.transfer(world, 1).unwrap();
+                world.barrier().unwrap();
+                if lost && own == 0 {
+                    // As if the other one's move had been lost.
+                    let file = File::options().write(true).open(&files.place.pointer);
+                    file.unwrap()
+                        .write_all_at(&600_u64.to_le_bytes(), 0)
+                        .unwrap();
+                }
+                files.check(world, 2).unwrap()
+            });
+            let found = told.iter().flatten().map(|wrong| wrong.got.as_str());
+            let expected: &[&str] = match lost {
+                true => &["the shared position at byte 600"],
+                false => &[],
+            };
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+        }
+    }
 
     #[test]
     fn files_of_groups_and_ranks_have_names_of_their_own() {
