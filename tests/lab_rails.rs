@@ -123,7 +123,7 @@ fn a_slow_port_of_a_second_rail_is_blamed() {
             "--interface",
             "eth0,eth1",
             "--link-speed",
-            "105M",
+            "100M",
             "--time",
             "4s",
             "--warmup",

@@ -1,9 +1,11 @@
 //! Which tests a run has: those that were planned, less what cannot run, and what the judge asks for; and the verdict of all.
 
+use crate::judge::confirm::Request;
 use crate::judge::{ask, verdict};
 use crate::plan::{Pattern, Purpose, Test, lanes};
 use crate::record::{
-    HostRecord, ImbRecord, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord, WireKind,
+    HostRecord, ImbRecord, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
+    WireFinding, WireKind,
 };
 
 use super::Running;
@@ -156,7 +158,7 @@ pub(super) fn leave_open(verdict: &mut Verdict) {
 }
 
 /// Nothing passes while a suspect still has to be measured by itself, and could not be.
-pub(super) fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet) {
+pub(super) fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet, open: &[Request], floor: f64) {
     if !matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
         return;
     }
@@ -165,14 +167,28 @@ pub(super) fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet) {
         let both = [(port.send, "send"), (port.receive, "receive")];
         both.map(|(one, way)| Some((one?.share?, format!("{} {way}", port.label))))
     });
-    let least = directions.flatten().min_by(|a, b| a.0.total_cmp(&b.0));
+    let short = directions.flatten().filter(|(share, _)| *share < floor);
+    let least = short.min_by(|a, b| a.0.total_cmp(&b.0));
     let least = least.map_or_else(String::new, |(share, name)| {
         format!(" (the least: {name}, {:.1} %)", share * 100.0)
     });
     verdict.word = VerdictWord::Undecided;
-    verdict.reason = format!(
-        "a suspect could not be measured by itself{least}: measure it with a known-good partner (--hosts A,B --pattern pairs)"
-    );
+    let port = |number: usize| {
+        let port = sheet.ports.get(number);
+        port.map_or("", |port| port.label.as_str())
+    };
+    let losses = open.iter().find(|request| request.paced.is_some());
+    let pair = losses.and_then(|request| request.pairs.first());
+    verdict.reason = match (pair, least.is_empty()) {
+        (Some((from, to)), true) => format!(
+            "losses of {}->{} could not be looked at without contention: measure that pair alone, held below its rate (--rate)",
+            port(*from),
+            port(*to)
+        ),
+        _ => format!(
+            "a suspect could not be measured by itself{least}: measure it with a known-good partner (--hosts A,B --pattern pairs)"
+        ),
+    };
 }
 
 /// A port is not loaded by what another interface of its host carried: nothing passes on that.
@@ -181,7 +197,9 @@ pub(super) fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
         return;
     }
     let findings = tests.iter().flat_map(|test| &test.wires);
-    let mut elsewhere = findings.filter_map(|one| {
+    // Counters that lag behind lack a little; what went elsewhere lacks most of it.
+    let most = |one: &&WireFinding| one.counted_bytes < one.payload_bytes / 2;
+    let mut elsewhere = findings.filter(most).filter_map(|one| {
         let way = match &one.kind {
             WireKind::WrongRoute { by } => ("left", by),
             WireKind::ArpFlux { by } => ("came", by),
@@ -266,13 +284,25 @@ mod tests {
         record.sheet.ports[1].receive.as_mut().unwrap().share = Some(0.158);
         let label = &record.sheet.ports[1].label;
         let mut passed = verdict(VerdictWord::Pass);
-        leave_unmeasured(&mut passed, &record.sheet);
+        leave_unmeasured(&mut passed, &record.sheet, &[], 0.9);
         assert_eq!(passed.word, VerdictWord::Undecided);
         let least = format!("(the least: {label} receive, 15.8 %)");
         assert!(passed.reason.contains(&least), "{}", passed.reason);
         let mut failed = verdict(VerdictWord::Fail);
-        leave_unmeasured(&mut failed, &record.sheet);
+        leave_unmeasured(&mut failed, &record.sheet, &[], 0.9);
         assert_eq!(failed, verdict(VerdictWord::Fail));
+        // Losses that could not be looked at are no matter of the port that carried the least.
+        let paced = Request {
+            paced: Some(1.0),
+            ..Request::of(vec![(0, 1)])
+        };
+        let mut passed = verdict(VerdictWord::Pass);
+        leave_unmeasured(&mut passed, &record.sheet, &[paced], 0.1);
+        let said = format!(
+            "losses of {}->{label} could not",
+            record.sheet.ports[0].label
+        );
+        assert!(passed.reason.starts_with(&said), "{}", passed.reason);
     }
 
     #[test]

@@ -324,6 +324,7 @@ fn cores(edge: &Edge) -> Vec<CoreTime> {
     let cores = edge.cores.iter().enumerate();
     cores
         .map(|(number, (busy, total))| CoreTime {
+            number,
             busy: *busy,
             total: *total,
             packets: edge.packet_ticks.get(number).copied().unwrap_or(0),

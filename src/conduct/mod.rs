@@ -114,7 +114,12 @@ pub fn conduct(
     match (judgement.open.is_empty(), jobs.is_empty()) {
         (true, _) => {}
         (false, false) => agenda::leave_open(&mut judgement.verdict),
-        (false, true) => agenda::leave_unmeasured(&mut judgement.verdict, &judgement.sheet),
+        (false, true) => agenda::leave_unmeasured(
+            &mut judgement.verdict,
+            &judgement.sheet,
+            &judgement.open,
+            plan.criteria.floor,
+        ),
     }
     agenda::leave_elsewhere(&mut judgement.verdict, &tests);
     let mut sheet = judgement.sheet;

@@ -16,6 +16,49 @@ pub fn floor_text(plan: &RunPlan) -> String {
     }
 }
 
+/// What second looks said of a fault that is not decided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Alone {
+    /// There was none that tells.
+    Untold,
+    /// It reached its floor each time; the least share.
+    Well(f64),
+    /// It did and did not; the least and the best share.
+    Mixed(f64, f64),
+}
+
+/// What was seen of a fault by itself: alone, or well even with others at the same time; of an uplink all that crossed it together.
+pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
+    let asked = plan.criteria.min_rate_bits_per_s;
+    let floor_at = |port: usize| {
+        let ceiling = sheet.ports.get(port).and_then(|one| one.ceiling_bits_per_s);
+        let asked = asked
+            .zip(ceiling)
+            .map(|(rate, ceiling)| rate as f64 / ceiling);
+        asked.unwrap_or(plan.criteria.floor)
+    };
+    let looks: Vec<(f64, f64)> = if let Culprit::Up(_) | Culprit::Down(_) = fault.culprit {
+        let (rate, expected) = fault.direct_evidence().fold((0.0, 0.0), |sum, one| {
+            (sum.0 + one.rate_bits_per_s, sum.1 + one.expected_bits_per_s)
+        });
+        let share = (expected > 0.0).then_some((rate / expected, plan.criteria.floor));
+        share.into_iter().collect()
+    } else {
+        let looks = fault.direct_evidence().map(|one| {
+            let share = one.rate_bits_per_s / one.expected_bits_per_s.max(1.0);
+            (one.width, share, floor_at(one.from).max(floor_at(one.to)))
+        });
+        let telling = looks.filter(|(width, share, floor)| *width == 1 || share >= floor);
+        telling.map(|(_, share, floor)| (share, floor)).collect()
+    };
+    let shares = || looks.iter().map(|(share, _)| *share);
+    match shares().reduce(f64::min).zip(shares().reduce(f64::max)) {
+        None => Alone::Untold,
+        Some((least, _)) if looks.iter().all(|(share, floor)| share >= floor) => Alone::Well(least),
+        Some((least, most)) => Alone::Mixed(least, most),
+    }
+}
+
 /// A fault as the record has it.
 pub fn culprit(fault: Fault) -> Culprit {
     match fault {
@@ -60,5 +103,66 @@ pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: Culprit) -> String {
         Culprit::Pair(from, to) => format!("{}->{}", label(from), label(to)),
         Culprit::Up(number) => format!("uplink of {}, out", group(number)),
         Culprit::Down(number) => format!("uplink of {}, in", group(number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Evidence, Record};
+
+    #[test]
+    fn what_was_seen_by_itself_is_of_the_fault_alone_and_of_its_own_floor() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let record: Record = serde_json::from_str(text).unwrap();
+        let (mut plan, sheet) = (record.plan, record.sheet);
+        let look = |from, to, share: f64, width| Evidence {
+            from,
+            to,
+            rate_bits_per_s: share * 1e8,
+            expected_bits_per_s: 1e8,
+            loss: 0.0,
+            width,
+            test: 0,
+        };
+        let said = |plan: &RunPlan, culprit, evidence: &[Evidence]| {
+            let fault = FaultSheet {
+                culprit,
+                evidence: evidence.to_vec(),
+                ..sheet.faults[0].clone()
+            };
+            by_itself(plan, &sheet, &fault)
+        };
+        let receive = Culprit::Receive(2);
+        assert_eq!(said(&plan, receive, &[]), Alone::Untold);
+        // The other direction, and partners with each other, say nothing of it.
+        let others = [look(2, 0, 0.99, 1), look(0, 1, 0.98, 1)];
+        assert_eq!(said(&plan, receive, &others), Alone::Untold);
+        // Short with others beside it tells nothing, and well does.
+        assert_eq!(said(&plan, receive, &[look(0, 2, 0.5, 4)]), Alone::Untold);
+        assert_eq!(
+            said(&plan, receive, &[look(0, 2, 0.99, 4)]),
+            Alone::Well(0.99)
+        );
+        let mixed = [look(0, 2, 0.5, 1), look(1, 2, 0.97, 1)];
+        assert_eq!(said(&plan, receive, &mixed), Alone::Mixed(0.5, 0.97));
+        // All that crosses an uplink is one look at it.
+        let crossing = [look(0, 2, 0.75, 2), look(1, 2, 1.0, 2)];
+        assert_eq!(
+            said(&plan, Culprit::Up(0), &crossing),
+            Alone::Mixed(0.875, 0.875)
+        );
+        // A rate that was asked for is the floor, whatever part of the port it is.
+        let ceiling = sheet.ports[2].ceiling_bits_per_s.unwrap();
+        plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.5 * ceiling));
+        assert_eq!(
+            said(&plan, receive, &[look(0, 2, 0.8, 1)]),
+            Alone::Well(0.8)
+        );
+        plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.98 * ceiling));
+        assert_eq!(
+            said(&plan, receive, &[look(0, 2, 0.95, 1)]),
+            Alone::Mixed(0.95, 0.95)
+        );
     }
 }

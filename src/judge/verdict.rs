@@ -14,7 +14,7 @@ use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
 use super::hol;
 use super::loss::{self, Losses};
-use super::names::{culprit, floor_text, name_of};
+use super::names::{Alone, by_itself, culprit, floor_text, name_of};
 use super::pairs;
 use super::peers;
 use super::view::View;
@@ -520,9 +520,15 @@ impl Writer<'_> {
     /// lies between both is no fault of a port, and no pass.
     fn below_the_asked_rate(&self, sheet: &Sheet) -> Option<String> {
         let asked = self.plan.criteria.min_rate_bits_per_s?;
+        // The victim of a congested port is held to half of its own.
+        let is_held = |one: &DirectionSheet| {
+            let test = self.plan.tests.get(one.test);
+            test.is_some_and(|test| test.pattern == Pattern::Hol)
+        };
+        let judged = |one: &DirectionSheet| one.share.is_some() && !is_held(one);
         let directions = sheet.ports.iter().flat_map(|port| {
             let both = [(port.send, "send"), (port.receive, "receive")];
-            both.map(|(one, way)| Some((port, way, one.filter(|one| one.share.is_some())?)))
+            both.map(|(one, way)| Some((port, way, one.filter(judged)?)))
         });
         let least = directions
             .flatten()
@@ -594,29 +600,24 @@ impl Writer<'_> {
                     show_gbit(self.proven(sheet, fault) / 1e9)
                 )
             }
-            _ => {
-                let alone = fault.direct_evidence().filter(|one| one.width == 1);
-                let alone: Vec<f64> = alone
-                    .map(|one| one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))
-                    .collect();
-                let least = alone.iter().copied().reduce(f64::min);
-                let most = alone.iter().copied().reduce(f64::max);
-                let floor = self.plan.criteria.floor;
-                match least.zip(most) {
-                    None => {
-                        format!("{figures}: nothing by itself could be measured that tells why")
-                    }
-                    Some((least, _)) if least >= floor => format!(
-                        "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this port",
-                        percent(least)
-                    ),
-                    Some((least, most)) => format!(
-                        "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
-                        percent(least),
-                        percent(most)
-                    ),
+            _ => match by_itself(self.plan, sheet, fault) {
+                Alone::Untold => {
+                    format!("{figures}: nothing by itself could be measured that tells why")
                 }
-            }
+                Alone::Well(least) => format!(
+                    "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this {}",
+                    percent(least),
+                    match fault.culprit {
+                        Culprit::Up(_) | Culprit::Down(_) => "uplink",
+                        Culprit::Send(_) | Culprit::Receive(_) | Culprit::Pair(..) => "port",
+                    }
+                ),
+                Alone::Mixed(least, most) => format!(
+                    "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
+                    percent(least),
+                    percent(most)
+                ),
+            },
         }
     }
 }

@@ -45,7 +45,10 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         ends: ends.into_iter().map(|(count, _)| count).collect(),
         cores: cores.iter().map(|core| (core.busy, core.total)).collect(),
         packet_ticks: cores.iter().map(|core| core.packets).collect(),
-        link_cores: link_cores.into_iter().collect(),
+        link_cores: link_cores
+            .into_iter()
+            .filter_map(|number| cores.iter().position(|core| core.number == number))
+            .collect(),
         phases_cpu_ns: phases.iter().enumerate().map(phase_cpu).sum(),
         node_cpu_ns: own.user_ns + own.system_ns,
     }

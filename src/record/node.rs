@@ -66,7 +66,7 @@ pub struct Edge {
     /// Of the busy ticks of every core those for interrupts and packets.
     #[serde(default)]
     pub packet_ticks: Vec<u64>,
-    /// Cores on which processes of links ran last, each once.
+    /// Cores on which processes of links ran last, each once, by their places in [`Edge::cores`].
     #[serde(default)]
     pub link_cores: Vec<usize>,
     /// CPU time of the phases and of the node status process until now, in nanoseconds.

@@ -1,6 +1,6 @@
 //! What the judge says, in lines: the weakest port, faults with their evidence, how to see them again, and what to do next.
 
-use crate::judge::names::{floor_text, name, name_of};
+use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, seal};
 use crate::record::{
     Basis, Culprit, DirectionSheet, FaultKind, FaultSheet, PortSheet, Record, TestRecord,
@@ -433,22 +433,17 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
         }
         (_, FaultKind::HeadOfLine) => "the same command again",
         (_, FaultKind::Rate) => {
-            let floor = record.plan.criteria.floor;
-            let alone = fault.direct_evidence().filter(|one| one.width == 1);
-            let shares: Vec<f64> = alone
-                .map(|one| one.rate_bits_per_s / one.expected_bits_per_s.max(1.0))
-                .collect();
-            match (
-                shares.is_empty(),
-                shares.iter().all(|share| *share >= floor),
-            ) {
-                (true, _) => {
+            match (fault.culprit, by_itself(&record.plan, &record.sheet, fault)) {
+                (Culprit::Up(_) | Culprit::Down(_), _) => "the members of the uplink, one by one",
+                (_, Alone::Untold) => {
                     "the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
                 }
-                (false, true) => {
+                (_, Alone::Well(_)) => {
                     "--pattern rotate, in which every port carries one link each way: if it falls short there too, it is the port"
                 }
-                (false, false) => "the port with a third partner (--hosts A,B --pattern pairs)",
+                (_, Alone::Mixed(..)) => {
+                    "the port with a third partner (--hosts A,B --pattern pairs)"
+                }
             }
         }
     };
@@ -515,8 +510,14 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
         return None;
     }
     let one = fault.direct_evidence().next()?;
+    let first = record.plan.tests.first();
+    let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
     let held = match fault.kind {
-        FaultKind::Loss | FaultKind::Broken => format!(" -b {:.0}M", one.rate_bits_per_s / 1e6),
+        // Of each stream.
+        FaultKind::Loss | FaultKind::Broken => {
+            let each = one.rate_bits_per_s / (streams / rails).max(1) as f64;
+            format!(" -b {:.0}K", (each / 1e3).max(1.0))
+        }
         FaultKind::Rate | FaultKind::HeadOfLine => String::new(),
     };
     let port = |number: usize| record.sheet.ports.get(number);
@@ -532,8 +533,6 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
             .get(port.node)
             .map(|node| node.host.clone())
     };
-    let first = record.plan.tests.first();
-    let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
     let server = format!("{}$ iperf3 -s -B {}", host(to)?, address(to)?);
     let client = format!(
         "{}$ iperf3 -c {} -B {} -P {}{held} -t 30      (expect about {} Gbit/s)",

@@ -112,6 +112,9 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
             HeaderName::from_static("x-forwarded-for"),
             "HTTP_X_FORWARDED_FOR",
         ),
+        (HeaderName::from_static("x-real-ip"), "HTTP_X_REAL_IP"),
+        (header::FORWARDED, "HTTP_FORWARDED"),
+        (header::VIA, "HTTP_VIA"),
     ];
     for (name, variable) in named {
         if let Some(value) = get(variable).and_then(|text| HeaderValue::from_str(&text).ok()) {

@@ -178,13 +178,16 @@ impl<'a> Drive<'a> {
                 None => return Ok(Ok(false)),
                 Some(0) => self.standard_ended = true,
                 Some(count) => {
-                    let state = self.dialogue.state();
-                    match self.dialogue.take(&buffer[..count]) {
+                    let has_begun = |state: State| matches!(state, State::Starting | State::Open);
+                    let had_begun = has_begun(self.dialogue.state());
+                    let taken = self.dialogue.take(&buffer[..count]);
+                    // The shell's answer and the program's first words may come in one piece.
+                    if !had_begun && has_begun(self.dialogue.state()) {
+                        self.report.stage(Stage::Start);
+                    }
+                    match taken {
                         Ok(acts) => acts.into_iter().for_each(|act| self.act(act)),
                         Err(refusal) => return Ok(Err(refusal)),
-                    }
-                    if self.dialogue.state() != state && self.dialogue.state() == State::Starting {
-                        self.report.stage(Stage::Start);
                     }
                 }
             }

@@ -47,6 +47,7 @@ pub fn make(folder: &Path) -> Result<Held, PlayerError> {
     let name = held_name();
     let file = File::options()
         .create(true)
+        .read(true)
         .append(true)
         .open(folder.join(&name));
     let held = Held(file.map_err(failed)?);
@@ -97,7 +98,9 @@ fn leftover(entry: &DirEntry, held_name: &str, now_s: i64) -> Option<File> {
     if holders != [held_name] {
         return None;
     }
-    let file = File::open(entry.path().join(held_name)).ok()?;
+    // Over NFS a lock of one's own needs a file that may be written.
+    let path = entry.path().join(held_name);
+    let file = File::options().read(true).append(true).open(path).ok()?;
     let is_old = now_s - file.metadata().ok()?.mtime() >= YOUNG_S;
     (is_old && file.try_lock().is_ok()).then_some(file)
 }
