@@ -23,6 +23,18 @@ fn raise(hosts: usize, mtu: u32) -> Lab {
     })
 }
 
+/// Two ports of 100 Mbit/s on each host; the second one of the second host receives less.
+fn two_rails(hosts: usize, less_mbit: u32) -> Lab {
+    let lab = raise(hosts, 1500);
+    lab.add_rail(false);
+    for host in lab.test_hosts() {
+        lab.shape_ingress(host, 100);
+        lab.shape_second_ingress(host, 100);
+    }
+    lab.shape_second_ingress(2, less_mbit);
+    lab
+}
+
 fn run(lab: &Lab, words: &[&str]) -> (Finished, Record) {
     let mut all = vec![PIPEBENCH, "--json", "/tmp/record.json"];
     all.extend(words);
@@ -38,13 +50,7 @@ fn sh(lab: &Lab, host: usize, script: &str) {
 
 #[test]
 fn two_rails_have_links_ports_and_rows_of_their_own() {
-    let lab = raise(3, 1500);
-    lab.add_rail(false);
-    for host in lab.test_hosts() {
-        lab.shape_ingress(host, 100);
-        lab.shape_second_ingress(host, 100);
-    }
-    lab.shape_second_ingress(2, 15);
+    let lab = two_rails(3, 15);
     let words = [
         "--hosts",
         "n1,n2,n3",
@@ -110,13 +116,7 @@ fn two_rails_have_links_ports_and_rows_of_their_own() {
 #[test]
 fn a_slow_port_of_a_second_rail_is_blamed() {
     tries::of_three(|| {
-        let lab = raise(4, 1500);
-        lab.add_rail(false);
-        for host in lab.test_hosts() {
-            lab.shape_ingress(host, 100);
-            lab.shape_second_ingress(host, 100);
-        }
-        lab.shape_second_ingress(2, 50);
+        let lab = two_rails(4, 50);
         let words = [
             "--hosts",
             "n1,n2,n3,n4",

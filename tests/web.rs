@@ -266,10 +266,7 @@ fn a_host_that_has_another_run_is_told_with_its_name() {
 fn a_server_that_is_started_again_finds_its_runs() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
-    let first = server.start_run(LONG);
-    server.wait_for_data(&first);
-    let second = server.start_run(SHORT);
-    server.wait_for(&second, &["queued"]);
+    let [first, second] = server.one_runs_and_one_waits();
     server.kill();
     // A run does not outlive its server.
     wait_until("their processes have ended", || site.processes().is_empty());

@@ -12,7 +12,6 @@ use nix::unistd::Pid;
 use site::{PIPEBENCH, SITE, Served, Site, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"1s"}"#;
-const LONG: &str = r#"{"group":"here","time":"60s"}"#;
 
 /// Waits until a run is over, and says how it ended.
 fn end_of(server: &Served, name: &str) -> (String, String) {
@@ -106,10 +105,7 @@ fn a_full_disk_takes_no_run_and_leaves_nothing_half() {
 fn a_run_whose_keeper_is_killed_ends_and_the_next_one_has_its_turn() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
-    let first = server.start_run(LONG);
-    server.wait_for_data(&first);
-    let second = server.start_run(SHORT);
-    server.wait_for(&second, &["queued"]);
+    let [first, second] = server.one_runs_and_one_waits();
     let keeper = fs::read_to_string(site.runs().join(&first).join("keeper.json"));
     let keeper: serde_json::Value =
         serde_json::from_str(&keeper.expect("a keeper")).expect("a keeper");
@@ -128,10 +124,7 @@ fn a_run_whose_keeper_is_killed_ends_and_the_next_one_has_its_turn() {
 fn a_run_that_is_killed_is_said_to_be_and_the_next_one_has_its_turn() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
-    let first = server.start_run(LONG);
-    server.wait_for_data(&first);
-    let second = server.start_run(SHORT);
-    server.wait_for(&second, &["queued"]);
+    let [first, second] = server.one_runs_and_one_waits();
     kill_at_once(process_with(&site, "--folder="));
     let (state, why) = end_of(&server, &first);
     assert_eq!(

@@ -8,6 +8,7 @@ mod api;
 mod cgi;
 mod clerk;
 mod crowd;
+mod documents;
 mod events;
 mod guard;
 mod keeper;

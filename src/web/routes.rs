@@ -1,4 +1,4 @@
-//! What can be asked for, and how it is answered: pages, downloads, sessions. The API stands in [`super::api`].
+//! What can be asked for, and how it is answered: pages and sessions. Downloads stand in [`super::documents`], the API in [`super::api`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,12 +15,8 @@ use maud::Markup;
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
-use crate::record::Record;
-use crate::report::compare::Comparison;
-use crate::report::{csv, junit, metrics, page};
-use crate::store::runs::RECORD;
-
 use super::clerk::Declined;
+use super::documents::{OPENMETRICS, compare, download};
 use super::guard::{Asker, RemoteUser, TooMany, is_reading};
 use super::request::{Fields, Refusal};
 use super::shelf::RunName;
@@ -30,14 +26,12 @@ use super::{App, api, events, pages};
 /// Bytes of a body at most.
 const MOST_BODY: usize = 16 * 1024;
 /// Runs in a list of the page.
-const MOST_LISTED: usize = 50;
+pub const MOST_LISTED: usize = 50;
 /// Runs on the first page.
 const MOST_LATEST: usize = 8;
 
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
-/// A report has its style in itself, and nothing that runs.
-const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Everything that can be asked for.
 pub fn routes(app: &Arc<App>) -> Router {
@@ -173,11 +167,13 @@ pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Respo
     }
 }
 
-fn show(status: StatusCode, page: Markup) -> Response {
+/// A page with its status.
+pub fn show(status: StatusCode, page: Markup) -> Response {
     (status, Html(page.into_string())).into_response()
 }
 
-fn absent(app: &App) -> Response {
+/// There is no such thing.
+pub fn absent(app: &App) -> Response {
     problem(
         app,
         false,
@@ -462,114 +458,6 @@ async fn listen(
     }
 }
 
-async fn download(
-    State(app): State<Arc<App>>,
-    Path((name, file)): Path<(String, String)>,
-) -> Response {
-    let Ok(_turn) = app.heavy.try_acquire() else {
-        return busy(&app);
-    };
-    block_in_place(|| {
-        let record = name.parse().ok().and_then(|name: RunName| {
-            let record = app.clerk.record(&name)?;
-            Some((name, record))
-        });
-        let made = record.and_then(|(name, record)| document(&app, &name, &record, &file));
-        let Some((kind, text, is_shown)) = made else {
-            return absent(&app);
-        };
-        let mut answer = ([(header::CONTENT_TYPE, kind)], text).into_response();
-        let headers = answer.headers_mut();
-        headers.insert(
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(REPORT_POLICY),
-        );
-        let saved = format!("attachment; filename=\"{name}-{file}\"");
-        if let (Ok(saved), false) = (HeaderValue::from_str(&saved), is_shown) {
-            headers.insert(header::CONTENT_DISPOSITION, saved);
-        }
-        answer
-    })
-}
-
-/// Records are large: few are read at a time.
-fn busy(app: &App) -> Response {
-    let what = "many documents are being made: try again in a moment";
-    let mut answer = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
-    answer
-        .headers_mut()
-        .insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
-    answer
-}
-
-/// A document of a run by its name: its kind, its text, and whether a browser shows it.
-fn document(
-    app: &App,
-    name: &RunName,
-    record: &Record,
-    file: &str,
-) -> Option<(&'static str, String, bool)> {
-    let html = || page::write(record, None, &[]);
-    Some(match file {
-        "report" => ("text/html; charset=utf-8", html(), true),
-        "report.html" => ("text/html; charset=utf-8", html(), false),
-        "record.json" => (
-            "application/json",
-            app.clerk.shelf.text(name, RECORD)?,
-            false,
-        ),
-        "table.csv" => ("text/csv; charset=utf-8", csv::write(record).ok()?, false),
-        "junit.xml" => ("application/xml", junit::write(record).ok()?, false),
-        "metrics.txt" => (OPENMETRICS, metrics::write(record), false),
-        "summary.txt" => (
-            "text/plain; charset=utf-8",
-            crate::report::text::summary(record),
-            false,
-        ),
-        _ => return None,
-    })
-}
-
-#[derive(Deserialize)]
-struct Pair {
-    #[serde(default)]
-    before: String,
-    #[serde(default)]
-    now: String,
-}
-
-async fn compare(
-    State(app): State<Arc<App>>,
-    Extension(asker): Extension<Asker>,
-    Query(pair): Query<Pair>,
-) -> Response {
-    let Ok(_turn) = app.heavy.try_acquire() else {
-        return busy(&app);
-    };
-    block_in_place(|| {
-        let record = |name: &str| {
-            name.parse()
-                .ok()
-                .and_then(|name: RunName| app.clerk.record(&name))
-        };
-        let (before, now) = (record(&pair.before), record(&pair.now));
-        let comparison = match (&before, &now) {
-            (Some(before), Some(now)) => Some(Comparison::of(before, now)),
-            _ => None,
-        };
-        let asked = !(pair.before.is_empty() && pair.now.is_empty());
-        if asked && comparison.is_none() {
-            return absent(&app);
-        }
-        let (runs, _) = app.clerk.find("", MOST_LISTED);
-        let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
-        show(
-            StatusCode::OK,
-            pages::compare(&app, &asker, &runs, comparison.as_ref()),
-        )
-    })
-}
-
 #[derive(Deserialize)]
 struct Token {
     #[serde(default)]
@@ -653,8 +541,6 @@ async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Respons
         None => absent(&app),
     }
 }
-
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 async fn measures(State(app): State<Arc<App>>) -> Response {
     let text = block_in_place(|| api::metrics(&app));

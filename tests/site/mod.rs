@@ -219,6 +219,16 @@ impl Served {
         });
     }
 
+    /// Starts two runs of the group `here`: the first one, of a minute, moves data, and the second one, of a second, waits for it.
+    #[track_caller]
+    pub fn one_runs_and_one_waits(&self) -> [String; 2] {
+        let first = self.start_run(r#"{"group":"here","time":"60s"}"#);
+        self.wait_for_data(&first);
+        let second = self.start_run(r#"{"group":"here","time":"1s"}"#);
+        self.wait_for(&second, &["queued"]);
+        [first, second]
+    }
+
     /// Ends it at once, as a failing machine does.
     pub fn kill(mut self) {
         self.child.kill().expect("killed");

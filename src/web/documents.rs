@@ -1,0 +1,137 @@
+//! Documents that are made of records: reports, tables, comparisons. Few are made at a time.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tokio::task::block_in_place;
+
+use crate::record::Record;
+use crate::report::compare::Comparison;
+use crate::report::{csv, junit, metrics, page};
+use crate::store::runs::RECORD;
+
+use super::guard::Asker;
+use super::routes::{MOST_LISTED, absent, problem, show};
+use super::shelf::RunName;
+use super::state::State as RunState;
+use super::{App, pages};
+
+/// A report has its style in itself, and nothing that runs.
+const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+/// The kind of a text for Prometheus.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A file of a run, made of its record.
+pub async fn download(
+    State(app): State<Arc<App>>,
+    Path((name, file)): Path<(String, String)>,
+) -> Response {
+    let Ok(_turn) = app.heavy.try_acquire() else {
+        return busy(&app);
+    };
+    block_in_place(|| {
+        let record = name.parse().ok().and_then(|name: RunName| {
+            let record = app.clerk.record(&name)?;
+            Some((name, record))
+        });
+        let made = record.and_then(|(name, record)| document(&app, &name, &record, &file));
+        let Some((kind, text, is_shown)) = made else {
+            return absent(&app);
+        };
+        let mut answer = ([(header::CONTENT_TYPE, kind)], text).into_response();
+        let headers = answer.headers_mut();
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(REPORT_POLICY),
+        );
+        let saved = format!("attachment; filename=\"{name}-{file}\"");
+        if let (Ok(saved), false) = (HeaderValue::from_str(&saved), is_shown) {
+            headers.insert(header::CONTENT_DISPOSITION, saved);
+        }
+        answer
+    })
+}
+
+/// Records are large: few are read at a time.
+fn busy(app: &App) -> Response {
+    let what = "many documents are being made: try again in a moment";
+    let mut answer = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
+    answer
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    answer
+}
+
+/// A document of a run by its name: its kind, its text, and whether a browser shows it.
+fn document(
+    app: &App,
+    name: &RunName,
+    record: &Record,
+    file: &str,
+) -> Option<(&'static str, String, bool)> {
+    let html = || page::write(record, None, &[]);
+    Some(match file {
+        "report" => ("text/html; charset=utf-8", html(), true),
+        "report.html" => ("text/html; charset=utf-8", html(), false),
+        "record.json" => (
+            "application/json",
+            app.clerk.shelf.text(name, RECORD)?,
+            false,
+        ),
+        "table.csv" => ("text/csv; charset=utf-8", csv::write(record).ok()?, false),
+        "junit.xml" => ("application/xml", junit::write(record).ok()?, false),
+        "metrics.txt" => (OPENMETRICS, metrics::write(record), false),
+        "summary.txt" => (
+            "text/plain; charset=utf-8",
+            crate::report::text::summary(record),
+            false,
+        ),
+        _ => return None,
+    })
+}
+
+/// The names of two runs.
+#[derive(Deserialize)]
+pub struct Pair {
+    #[serde(default)]
+    before: String,
+    #[serde(default)]
+    now: String,
+}
+
+/// Two runs beside each other.
+pub async fn compare(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Query(pair): Query<Pair>,
+) -> Response {
+    let Ok(_turn) = app.heavy.try_acquire() else {
+        return busy(&app);
+    };
+    block_in_place(|| {
+        let record = |name: &str| {
+            name.parse()
+                .ok()
+                .and_then(|name: RunName| app.clerk.record(&name))
+        };
+        let (before, now) = (record(&pair.before), record(&pair.now));
+        let comparison = match (&before, &now) {
+            (Some(before), Some(now)) => Some(Comparison::of(before, now)),
+            _ => None,
+        };
+        let asked = !(pair.before.is_empty() && pair.now.is_empty());
+        if asked && comparison.is_none() {
+            return absent(&app);
+        }
+        let (runs, _) = app.clerk.find("", MOST_LISTED);
+        let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
+        show(
+            StatusCode::OK,
+            pages::compare(&app, &asker, &runs, comparison.as_ref()),
+        )
+    })
+}
