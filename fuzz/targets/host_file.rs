@@ -13,6 +13,7 @@ pub const WORDS: &[&str] = &[
     "max-slots=2",
     "data=10.0.0.1",
     "speed=10G",
+    "mtu=9000",
     "#",
     "local",
     "n[1-3]",
@@ -21,7 +22,7 @@ pub const WORDS: &[&str] = &[
 
 pub fn run(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
-    let file = match hosts::hostfile(&text, &["data", "speed"]) {
+    let file = match hosts::hostfile(&text, &["data", "speed", "mtu"]) {
         Err(error) => explained(&error),
         Ok(all) => {
             sound(&all);

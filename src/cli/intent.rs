@@ -612,20 +612,35 @@ mod tests {
         let path = folder.path().join("hosts");
         std::fs::write(
             &path,
-            "# rack 1\nn1 data=10.1.0.1 speed=25G switchport=Eth1/1\nn2 nodes=2 group=a\n",
+            "# rack 1\nn1 data=10.1.0.1 speed=25G mtu=9000 switchport=Eth1/1\nn2 nodes=2 group=a\n",
         )
         .unwrap();
         let intent = intent(&format!("--hostfile {}", path.display())).unwrap();
         assert_eq!(intent.plan.nodes.len(), 3);
         assert_eq!(intent.plan.nodes[0].speed_bits_per_s, Some(25_000_000_000));
+        assert_eq!(intent.plan.nodes[0].mtu_bytes, Some(9000));
+        assert_eq!(intent.plan.nodes[1].mtu_bytes, None);
         assert_eq!(intent.plan.nodes[0].switch_port.as_deref(), Some("Eth1/1"));
         assert_eq!(intent.plan.nodes[2].label, "n2#2");
-        std::fs::write(&path, "n1 data=here\n").unwrap();
-        let arguments =
-            Arguments::try_parse_from(["pipebench", "--hostfile", &path.display().to_string()]);
-        let error = parse(&arguments.unwrap(), 1, &two_processors(1 << 30))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("data=here is no address"), "{error}");
+        let refused = [
+            ("n1 data=here", "data=here is no address"),
+            (
+                "n1 mtu=jumbo",
+                "host n1: mtu=jumbo: write a number of bytes from 68 to 65536",
+            ),
+            (
+                "n1 mtu=65537",
+                "host n1: mtu=65537: write a number of bytes from 68 to 65536",
+            ),
+        ];
+        for (line, expected) in refused {
+            std::fs::write(&path, format!("{line}\n")).unwrap();
+            let arguments =
+                Arguments::try_parse_from(["pipebench", "--hostfile", &path.display().to_string()]);
+            let error = parse(&arguments.unwrap(), 1, &two_processors(1 << 30))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
     }
 }

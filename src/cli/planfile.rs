@@ -268,6 +268,7 @@ impl Reader<'_> {
             let DeValue::Table(table) = entry.get_ref() else {
                 return Err(self.wrong(at, "hosts", "not a table: write [[hosts]]"));
             };
+            let host = table.get("name").and_then(|name| word_of(name.get_ref()));
             let mut line = String::new();
             for (key, value) in table {
                 let (name, at) = (key.get_ref().as_ref(), key.span().start);
@@ -279,23 +280,34 @@ impl Reader<'_> {
                 })?;
                 match name {
                     "name" => line.insert_str(0, &value),
-                    key => line.push_str(&format!(" {key}={value}")),
+                    key => {
+                        let own = format!(" {key}={value}");
+                        if let Some(host) = &host {
+                            self.host_line(&format!("{host}{own}"), at, &format!("hosts.{key}"))?;
+                        }
+                        line.push_str(&own);
+                    }
                 }
             }
             if line.is_empty() || line.starts_with(' ') {
                 return Err(self.wrong(at, "hosts.name", "missing"));
             }
-            if let Err(error) = intent::host_lines(&line) {
-                let text = error.to_string();
-                let what = text
-                    .split_once("line 1: ")
-                    .map_or(text.as_str(), |(_, what)| what);
-                return Err(self.wrong(at, "hosts", what));
-            }
+            self.host_line(&line, at, "hosts")?;
             lines.push_str(&line);
             lines.push('\n');
         }
         Ok(lines)
+    }
+
+    /// Tries a line of a host file by itself, so that place and key of what is wrong can be named.
+    fn host_line(&self, line: &str, at: usize, key: &str) -> Result<(), PlanFileError> {
+        let tried = intent::host_lines(line).and_then(|hosts| intent::nodes_of(&hosts));
+        tried.map(|_| ()).map_err(|error| {
+            let text = error.to_string();
+            let own = text.strip_prefix("--hostfile: ").unwrap_or(&text);
+            let what = text.split_once("line 1: ").map_or(own, |(_, what)| what);
+            self.wrong(at, key, what)
+        })
     }
 
     fn tests(&self, entries: &toml::de::DeArray<'_>) -> Result<Vec<Planned>, PlanFileError> {
@@ -580,7 +592,11 @@ mod tests {
         );
         refused(
             "version = 1\n[[hosts]]\nname = \"n1\"\nspede = \"1G\"\n",
-            "plan.toml:2: hosts: unknown key 'spede' (known: user, port, nodes, data, speed, switch, switchport, group)",
+            "plan.toml:4: hosts.spede: unknown key 'spede' (known: user, port, nodes, data, speed, mtu, switch, switchport, group)",
+        );
+        refused(
+            "version = 1\n[[hosts]]\nname = \"n1\"\nspeed = \"1G\"\nmtu = 67\n",
+            "plan.toml:5: hosts.mtu: host n1: mtu=67: write a number of bytes from 68 to 65536",
         );
         refused(
             "version = 1\n[[hosts]]\nspeed = \"1G\"\n",

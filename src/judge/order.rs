@@ -27,9 +27,8 @@ pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
             }
         }
         let mtu = port.interface.mtu_bytes;
-        if let Some(ordered) = plan
-            .criteria
-            .mtu_bytes
+        if let Some(ordered) = port
+            .ordered_mtu
             .filter(|ordered| *ordered != mtu && mtu > 0)
         {
             findings.push(format!(
@@ -51,11 +50,14 @@ pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
         )
     }));
     if plan.criteria.mtu_bytes.is_none() {
-        let mtu =
-            |port: &DataPort<'_>| Some(u64::from(port.interface.mtu_bytes)).filter(|mtu| *mtu > 0);
+        // One that was ordered is no odd one.
+        let mtu = |port: &DataPort<'_>| {
+            let own = u64::from(port.interface.mtu_bytes);
+            (own > 0 && port.ordered_mtu.is_none()).then_some(own)
+        };
         findings.extend(odd_ones(&ports, mtu, |port, own, usual| {
             format!(
-                "{} has MTU {own}, the others {usual} (see --mtu)",
+                "{} has MTU {own}, the others {usual} (say mtu= in the host file if that is ordered, or --mtu for all)",
                 port.label
             )
         }));
@@ -68,6 +70,7 @@ struct DataPort<'a> {
     label: String,
     rail: usize,
     ordered: Option<u64>,
+    ordered_mtu: Option<u32>,
     interface: &'a Interface,
 }
 
@@ -85,6 +88,7 @@ fn ports<'a>(plan: &RunPlan, hosts: &'a [HostRecord]) -> Vec<DataPort<'a>> {
                         label: format!("{} {}", plan.nodes[node].label, interface.name),
                         rail,
                         ordered: plan.nodes[node].speed_bits_per_s,
+                        ordered_mtu: plan.nodes[node].mtu_bytes.or(plan.criteria.mtu_bytes),
                         interface,
                     })
                 })
@@ -136,9 +140,19 @@ mod tests {
 
     /// Ports with an ordered speed, a negotiated one in Mbit/s and an MTU.
     fn findings(ports: &[(Option<u64>, u64, u32)], mtu_bytes: Option<u32>) -> Vec<String> {
+        check_with(ports, &[], mtu_bytes)
+    }
+
+    /// The same, with MTUs that were ordered for single ports.
+    fn check_with(
+        ports: &[(Option<u64>, u64, u32)],
+        own_mtus: &[Option<u32>],
+        mtu_bytes: Option<u32>,
+    ) -> Vec<String> {
         let node = |(at, port): (usize, &(Option<u64>, u64, u32))| NodeSpec {
             label: format!("n{}", at + 1),
             speed_bits_per_s: port.0,
+            mtu_bytes: own_mtus.get(at).copied().flatten(),
             ..NodeSpec::default()
         };
         let plan = RunPlan {
@@ -215,7 +229,9 @@ mod tests {
                 ],
                 None
             ),
-            ["n3 eth1 has MTU 1500, the others 9000 (see --mtu)"]
+            [
+                "n3 eth1 has MTU 1500, the others 9000 (say mtu= in the host file if that is ordered, or --mtu for all)"
+            ]
         );
         // A slow port on purpose stands in the host file; of two nobody is odd.
         let slow = Some(10_000_000_000);
@@ -231,5 +247,25 @@ mod tests {
             .is_empty()
         );
         assert!(findings(&[(None, 25_000, 1500), (None, 10_000, 9000)], None).is_empty());
+    }
+
+    #[test]
+    fn an_mtu_that_was_ordered_for_one_host_goes_before_the_others() {
+        let ports = [
+            (None, 25_000, 9000),
+            (None, 25_000, 1500),
+            (None, 25_000, 9000),
+        ];
+        let small = [None, Some(1500), None];
+        assert!(check_with(&ports, &small, None).is_empty());
+        assert!(check_with(&ports, &small, Some(9000)).is_empty());
+        assert_eq!(
+            check_with(&ports, &[Some(1500), Some(1500), None], None),
+            ["n1 eth1 has MTU 9000, ordered is 1500"]
+        );
+        assert_eq!(
+            check_with(&ports, &[Some(9000), None, None], Some(9000)),
+            ["n2 eth1 has MTU 1500, ordered is 9000"]
+        );
     }
 }

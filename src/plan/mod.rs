@@ -193,6 +193,9 @@ pub struct NodeSpec {
     pub data: Vec<IpAddr>,
     /// Expected speed of the port in bits per second, where one was given.
     pub speed_bits_per_s: Option<u64>,
+    /// MTU of its data ports in bytes, where one was given for this host.
+    #[serde(default)]
+    pub mtu_bytes: Option<u32>,
     /// Switch the host is plugged into, where one was given.
     pub switch: Option<String>,
     /// Port of that switch.

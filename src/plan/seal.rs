@@ -72,9 +72,10 @@ pub fn criteria(plan: &RunPlan) -> String {
         line(
             &mut text,
             &format!(
-                "node {} speed {} group {}",
+                "node {} speed {} mtu {} group {}",
                 node.label,
                 or_none(node.speed_bits_per_s.map(|speed| speed.to_string())),
+                or_none(node.mtu_bytes.map(|mtu| mtu.to_string())),
                 or_none(node.group.clone())
             ),
         );

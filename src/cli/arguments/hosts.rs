@@ -13,9 +13,9 @@ pub struct HostWords {
     #[arg(long = "hosts", value_name = "HOSTS", help_heading = "Hosts")]
     pub list: Option<String>,
 
-    /// A line per node: name [user=] [port=] [data=] [speed=] [switch=] [switchport=] [group=] [nodes=]
+    /// A line per node: name [user=] [port=] [data=] [speed=] [mtu=] [switch=] [switchport=] [group=] [nodes=]
     ///
-    /// Use it when hosts differ, or to say what was ordered: `n07 data=10.1.0.7 speed=100G switchport=Eth1/7`.
+    /// Use it when hosts differ, or to say what was ordered: `n07 data=10.1.0.7 speed=100G mtu=9000 switchport=Eth1/7`.
     /// `#` begins a comment; `slots=` is tolerated. No default. Example: --hostfile cluster.txt
     #[arg(
         long = "hostfile",

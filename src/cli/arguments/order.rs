@@ -15,7 +15,8 @@ pub struct Order {
 
     /// MTU of every data port as ordered, in bytes
     ///
-    /// A port with another one is a FAIL before a byte flows. Default: what most of them have. Example: --mtu 9000
+    /// A port with another one is a FAIL before a byte flows. `mtu=` in a host file goes before it. Default: what most of
+    /// them have. Example: --mtu 9000
     #[arg(long, value_name = "BYTES", help_heading = "Criteria")]
     pub mtu: Option<u32>,
 

@@ -14,7 +14,10 @@ use super::UsageError;
 use crate::cli::arguments::Arguments;
 
 /// Attributes of a host file that are understood besides user, port, nodes and slots.
-const ATTRIBUTES: [&str; 5] = ["data", "speed", "switch", "switchport", "group"];
+const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
+
+/// MTUs that a port can have.
+const MTUS: std::ops::RangeInclusive<u32> = 68..=65_536;
 
 /// Hosts by their list or file, without those that are to be left out.
 pub fn hosts_of(
@@ -139,12 +142,26 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
         .map_err(|error| {
             UsageError::Value(format!("--hostfile: host {}: speed=: {error}", host.name))
         })?;
+    let mtu = attribute("mtu")
+        .map(|text| {
+            let mtu = text.parse::<u32>().ok();
+            mtu.filter(|mtu| MTUS.contains(mtu)).ok_or_else(|| {
+                UsageError::Value(format!(
+                    "--hostfile: host {}: mtu={text}: write a number of bytes from {} to {}",
+                    host.name,
+                    MTUS.start(),
+                    MTUS.end()
+                ))
+            })
+        })
+        .transpose()?;
     Ok(NodeSpec {
         label,
         host: host.name.clone(),
         local: host.local,
         data: data?,
         speed_bits_per_s: speed,
+        mtu_bytes: mtu,
         switch: attribute("switch"),
         switch_port: attribute("switchport"),
         group: attribute("group"),
