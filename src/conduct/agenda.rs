@@ -116,8 +116,9 @@ fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> String {
         for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
             let interfaces = test.nodes.get(node).into_iter().flatten();
             for (name, counters) in interfaces.flat_map(|node| &node.interfaces) {
-                if counters.carrier_changes > 0 {
-                    found.push((counters.carrier_changes, format!("{} {name}", host.node)));
+                let changes = counters.carrier_changes.unwrap_or(0);
+                if changes > 0 {
+                    found.push((changes, format!("{} {name}", host.node)));
                 }
             }
         }
@@ -313,7 +314,7 @@ mod tests {
         let said = |record: &Record| broken_by(&trouble, &record.hosts, &record.tests).reason;
         let counted = |record: &mut Record, times: u64| {
             let node = record.tests[0].nodes[1].as_mut().unwrap();
-            node.interfaces[0].1.carrier_changes = times;
+            node.interfaces[0].1.carrier_changes = Some(times);
         };
         counted(&mut record, 12);
         assert_eq!(

@@ -17,6 +17,8 @@ pub enum Fault {
     Pair(usize, usize),
 }
 
+/// A place is full from this part of what it can carry on.
+pub(super) const FULL: f64 = 0.98;
 /// A prediction this far above what was seen does not explain it.
 const NEAR: f64 = 0.07;
 /// A prediction this far below what was seen is wrong.
@@ -55,7 +57,6 @@ impl<'a> Look<'a> {
     /// is never quite fair. Uplinks are judged by their sum, where many links share them; and what goes through a full uplink
     /// leaves the ports behind it to chance, too.
     fn new(fabric: &Fabric, observation: &'a Observation) -> Self {
-        const FULL: f64 = 0.98;
         let (expected, seen) = (observation.expected(), observation.seen(fabric));
         let single = observation.is_single(fabric);
         let is_uplink = |place: usize| matches!(fabric.place(place), Place::Up(_) | Place::Down(_));

@@ -1,6 +1,7 @@
 //! What is shown for a fault: what it carried under load and by itself, where its links' time went, what interfaces and hosts told.
 
 use crate::record::Evidence;
+use crate::units::sum;
 
 use super::blame::Fault;
 use super::fabric::{Observation, Place};
@@ -141,6 +142,20 @@ impl Writer<'_> {
         evidence.sort_by_key(|one| (!direct(one), !concerns(one.from, one.to), one.width));
         evidence.truncate(MOST);
         evidence
+    }
+
+    /// What came to the receiving end of a fault while losses were looked for, and was lost in its host.
+    pub(super) fn thrown_away_at(&self, fault: Fault) -> Vec<String> {
+        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
+            return Vec::new();
+        };
+        let looks = self.view.observations.iter();
+        let looks = looks.filter(|one| one.paced && !one.isolated);
+        let frames = looks.filter_map(|one| one.frames.get(port));
+        let segments = sum(frames.map(|frames| frames.discarded));
+        vec![format!(
+            "up to {segments} segments came to it and found no room in the host (frames that its interface missed, packets beyond its backlog)"
+        )]
     }
 
     pub(super) fn limits_of(&self, place: Place) -> Vec<String> {

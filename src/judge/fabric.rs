@@ -140,6 +140,10 @@ pub struct Frames {
     pub received: u64,
     /// Those whose check sum was wrong, or that forward error correction gave up.
     pub broken: u64,
+    /// Segments that its host had no room for, at most: those went through the fabric and were lost behind it.
+    pub discarded: u64,
+    /// What its interface dropped for any reason, frames that nobody asked for among them.
+    pub dropped: u64,
 }
 
 /// What one port received from another, over all connections.

@@ -77,8 +77,8 @@ pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Op
         .iter()
         .find(|(name, _)| Some(name.as_str()) == interface)?;
     let received = counters.received_packets.max(1) as f64;
-    if counters.missed as f64 > MISSED * received {
-        let missed = counters.missed;
+    let missed = counters.missed.unwrap_or(0);
+    if missed as f64 > MISSED * received {
         return Some(format!(
             "{missed} frames came to {name} and found no room in the host"
         ));
@@ -89,12 +89,9 @@ pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Op
             "its processors dropped {dropped} packets, their backlog was full"
         ));
     }
-    (counters.pauses_sent > PAUSES).then(|| {
-        format!(
-            "{name} sent {} pause frames: the host could not take what came",
-            counters.pauses_sent
-        )
-    })
+    let pauses = counters.pauses_sent.unwrap_or(0);
+    (pauses > PAUSES)
+        .then(|| format!("{name} sent {pauses} pause frames: the host could not take what came"))
 }
 
 /// Whether a host could not take what came: most of the links into it were held back by its own window.
@@ -147,7 +144,7 @@ mod tests {
             node.backlog_drops = 0;
             for (_, counters) in &mut node.interfaces {
                 counters.received_packets = 1_000_000;
-                (counters.missed, counters.pauses_sent) = (0, 0);
+                (counters.missed, counters.pauses_sent) = (None, None);
             }
         }
         for link in &mut test.links {
@@ -204,16 +201,19 @@ mod tests {
             port_limit(&test, 1, Some(&name))
         };
         assert_eq!(said(|_| {}), None);
-        assert_eq!(said(|node| node.interfaces[0].1.missed = 100), None);
-        let text = said(|node| node.interfaces[0].1.missed = 101).unwrap();
+        assert_eq!(said(|node| node.interfaces[0].1.missed = Some(100)), None);
+        let text = said(|node| node.interfaces[0].1.missed = Some(101)).unwrap();
         assert!(
             text.starts_with("101 frames came to ") && text.contains("no room"),
             "{text}"
         );
         let text = said(|node| node.backlog_drops = 500).unwrap();
         assert!(text.contains("dropped 500 packets"), "{text}");
-        assert_eq!(said(|node| node.interfaces[0].1.pauses_sent = 10), None);
-        let text = said(|node| node.interfaces[0].1.pauses_sent = 11).unwrap();
+        assert_eq!(
+            said(|node| node.interfaces[0].1.pauses_sent = Some(10)),
+            None
+        );
+        let text = said(|node| node.interfaces[0].1.pauses_sent = Some(11)).unwrap();
         assert!(text.contains("sent 11 pause frames"), "{text}");
     }
 

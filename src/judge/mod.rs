@@ -20,6 +20,7 @@ pub mod names;
 pub mod order;
 mod pairs;
 pub mod peers;
+mod slowed;
 pub mod uniform;
 pub mod verdict;
 pub mod view;

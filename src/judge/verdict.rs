@@ -6,7 +6,7 @@ use crate::record::{
     PortSheet, Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
-use crate::units::show_gbit;
+use crate::units::{show_gbit, sum};
 
 use super::blame::{Case, Fault};
 use super::confirm::Request;
@@ -17,6 +17,7 @@ use super::loss::{self, Losses};
 use super::names::{Alone, by_itself, culprit, floor_text, name_of};
 use super::pairs;
 use super::peers;
+use super::slowed;
 use super::view::View;
 use super::{Decision, Step, decide};
 
@@ -58,6 +59,9 @@ pub fn judge(
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
+    let lossy = losses.confirmed.iter().chain(&losses.in_host);
+    let lossy: Vec<Fault> = lossy.map(|(fault, _)| *fault).collect();
+    slowed::leave_out(&view.fabric, &view.observations, &mut decision, &lossy);
     if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
         open.clone_from(requests);
     }
@@ -221,7 +225,7 @@ impl Writer<'_> {
         if self.decision.confirmed.iter().any(blamed) || broken {
             return VerdictWord::Fail;
         }
-        if self.decision.host_limited.contains(&place) {
+        if self.decision.host_limited.contains(&place) || lossy(&self.losses.in_host) {
             return VerdictWord::HostLimited;
         }
         let undecided = self
@@ -288,6 +292,11 @@ impl Writer<'_> {
                 FaultKind::Loss,
                 &self.losses.undecided,
             ),
+            (
+                VerdictWord::HostLimited,
+                FaultKind::Loss,
+                &self.losses.in_host,
+            ),
             (VerdictWord::Fail, FaultKind::Broken, &self.losses.broken),
             (
                 VerdictWord::Undecided,
@@ -305,7 +314,10 @@ impl Writer<'_> {
                     share: *share,
                     rate_bits_per_s: 0.0,
                     evidence: self.evidence(*fault, true),
-                    notes: self.broken_frames_at(*fault),
+                    notes: match word {
+                        VerdictWord::HostLimited => self.thrown_away_at(*fault),
+                        _ => self.broken_frames_at(*fault),
+                    },
                 });
             }
         }
@@ -406,12 +418,12 @@ impl Writer<'_> {
                     let own = passes.iter().filter(|pass| of.contains(&pass.test));
                     own.map(|pass| pass.rate).collect()
                 };
-                let alone = rates(&single);
-                let mean = alone.iter().sum::<f64>() / alone.len() as f64;
-                let least = rates(&mesh).into_iter().reduce(f64::min)?;
-                let share = least / mean;
+                // Like with like: the least of few repeats is below their mean by chance alone.
+                let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len() as f64;
+                let (at_once, one_by_one) = (mean(rates(&mesh)), mean(rates(&single)));
+                let share = at_once / one_by_one;
                 let is_worse = worst.is_none_or(|known| share < known.share);
-                if mean > 0.0 && is_worse {
+                if share.is_finite() && is_worse {
                     worst = Some(Contention { port, sends, share });
                 }
             }
@@ -453,12 +465,29 @@ impl Writer<'_> {
                 ))
             });
         remarks.extend(broken.take(MOST_ODD));
+        remarks.extend(self.dropped().take(MOST_ODD));
         let known = self.known();
         let held_down = |place, test| self.case.foresees(&known, place, test);
         let odd = peers::odd(self.view, &held_down).into_iter();
         let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
         remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
         remarks
+    }
+
+    /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody
+    /// asked for, such as those by which switches find each other.
+    fn dropped(&self) -> impl Iterator<Item = String> {
+        let held = || self.view.observations.iter().filter(|one| one.paced);
+        self.view.ports.iter().enumerate().filter_map(move |(number, port)| {
+            let of_test = held().filter_map(|one| one.frames.get(number));
+            let dropped = sum(of_test.map(|frames| frames.dropped));
+            (dropped > 0).then(|| {
+                format!(
+                    "{}: its interface dropped {dropped} frames while losses were looked for; not judged, frames that nobody asked for count there",
+                    port.label
+                )
+            })
+        })
     }
 
     fn verdict(&self, sheet: &Sheet) -> Verdict {
@@ -557,6 +586,14 @@ impl Writer<'_> {
         if fault.kind == FaultKind::Broken {
             return format!(
                 "{name}: {:.1e} of frames came broken without contention (none may), {alone}",
+                fault.share
+            );
+        }
+        if (fault.kind, fault.word) == (FaultKind::Loss, VerdictWord::HostLimited) {
+            let why = fault.notes.first();
+            let why = why.map_or("its host had no room for them", String::as_str);
+            return format!(
+                "{name}: {:.1e} of segments lost without contention, no more than its host threw away: {why}; losses of the fabric not judged there",
                 fault.share
             );
         }

@@ -7,6 +7,7 @@ use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
 use crate::record::{self, Basis, HeldBy, HostRecord, LinktestRecord, TestRecord};
 use crate::stats::ceiling::Framing;
 use crate::sys::counters::InterfaceCounters;
+use crate::units::sum;
 
 use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
@@ -61,7 +62,9 @@ impl PortView {
             ("CRC errors", self.counters.crc_errors),
             ("uncorrectable FEC blocks", self.counters.fec_uncorrectable),
         ];
-        let counted = counted.iter().filter(|(_, count)| *count > 0);
+        let counted = counted
+            .iter()
+            .filter_map(|(what, count)| Some((what, count.filter(|count| *count > 0)?)));
         let texts: Vec<String> = counted
             .map(|(what, count)| format!("{what} +{count}"))
             .collect();
@@ -326,15 +329,24 @@ impl View {
 
     /// What the interfaces of all ports counted of frames in a test.
     fn frames(&self, hosts: &[HostRecord], test: &TestRecord) -> Vec<Frames> {
+        /// Segments of 1460 bytes that stand in one packet of a backlog at most, since hosts merge what comes together.
+        const MERGED: u64 = 45;
         let of = |port: &PortView| {
             let rail = hosts[port.node].rails.get(port.rail);
             let interface = rail.and_then(|rail| rail.interface.as_ref());
             let nodes = test.nodes.get(port.node).into_iter().flatten();
             let mut counted = nodes.flat_map(|node| &node.interfaces);
             let counters = counted.find(|(name, _)| Some(name) == interface);
+            let node = test.nodes.get(port.node).and_then(Option::as_ref);
+            let backlog = node.map_or(0, |node| node.backlog_drops);
+            let backlog = backlog.saturating_mul(MERGED);
             counters.map_or_else(Frames::default, |(_, all)| Frames {
                 received: all.received_packets,
-                broken: all.crc_errors.saturating_add(all.fec_uncorrectable),
+                broken: sum([all.crc_errors, all.fec_uncorrectable]
+                    .into_iter()
+                    .flatten()),
+                discarded: sum([all.missed.unwrap_or(0), backlog].into_iter()),
+                dropped: all.drops,
             })
         };
         self.ports.iter().map(of).collect()

@@ -318,7 +318,11 @@ pub fn standing(record: &Record) -> Option<String> {
         ),
     ];
     let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
+    let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
     let word = match (record.plan.profile, record.plan.shortened) {
+        (Profile::Acceptance, false) if !record.plan.tests.iter().any(looked) => {
+            "SCREENING (acceptance, but losses were not looked for)"
+        }
         (Profile::Acceptance, false) => "ACCEPTANCE",
         (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",
         (Profile::Soak, false) => "SOAK",
@@ -332,23 +336,16 @@ pub fn standing(record: &Record) -> Option<String> {
         ));
     }
     let mtu = mtu(record).map_or_else(String::new, |mtu| format!(", {mtu}"));
-    let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
-    let losses = match record.plan.profile {
-        Profile::Acceptance if !record.plan.tests.iter().any(looked) => {
-            "; losses were not looked for"
-        }
-        Profile::Acceptance | Profile::Soak | Profile::Quick => "",
-    };
-    Some(format!(
-        "      {word} {}; {basis}{mtu}{losses}",
-        lengths.join(", ")
-    ))
+    Some(format!("      {word} {}; {basis}{mtu}", lengths.join(", ")))
 }
 
 /// A fault with its figures.
 pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
     match fault.kind {
+        FaultKind::Loss if fault.word == VerdictWord::HostLimited => {
+            format!("{name}: {:.1e} of segments lost, in its host", fault.share)
+        }
         FaultKind::Loss => format!("{name}: {:.1e} of segments lost", fault.share),
         FaultKind::Broken => format!("{name}: {:.1e} of frames came broken", fault.share),
         FaultKind::Rate | FaultKind::HeadOfLine => {

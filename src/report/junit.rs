@@ -98,15 +98,17 @@ fn close(writer: &mut Writer<Vec<u8>>, name: &str) -> Result<(), Fault> {
 }
 
 fn properties(writer: &mut Writer<Vec<u8>>, record: &Record) -> Result<(), Fault> {
-    let word = record.verdict.word.to_string();
-    let known = [
-        ("verdict", word.as_str()),
-        ("tool_version", &record.tool_version),
-        ("tool_digest", &record.tool_digest),
-        ("token", &record.token),
+    let mut known = vec![
+        ("verdict", record.verdict.word.to_string()),
+        ("tool_version", record.tool_version.clone()),
+        ("tool_digest", record.tool_digest.clone()),
+        ("token", record.token.clone()),
     ];
+    let standing = judged::standing(record).map(|text| text.trim().to_owned());
+    known.extend(standing.map(|text| ("standing", text)));
+    known.extend(judged::to_sign(record).map(|text| ("to_sign", text)));
     writer.write_event(Event::Start(BytesStart::new("properties")))?;
-    for (name, value) in known {
+    for (name, value) in &known {
         let property = element("property", &[("name", name), ("value", value)]);
         writer.write_event(Event::Empty(property))?;
     }
@@ -175,10 +177,32 @@ fn cases(record: &Record) -> Vec<Case> {
             });
         }
     }
-    let elsewhere = sheet
-        .faults
-        .iter()
-        .filter(|fault| !matches!(fault.culprit, Culprit::Send(_) | Culprit::Receive(_)));
+    for (number, uplink) in sheet.uplinks.iter().enumerate() {
+        let both = [
+            (Culprit::Up(number), "out", uplink.up),
+            (Culprit::Down(number), "in", uplink.down),
+        ];
+        for (culprit, way, one) in both {
+            let Some(one) = one else { continue };
+            cases.push(Case {
+                class: "pipebench.uplinks",
+                name: format!("uplink of {} {way}", uplink.group),
+                word: one.word,
+                what: figures(record, &one),
+                more: details(record, culprit),
+            });
+        }
+    }
+    let has_case = |culprit: Culprit| match culprit {
+        Culprit::Send(_) | Culprit::Receive(_) => true,
+        Culprit::Up(group) => sheet.uplinks.get(group).is_some_and(|one| one.up.is_some()),
+        Culprit::Down(group) => sheet
+            .uplinks
+            .get(group)
+            .is_some_and(|one| one.down.is_some()),
+        Culprit::Pair(..) => false,
+    };
+    let elsewhere = sheet.faults.iter().filter(|fault| !has_case(fault.culprit));
     cases.extend(elsewhere.map(|fault| Case {
         class: "pipebench.fabric",
         name: name_of(&record.plan, sheet, fault),

@@ -39,6 +39,10 @@ pub struct Merged {
     faults: Vec<String>,
     runs: Vec<String>,
     conditions: Vec<String>,
+    /// How far each run can be signed; one line where all are alike.
+    standings: Vec<String>,
+    /// The lowest figure to sign of all runs; none where one of them has none.
+    to_sign: Option<String>,
     floor: String,
 }
 
@@ -117,6 +121,8 @@ impl Merged {
                 })
                 .collect(),
             conditions,
+            standings: standings(records),
+            to_sign: to_sign(records),
             floor: records.first().map(floor).unwrap_or_default(),
         })
     }
@@ -146,6 +152,7 @@ impl Merged {
             self.runs.len(),
             self.rows.len()
         )];
+        lines.extend(self.standings.iter().map(|text| format!("      {text}")));
         lines.extend(self.runs.iter().map(|run| format!("      {run}")));
         lines.extend(self.faults.iter().map(|fault| format!("      {fault}")));
         lines.extend(
@@ -183,9 +190,50 @@ impl Merged {
                 cell(&row.receive)
             ));
         }
+        lines.extend(self.to_sign.iter().map(|text| format!("to sign: {text}")));
         lines.push(judged::FIXED_WORDS.to_owned());
         lines
     }
+}
+
+/// How far runs can be signed: once where all are alike.
+fn standings(records: &[Record]) -> Vec<String> {
+    let own = |record: &Record| {
+        judged::standing(record)
+            .map_or_else(|| "not judged".to_owned(), |text| text.trim().to_owned())
+    };
+    let all: Vec<String> = records.iter().map(own).collect();
+    match &all[..] {
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+            vec![format!("each: {first}")]
+        }
+        _ => records
+            .iter()
+            .zip(&all)
+            .map(|(record, text)| format!("{}: {text}", record.name()))
+            .collect(),
+    }
+}
+
+/// The lowest figure to sign, with the run it is of.
+fn to_sign(records: &[Record]) -> Option<String> {
+    let figures: Option<Vec<(f64, &Record)>> = records
+        .iter()
+        .map(|record| {
+            let figure = record.sheet.figure?;
+            Some((figure.rate_bits_per_s / figure.ceiling_bits_per_s, record))
+        })
+        .collect();
+    let (_, record) = figures?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let at = compare::switch_port(
+        record,
+        record.sheet.ports.get(record.sheet.figure?.port)?.node,
+    )?;
+    Some(format!(
+        "{at}, {} ({})",
+        judged::to_sign(record)?,
+        record.name()
+    ))
 }
 
 /// Of two measurements of a port the one with the lower share.

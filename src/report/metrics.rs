@@ -104,6 +104,14 @@ pub fn write(record: &Record) -> String {
             &[],
             figure.rate_bits_per_s / figure.ceiling_bits_per_s,
         );
+        if let Some(wire) = figure.wire_bits_per_s {
+            out.family(
+                "pipebench_signed_wire_bits_per_second",
+                "",
+                "The same on the wire: with headers, gaps and what comes back.",
+            );
+            out.sample("pipebench_signed_wire_bits_per_second", &[], wire);
+        }
     }
     tests(&mut out, record);
     out.push("# EOF\n");
@@ -111,44 +119,93 @@ pub fn write(record: &Record) -> String {
 }
 
 fn ports(out: &mut Exposition, record: &Record) {
+    let ports = record.sheet.ports.iter().flat_map(|port| {
+        let both = [("send", port.send), ("receive", port.receive)];
+        both.map(|(way, one)| (port.label.as_str(), way, one))
+    });
+    directions(out, "port", "port", &ports.collect::<Vec<_>>());
+    let ceilings = record.sheet.ports.iter();
+    let ceilings: Vec<(&str, f64)> = ceilings
+        .filter_map(|port| Some((port.label.as_str(), port.ceiling_bits_per_s?)))
+        .collect();
+    if !ceilings.is_empty() {
+        out.family(
+            "pipebench_port_ceiling_bits_per_second",
+            "",
+            "Payload that the port's speed allows, full segments one way and nothing back.",
+        );
+        for (port, ceiling) in ceilings {
+            out.sample(
+                "pipebench_port_ceiling_bits_per_second",
+                &[("port", port)],
+                ceiling,
+            );
+        }
+    }
+    let uplinks = record.sheet.uplinks.iter().flat_map(|uplink| {
+        let both = [("out", uplink.up), ("in", uplink.down)];
+        both.map(|(way, one)| (uplink.group.as_str(), way, one))
+    });
+    directions(out, "uplink", "group", &uplinks.collect::<Vec<_>>());
+}
+
+/// The figures of directions of ports or uplinks, with the label that names them.
+fn directions(
+    out: &mut Exposition,
+    what: &str,
+    label: &str,
+    all: &[(&str, &str, Option<DirectionSheet>)],
+) {
     let families: [(&str, &str, &str, Figure); 3] = [
         (
-            "pipebench_port_bits_per_second",
+            "bits_per_second",
             "",
-            "Payload one way in the test in which the port direction carried least of what was expected.",
+            "Payload one way in the test in which the direction carried least of what was expected.",
             |one| Some(one.rate_bits_per_s),
         ),
         (
-            "pipebench_port_expected_bits_per_second",
+            "expected_bits_per_second",
             "",
             "What was to be expected then.",
             |one| one.expected_bits_per_s,
         ),
         (
-            "pipebench_port_ratio",
             "ratio",
-            "The one of the other; only where the port should have been full.",
+            "ratio",
+            "The one of the other; only where it should have been full.",
             |one| one.share,
         ),
     ];
-    for (name, unit, help, of) in families {
-        let mut samples = Vec::new();
-        for port in &record.sheet.ports {
-            for (direction, one) in [("send", &port.send), ("receive", &port.receive)] {
-                let value = one.as_ref().and_then(of).filter(|value| value.is_finite());
-                samples.extend(value.map(|value| (port.label.as_str(), direction, value)));
-            }
-        }
+    for (figure, unit, help, of) in families {
+        let name = format!("pipebench_{what}_{figure}");
+        let samples = all.iter().filter_map(|(place, way, one)| {
+            let value = one
+                .as_ref()
+                .and_then(of)
+                .filter(|value| value.is_finite())?;
+            Some((place, way, value))
+        });
+        let samples: Vec<_> = samples.collect();
         if !samples.is_empty() {
-            out.family(name, unit, help);
-            for (port, direction, value) in samples {
-                out.sample(name, &[("port", port), ("direction", direction)], value);
+            out.family(&name, unit, help);
+            for (place, way, value) in samples {
+                out.sample(&name, &[(label, place), ("direction", way)], value);
             }
         }
     }
 }
 
 fn faults(out: &mut Exposition, record: &Record) {
+    out.family(
+        "pipebench_not_as_ordered",
+        "",
+        "Findings of ports that are not as ordered, or differ from all others.",
+    );
+    out.sample(
+        "pipebench_not_as_ordered",
+        &[],
+        record.sheet.order.len() as f64,
+    );
     out.family("pipebench_faults", "", "Faults by what is said of them.");
     for word in [
         VerdictWord::Fail,

@@ -75,7 +75,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     }
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));
-    lines.push(format!("not seen    {}", unseen(&traits)));
+    lines.push(format!("not seen    {}", unseen(record, &traits)));
     lines
 }
 
@@ -131,12 +131,12 @@ fn counted(record: &Record) -> Vec<String> {
                     ("pause frames sent", counters.pauses_sent),
                     ("pause frames received", counters.pauses_received),
                     ("link changes", counters.carrier_changes),
-                    ("drops", counters.drops),
-                    ("errors", counters.errors),
+                    ("drops", Some(counters.drops)),
+                    ("errors", Some(counters.errors)),
                 ];
                 let moved: Vec<String> = moved
                     .iter()
-                    .filter(|(_, count)| *count > 0)
+                    .filter_map(|(what, count)| Some((what, count.filter(|count| *count > 0)?)))
                     .map(|(what, count)| format!("{what} +{count}"))
                     .collect();
                 if !moved.is_empty() {
@@ -170,12 +170,45 @@ fn alike(traits: &[Trait]) -> String {
     }
 }
 
+/// Counters that data ports do not tell of, each with its hosts: what is not counted is not zero.
+pub fn untold(record: &Record) -> Vec<String> {
+    let mut by_counter: Vec<(&str, Vec<String>)> = Vec::new();
+    let firsts = record.hosts.iter().enumerate();
+    for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
+        let tests = record.tests.iter();
+        let Some(measured) = tests.flat_map(|test| test.nodes.get(node)).flatten().next() else {
+            continue;
+        };
+        let is_rail = |name: &String| {
+            let mut rails = host.rails.iter();
+            rails.any(|rail| rail.interface.as_ref() == Some(name))
+        };
+        let ports = measured.interfaces.iter();
+        for counter in ports
+            .filter(|(name, _)| is_rail(name))
+            .flat_map(|(_, all)| all.untold())
+        {
+            let known = by_counter.iter().position(|(other, _)| *other == counter);
+            let at = known.unwrap_or_else(|| {
+                by_counter.push((counter, Vec::new()));
+                by_counter.len() - 1
+            });
+            if !by_counter[at].1.contains(&host.node) {
+                by_counter[at].1.push(host.node.clone());
+            }
+        }
+    }
+    let text = |(counter, hosts): (&str, Vec<String>)| format!("{counter} ({})", fold(&hosts));
+    by_counter.into_iter().map(text).collect()
+}
+
 /// What no host told, and what hosts cannot see.
-fn unseen(traits: &[Trait]) -> String {
+fn unseen(record: &Record, traits: &[Trait]) -> String {
     let silent = traits
         .iter()
         .filter(|one| matches!(&one.groups[..], [(value, _)] if value.is_empty()));
     let mut all: Vec<String> = silent.map(|one| one.name.clone()).collect();
+    all.extend(untold(record));
     all.push("optics and modules (need root)".to_owned());
     all.push("the switch's own counters".to_owned());
     all.join(", ")

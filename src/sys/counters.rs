@@ -21,30 +21,63 @@ pub struct InterfaceCounters {
     pub received_packets: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Frames received with a wrong check sequence.
+    /// Frames received with a wrong check sequence; none where nobody tells, here and below.
     #[serde(default)]
-    pub crc_errors: u64,
+    pub crc_errors: Option<u64>,
     /// Frames that came and found no room in the host.
     #[serde(default)]
-    pub missed: u64,
-    /// Blocks that forward error correction could not mend, where the driver tells.
+    pub missed: Option<u64>,
+    /// Blocks that forward error correction could not mend.
     #[serde(default)]
-    pub fec_uncorrectable: u64,
-    /// Pause frames sent, where the driver tells: the host could not take what came.
+    pub fec_uncorrectable: Option<u64>,
+    /// Pause frames sent: the host could not take what came.
     #[serde(default)]
-    pub pauses_sent: u64,
-    /// Pause frames received, where the driver tells.
+    pub pauses_sent: Option<u64>,
+    /// Pause frames received.
     #[serde(default)]
-    pub pauses_received: u64,
+    pub pauses_received: Option<u64>,
     /// How often the link went down or came up.
     #[serde(default)]
-    pub carrier_changes: u64,
+    pub carrier_changes: Option<u64>,
 }
 
 impl InterfaceCounters {
-    /// Puts two readings together, counter by counter.
+    /// Puts two readings together, counter by counter; what one of them does not tell is what the other does.
     pub fn with(&self, other: &Self, of_two: impl Fn(u64, u64) -> u64) -> Self {
-        let both = |of: fn(&Self) -> u64| of_two(of(self), of(other));
+        self.joined(other, &of_two, |own, other| match (own, other) {
+            (Some(own), Some(other)) => Some(of_two(own, other)),
+            (one, other) => one.or(other),
+        })
+    }
+
+    /// What was counted since an earlier reading; unknown where one of the two is.
+    pub fn since(&self, before: &Self) -> Self {
+        self.joined(before, u64::saturating_sub, |own, before| {
+            Some(own?.saturating_sub(before?))
+        })
+    }
+
+    /// What nobody told of errors and pauses.
+    pub fn untold(&self) -> Vec<&'static str> {
+        let all = [
+            ("CRC errors", self.crc_errors),
+            ("missed frames", self.missed),
+            ("uncorrectable FEC blocks", self.fec_uncorrectable),
+            ("pause frames", self.pauses_sent),
+            ("link changes", self.carrier_changes),
+        ];
+        let untold = all.into_iter().filter(|(_, told)| told.is_none());
+        untold.map(|(name, _)| name).collect()
+    }
+
+    fn joined(
+        &self,
+        other: &Self,
+        numbers: impl Fn(u64, u64) -> u64,
+        of_told: impl Fn(Option<u64>, Option<u64>) -> Option<u64>,
+    ) -> Self {
+        let both = |of: fn(&Self) -> u64| numbers(of(self), of(other));
+        let told = |of: fn(&Self) -> Option<u64>| of_told(of(self), of(other));
         Self {
             received_bytes: both(|all| all.received_bytes),
             sent_bytes: both(|all| all.sent_bytes),
@@ -52,18 +85,13 @@ impl InterfaceCounters {
             drops: both(|all| all.drops),
             received_packets: both(|all| all.received_packets),
             sent_packets: both(|all| all.sent_packets),
-            crc_errors: both(|all| all.crc_errors),
-            missed: both(|all| all.missed),
-            fec_uncorrectable: both(|all| all.fec_uncorrectable),
-            pauses_sent: both(|all| all.pauses_sent),
-            pauses_received: both(|all| all.pauses_received),
-            carrier_changes: both(|all| all.carrier_changes),
+            crc_errors: told(|all| all.crc_errors),
+            missed: told(|all| all.missed),
+            fec_uncorrectable: told(|all| all.fec_uncorrectable),
+            pauses_sent: told(|all| all.pauses_sent),
+            pauses_received: told(|all| all.pauses_received),
+            carrier_changes: told(|all| all.carrier_changes),
         }
-    }
-
-    /// What was counted since an earlier reading.
-    pub fn since(&self, before: &Self) -> Self {
-        self.with(before, u64::saturating_sub)
     }
 }
 
@@ -110,7 +138,7 @@ pub fn interface_counters(names: &[String]) -> Vec<(String, InterfaceCounters)> 
 fn with_details(name: &str, mut counters: InterfaceCounters) -> InterfaceCounters {
     let read = |file: &str| {
         let text = fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
-        text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        text.and_then(|text| text.trim().parse::<u64>().ok())
     };
     counters.crc_errors = read("statistics/rx_crc_errors");
     counters.missed = read("statistics/rx_missed_errors");
@@ -121,7 +149,7 @@ fn with_details(name: &str, mut counters: InterfaceCounters) -> InterfaceCounter
             let mut all = statistics.iter();
             all.find(|(other, _)| other == name)
         });
-        known.map_or(0, |(_, value)| *value)
+        known.map(|(_, value)| *value)
     };
     counters.pauses_sent = by_driver(&PAUSES_SENT);
     counters.pauses_received = by_driver(&PAUSES_RECEIVED);
@@ -178,6 +206,18 @@ mod tests {
         };
         assert_eq!(counters, expected);
         assert_eq!(expected.since(&expected), InterfaceCounters::default());
+        // What a driver does not tell is not zero.
+        let told = InterfaceCounters {
+            crc_errors: Some(7),
+            missed: Some(0),
+            ..expected
+        };
+        let untold = ["uncorrectable FEC blocks", "pause frames", "link changes"];
+        assert_eq!(told.untold(), untold);
+        assert_eq!(told.since(&told).crc_errors, Some(0));
+        assert_eq!(told.since(&expected).crc_errors, None);
+        let sum = told.with(&expected, u64::saturating_add);
+        assert_eq!((sum.crc_errors, sum.received_bytes), (Some(7), 200));
         assert_eq!(parse_interface("Inter-|   Receive"), None);
     }
 
@@ -185,6 +225,8 @@ mod tests {
     fn the_counters_of_loopback_are_there() {
         let found = interface_counters(&["lo".to_owned()]);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].1.crc_errors, 0);
+        assert_eq!(found[0].1.crc_errors, Some(0));
+        // Loopback has no driver that could tell.
+        assert_eq!(found[0].1.fec_uncorrectable, None);
     }
 }

@@ -18,6 +18,19 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
     if nodes.iter().any(|node| node.speed_bits_per_s == Some(0)) {
         return refuse("--link-speed and speed=: more than 0 bits per second".to_owned());
     }
+    let min_rate = order.min_rate.as_deref();
+    let min_rate = min_rate.map(|text| rate("--min-rate", text)).transpose()?;
+    if let Some((node, asked)) = min_rate.and_then(|asked| {
+        let narrow = |node: &&NodeSpec| node.speed_bits_per_s.is_some_and(|speed| asked >= speed);
+        Some((nodes.iter().find(narrow)?, asked))
+    }) {
+        return refuse(format!(
+            "--min-rate {}: more payload than the port of {} can carry, ordered with {} Gbit/s on the wire (take less, or --floor)",
+            order.min_rate.as_deref().unwrap_or_default(),
+            node.label,
+            units::show_gbit(node.speed_bits_per_s.unwrap_or(asked) as f64 / 1e9)
+        ));
+    }
     if !(1.0..=100.0).contains(&order.floor) {
         return refuse(format!("--floor {}: from 1 to 100 percent", order.floor));
     }
@@ -44,11 +57,7 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
     }
     Ok(Criteria {
         floor: order.floor / 100.0,
-        min_rate_bits_per_s: order
-            .min_rate
-            .as_deref()
-            .map(|text| rate("--min-rate", text))
-            .transpose()?,
+        min_rate_bits_per_s: min_rate,
         mtu_bytes: order.mtu,
         overhead_bytes: order.overhead_bytes,
         uplinks,

@@ -10,8 +10,6 @@ use super::{UsageError, patterns, time};
 const PERMUTATION_NS: u64 = 30_000_000_000;
 /// Repeats of the mesh: the minimum counts.
 const REPEATS: usize = 3;
-/// Links per pair in a permutation: as many as a port has in the mesh, up to this.
-const MOST_STREAMS: usize = 32;
 /// Looks for losses are no shorter than this, unless permutations are.
 const LEAST_LOSS_NS: u64 = 3_000_000_000;
 /// A soak lasts as long.
@@ -69,8 +67,8 @@ pub fn tests_of(
         return Ok((vec![soak], asked.is_some_and(|asked| asked < SOAK_NS)));
     }
     let each = asked.unwrap_or(PERMUTATION_NS);
+    // As many links as a port has in the mesh: what all at once costs is told by comparing the two.
     let streams = one.streams.saturating_mul(nodes.len() - 1);
-    let streams = streams.min(MOST_STREAMS.max(one.streams));
     let permutation = |by: usize, purpose: Purpose, window_ns: u64| -> Result<Test, UsageError> {
         Ok(Test {
             pattern: Pattern::Shift(by),

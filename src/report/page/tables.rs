@@ -1,17 +1,21 @@
 //! Tables of the page: the worst port directions, hosts, what was excluded, tests, and the conditions of test.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
 use crate::judge::names::floor_text;
+use crate::judge::view::View;
 use crate::plan::Purpose;
 use crate::record::{
     Culprit, DirectionSheet, HostRecord, PortSheet, Record, TestRecord, VerdictWord,
 };
+use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
-use crate::report::{header, judged, wires as interfaces};
+use crate::report::{header, judged, preflight, wires as interfaces};
 
 /// Rows of the table of the worst.
 const WORST: usize = 10;
@@ -33,13 +37,14 @@ pub fn worst(record: &Record) -> Markup {
     });
     let all = rows.len();
     rows.truncate(WORST);
+    let alone = alone(record);
     html! {
         section #worst {
             h2 { @if all > WORST { "The " (WORST) " worst of " (all) " port directions" } @else { "Port directions, worst first" } }
             div .wide {
                 table {
                     thead { tr {
-                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number { "alone" } th { "verdict" }
+                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks in which its port carried nothing else" { "alone" } th { "verdict" }
                     } }
                     tbody {
                         @for (number, sends, port, one) in &rows {
@@ -51,7 +56,7 @@ pub fn worst(record: &Record) -> Markup {
                                 td .number { (one.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))) }
                                 td .number { @if let Some(number) = judged::number(record, one.test) { (number) } }
                                 td .number { (show_gbit(one.most_bits_per_s / 1e9)) }
-                                td .number { (alone(record, *number, *sends)) }
+                                td .number { @if let Some(rate) = alone.get(&(*number, *sends)) { (show_gbit(rate / 1e9)) } }
                                 td { (one.word) }
                             }
                         }
@@ -62,19 +67,31 @@ pub fn worst(record: &Record) -> Markup {
     }
 }
 
-/// What a port direction carried when it was measured alone.
-fn alone(record: &Record, port: usize, sends: bool) -> String {
-    let own = match sends {
-        true => Culprit::Send(port),
-        false => Culprit::Receive(port),
-    };
+/// The most that each port direction carried in second looks at full rate, by port and whether it sends: alone, or with nothing else at
+/// its port. What a fault at the other end held down says nothing of it.
+fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
+    let view = View::of(&record.plan, &record.hosts, &record.tests);
     let faults = record.sheet.faults.iter();
-    let evidence = faults
-        .filter(|fault| fault.culprit == own)
-        .flat_map(|fault| &fault.evidence);
-    let direct = evidence.filter(|one| port == if sends { one.from } else { one.to });
-    let least = direct.map(|one| one.rate_bits_per_s).reduce(f64::min);
-    least.map_or_else(String::new, |rate| show_gbit(rate / 1e9))
+    let at_fault = |culprit: Culprit| faults.clone().any(|fault| fault.culprit == culprit);
+    let looks = view.observations.iter();
+    let looks = looks.filter(|one| one.isolated && !one.paced && one.is_single(&view.fabric));
+    let mut most: BTreeMap<(usize, bool), f64> = BTreeMap::new();
+    for link in looks.flat_map(|one| &one.links) {
+        if at_fault(Culprit::Pair(link.from, link.to)) {
+            continue;
+        }
+        let ends = [
+            (link.from, true, Culprit::Receive(link.to)),
+            (link.to, false, Culprit::Send(link.from)),
+        ];
+        for (port, sends, other) in ends {
+            if !at_fault(other) {
+                let known = most.entry((port, sends)).or_default();
+                *known = known.max(link.rate);
+            }
+        }
+    }
+    most
 }
 
 /// What uplinks of groups carried, where their speed is known.
@@ -186,6 +203,22 @@ pub fn hosts(record: &Record) -> Markup {
         let errors =
             sum(measured()
                 .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.errors)));
+        // What a driver does not tell is a dash, not zero.
+        let told = [
+            |all: &InterfaceCounters| all.crc_errors,
+            |all: &InterfaceCounters| all.fec_uncorrectable,
+            |all: &InterfaceCounters| all.missed,
+            |all: &InterfaceCounters| all.pauses_sent,
+        ]
+        .map(|of| {
+            let all: Vec<u64> = measured()
+                .flat_map(|one| one.interfaces.iter().filter_map(|(_, all)| of(all)))
+                .collect();
+            match all.is_empty() {
+                true => "-".to_owned(),
+                false => sum(all.into_iter()).to_string(),
+            }
+        });
         let spec = &record.plan.nodes[node];
         let at = [&spec.switch, &spec.switch_port, &spec.group];
         let at: Vec<&str> = at.into_iter().flatten().map(String::as_str).collect();
@@ -200,6 +233,7 @@ pub fn hosts(record: &Record) -> Markup {
                 td .number { (core.map_or_else(String::new, |core| format!("{:.0} %", core * 100.0))) }
                 td .number { (again) }
                 td .number { (errors) " / " (drops) }
+                td .number { (told.join(" / ")) }
             }
         }
     };
@@ -214,6 +248,7 @@ pub fn hosts(record: &Record) -> Markup {
                     thead { tr {
                         th { "node" } th { "data ports" } th { "switch port" } th { "processors" } th { "kernel, congestion control" } th { "reached by" }
                         th .number { "busiest core" } th .number { "segments again" } th .number { "errors / drops" }
+                        th .number { "CRC / FEC / missed / pauses sent" }
                     } }
                     tbody { @for (node, host) in record.hosts.iter().enumerate() { (row(node, host)) } }
                 }
@@ -318,6 +353,7 @@ pub fn conditions(record: &Record) -> Markup {
         .iter()
         .map(|uplink| format!("{} {} Gbit/s", uplink.group, uplink.bits_per_s as f64 / 1e9));
     let uplinks: Vec<String> = uplinks.collect();
+    let untold = preflight::untold(record);
     html! {
         section #conditions {
             h2 { "Conditions of test" }
@@ -334,6 +370,7 @@ pub fn conditions(record: &Record) -> Markup {
                 @if criteria.overhead_bytes > 0 { dt { "tunnel" } dd { (criteria.overhead_bytes) " bytes more in each frame" } }
                 @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
                 dt { "speeds" } dd { (judged::basis(record)) }
+                @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
                 @for (name, value) in &record.options { dt { (name) } dd { (value) } }
             }
             @if let Some(sealed) = &record.seal {

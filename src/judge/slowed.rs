@@ -1,0 +1,137 @@
+//! What losses explain of rates: a connection that loses segments is slow, and so is every port that it goes through.
+
+use super::Decision;
+use super::blame::{Case, FULL, Fault};
+use super::fabric::{Fabric, Observation};
+
+/// Takes from what is undecided whatever a sound fabric would not fill either, if its connections through a confirmed loss carried no more
+/// than they did: that loss is told, and places that are not full are not judged.
+pub fn leave_out(
+    fabric: &Fabric,
+    observations: &[Observation],
+    decision: &mut Decision,
+    lossy: &[Fault],
+) {
+    if lossy.is_empty() || decision.undecided.is_empty() {
+        return;
+    }
+    let case = Case::new(fabric, observations);
+    let loads = observations
+        .iter()
+        .filter(|one| !one.isolated && !one.paced);
+    let left: Vec<(usize, Vec<f64>)> = loads
+        .map(|one| (one.test, with_losses(fabric, one, lossy)))
+        .collect();
+    decision.undecided.retain(|(place, _)| {
+        let number = fabric.number(*place);
+        let floor = fabric.floor(number);
+        let passes = case.passes(*place).into_iter();
+        let mut short = passes.filter(|pass| {
+            let below = pass.share.is_some_and(|share| share < floor);
+            pass.judged && !pass.isolated && below
+        });
+        short.any(|pass| {
+            let mut of_test = left.iter().filter(|(test, _)| *test == pass.test);
+            of_test.any(|(_, sums)| sums[number] >= FULL * pass.capacity)
+        })
+    });
+}
+
+/// What would pass each place if only the connections through these faults carried less.
+fn with_losses(fabric: &Fabric, observation: &Observation, lossy: &[Fault]) -> Vec<f64> {
+    let links = observation.links.iter().map(|link| (link.from, link.to));
+    let slow = links.filter(|(from, to)| {
+        let way = fabric.way(*from, *to);
+        lossy.iter().any(|fault| match fault {
+            Fault::Place(place) => way.contains(&fabric.number(*place)),
+            Fault::Pair(a, b) => (a, b) == (from, to),
+        })
+    });
+    let slow: Vec<_> = slow.map(|pair| (pair, observation.rate_of(pair))).collect();
+    observation.predicted(&observation.capacities, &slow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::fabric::{Place, Port, Seen};
+    use crate::judge::filling::Flow;
+
+    /// One permutation of four ports that carry 1 each way, with what each sender's link carried.
+    fn permutation(test: usize, by: usize, rates: [f64; 4]) -> Observation {
+        let pairs: Vec<(usize, usize)> = (0..4).map(|port| (port, (port + by) % 4)).collect();
+        Observation {
+            test,
+            capacities: vec![1.0; 8],
+            flows: pairs
+                .iter()
+                .map(|(from, to)| Flow {
+                    route: vec![2 * from, 2 * to + 1],
+                    weight: 1.0,
+                    cap: f64::INFINITY,
+                })
+                .collect(),
+            links: pairs
+                .iter()
+                .zip(rates)
+                .map(|((from, to), rate)| Seen {
+                    from: *from,
+                    to: *to,
+                    rate,
+                    ..Seen::default()
+                })
+                .collect(),
+            pairs,
+            ..Observation::default()
+        }
+    }
+
+    #[test]
+    fn senders_to_a_port_that_loses_are_not_left_undecided_and_others_are() {
+        let port = |host| Port {
+            host,
+            rail: 0,
+            group: None,
+            floor: 0.9,
+            gone: false,
+        };
+        let fabric = Fabric {
+            ports: (0..4).map(port).collect(),
+            ..Fabric::default()
+        };
+        // Into port 2 go port 1, port 0 and port 3, one after the other; port 0 is slow to port 3, too.
+        let observations = [
+            permutation(0, 1, [1.0, 0.4, 1.0, 1.0]),
+            permutation(1, 2, [0.4, 1.0, 1.0, 1.0]),
+            permutation(2, 3, [0.5, 1.0, 1.0, 0.4]),
+        ];
+        let short = [
+            Place::Send(0),
+            Place::Send(1),
+            Place::Receive(2),
+            Place::Send(3),
+            Place::Receive(3),
+        ];
+        let mut decision = Decision {
+            undecided: short.iter().map(|place| (*place, 0.4)).collect(),
+            ..Decision::default()
+        };
+        let before = decision.clone();
+        leave_out(&fabric, &observations, &mut decision, &[]);
+        assert_eq!(decision, before);
+        leave_out(
+            &fabric,
+            &observations,
+            &mut decision,
+            &[Fault::Place(Place::Receive(2))],
+        );
+        let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
+        assert_eq!(left, [Place::Send(0), Place::Receive(3)]);
+        // A pair that loses explains what goes from the one to the other.
+        let mut decision = before;
+        leave_out(&fabric, &observations, &mut decision, &[Fault::Pair(1, 2)]);
+        let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
+        assert_eq!(left.len(), 4);
+        assert!(!left.contains(&Place::Send(1)));
+    }
+}
