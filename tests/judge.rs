@@ -411,6 +411,23 @@ fn large_fabrics_are_judged_too() {
     must_be_right(&tally, 2, 1.0, "256 ports");
 }
 
+/// In each permutation another partner of a slow port falls short with it: hundreds of suspects, and one thing they have in common.
+#[test]
+fn permutations_of_a_large_fabric_take_few_second_looks() {
+    for (ports, kind, left) in [
+        (128, Kind::Receive, 0.44),
+        (128, Kind::Both, 0.8),
+        (96, Kind::Two, 0.5),
+        (128, Kind::Pair, 0.5),
+        (256, Kind::Receive, 0.44),
+    ] {
+        let tally = trial(1, &[ports], Shape::Plain, kind, left, true);
+        let what = format!("{kind:?} of {ports} ports");
+        must_be_right(&tally, 1, 1.0, &what);
+        assert!(tally.measured <= 16, "{what}: {} looks", tally.measured);
+    }
+}
+
 /// A host that cannot go on is told as that, whether or not it can when it has one link only; the switch is not blamed.
 #[test]
 fn a_busy_host_never_fails_a_switch() {

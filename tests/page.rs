@@ -5,19 +5,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pipebench::record::Record;
+use pipebench::judge::{ask, verdict};
+use pipebench::plan::lanes::{self, Lane};
+use pipebench::plan::{Pattern, Test};
+use pipebench::record::{Record, TestRecord, VerdictWord};
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
-const RECORDS: [&str; 6] = [
+const RECORDS: [&str; 13] = [
     "one-host",
     "two-hosts",
     "broken-off",
     "acceptance",
     "slow-receiver",
     "linktest",
+    "slow-pair",
+    "slow-uplink",
+    "losses",
+    "blocked",
+    "host-limited",
+    "undecided",
+    "not-as-ordered",
 ];
+/// Chromium's word for what a reader prefers.
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -87,6 +100,11 @@ fn browse(folder: &Path, words: &[&str], page: &Path) -> String {
 
 /// What a script finds in the page, shown in a frame of this width.
 fn asked(folder: &Path, page: &Path, width: u32, script: &str) -> String {
+    asked_by(folder, page, width, LIGHT, script)
+}
+
+/// The same by a reader who prefers light or dark.
+fn asked_by(folder: &Path, page: &Path, width: u32, prefers: &str, script: &str) -> String {
     let frame = folder.join("frame.html");
     let name = page.file_name().expect("a name").to_string_lossy();
     let text = format!(
@@ -98,7 +116,7 @@ fn asked(folder: &Path, page: &Path, width: u32, script: &str) -> String {
     fs::write(&frame, text).expect("a file");
     let shown = browse(
         folder,
-        &["--virtual-time-budget=5000", "--dump-dom"],
+        &["--virtual-time-budget=5000", "--dump-dom", prefers],
         &frame,
     );
     let answer = shown
@@ -136,6 +154,160 @@ fn no_page_is_wider_than_its_screen_or_loads_anything() {
             assert!(figures[1] < 200.0, "{name} at {width}: {found}");
         }
     }
+}
+
+/// Every text against what is behind it, as WCAG 2.1 (1.4.3) counts: at least 4.5 to 1, and 3 to 1 where letters are large.
+#[test]
+fn every_text_can_be_read_in_the_light_and_in_the_dark() {
+    const FAINT: &str = r"d => {
+        const w = d.defaultView, parts = c => c.match(/[\d.]+/g).map(Number);
+        const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+            .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+        const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
+        const behind = e => { for (; e; e = e.parentElement) { const c = parts(w.getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return null; };
+        const found = []; let texts = 0;
+        for (const e of d.body.querySelectorAll('*')) {
+            const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+            if (!own || e.closest('title, desc, style')) continue;
+            const style = w.getComputedStyle(e), svg = e.closest('svg');
+            let ground = behind(svg || e), ink = parts(svg ? style.fill : style.color);
+            if (svg && e.classList.contains('in')) {
+                const cell = [...svg.querySelectorAll('rect')].find(r => [...r.classList].some(c => /^c\d$/.test(c) && e.classList.contains(c)));
+                ground = parts(w.getComputedStyle(cell).fill);
+            }
+            texts += 1;
+            const large = parseFloat(style.fontSize) >= 24 ? 3 : 4.5, is = ratio(ink, ground);
+            if (is < large) found.push(e.tagName + '.' + (e.getAttribute('class') || '') + ' ' + is.toFixed(2) + ' ' + e.textContent.slice(0, 20));
+        }
+        return w.getComputedStyle(d.body).backgroundColor + ' ' + texts + ' ' + [...new Set(found)].slice(0, 8).join('; ');
+    }";
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = [
+        "acceptance",
+        "slow-receiver",
+        "losses",
+        "host-limited",
+        "latency",
+        "patterns",
+    ];
+    for name in pages {
+        let page = make(name, folder.path());
+        for (prefers, ground) in [(LIGHT, "rgb(255, 255, 255)"), (DARK, "rgb(20, 25, 28)")] {
+            let found = asked_by(folder.path(), &page, 1280, prefers, FAINT);
+            let rest = found.strip_prefix(ground);
+            let rest = rest.unwrap_or_else(|| panic!("{name} {prefers}: {found}"));
+            let (texts, faint) = rest.trim_start().split_once(' ').expect("a count");
+            assert!(
+                texts.parse::<usize>().expect("a number") > 50,
+                "{name}: {found}"
+            );
+            assert_eq!(faint, "", "{name} {prefers}");
+        }
+    }
+}
+
+/// What a run of so many hosts would leave: every permutation, and a host into which only 45 % pass.
+fn large(hosts: usize, slow: usize) -> Record {
+    let mut record = record("acceptance");
+    record.plan.nodes = (0..hosts)
+        .map(|node| {
+            let mut one = record.plan.nodes[0].clone();
+            one.label = format!("n{:03}", node + 1);
+            one.host.clone_from(&one.label);
+            one.switch_port = None;
+            one
+        })
+        .collect();
+    let model = record.hosts[0].clone();
+    record.hosts = (0..hosts)
+        .map(|node| {
+            let mut one = model.clone();
+            one.node.clone_from(&record.plan.nodes[node].label);
+            one.host_index = node;
+            one
+        })
+        .collect();
+    let (test, model) = (record.plan.tests[0].clone(), record.tests[0].clone());
+    let measured = |number: usize, planned: &Test| {
+        let link = |lane: Lane| {
+            let mut one = model.links[0].clone();
+            let share = if lane.to == slow { 0.45 } else { 1.0 };
+            one.interval_bytes = (one.interval_ns as f64 * 0.0115 * share) as u64;
+            (one.lane, one.tcp) = (lane, None);
+            one
+        };
+        let links = lanes::of_boundary(planned, hosts, 0);
+        TestRecord {
+            test: number,
+            nodes: vec![model.nodes[0].clone(); hosts],
+            links: links.into_iter().map(link).collect(),
+            seconds: Vec::new(),
+            worst_links: Vec::new(),
+            clocks: Vec::new(),
+            ..model.clone()
+        }
+    };
+    record.plan.tests = (1..hosts)
+        .map(|by| Test {
+            pattern: Pattern::Shift(by),
+            streams: 1,
+            ..test.clone()
+        })
+        .collect();
+    let planned = record.plan.tests.iter().enumerate();
+    record.tests = planned.map(|(number, one)| measured(number, one)).collect();
+    // What the judge wants to see once more, it sees.
+    loop {
+        let said = verdict::judge(&record.plan, &record.hosts, &record.tests, &[]);
+        if said.open.is_empty() {
+            (record.sheet, record.verdict) = (said.sheet, said.verdict);
+            return record;
+        }
+        assert!(record.tests.len() < hosts + 20, "looks without end");
+        let base = record.plan.tests[0].clone();
+        for request in &said.open {
+            let look = ask::test_for(&record.plan, &record.hosts, &base, request);
+            record.tests.push(measured(record.tests.len(), &look));
+            record.plan.tests.push(look);
+        }
+    }
+}
+
+#[test]
+fn a_page_of_256_hosts_can_be_read_and_sent() {
+    let (hosts, slow) = (256, 199);
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("large.html");
+    let record = large(hosts, slow);
+    assert_eq!(
+        record.verdict.word,
+        VerdictWord::Fail,
+        "{:?}",
+        record.verdict
+    );
+    let text = pipebench::report::page::write(&record, None, &[]);
+    assert!(text.len() < 2_000_000, "{} bytes", text.len());
+    fs::write(&page, text).expect("a file");
+    for width in [360, 1280] {
+        let wide = "d => d.documentElement.scrollWidth";
+        let wide: u32 = asked(folder.path(), &page, width, wide)
+            .parse()
+            .expect("a number");
+        assert!(wide <= width, "{wide} at {width}");
+    }
+    // All cells of the slow host's column are of the lowest class, and none elsewhere; a screen shows each wider than two pixels.
+    let script = "d => { const svg = d.querySelector('svg.heat'), all = {}; \
+                  for (const p of svg.querySelectorAll('path')) for (const m of p.getAttribute('d').matchAll(/M(\\d+) (\\d+)h(\\d+)/g)) \
+                  for (let c = +m[1]; c < +m[1] + +m[3]; c++) all[m[2] + ',' + c] = p.getAttribute('class'); \
+                  const low = Object.keys(all).filter(k => all[k] === 'c0'); \
+                  return [Object.keys(all).length, low.length, [...new Set(low.map(k => k.split(',')[1]))].join(' '), \
+                  svg.querySelectorAll('text.name').length, svg.getBoundingClientRect().width > 2 * 256].join('|'); }";
+    let found = asked(folder.path(), &page, 1280, script);
+    let expected = format!("{}|{}|{slow}|64|true", hosts * (hosts - 1), hosts - 1);
+    assert_eq!(found, expected);
+    let worst = "d => [...d.querySelectorAll('#worst tbody tr')].map(r => r.cells[0].textContent + ' ' + r.cells[1].textContent).join('|')";
+    let worst = asked(folder.path(), &page, 1280, worst);
+    assert!(worst.starts_with("n200 receive|"), "{worst}");
 }
 
 #[test]

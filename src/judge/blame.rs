@@ -169,6 +169,22 @@ pub struct Pass {
     pub capacity: f64,
 }
 
+/// What a set of faults predicts to fall short.
+pub struct Foreseen {
+    /// By test, for each place by its number.
+    short: BTreeMap<usize, Vec<bool>>,
+}
+
+impl Foreseen {
+    /// Whether the place of a number falls short in a test.
+    pub fn is_short(&self, number: usize, test: usize) -> bool {
+        let of_test = self.short.get(&test);
+        of_test
+            .and_then(|all| all.get(number))
+            .is_some_and(|is| *is)
+    }
+}
+
 /// What a set of faults leaves open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
@@ -375,23 +391,25 @@ impl<'a> Case<'a> {
         set
     }
 
-    /// What may be at fault, the worst first: places that fall short, and pairs that do where ports carry one link each.
+    /// What may be at fault: places that fall short, and pairs that do where ports carry one link each. Those that missed most come first, all
+    /// tests together: what is slow with one partner only has missed less than what is slow with each of them.
     fn candidates(&self) -> Vec<Fault> {
         // A place need not be full to be at fault.
         let loading = || self.looks.iter().filter(|look| !look.observation.isolated);
-        let least = |number: usize| {
-            loading()
-                .filter_map(|look| look.share(number))
-                .reduce(f64::min)
+        let missed = |number: usize| -> f64 {
+            let floor = self.fabric.floor(number);
+            let shares = loading().filter_map(|look| look.share(number));
+            // From zero: the sum of nothing would be its negative.
+            let short = shares.filter(|share| *share < floor);
+            short.fold(0.0, |sum, share| sum + (1.0 - share))
         };
         let mut all: Vec<(Fault, f64)> = (0..self.fabric.places())
-            .filter_map(|number| {
-                let share = least(number).filter(|share| *share < self.fabric.floor(number))?;
-                Some((Fault::Place(self.fabric.place(number)), share))
-            })
+            .map(|number| (Fault::Place(self.fabric.place(number)), missed(number)))
+            .filter(|(_, missed)| *missed > 0.0)
             .collect();
-        all.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let mut pairs: Vec<(Fault, f64)> = Vec::new();
+        let most_first = |a: &(Fault, f64), b: &(Fault, f64)| b.1.total_cmp(&a.1);
+        all.sort_by(most_first);
+        let mut pairs: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for look in &self.looks {
             if !look.observation.is_single(self.fabric) {
                 continue;
@@ -400,19 +418,20 @@ impl<'a> Case<'a> {
                 let number = self.fabric.number(Place::Send(link.from));
                 let floor = self.fabric.floor_of((link.from, link.to));
                 let share = look.share(number).filter(|share| *share < floor);
-                let fault = Fault::Pair(link.from, link.to);
-                let Some(share) = share else { continue };
-                match pairs.iter_mut().find(|(known, _)| *known == fault) {
-                    Some((_, known)) => *known = known.min(share),
-                    None => pairs.push((fault, share)),
+                if let Some(share) = share {
+                    *pairs.entry((link.from, link.to)).or_default() += 1.0 - share;
                 }
             }
         }
-        pairs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let pairs = pairs.into_iter();
+        let mut pairs: Vec<(Fault, f64)> = pairs
+            .map(|((from, to), missed)| (Fault::Pair(from, to), missed))
+            .collect();
+        pairs.sort_by(most_first);
         all.truncate(MOST_FAULTS);
-        // Places explain more with less; pairs come behind those that are as bad.
+        // Places explain more with less; pairs come behind those that missed as much.
         all.extend(pairs.into_iter().take(MOST_FAULTS));
-        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        all.sort_by(most_first);
         all.into_iter().map(|(fault, _)| fault).collect()
     }
 
@@ -433,18 +452,26 @@ impl<'a> Case<'a> {
         explanation
     }
 
-    /// Whether these faults predict that a place falls short in a test.
-    pub fn foresees(&self, faults: &[Fault], place: Place, test: usize) -> bool {
-        let number = self.fabric.number(place);
-        let floor = self.fabric.floor(number);
-        let mut looks = self
-            .looks
-            .iter()
-            .filter(|look| look.observation.test == test);
-        looks.any(|look| {
-            let predicted = self.predict(look, faults);
-            predicted.is_some_and(|all| all[number] < floor * look.expected[number])
-        })
+    /// What these faults predict to fall short, test by test.
+    pub fn foreseen(&self, faults: &[Fault]) -> Foreseen {
+        let mut short: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+        for look in &self.looks {
+            let Some(predicted) = self.predict(look, faults) else {
+                continue;
+            };
+            let all = predicted.iter().zip(&look.expected).enumerate();
+            let own = all.map(|(number, (is, should))| *is < self.fabric.floor(number) * should);
+            match short.get_mut(&look.observation.test) {
+                None => {
+                    short.insert(look.observation.test, own.collect());
+                }
+                Some(known) => known
+                    .iter_mut()
+                    .zip(own)
+                    .for_each(|(known, own)| *known |= own),
+            }
+        }
+        Foreseen { short }
     }
 
     /// Places that fall short though nothing among these faults predicts it, with their least share.

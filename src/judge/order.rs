@@ -134,8 +134,8 @@ fn gbit(bits_per_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::lanes::tests::test_of;
-    use crate::plan::{Criteria, DataPort as Rail, Deadlines, NodeSpec, PLAN_VERSION, Profile};
+    use crate::plan::lanes::tests::{plan_of, test_of};
+    use crate::plan::{DataPort as Rail, NodeSpec};
     use std::net::IpAddr;
 
     /// Ports with an ordered speed, a negotiated one in Mbit/s and an MTU.
@@ -155,24 +155,8 @@ mod tests {
             mtu_bytes: own_mtus.get(at).copied().flatten(),
             ..NodeSpec::default()
         };
-        let plan = RunPlan {
-            version: PLAN_VERSION,
-            nodes: ports.iter().enumerate().map(node).collect(),
-            tests: vec![test_of(2, 1)],
-            profile: Profile::Quick,
-            shortened: false,
-            criteria: Criteria {
-                mtu_bytes,
-                ..Criteria::default()
-            },
-            deadlines: Deadlines::default(),
-            seed: 1,
-            keep_going: false,
-            samples: false,
-            repeats: None,
-            jobs: Vec::new(),
-            site: None,
-        };
+        let mut plan = plan_of(ports.iter().enumerate().map(node).collect(), test_of(2, 1));
+        plan.criteria.mtu_bytes = mtu_bytes;
         let host = |(at, port): (usize, &(Option<u64>, u64, u32))| HostRecord {
             node: format!("n{}", at + 1),
             transport: String::new(),

@@ -135,3 +135,123 @@ pub fn sentence(view: &View, odd: &Odd) -> String {
         odd.sigmas
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::fabric::{Fabric, Port, Seen};
+    use crate::judge::view::PortView;
+    use crate::record::Basis;
+    use crate::stats::ceiling::Framing;
+    use crate::sys::counters::InterfaceCounters;
+    use std::collections::BTreeMap;
+
+    /// One permutation over ports with a speed in Gbit/s each; every port sends at a share of its speed.
+    fn view(ports: &[(u64, f64)]) -> View {
+        let many = ports.len();
+        let port = |host: usize| Port {
+            host,
+            rail: 0,
+            group: None,
+            floor: 0.9,
+            gone: false,
+        };
+        let named = |(host, (gbit, _)): (usize, &(u64, f64))| PortView {
+            label: format!("n{}", host + 1),
+            node: host,
+            rail: 0,
+            speed_bits_per_s: Some(gbit * 1_000_000_000),
+            framing: Framing {
+                mtu_bytes: 1500,
+                v6: false,
+                tagged: false,
+                timestamps: true,
+                overhead_bytes: 0,
+            },
+            slot_limit: None,
+            counters: InterfaceCounters::default(),
+        };
+        let mut view = View {
+            fabric: Fabric {
+                ports: (0..many).map(port).collect(),
+                ..Fabric::default()
+            },
+            ports: ports.iter().enumerate().map(named).collect(),
+            groups: Vec::new(),
+            basis: Basis::Ordered,
+            observations: Vec::new(),
+            limits: BTreeMap::new(),
+            repeats: BTreeMap::new(),
+        };
+        // Each sends to the next one of its own speed, so that only its own port is narrow.
+        let pairs: Vec<(usize, usize)> = (0..many)
+            .map(|from| {
+                let alike = |to: &usize| ports[*to].0 == ports[from].0;
+                let next = (from + 1..many).chain(0..from).find(alike);
+                (from, next.expect("two of each speed"))
+            })
+            .collect();
+        let flow = |(from, to): &(usize, usize)| crate::judge::filling::Flow {
+            route: view.fabric.way(*from, *to),
+            weight: 1.0,
+            cap: f64::INFINITY,
+        };
+        let seen = |(from, to): &(usize, usize)| Seen {
+            from: *from,
+            to: *to,
+            rate: ports[*from].0 as f64 * 1e9 * ports[*from].1,
+            links: 1,
+            ..Seen::default()
+        };
+        view.observations = vec![Observation {
+            flows: pairs.iter().map(flow).collect(),
+            links: pairs.iter().map(seen).collect(),
+            capacities: view.loaded_ceilings(),
+            pairs,
+            ..Observation::default()
+        }];
+        view
+    }
+
+    fn named(view: &View) -> Vec<Place> {
+        let odd = odd(view, &|_, _| false);
+        odd.iter().map(|one| one.place).collect()
+    }
+
+    #[test]
+    fn who_is_far_below_those_like_it_is_told_once_for_each_direction() {
+        let mut ports = vec![(25, 0.92); 8];
+        ports[3].1 = 0.85;
+        let view = view(&ports);
+        let found = odd(&view, &|_, _| false);
+        let places: Vec<Place> = found.iter().map(|one| one.place).collect();
+        assert_eq!(places, [Place::Send(3), Place::Receive(4)]);
+        assert_eq!((found[0].members, found[0].test), (8, 0));
+        assert_eq!(
+            sentence(&view, &found[0]),
+            "n4 send differs from the 7 like it: 21.25 Gbit/s, their median is 23.00 (test 1, 7.6 standard deviations)"
+        );
+        // What a known fault holds down is not told again.
+        let held = |place, _| place == Place::Send(3);
+        assert_eq!(odd(&view, &held).len(), 1);
+    }
+
+    #[test]
+    fn few_that_differ_by_little_or_are_of_another_class_are_not_told() {
+        let five: Vec<(u64, f64)> = (0..5)
+            .map(|n| (25, if n == 3 { 0.5 } else { 0.92 }))
+            .collect();
+        assert_eq!(named(&view(&five)), []);
+        let little: Vec<(u64, f64)> = (0..8).map(|n| (25, 0.92 - 0.003 * n as f64)).collect();
+        assert_eq!(named(&view(&little)), []);
+        // Two of half the speed among eight are alike, and too few to tell one from the other.
+        let mut slow = vec![(25, 0.92); 8];
+        slow.extend([(10, 0.92), (10, 0.92)]);
+        assert_eq!(named(&view(&slow)), []);
+        // A host at its limit is no measure.
+        let mut limited = view(&[(25, 0.92); 7]);
+        limited.observations[0].links[2].rate /= 2.0;
+        limited.observations[0].host_limited = vec![false, false, true, false, false, false, false];
+        assert_eq!(named(&limited), [Place::Receive(3)]);
+    }
+}

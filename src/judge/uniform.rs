@@ -152,4 +152,43 @@ mod tests {
         let two = of(vec![group("6.1", &["n1"]), group("6.2", &["n2"])]);
         assert!(!two.is_odd(1));
     }
+
+    #[test]
+    fn a_link_that_comes_and_goes_is_told_beside_those_that_do_not() {
+        use crate::plan::DataPort;
+        use crate::plan::lanes::tests::{plan_of, test_of};
+        use crate::sys::facts::{HostFacts, Interface};
+        use std::net::IpAddr;
+        let node = |name: &str| crate::plan::NodeSpec {
+            host: name.to_owned(),
+            ..Default::default()
+        };
+        let plan = plan_of(["n1", "n2", "n3"].map(node).to_vec(), test_of(2, 1));
+        let host = |(at, changes): (usize, &u64)| HostRecord {
+            node: format!("n{}", at + 1),
+            transport: String::new(),
+            rails: vec![DataPort {
+                address: IpAddr::from([10, 0, 0, 1]),
+                interface: Some("eth1".to_owned()),
+            }],
+            host_index: at,
+            facts: HostFacts {
+                interfaces: vec![Interface {
+                    name: "eth1".to_owned(),
+                    carrier_changes: *changes,
+                    ..Interface::default()
+                }],
+                ..HostFacts::default()
+            },
+        };
+        let of = |changes: &[u64]| -> Vec<(String, u64)> {
+            let hosts: Vec<HostRecord> = changes.iter().enumerate().map(host).collect();
+            let found = flapping(&plan, &hosts).into_iter();
+            found.map(|(host, _, count, _)| (host, count)).collect()
+        };
+        assert_eq!(of(&[2, 2, 40]), [("n3".to_owned(), 40)]);
+        // A few more are usual, and so is what all have.
+        assert_eq!(of(&[2, 2, 10]), []);
+        assert_eq!(of(&[30, 30, 40]), []);
+    }
 }

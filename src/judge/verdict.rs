@@ -8,7 +8,7 @@ use crate::record::{
 
 use crate::units::{show_gbit, sum};
 
-use super::blame::{Case, Fault};
+use super::blame::{Case, Fault, Foreseen};
 use super::confirm::Request;
 use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
@@ -65,10 +65,12 @@ pub fn judge(
     if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
         open.clone_from(requests);
     }
+    let case = Case::new(&view.fabric, &view.observations);
     let writer = Writer {
         plan,
         view: &view,
-        case: Case::new(&view.fabric, &view.observations),
+        foreseen: case.foreseen(&known_of(&decision)),
+        case,
         decision,
         losses,
         blocking,
@@ -85,6 +87,13 @@ pub fn judge(
         verdict,
         sheet,
     }
+}
+
+/// Faults whose effects on others are known.
+fn known_of(decision: &Decision) -> Vec<Fault> {
+    let confirmed = decision.confirmed.iter().map(|one| one.fault);
+    let limited = decision.host_limited.iter().copied().map(Fault::Place);
+    confirmed.chain(limited).collect()
 }
 
 /// What the rates say, or what must be measured before they do.
@@ -124,6 +133,8 @@ pub(super) struct Writer<'a> {
     plan: &'a RunPlan,
     pub(super) view: &'a View,
     pub(super) case: Case<'a>,
+    /// What known faults predict to fall short.
+    foreseen: Foreseen,
     decision: Decision,
     losses: Losses,
     blocking: hol::Finding,
@@ -200,15 +211,9 @@ impl Writer<'_> {
 
     /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
     fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
-        let known = self.known();
-        !known.contains(&Fault::Place(place)) && self.case.foresees(&known, place, pass.test)
-    }
-
-    /// Faults whose effects on others are known.
-    fn known(&self) -> Vec<Fault> {
-        let confirmed = self.decision.confirmed.iter().map(|one| one.fault);
-        let limited = self.decision.host_limited.iter().copied().map(Fault::Place);
-        confirmed.chain(limited).collect()
+        let number = self.view.fabric.number(place);
+        !known_of(&self.decision).contains(&Fault::Place(place))
+            && self.foreseen.is_short(number, pass.test)
     }
 
     fn word(
@@ -466,8 +471,10 @@ impl Writer<'_> {
             });
         remarks.extend(broken.take(MOST_ODD));
         remarks.extend(self.dropped().take(MOST_ODD));
-        let known = self.known();
-        let held_down = |place, test| self.case.foresees(&known, place, test);
+        let held_down = |place, test| {
+            let number = self.view.fabric.number(place);
+            self.foreseen.is_short(number, test)
+        };
         let odd = peers::odd(self.view, &held_down).into_iter();
         let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
         remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));

@@ -163,7 +163,10 @@ fn streams(
 pub(crate) mod tests {
     use super::*;
     use crate::plan::pattern;
-    use crate::plan::{Bound, Coupling, DataNetwork, Sink, Source, Transport, Verify};
+    use crate::plan::{
+        Bound, Coupling, Criteria, DataNetwork, Deadlines, NodeSpec, PLAN_VERSION, Profile,
+        RunPlan, Sink, Source, Transport, Verify,
+    };
     use crate::sys::socket::SocketOptions;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -191,6 +194,25 @@ pub(crate) mod tests {
             purpose: crate::plan::Purpose::Load,
             paces: Vec::new(),
             huge: false,
+        }
+    }
+
+    /// A plan of one test, with nothing else said.
+    pub(crate) fn plan_of(nodes: Vec<NodeSpec>, test: Test) -> RunPlan {
+        RunPlan {
+            version: PLAN_VERSION,
+            nodes,
+            tests: vec![test],
+            profile: Profile::Quick,
+            shortened: false,
+            criteria: Criteria::default(),
+            deadlines: Deadlines::default(),
+            seed: 1,
+            keep_going: false,
+            samples: false,
+            repeats: None,
+            jobs: Vec::new(),
+            site: None,
         }
     }
 

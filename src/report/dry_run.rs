@@ -243,8 +243,8 @@ fn volume_at_speed(plan: &RunPlan, duration_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::lanes::tests::test_of;
-    use crate::plan::{Deadlines, NodeSpec, PLAN_VERSION};
+    use crate::plan::NodeSpec;
+    use crate::plan::lanes::tests::{plan_of, test_of};
 
     fn plan(bound: Bound) -> RunPlan {
         let node = |host: &str| NodeSpec {
@@ -256,21 +256,7 @@ mod tests {
             bound,
             ..test_of(3, 1)
         };
-        RunPlan {
-            profile: crate::plan::Profile::Quick,
-            shortened: false,
-            criteria: crate::plan::Criteria::default(),
-            version: PLAN_VERSION,
-            nodes: vec![node("n1"), node("n2")],
-            tests: vec![test],
-            deadlines: Deadlines::default(),
-            seed: 1,
-            keep_going: false,
-            samples: false,
-            repeats: None,
-            jobs: Vec::new(),
-            site: None,
-        }
+        plan_of(vec![node("n1"), node("n2")], test)
     }
 
     #[test]
