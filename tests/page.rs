@@ -231,8 +231,8 @@ fn large(hosts: usize, slow: usize) -> Record {
     let measured = |number: usize, planned: &Test| {
         let link = |lane: Lane| {
             let mut one = model.links[0].clone();
-            let share = if lane.to == slow { 0.45 } else { 1.0 };
-            one.interval_bytes = (one.interval_ns as f64 * 0.0115 * share) as u64;
+            let percent = if lane.to == slow { 45 } else { 100 };
+            one.interval_bytes = one.interval_ns * percent * 115 / 1_000_000;
             (one.lane, one.tcp) = (lane, None);
             one
         };

@@ -22,11 +22,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
             Bound::Volume { buffers } => format!("{buffers} blocks"),
             Bound::Files => "files".to_owned(),
         };
-        let purpose = match test.purpose {
-            Purpose::Load => "load",
-            Purpose::Loss => "loss",
-            Purpose::Isolated => "isolated",
-        };
+        let purpose = test.purpose;
         line(
             &mut text,
             &format!(

@@ -171,6 +171,16 @@ pub enum Purpose {
     Isolated,
 }
 
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Load => "load",
+            Self::Loss => "loss",
+            Self::Isolated => "isolated",
+        })
+    }
+}
+
 /// A rate limit of a pair of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {

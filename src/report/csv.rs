@@ -1,4 +1,5 @@
-//! One table: a row per port direction, a row per link, a row for the total. Units are in the column names.
+//! One table: a row per port direction, a row per link, a row for the total. Units are in the column names; tests are counted from 1, as in every
+//! text.
 
 use crate::record::{LinkRecord, Record, TestRecord};
 use crate::sys::socket::TcpInfo;
@@ -6,7 +7,7 @@ use crate::units::sum;
 
 use super::figures::{Direction, Figures, rate};
 
-const COLUMNS: [&str; 32] = [
+const COLUMNS: [&str; 33] = [
     "row",
     "test",
     "node",
@@ -39,6 +40,7 @@ const COLUMNS: [&str; 32] = [
     "rail",
     "interface",
     "datapath",
+    "purpose",
 ];
 
 /// The table of a record.
@@ -130,9 +132,10 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
 
 fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
     let mut row = vec![String::new(); COLUMNS.len()];
+    row[32] = record.plan.tests[test.test].purpose.to_string();
     row[31] = erased::Word::word(&record.plan.tests[test.test].datapath);
     row[0] = kind.to_owned();
-    row[1] = test.test.to_string();
+    row[1] = (test.test + 1).to_string();
     row
 }
 

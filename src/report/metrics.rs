@@ -4,7 +4,6 @@
 
 use std::fmt::Write;
 
-use crate::plan::Purpose;
 use crate::record::{DirectionSheet, Record, VerdictWord};
 
 use super::figures::Figures;
@@ -240,17 +239,13 @@ fn tests(out: &mut Exposition, record: &Record) {
     );
     for test in &record.tests {
         let plan = &record.plan.tests[test.test];
-        let purpose = match plan.purpose {
-            Purpose::Load => "load",
-            Purpose::Loss => "loss",
-            Purpose::Isolated => "isolated",
-        };
+        let purpose = plan.purpose.to_string();
         let number = (test.test + 1).to_string();
         let pattern = plan.pattern.to_string();
         let labels = [
             ("test", number.as_str()),
             ("pattern", &pattern),
-            ("purpose", purpose),
+            ("purpose", &purpose),
         ];
         let total = Figures::of(record, test).total_gbit_per_s * 1e9;
         out.sample("pipebench_test_bits_per_second", &labels, total);
