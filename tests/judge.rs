@@ -44,6 +44,8 @@ struct World {
     hidden: bool,
     /// How long busy hosts wait for a processor.
     waiting: f64,
+    /// What is left of a port's capacity while as much comes back.
+    both_ways: f64,
     /// Links of busy hosts go as it comes, each time and each of them.
     fitful: bool,
 }
@@ -67,6 +69,7 @@ impl World {
             rail: number % rails,
             group: (groups > 0).then(|| number * groups / ports),
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         let fabric = Fabric {
@@ -96,6 +99,7 @@ impl World {
             always: true,
             hidden: false,
             waiting: 0.0,
+            both_ways: 1.0,
             fitful: false,
         }
     }
@@ -108,7 +112,9 @@ impl World {
             cap: f64::INFINITY,
         };
         let flows: Vec<Flow> = pairs.iter().map(flow).collect();
-        let mut broken = self.capacities.clone();
+        let both_ways = if isolated { 1.0 } else { self.both_ways };
+        let known: Vec<f64> = self.capacities.iter().map(|one| one * both_ways).collect();
+        let mut broken = known.clone();
         let mut real = flows.clone();
         for flow in &mut real {
             flow.weight = draw.between(0.8, 1.25);
@@ -156,7 +162,7 @@ impl World {
             isolated,
             host_limited: told.collect(),
             waiting: waiting.collect(),
-            capacities: self.capacities.clone(),
+            capacities: known,
             links: links.collect(),
             flows,
             pairs: pairs.to_vec(),
@@ -511,7 +517,14 @@ fn a_busy_host_hides_no_fault() {
 /// Near the floor a fault may be seen or not; nobody else is blamed for it.
 #[test]
 fn near_the_floor_nobody_innocent_is_blamed() {
-    for (left, kind) in [(0.9, Kind::Send), (0.9, Kind::Pair), (0.95, Kind::Receive)] {
+    for (left, kind) in [
+        (0.9, Kind::Send),
+        (0.9, Kind::Pair),
+        (0.92, Kind::Send),
+        (0.92, Kind::Receive),
+        (0.92, Kind::Pair),
+        (0.95, Kind::Receive),
+    ] {
         for seed in 1..=150 {
             let mut draw = Draw(seed * 77_777);
             let ports = SMALL[draw.below(SMALL.len())];
@@ -523,6 +536,61 @@ fn near_the_floor_nobody_innocent_is_blamed() {
                 let guilty = one.fault == drawn || one.or.contains(&drawn);
                 assert!(guilty, "seed {seed}: {drawn:?}: {decision:?}");
             }
+        }
+    }
+}
+
+/// Whatever the floor is: what is below it is never passed over.
+#[test]
+fn below_a_high_floor_something_is_said_and_of_nobody_innocent() {
+    let mut named = 0;
+    for (number, kind) in [Kind::Send, Kind::Receive, Kind::Pair]
+        .into_iter()
+        .enumerate()
+    {
+        for seed in 1..=60 {
+            let mut draw = Draw(seed * 77_777 + number as u64);
+            let ports = SMALL[draw.below(SMALL.len())];
+            let mut world = World::new(ports, Shape::Plain, &mut draw);
+            for port in &mut world.fabric.ports {
+                port.floor = 0.96;
+            }
+            draw_faults(&mut world, kind, 0.94, &mut draw);
+            let (decision, _) = world.judge(true, &mut draw);
+            assert_ne!(decision, Decision::default(), "seed {seed}, {kind:?}");
+            let drawn = world.faults[0].0;
+            for one in &decision.confirmed {
+                let guilty = one.fault == drawn || one.or.contains(&drawn);
+                assert!(guilty, "seed {seed}: {drawn:?}: {decision:?}");
+            }
+            named += usize::from(!decision.confirmed.is_empty());
+        }
+    }
+    assert!(named >= 150, "named in {named} of 180");
+}
+
+/// A rate is a rate: what reaches it is never short, and what does not is, however much comes back.
+#[test]
+fn a_rate_that_is_asked_for_is_asked_for_in_every_test() {
+    for seed in 1..=60 {
+        let mut draw = Draw(seed * 31_337);
+        let ports = SMALL[draw.below(SMALL.len())];
+        let mut world = World::new(ports, Shape::Plain, &mut draw);
+        // Ports that carry 100 one way, and 97 while as much comes back.
+        for port in &mut world.fabric.ports {
+            (port.asked, port.floor) = (Some(80.0), 0.8);
+        }
+        world.both_ways = 0.97;
+        let (sound, _) = world.judge(true, &mut draw);
+        assert_eq!(sound, Decision::default(), "seed {seed}");
+        // 79.5 both ways are 82 % of what it can carry then, and less than what was asked for.
+        let at = Place::Receive(draw.below(ports));
+        world.faults = vec![(Fault::Place(at), 0.82)];
+        let (decision, _) = world.judge(true, &mut draw);
+        assert_ne!(decision, Decision::default(), "seed {seed}");
+        for one in &decision.confirmed {
+            let guilty = one.fault == Fault::Place(at) || one.or.contains(&Fault::Place(at));
+            assert!(guilty, "seed {seed}: {at:?}: {decision:?}");
         }
     }
 }

@@ -607,6 +607,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_above_the_speed_that_was_ordered_is_refused() {
+        let error = |words: &str| {
+            let arguments =
+                Arguments::try_parse_from(std::iter::once("pipebench").chain(words.split(' ')));
+            let arguments = arguments.expect("understood");
+            let intent = parse(&arguments, 1, &two_processors(1 << 30));
+            intent.err().map(|error| error.to_string())
+        };
+        assert_eq!(
+            error("--hosts n1,n2 --link-speed 25G --min-rate 25G").as_deref(),
+            Some(
+                "--min-rate 25G: more payload than the port of n1 can carry, ordered with 25.00 Gbit/s on the wire (take less, or --floor)"
+            )
+        );
+        assert_eq!(error("--hosts n1,n2 --link-speed 25G --min-rate 24G"), None);
+        assert_eq!(error("--hosts n1,n2 --min-rate 100G"), None);
+    }
+
+    #[test]
     fn a_host_file_says_what_was_ordered() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hosts");

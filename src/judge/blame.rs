@@ -21,6 +21,8 @@ pub enum Fault {
 pub(super) const FULL: f64 = 0.98;
 /// A prediction this far above what was seen does not explain it.
 const NEAR: f64 = 0.07;
+/// Nor does one that is further above than this part of what the floor leaves: what is below a high floor is not explained by nothing.
+const NEAR_FLOOR: f64 = 0.7;
 /// A prediction this far below what was seen is wrong.
 const WRONG: f64 = 0.10;
 /// Where both are below the floor, the depth may differ: connections that share what is left never do so quite fairly.
@@ -48,6 +50,8 @@ struct Look<'a> {
     seen: Vec<f64>,
     /// Places that are judged here.
     judged: Vec<bool>,
+    /// Share of what is expected that must pass each place here.
+    floors: Vec<f64>,
     /// What nothing explains if there are no faults: how many places, and how far off in all.
     sound: (usize, f64),
 }
@@ -84,14 +88,19 @@ impl<'a> Look<'a> {
             }
         };
         let judged = (0..fabric.places()).map(judged).collect();
+        let floor = |place: usize| {
+            let capacity = observation.capacities.get(place);
+            fabric.floor_at(place, capacity.copied().unwrap_or(f64::INFINITY))
+        };
         let mut look = Self {
             observation,
             expected,
             seen,
             judged,
+            floors: (0..fabric.places()).map(floor).collect(),
             sound: (0, 0.0),
         };
-        look.sound = look.compare_with(fabric, &look.expected);
+        look.sound = look.compare_with(&look.expected);
         look
     }
 
@@ -120,19 +129,25 @@ impl<'a> Look<'a> {
         (expected > 0.0 && expected.is_finite()).then(|| self.seen[place] / expected)
     }
 
+    /// Whether less passed a place than must, judged or not.
+    fn is_short(&self, place: usize) -> bool {
+        let share = self.share(place);
+        share.is_some_and(|share| share < self.floors[place])
+    }
+
     fn judged_share(&self, place: usize) -> Option<f64> {
         self.share(place).filter(|_| self.judged[place])
     }
 
     /// How many judged places a prediction leaves open, and how far it is off in all.
-    fn compare_with(&self, fabric: &Fabric, predicted: &[f64]) -> (usize, f64) {
+    fn compare_with(&self, predicted: &[f64]) -> (usize, f64) {
         let (mut open, mut off_in_all) = (0, 0.0);
         for (place, predicted) in predicted.iter().enumerate() {
             let Some(share) = self.share(place) else {
                 continue;
             };
             let foreseen = predicted / self.expected[place];
-            let is_open = leaves_open(share, foreseen, fabric.floor(place));
+            let is_open = leaves_open(share, foreseen, self.floors[place]);
             open += usize::from(self.judged[place] && is_open);
             off_in_all += (foreseen - share).abs();
         }
@@ -145,7 +160,7 @@ fn leaves_open(seen: f64, foreseen: f64, floor: f64) -> bool {
     let off = foreseen - seen;
     match (seen < floor, foreseen < floor) {
         (true, true) => off.abs() > DEPTH,
-        (true, false) => off > NEAR,
+        (true, false) => off > NEAR.min((1.0 - floor) * NEAR_FLOOR),
         (false, _) => off < -WRONG,
     }
 }
@@ -167,6 +182,15 @@ pub struct Pass {
     pub share: Option<f64>,
     /// What the place can carry.
     pub capacity: f64,
+    /// Share of what was to be expected that must have passed.
+    pub floor: f64,
+}
+
+impl Pass {
+    /// Whether less passed than must.
+    pub fn is_short(&self) -> bool {
+        self.share.is_some_and(|share| share < self.floor)
+    }
 }
 
 /// What a set of faults predicts to fall short.
@@ -234,6 +258,7 @@ impl<'a> Case<'a> {
             expected: look.expected[number],
             share: look.share(number),
             capacity: look.observation.capacities[number],
+            floor: look.floors[number],
         };
         looks.map(pass).collect()
     }
@@ -241,9 +266,14 @@ impl<'a> Case<'a> {
     /// Places below the floor, the worst first.
     pub fn suspects(&self) -> Vec<(Place, f64)> {
         let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
+        let short = |place: &Place| {
+            let number = self.fabric.number(*place);
+            let mut loading = self.looks.iter().filter(|look| !look.observation.isolated);
+            loading.any(|look| look.judged[number] && look.is_short(number))
+        };
         let mut suspects: Vec<(Place, f64)> = all
+            .filter(short)
             .filter_map(|place| Some((place, self.least_share(place)?)))
-            .filter(|(place, share)| *share < self.fabric.floor(self.fabric.number(*place)))
             .collect();
         suspects.sort_by(|a, b| a.1.total_cmp(&b.1));
         suspects
@@ -258,11 +288,9 @@ impl<'a> Case<'a> {
     /// that says nothing of the switch.
     pub fn limited_alone(&self, place: Place) -> bool {
         let number = self.fabric.number(place);
-        let floor = self.fabric.floor(number);
         let alone = self.looks.iter().filter(|look| {
             let observation = look.observation;
-            let short = look.share(number).is_some_and(|share| share < floor);
-            observation.isolated && !observation.paced && short
+            observation.isolated && !observation.paced && look.is_short(number)
         });
         let explained = |look: &Look<'_>| {
             let missing = 1.0 - look.share(number).unwrap_or(1.0);
@@ -295,11 +323,7 @@ impl<'a> Case<'a> {
     fn at_limit(&self) -> BTreeSet<Place> {
         let ports = 0..self.fabric.ports.len();
         let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
-        let short = |look: &Look<'_>, place: Place| {
-            let number = self.fabric.number(place);
-            let share = look.share(number);
-            share.is_some_and(|share| share < self.fabric.floor(number))
-        };
+        let short = |look: &Look<'_>, place: Place| look.is_short(self.fabric.number(place));
         let limited = |look: &Look<'_>, place: Place| {
             look.host_is_limited(self.fabric, place) && short(look, place)
         };
@@ -397,11 +421,10 @@ impl<'a> Case<'a> {
         // A place need not be full to be at fault.
         let loading = || self.looks.iter().filter(|look| !look.observation.isolated);
         let missed = |number: usize| -> f64 {
-            let floor = self.fabric.floor(number);
-            let shares = loading().filter_map(|look| look.share(number));
+            let short = loading().filter(|look| look.is_short(number));
+            let shares = short.filter_map(|look| look.share(number));
             // From zero: the sum of nothing would be its negative.
-            let short = shares.filter(|share| *share < floor);
-            short.fold(0.0, |sum, share| sum + (1.0 - share))
+            shares.fold(0.0, |sum, share| sum + (1.0 - share))
         };
         let mut all: Vec<(Fault, f64)> = (0..self.fabric.places())
             .map(|number| (Fault::Place(self.fabric.place(number)), missed(number)))
@@ -416,7 +439,8 @@ impl<'a> Case<'a> {
             }
             for link in &look.observation.links {
                 let number = self.fabric.number(Place::Send(link.from));
-                let floor = self.fabric.floor_of((link.from, link.to));
+                let floor = look.floors[number]
+                    .max(look.floors[self.fabric.number(Place::Receive(link.to))]);
                 let share = look.share(number).filter(|share| *share < floor);
                 if let Some(share) = share {
                     *pairs.entry((link.from, link.to)).or_default() += 1.0 - share;
@@ -460,7 +484,7 @@ impl<'a> Case<'a> {
                 continue;
             };
             let all = predicted.iter().zip(&look.expected).enumerate();
-            let own = all.map(|(number, (is, should))| *is < self.fabric.floor(number) * should);
+            let own = all.map(|(number, (is, should))| *is < look.floors[number] * should);
             match short.get_mut(&look.observation.test) {
                 None => {
                     short.insert(look.observation.test, own.collect());
@@ -484,8 +508,7 @@ impl<'a> Case<'a> {
                 let Some(share) = look.judged_share(number) else {
                     continue;
                 };
-                let (floor, foreseen) =
-                    (self.fabric.floor(number), predicted / look.expected[number]);
+                let (floor, foreseen) = (look.floors[number], predicted / look.expected[number]);
                 if share < floor && leaves_open(share, foreseen, floor) {
                     let known = open.entry(self.fabric.place(number)).or_insert(share);
                     *known = known.min(share);
@@ -506,10 +529,7 @@ impl<'a> Case<'a> {
         };
         let number = self.fabric.number(place);
         let seen = |look: &Look<'_>| look.seen[number];
-        let falls_short = |look: &&Look<'_>| {
-            let share = look.share(number);
-            share.is_some_and(|share| share < self.fabric.floor(number))
-        };
+        let falls_short = |look: &&Look<'_>| look.is_short(number);
         let least = self
             .looks
             .iter()
@@ -537,7 +557,7 @@ impl<'a> Case<'a> {
 
     fn try_on(&self, look: &Look<'_>, faults: &[Fault], explanation: &mut Explanation) {
         let (open, off) = match self.predict(look, faults) {
-            Some(predicted) => look.compare_with(self.fabric, &predicted),
+            Some(predicted) => look.compare_with(&predicted),
             None => look.sound,
         };
         explanation.open += open;
@@ -553,8 +573,7 @@ impl<'a> Case<'a> {
             match fault {
                 Fault::Place(place) => {
                     let number = self.fabric.number(*place);
-                    let floor = self.fabric.floor(number);
-                    if look.share(number).is_some_and(|share| share < floor) {
+                    if look.is_short(number) {
                         capacities[number] = capacities[number].min(look.seen[number]);
                         shows = true;
                     }

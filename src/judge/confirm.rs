@@ -59,6 +59,9 @@ pub struct Second<'a> {
     uplinks: BTreeMap<Place, f64>,
 }
 
+/// Ports of a pair are well with others if they carried so many times as much with them.
+const CLEARLY: f64 = 1.04;
+
 /// Second looks at a pair.
 #[derive(Debug, Clone, Copy)]
 struct Looked {
@@ -294,7 +297,12 @@ impl<'a> Second<'a> {
         };
         let (onward, back) = (others(true, from, to), others(false, to, from));
         if self.said(pair) == Said::Short(1) {
-            let well = |pair: (usize, usize)| self.said(pair) == Said::Well;
+            // Near the floor one look falls short and the next one does not, with whomever: that is no fault of a pair.
+            let own = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
+            let well = |pair: (usize, usize)| {
+                let share = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
+                self.said(pair) == Said::Well && share >= own * CLEARLY
+            };
             let sends = onward.is_empty() || onward.iter().any(|other| well((from, *other)));
             let receives = back.is_empty() || back.iter().any(|other| well((*other, to)));
             if sends && receives {

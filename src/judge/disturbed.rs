@@ -9,7 +9,6 @@ use crate::record::TestRecord;
 use super::Decision;
 use super::blame::{Case, Pass};
 use super::confirm::Request;
-use super::fabric::Place;
 use super::view::View;
 
 /// What is to be done about tests that hosts disturbed.
@@ -29,27 +28,20 @@ pub fn look(view: &View, decision: &Decision) -> Disturbed {
         return Disturbed::Stands;
     }
     let case = Case::new(&view.fabric, &view.observations);
-    let is_short = |place: Place, pass: &Pass| {
-        let floor = view.fabric.floor(view.fabric.number(place));
-        pass.judged && pass.share.is_some_and(|share| share < floor)
-    };
+    let is_short = |pass: &Pass| pass.judged && pass.is_short();
     let mut short: Vec<usize> = Vec::new();
     for place in &decision.host_limited {
         let passes = case.passes(*place).into_iter();
-        let passes = passes.filter(|pass| !pass.isolated && is_short(*place, pass));
+        let passes = passes.filter(|pass| !pass.isolated && is_short(pass));
         short.extend(passes.map(|pass| pass.test));
     }
     short.sort_unstable();
     short.dedup();
     let is_well = |test: usize| {
         let places = (0..view.fabric.places()).map(|number| view.fabric.place(number));
-        let passes = places.flat_map(|place| {
-            case.passes(place)
-                .into_iter()
-                .map(move |pass| (place, pass))
-        });
-        let mut own = passes.filter(|(_, pass)| pass.test == test).peekable();
-        own.peek().is_some() && own.all(|(place, pass)| !is_short(place, &pass))
+        let passes = places.flat_map(|place| case.passes(place));
+        let mut own = passes.filter(|pass| pass.test == test).peekable();
+        own.peek().is_some() && own.all(|pass| !is_short(&pass))
     };
     let mut well = Vec::new();
     for test in short {
@@ -105,6 +97,7 @@ mod tests {
     use crate::record::Basis;
 
     use super::*;
+    use crate::judge::fabric::Place;
 
     /// A ring of four; one of its links carries so much, with the receiving host at its limit or not.
     fn ring(test: usize, isolated: bool, rate: f64, limited: bool) -> Observation {
@@ -146,6 +139,7 @@ mod tests {
             rail: 0,
             group: None,
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         Fabric {

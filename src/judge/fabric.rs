@@ -28,6 +28,8 @@ pub struct Port {
     pub group: Option<usize>,
     /// Share of what is expected that it must carry in each direction.
     pub floor: f64,
+    /// The rate that is asked for in place of that, if one is.
+    pub asked: Option<f64>,
     /// Its host was lost: nothing can be measured with it any more.
     pub gone: bool,
 }
@@ -78,6 +80,17 @@ impl Fabric {
             Place::Send(port) | Place::Receive(port) => self.ports[port].floor,
             Place::Up(_) | Place::Down(_) => self.uplink_floor,
         }
+    }
+
+    /// The same in a test in which it can carry this much: a rate that is asked for is another part of it, the more comes back. What it cannot
+    /// carry at all is asked of it one way.
+    pub fn floor_at(&self, number: usize, capacity: f64) -> f64 {
+        let asked = match self.place(number) {
+            Place::Send(port) | Place::Receive(port) => self.ports[port].asked,
+            Place::Up(_) | Place::Down(_) => None,
+        };
+        let within = asked.filter(|asked| *asked <= capacity && capacity.is_finite());
+        within.map_or_else(|| self.floor(number), |asked| asked / capacity)
     }
 
     /// Share of what is expected that must go from port to port: where a rate is asked for, that of the slower port.
@@ -286,6 +299,7 @@ mod tests {
             rail: 0,
             group,
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         let fabric = Fabric {

@@ -104,6 +104,7 @@ mod tests {
             rail: 0,
             group: None,
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         Fabric {

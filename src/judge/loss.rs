@@ -317,6 +317,7 @@ mod tests {
                     rail: 0,
                     group: None,
                     floor: 0.9,
+                    asked: None,
                     gone: false,
                 })
                 .collect(),

@@ -154,6 +154,7 @@ mod tests {
             rail: 0,
             group: None,
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         let named = |(host, (gbit, _)): (usize, &(u64, f64))| PortView {

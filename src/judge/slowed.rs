@@ -24,12 +24,8 @@ pub fn leave_out(
         .collect();
     decision.undecided.retain(|(place, _)| {
         let number = fabric.number(*place);
-        let floor = fabric.floor(number);
         let passes = case.passes(*place).into_iter();
-        let mut short = passes.filter(|pass| {
-            let below = pass.share.is_some_and(|share| share < floor);
-            pass.judged && !pass.isolated && below
-        });
+        let mut short = passes.filter(|pass| pass.judged && !pass.isolated && pass.is_short());
         short.any(|pass| {
             let mut of_test = left.iter().filter(|(test, _)| *test == pass.test);
             of_test.any(|(_, sums)| sums[number] >= FULL * pass.capacity)
@@ -93,6 +89,7 @@ mod tests {
             rail: 0,
             group: None,
             floor: 0.9,
+            asked: None,
             gone: false,
         };
         let fabric = Fabric {

@@ -14,7 +14,7 @@ use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
 use super::hol;
 use super::loss::{self, Losses};
-use super::names::{Alone, by_itself, culprit, floor_text, name_of};
+use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
 use super::pairs;
 use super::peers;
 use super::slowed;
@@ -66,10 +66,19 @@ pub fn judge(
         open.clone_from(requests);
     }
     let case = Case::new(&view.fabric, &view.observations);
+    let foreseen = case.foreseen(&known_of(&decision));
+    // A host that fell short only where its port was measured by itself hides nothing of what the port carried under load.
+    let is_short = |place: &Place| {
+        let mut passes = case.passes(*place).into_iter();
+        passes.any(|pass| !pass.isolated && pass.judged && pass.is_short())
+    };
+    if decision.host_limited.iter().any(is_short) {
+        decision.host_limited.retain(is_short);
+    }
     let writer = Writer {
         plan,
         view: &view,
-        foreseen: case.foreseen(&known_of(&decision)),
+        foreseen,
         case,
         decision,
         losses,
@@ -177,8 +186,6 @@ impl Writer<'_> {
 
     /// What is said of a direction of a port or uplink; none if no test loaded it.
     fn direction(&self, place: Place) -> Option<DirectionSheet> {
-        let number = self.view.fabric.number(place);
-        let floor = self.view.fabric.floor(number);
         let passes = self.case.passes(place);
         let loading = || {
             passes
@@ -195,10 +202,13 @@ impl Writer<'_> {
             false => free,
         };
         let judged = judged.into_iter();
-        let share = |pass: &&super::blame::Pass| pass.share.unwrap_or(f64::INFINITY);
+        // Where floors differ, by how far it is above its own.
+        let share = |pass: &&super::blame::Pass| {
+            pass.share.map_or(f64::INFINITY, |share| share / pass.floor)
+        };
         let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
         let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
-        let word = self.word(place, least.share.filter(|_| least.judged), floor, &passes);
+        let word = self.word(place, least, &passes);
         Some(DirectionSheet {
             word,
             share: least.share.filter(|_| least.judged),
@@ -219,8 +229,7 @@ impl Writer<'_> {
     fn word(
         &self,
         place: Place,
-        share: Option<f64>,
-        floor: f64,
+        least: &super::blame::Pass,
         passes: &[super::blame::Pass],
     ) -> VerdictWord {
         let fault = Fault::Place(place);
@@ -241,14 +250,14 @@ impl Writer<'_> {
         if undecided || lossy(&self.losses.undecided) || lossy(&self.losses.broken_once) {
             return VerdictWord::Undecided;
         }
-        match share {
+        match least.share.filter(|_| least.judged) {
             None => VerdictWord::NotJudged,
-            Some(share) if share >= floor => VerdictWord::Pass,
+            Some(_) if !least.is_short() => VerdictWord::Pass,
             // Somebody else's fault held it down: it passes if it reached its floor without that.
             Some(_) => {
                 let well = |pass: &super::blame::Pass| {
-                    let full = pass.judged && pass.share.is_some_and(|share| share >= floor);
-                    full || pass.rate >= floor * pass.capacity
+                    let full = pass.judged && pass.share.is_some_and(|share| share >= pass.floor);
+                    full || pass.rate >= pass.floor * pass.capacity
                 };
                 match passes.iter().any(well) {
                     true => VerdictWord::Pass,
@@ -514,7 +523,10 @@ impl Writer<'_> {
             .iter()
             .flat_map(|port| [&port.send, &port.receive]);
         let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
-        if let Some(reason) = self.below_the_asked_rate(sheet) {
+        if let Some(reason) = self
+            .below_the_asked_rate(sheet)
+            .or_else(|| self.passed_over(sheet))
+        {
             return Verdict {
                 word: VerdictWord::Undecided,
                 reason,
@@ -581,6 +593,27 @@ impl Writer<'_> {
                 gbit(one.expected_bits_per_s.unwrap_or(0.0)),
             )
         })
+    }
+
+    /// What is below its floor in a test though nothing is said of it: nothing that is short may pass.
+    fn passed_over(&self, sheet: &Sheet) -> Option<String> {
+        let fabric = &self.view.fabric;
+        let places = (0..fabric.places()).map(|number| fabric.place(number));
+        let short = places.filter_map(|place| {
+            let passes = self.case.passes(place).into_iter();
+            let mut short = passes.filter(|pass| {
+                pass.judged && !pass.isolated && pass.is_short() && !self.is_held_down(place, pass)
+            });
+            short.next().map(|pass| (place, pass))
+        });
+        let (place, pass) = short.into_iter().next()?;
+        Some(format!(
+            "{}: {} of {} Gbit/s in test {}, and nothing that was measured again tells why",
+            name(self.plan, sheet, culprit(Fault::Place(place))),
+            show_gbit(pass.rate / 1e9),
+            show_gbit(pass.expected / 1e9),
+            pass.test + 1
+        ))
     }
 
     /// What is wrong with a fault, with its figures.

@@ -213,6 +213,7 @@ impl View {
                 Some((rate, ceiling)) => rate as f64 / ceiling,
                 None => plan.criteria.floor,
             },
+            asked: plan.criteria.min_rate_bits_per_s.map(|rate| rate as f64),
             gone: false,
         });
     }

@@ -45,7 +45,7 @@ pub struct Order {
 
     /// Payload that every port direction must reach, in bits per second, in place of --floor
     ///
-    /// Judged where nothing but the port limits it. Example: --min-rate 23.5G
+    /// Judged where nothing but the port limits it, and refused where a port was ordered with less. Example: --min-rate 23.5G
     #[arg(
         long,
         value_name = "RATE",
