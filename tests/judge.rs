@@ -514,6 +514,26 @@ fn a_busy_host_hides_no_fault() {
     }
 }
 
+/// Hosts that were busy in every test and went on at full rate all the same: a slow pair between two of them is the fabric's.
+#[test]
+fn waits_that_cost_nothing_do_not_hide_a_slow_pair() {
+    for seed in 1..=60_u64 {
+        let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // With fewer a pair is most of what a port does.
+        let ports = 5 + draw.below(4);
+        let mut world = World::new(ports, Shape::Plain, &mut draw);
+        draw_faults(&mut world, Kind::Pair, 0.5, &mut draw);
+        world.busy = (0..ports).collect();
+        (world.waiting, world.hidden) = (0.1, true);
+        let (decision, _) = world.judge(true, &mut draw);
+        assert!(
+            is_right(&world, &decision),
+            "seed {seed}, {ports} ports: {:?}: {decision:?}",
+            world.faults
+        );
+    }
+}
+
 /// Near the floor a fault may be seen or not; nobody else is blamed for it.
 #[test]
 fn near_the_floor_nobody_innocent_is_blamed() {

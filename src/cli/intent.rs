@@ -625,6 +625,28 @@ mod tests {
         assert_eq!(error("--hosts n1,n2 --min-rate 100G"), None);
     }
 
+    /// A pair has so many links at most, whatever a mesh of as many hosts would take.
+    #[test]
+    fn permutations_of_large_runs_stay_within_what_a_pair_may_have() {
+        let networks: Vec<String> = (0..8).map(|rail| format!("10.{rail}.0.0/16")).collect();
+        let rails = format!("--hosts n[1-34] --data-network {}", networks.join(","));
+        let cases = [
+            ("--hosts n[1-256]", 255),
+            ("--hosts n[1-300]", 256),
+            ("--hosts n[1-64] --streams 5", 256),
+            (rails.as_str(), 256),
+        ];
+        for (words, most) in cases {
+            let intent = intent(&format!("{words} --profile acceptance")).expect(words);
+            let streams = intent.plan.tests.iter().map(|test| test.streams);
+            assert_eq!(streams.clone().max(), Some(most), "{words}");
+            for test in &intent.plan.tests {
+                assert!(crate::plan::STREAMS.contains(&test.streams), "{words}");
+                assert_eq!(test.streams % test.rails, 0, "{words}");
+            }
+        }
+    }
+
     #[test]
     fn a_host_file_says_what_was_ordered() {
         let folder = tempfile::tempdir().unwrap();
@@ -645,11 +667,11 @@ mod tests {
             ("n1 data=here", "data=here is no address"),
             (
                 "n1 mtu=jumbo",
-                "host n1: mtu=jumbo: write a number of bytes from 68 to 65536",
+                "host n1: mtu=jumbo: write a number of bytes from 576 to 65535",
             ),
             (
-                "n1 mtu=65537",
-                "host n1: mtu=65537: write a number of bytes from 68 to 65536",
+                "n1 mtu=65536",
+                "host n1: mtu=65536: write a number of bytes from 576 to 65535",
             ),
         ];
         for (line, expected) in refused {

@@ -596,7 +596,7 @@ mod tests {
         );
         refused(
             "version = 1\n[[hosts]]\nname = \"n1\"\nspeed = \"1G\"\nmtu = 67\n",
-            "plan.toml:5: hosts.mtu: host n1: mtu=67: write a number of bytes from 68 to 65536",
+            "plan.toml:5: hosts.mtu: host n1: mtu=67: write a number of bytes from 576 to 65535",
         );
         refused(
             "version = 1\n[[hosts]]\nspeed = \"1G\"\n",

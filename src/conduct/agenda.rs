@@ -2,7 +2,7 @@
 
 use crate::judge::confirm::Request;
 use crate::judge::{ask, verdict};
-use crate::plan::{Pattern, Purpose, Test, lanes};
+use crate::plan::{Criteria, Pattern, Purpose, Test, lanes};
 use crate::record::{
     HostRecord, ImbRecord, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
     WireFinding, WireKind,
@@ -159,16 +159,29 @@ pub(super) fn leave_open(verdict: &mut Verdict) {
 }
 
 /// Nothing passes while a suspect still has to be measured by itself, and could not be.
-pub(super) fn leave_unmeasured(verdict: &mut Verdict, sheet: &Sheet, open: &[Request], floor: f64) {
+pub(super) fn leave_unmeasured(
+    verdict: &mut Verdict,
+    sheet: &Sheet,
+    open: &[Request],
+    criteria: &Criteria,
+) {
     if !matches!(verdict.word, VerdictWord::Pass | VerdictWord::NotJudged) {
         return;
     }
     let ports = sheet.ports.iter();
     let directions = ports.flat_map(|port| {
         let both = [(port.send, "send"), (port.receive, "receive")];
-        both.map(|(one, way)| Some((one?.share?, format!("{} {way}", port.label))))
+        both.map(|(one, way)| {
+            let one = one?;
+            let share = one.share?;
+            let is_short = match criteria.min_rate_bits_per_s {
+                Some(asked) => one.rate_bits_per_s < asked as f64,
+                None => share < criteria.floor,
+            };
+            is_short.then(|| (share, format!("{} {way}", port.label)))
+        })
     });
-    let short = directions.flatten().filter(|(share, _)| *share < floor);
+    let short = directions.flatten();
     let least = short.min_by(|a, b| a.0.total_cmp(&b.0));
     let least = least.map_or_else(String::new, |(share, name)| {
         format!(" (the least: {name}, {:.1} %)", share * 100.0)
@@ -285,12 +298,12 @@ mod tests {
         record.sheet.ports[1].receive.as_mut().unwrap().share = Some(0.158);
         let label = &record.sheet.ports[1].label;
         let mut passed = verdict(VerdictWord::Pass);
-        leave_unmeasured(&mut passed, &record.sheet, &[], 0.9);
+        leave_unmeasured(&mut passed, &record.sheet, &[], &Criteria::default());
         assert_eq!(passed.word, VerdictWord::Undecided);
         let least = format!("(the least: {label} receive, 15.8 %)");
         assert!(passed.reason.contains(&least), "{}", passed.reason);
         let mut failed = verdict(VerdictWord::Fail);
-        leave_unmeasured(&mut failed, &record.sheet, &[], 0.9);
+        leave_unmeasured(&mut failed, &record.sheet, &[], &Criteria::default());
         assert_eq!(failed, verdict(VerdictWord::Fail));
         // Losses that could not be looked at are no matter of the port that carried the least.
         let paced = Request {
@@ -298,7 +311,11 @@ mod tests {
             ..Request::of(vec![(0, 1)])
         };
         let mut passed = verdict(VerdictWord::Pass);
-        leave_unmeasured(&mut passed, &record.sheet, &[paced], 0.1);
+        let low = Criteria {
+            floor: 0.1,
+            ..Criteria::default()
+        };
+        leave_unmeasured(&mut passed, &record.sheet, &[paced], &low);
         let said = format!(
             "losses of {}->{label} could not",
             record.sheet.ports[0].label

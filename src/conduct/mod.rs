@@ -118,7 +118,7 @@ pub fn conduct(
             &mut judgement.verdict,
             &judgement.sheet,
             &judgement.open,
-            plan.criteria.floor,
+            &plan.criteria,
         ),
     }
     agenda::leave_elsewhere(&mut judgement.verdict, &tests);

@@ -301,8 +301,29 @@ impl<'a> Case<'a> {
         self.limited_mostly(place) || alone.all(explained)
     }
 
-    /// Whether the host behind a port was at its limit in most of the tests in which it had something to do: waits for a
-    /// processor are lumps, and a short test may miss them.
+    /// The pair with which a port fell short under load, if it was one of several and the only one; where ports carry one link each.
+    pub fn only_slow_pair(&self, place: Place) -> Option<(usize, usize)> {
+        let number = self.fabric.number(place);
+        let loads = self.looks.iter().filter(|look| {
+            let one = look.observation;
+            !one.isolated && !one.paced && look.seen[number] > 0.0 && one.is_single(self.fabric)
+        });
+        let (short, well): (Vec<&Look<'_>>, Vec<&Look<'_>>) =
+            loads.partition(|look| look.is_short(number));
+        let [short] = short[..] else { return None };
+        let mut links = short.observation.links.iter();
+        let through = links.find(|link| match place {
+            Place::Send(port) => link.from == port,
+            Place::Receive(port) => link.to == port,
+            Place::Up(_) | Place::Down(_) => false,
+        });
+        through
+            .filter(|_| well.len() >= 2)
+            .map(|link| (link.from, link.to))
+    }
+
+    /// Whether the host behind a port was at its limit, and its port fell short, in most of the tests in which it had something to do: waits for
+    /// a processor are lumps, and a short test may miss them. Waits that cost nothing explain nothing.
     fn limited_mostly(&self, place: Place) -> bool {
         let (Place::Send(port) | Place::Receive(port)) = place else {
             return false;
@@ -315,7 +336,8 @@ impl<'a> Case<'a> {
         let (mut all, mut limited) = (0, 0);
         for look in busy {
             all += 1;
-            limited += usize::from(look.host_is_limited(self.fabric, place));
+            let short = both.iter().any(|place| look.is_short(*place));
+            limited += usize::from(short && look.host_is_limited(self.fabric, place));
         }
         limited * 2 > all
     }

@@ -71,6 +71,8 @@ struct Looked {
     rate: f64,
     /// Of looks that fell short the least number of links at the same time.
     width: usize,
+    /// It reached its floor at least once.
+    well: bool,
 }
 
 /// What second looks say of a pair.
@@ -117,11 +119,14 @@ impl<'a> Second<'a> {
                     share,
                     rate,
                     width: usize::MAX,
+                    well: false,
                 });
                 known.share = known.share.max(share);
                 known.rate = known.rate.max(rate);
-                if share < self.fabric.floor_of(pair) {
+                if share < observation.floor_of(self.fabric, pair) {
                     known.width = known.width.min(observation.width(self.fabric, pair));
+                } else {
+                    known.well = true;
                 }
             }
             return;
@@ -142,7 +147,7 @@ impl<'a> Second<'a> {
     fn said(&self, pair: (usize, usize)) -> Said {
         match self.pairs.get(&pair) {
             None => Said::Nothing,
-            Some(looked) if looked.share >= self.fabric.floor_of(pair) => Said::Well,
+            Some(looked) if looked.well => Said::Well,
             Some(looked) => Said::Short(looked.width),
         }
     }
@@ -177,7 +182,7 @@ impl<'a> Second<'a> {
     pub fn cleared(&self) -> BTreeSet<Fault> {
         let mut cleared = BTreeSet::new();
         for (pair, looked) in &self.pairs {
-            if looked.share >= self.fabric.floor_of(*pair) {
+            if looked.well {
                 cleared.insert(Fault::Pair(pair.0, pair.1));
             }
             for place in [Place::Send(pair.0), Place::Receive(pair.1)] {
@@ -313,6 +318,32 @@ impl<'a> Second<'a> {
         wanted.extend(onward.first().map(|other| (from, *other)));
         wanted.extend(back.first().map(|other| (*other, to)));
         self.open(wanted)
+    }
+
+    /// The pair that fell short alone though the same port carried clearly more with others, and what is known of it; the slowest of several.
+    pub fn pair_behind(
+        &self,
+        place: Place,
+        blamed: &[Fault],
+    ) -> Option<((usize, usize), Standing)> {
+        let through = |pair: &(usize, usize)| match place {
+            Place::Send(port) => pair.0 == port,
+            Place::Receive(port) => pair.1 == port,
+            Place::Up(_) | Place::Down(_) => false,
+        };
+        // The one with which it fell short while it was well with others must have been seen alone.
+        let slow = self.case.only_slow_pair(place);
+        if let Some(pair) = slow.filter(|pair| self.said(*pair) == Said::Nothing) {
+            return Some((pair, self.pair(pair, blamed)));
+        }
+        let own = || self.pairs.iter().filter(|(pair, _)| through(pair));
+        let well = own().filter(|(pair, _)| self.said(**pair) == Said::Well);
+        let best = well.map(|(_, looked)| looked.share).reduce(f64::max)?;
+        let short = own().filter(|(pair, _)| self.said(**pair) == Said::Short(1));
+        let (pair, _) = short
+            .filter(|(_, looked)| best >= looked.share * CLEARLY)
+            .min_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
+        Some((*pair, self.pair(*pair, blamed)))
     }
 
     /// What of these pairs is still to be measured, one after the other or many at a time.

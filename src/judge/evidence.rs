@@ -62,10 +62,10 @@ impl Writer<'_> {
             Fault::Place(place) => {
                 let passes = self.case.passes(place);
                 let loading = passes.iter().filter(|pass| !pass.isolated);
-                let shares = loading.filter_map(|pass| Some((pass.share?, pass.rate)));
-                shares
-                    .min_by(|a, b| a.0.total_cmp(&b.0))
-                    .unwrap_or((1.0, 0.0))
+                // Where floors differ, by how far it is below its own.
+                let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
+                let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));
+                least.map_or((1.0, 0.0), |(share, pass)| (share, pass.rate))
             }
             Fault::Pair(from, to) => {
                 let single = |one: &&Observation| !one.isolated && one.is_single(&self.view.fabric);

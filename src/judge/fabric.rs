@@ -242,6 +242,16 @@ impl Observation {
         links.filter(|link| rail(link.from) == rail(from)).count()
     }
 
+    /// Share of what is expected that must go from port to port here.
+    pub fn floor_of(&self, fabric: &Fabric, (from, to): (usize, usize)) -> f64 {
+        let at = |place: Place| {
+            let number = fabric.number(place);
+            let capacity = self.capacities.get(number);
+            fabric.floor_at(number, capacity.copied().unwrap_or(f64::INFINITY))
+        };
+        at(Place::Send(from)).max(at(Place::Receive(to)))
+    }
+
     /// Whether each port carries one link each way at most: then a link says something of its pair.
     pub fn is_single(&self, fabric: &Fabric) -> bool {
         let mut count = vec![0_u32; fabric.places()];

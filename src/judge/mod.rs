@@ -82,6 +82,11 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let leftover = case.unexplained(&explanation.faults).into_iter();
     let leftover = leftover.map(|(place, _)| Fault::Place(place));
     blamed.extend(leftover.filter(|fault| !cleared.contains(fault)));
+    // A host that could not go on is no fault of the way to its partner either.
+    let excused = |(from, to): (usize, usize)| {
+        let mut ends = [Place::Send(from), Place::Receive(to)].into_iter();
+        ends.find(|place| case.limited().contains(place) && case.limited_alone(*place))
+    };
     let mut requests = Vec::new();
     let (mut confirmed, mut host_limited) = (Vec::new(), Vec::new());
     for fault in given.iter().chain(&blamed) {
@@ -96,19 +101,20 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             {
                 host_limited.push(*place);
             }
-            // A host that could not go on is no fault of the way to its partner either.
-            (Standing::Confirmed, Fault::Pair(from, to)) => {
-                let ends = [Place::Send(*from), Place::Receive(*to)];
-                let excused =
-                    |place: &Place| case.limited().contains(place) && case.limited_alone(*place);
-                match ends.into_iter().find(excused) {
-                    Some(place) => host_limited.push(place),
-                    None => confirmed.push(*fault),
-                }
-            }
+            (Standing::Confirmed, Fault::Pair(from, to)) => match excused((*from, *to)) {
+                Some(place) => host_limited.push(place),
+                None => confirmed.push(*fault),
+            },
             (Standing::Confirmed, _) => confirmed.push(*fault),
+            // A busy host may hide one slow pair, with which alone its port falls short.
             (Standing::Undecided, Fault::Place(place)) if limited(fault) => {
-                host_limited.push(*place);
+                match second.pair_behind(*place, &blamed) {
+                    Some((_, Standing::Open(open))) => requests.extend(open),
+                    Some((pair, Standing::Confirmed)) if excused(pair).is_none() => {
+                        confirmed.push(Fault::Pair(pair.0, pair.1));
+                    }
+                    _ => host_limited.push(*place),
+                }
             }
             (Standing::Undecided, _) => {}
         }
@@ -116,6 +122,8 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     if !requests.is_empty() {
         return Step::Measure(second.packed(requests));
     }
+    confirmed.sort_unstable();
+    confirmed.dedup();
     // Where there is a fault, what is well by itself and falls short by little is held down by it: connections never share quite
     // fairly.
     let is_well = |place: &Place| well.contains(&Fault::Place(*place));

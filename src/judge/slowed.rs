@@ -1,36 +1,62 @@
 //! What losses explain of rates: a connection that loses segments is slow, and so is every port that it goes through.
 
+use std::collections::BTreeMap;
+
 use super::Decision;
 use super::blame::{Case, FULL, Fault};
 use super::fabric::{Fabric, Observation};
 
-/// Takes from what is undecided whatever a sound fabric would not fill either, if its connections through a confirmed loss carried no more
-/// than they did: that loss is told, and places that are not full are not judged.
-pub fn leave_out(
-    fabric: &Fabric,
-    observations: &[Observation],
-    decision: &mut Decision,
-    lossy: &[Fault],
-) {
-    if lossy.is_empty() || decision.undecided.is_empty() {
-        return;
+/// Where a sound fabric would not be full either, if its connections through confirmed losses carried no more than they did: places that are
+/// not full are not judged.
+#[derive(Debug, Default)]
+pub struct Slowed {
+    /// By test, for each place by its number.
+    less: BTreeMap<usize, Vec<bool>>,
+}
+
+impl Slowed {
+    /// What these losses do.
+    pub fn by(fabric: &Fabric, observations: &[Observation], lossy: &[Fault]) -> Self {
+        let loads = observations
+            .iter()
+            .filter(|one| !one.isolated && !one.paced);
+        let mut less = BTreeMap::new();
+        for one in loads.filter(|_| !lossy.is_empty()) {
+            let sums = with_losses(fabric, one, lossy).into_iter();
+            let all = sums
+                .zip(&one.capacities)
+                .map(|(sum, capacity)| sum < FULL * capacity);
+            less.insert(one.test, all.collect());
+        }
+        Self { less }
     }
-    let case = Case::new(fabric, observations);
-    let loads = observations
-        .iter()
-        .filter(|one| !one.isolated && !one.paced);
-    let left: Vec<(usize, Vec<f64>)> = loads
-        .map(|one| (one.test, with_losses(fabric, one, lossy)))
-        .collect();
-    decision.undecided.retain(|(place, _)| {
-        let number = fabric.number(*place);
-        let passes = case.passes(*place).into_iter();
-        let mut short = passes.filter(|pass| pass.judged && !pass.isolated && pass.is_short());
-        short.any(|pass| {
-            let mut of_test = left.iter().filter(|(test, _)| *test == pass.test);
-            of_test.any(|(_, sums)| sums[number] >= FULL * pass.capacity)
-        })
-    });
+
+    /// Whether a place, by its number, was not to be filled in a test.
+    pub fn is_less_than_full(&self, number: usize, test: usize) -> bool {
+        let of_test = self.less.get(&test);
+        of_test
+            .and_then(|all| all.get(number))
+            .is_some_and(|less| *less)
+    }
+
+    /// Takes from what is undecided whatever fell short only there: the losses are told, and nothing else is known of it.
+    pub fn leave_out(
+        &self,
+        fabric: &Fabric,
+        observations: &[Observation],
+        decision: &mut Decision,
+    ) {
+        if self.less.is_empty() {
+            return;
+        }
+        let case = Case::new(fabric, observations);
+        decision.undecided.retain(|(place, _)| {
+            let number = fabric.number(*place);
+            let passes = case.passes(*place).into_iter();
+            let mut short = passes.filter(|pass| pass.judged && !pass.isolated && pass.is_short());
+            short.any(|pass| !self.is_less_than_full(number, pass.test))
+        });
+    }
 }
 
 /// What would pass each place if only the connections through these faults carried less.
@@ -114,19 +140,19 @@ mod tests {
             ..Decision::default()
         };
         let before = decision.clone();
-        leave_out(&fabric, &observations, &mut decision, &[]);
+        let none = Slowed::by(&fabric, &observations, &[]);
+        none.leave_out(&fabric, &observations, &mut decision);
         assert_eq!(decision, before);
-        leave_out(
-            &fabric,
-            &observations,
-            &mut decision,
-            &[Fault::Place(Place::Receive(2))],
-        );
+        let into = Slowed::by(&fabric, &observations, &[Fault::Place(Place::Receive(2))]);
+        into.leave_out(&fabric, &observations, &mut decision);
+        assert!(into.is_less_than_full(fabric.number(Place::Send(1)), 0));
+        assert!(!into.is_less_than_full(fabric.number(Place::Send(0)), 2));
         let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
         assert_eq!(left, [Place::Send(0), Place::Receive(3)]);
         // A pair that loses explains what goes from the one to the other.
         let mut decision = before;
-        leave_out(&fabric, &observations, &mut decision, &[Fault::Pair(1, 2)]);
+        let pair = Slowed::by(&fabric, &observations, &[Fault::Pair(1, 2)]);
+        pair.leave_out(&fabric, &observations, &mut decision);
         let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
         assert_eq!(left.len(), 4);
         assert!(!left.contains(&Place::Send(1)));

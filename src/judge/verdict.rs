@@ -17,7 +17,7 @@ use super::loss::{self, Losses};
 use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
 use super::pairs;
 use super::peers;
-use super::slowed;
+use super::slowed::Slowed;
 use super::view::View;
 use super::{Decision, Step, decide};
 
@@ -59,9 +59,9 @@ pub fn judge(
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
-    let lossy = losses.confirmed.iter().chain(&losses.in_host);
-    let lossy: Vec<Fault> = lossy.map(|(fault, _)| *fault).collect();
-    slowed::leave_out(&view.fabric, &view.observations, &mut decision, &lossy);
+    let lossy: Vec<Fault> = losses.confirmed.iter().map(|(fault, _)| *fault).collect();
+    let slowed = Slowed::by(&view.fabric, &view.observations, &lossy);
+    slowed.leave_out(&view.fabric, &view.observations, &mut decision);
     if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
         open.clone_from(requests);
     }
@@ -70,7 +70,7 @@ pub fn judge(
     // A host that fell short only where its port was measured by itself hides nothing of what the port carried under load.
     let is_short = |place: &Place| {
         let mut passes = case.passes(*place).into_iter();
-        passes.any(|pass| !pass.isolated && pass.judged && pass.is_short())
+        passes.any(|pass| !pass.isolated && pass.is_short())
     };
     if decision.host_limited.iter().any(is_short) {
         decision.host_limited.retain(is_short);
@@ -79,6 +79,7 @@ pub fn judge(
         plan,
         view: &view,
         foreseen,
+        slowed,
         case,
         decision,
         losses,
@@ -86,7 +87,7 @@ pub fn judge(
         repeated: told,
     };
     let sheet = writer.sheet();
-    let mut verdict = writer.verdict(&sheet);
+    let mut verdict = writer.verdict(&sheet, open.is_empty());
     let why_not = pairs::why_not(&view, plan, jobs);
     if let (VerdictWord::NotJudged, Some(reason)) = (verdict.word, why_not) {
         verdict.reason = reason;
@@ -144,6 +145,8 @@ pub(super) struct Writer<'a> {
     pub(super) case: Case<'a>,
     /// What known faults predict to fall short.
     foreseen: Foreseen,
+    /// What confirmed losses leave less than full.
+    slowed: Slowed,
     decision: Decision,
     losses: Losses,
     blocking: hol::Finding,
@@ -222,8 +225,15 @@ impl Writer<'_> {
     /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
     fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
         let number = self.view.fabric.number(place);
-        !known_of(&self.decision).contains(&Fault::Place(place))
-            && self.foreseen.is_short(number, pass.test)
+        let fault = Fault::Place(place);
+        let lossy = self
+            .losses
+            .confirmed
+            .iter()
+            .any(|(known, _)| *known == fault);
+        let by_rates = self.foreseen.is_short(number, pass.test);
+        let by_losses = self.slowed.is_less_than_full(number, pass.test);
+        !known_of(&self.decision).contains(&fault) && !lossy && (by_rates || by_losses)
     }
 
     fn word(
@@ -252,6 +262,9 @@ impl Writer<'_> {
         }
         match least.share.filter(|_| least.judged) {
             None => VerdictWord::NotJudged,
+            Some(_) if !least.is_short() && self.is_below_the_asked_rate(place, least) => {
+                VerdictWord::Undecided
+            }
             Some(_) if !least.is_short() => VerdictWord::Pass,
             // Somebody else's fault held it down: it passes if it reached its floor without that.
             Some(_) => {
@@ -329,7 +342,9 @@ impl Writer<'_> {
                     rate_bits_per_s: 0.0,
                     evidence: self.evidence(*fault, true),
                     notes: match word {
-                        VerdictWord::HostLimited => self.thrown_away_at(*fault),
+                        VerdictWord::HostLimited => {
+                            [self.thrown_away_at(*fault), self.broken_frames_at(*fault)].concat()
+                        }
                         _ => self.broken_frames_at(*fault),
                     },
                 });
@@ -494,7 +509,14 @@ impl Writer<'_> {
     /// asked for, such as those by which switches find each other.
     fn dropped(&self) -> impl Iterator<Item = String> {
         let held = || self.view.observations.iter().filter(|one| one.paced);
-        self.view.ports.iter().enumerate().filter_map(move |(number, port)| {
+        let told = |number: usize| {
+            let fault = Fault::Place(Place::Receive(number));
+            let mut all = self.losses.in_host.iter().chain(&self.losses.confirmed);
+            all.any(|(known, _)| *known == fault)
+        };
+        let ports = self.view.ports.iter().enumerate();
+        let ports = ports.filter(move |(number, _)| !told(*number));
+        ports.filter_map(move |(number, port)| {
             let of_test = held().filter_map(|one| one.frames.get(number));
             let dropped = sum(of_test.map(|frames| frames.dropped));
             (dropped > 0).then(|| {
@@ -506,7 +528,8 @@ impl Writer<'_> {
         })
     }
 
-    fn verdict(&self, sheet: &Sheet) -> Verdict {
+    /// The word and its reason; as far as it goes if not `all_told` yet.
+    fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
         if let Some(worst) = sheet.faults.first() {
             let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
             let more = match alike.count() - 1 {
@@ -523,10 +546,8 @@ impl Writer<'_> {
             .iter()
             .flat_map(|port| [&port.send, &port.receive]);
         let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
-        if let Some(reason) = self
-            .below_the_asked_rate(sheet)
-            .or_else(|| self.passed_over(sheet))
-        {
+        let passed_over = || self.passed_over(sheet).filter(|_| all_told);
+        if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
             return Verdict {
                 word: VerdictWord::Undecided,
                 reason,
@@ -562,6 +583,15 @@ impl Writer<'_> {
             Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => None,
         };
         one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
+    }
+
+    /// Whether a port that reached its floor carried less than was asked for in that test, as much coming back.
+    fn is_below_the_asked_rate(&self, place: Place, pass: &super::blame::Pass) -> bool {
+        let asked = self.plan.criteria.min_rate_bits_per_s;
+        let of_port = matches!(place, Place::Send(_) | Place::Receive(_));
+        let test = self.plan.tests.get(pass.test);
+        let is_held = test.is_some_and(|test| test.pattern == Pattern::Hol);
+        of_port && !is_held && asked.is_some_and(|asked| pass.rate < asked as f64)
     }
 
     /// A rate that was asked for is compared as a share of what a port can carry one way; acknowledgements of what comes back take some of that. What
@@ -607,12 +637,16 @@ impl Writer<'_> {
             short.next().map(|pass| (place, pass))
         });
         let (place, pass) = short.into_iter().next()?;
+        // What link tests saw has a number that nobody knows.
+        let at = match pass.test < self.plan.tests.len() {
+            true => format!(" in test {}", pass.test + 1),
+            false => String::new(),
+        };
         Some(format!(
-            "{}: {} of {} Gbit/s in test {}, and nothing that was measured again tells why",
+            "{}: {} of {} Gbit/s{at}, and nothing that was measured tells why",
             name(self.plan, sheet, culprit(Fault::Place(place))),
             show_gbit(pass.rate / 1e9),
             show_gbit(pass.expected / 1e9),
-            pass.test + 1
         ))
     }
 

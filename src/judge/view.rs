@@ -330,8 +330,8 @@ impl View {
 
     /// What the interfaces of all ports counted of frames in a test.
     fn frames(&self, hosts: &[HostRecord], test: &TestRecord) -> Vec<Frames> {
-        /// Segments of 1460 bytes that stand in one packet of a backlog at most, since hosts merge what comes together.
-        const MERGED: u64 = 45;
+        /// Bytes of segments that stand in one packet of a backlog at most, since hosts merge what comes together.
+        const MERGED: u32 = 65_535;
         let of = |port: &PortView| {
             let rail = hosts[port.node].rails.get(port.rail);
             let interface = rail.and_then(|rail| rail.interface.as_ref());
@@ -340,14 +340,16 @@ impl View {
             let counters = counted.find(|(name, _)| Some(name) == interface);
             let node = test.nodes.get(port.node).and_then(Option::as_ref);
             let backlog = node.map_or(0, |node| node.backlog_drops);
-            let backlog = backlog.saturating_mul(MERGED);
+            let segments = u64::from(MERGED / port.framing.payload_bytes().max(1));
+            let backlog = backlog.saturating_mul(segments.max(1));
             counters.map_or_else(Frames::default, |(_, all)| Frames {
                 received: all.received_packets,
                 broken: sum([all.crc_errors, all.fec_uncorrectable]
                     .into_iter()
                     .flatten()),
                 discarded: sum([all.missed.unwrap_or(0), backlog].into_iter()),
-                dropped: all.drops,
+                // The kernel counts what was missed among them.
+                dropped: all.drops.saturating_sub(all.missed.unwrap_or(0)),
             })
         };
         self.ports.iter().map(of).collect()

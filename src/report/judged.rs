@@ -319,9 +319,13 @@ pub fn standing(record: &Record) -> Option<String> {
     ];
     let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
     let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
+    let looked = record.plan.tests.iter().any(looked);
     let word = match (record.plan.profile, record.plan.shortened) {
-        (Profile::Acceptance, false) if !record.plan.tests.iter().any(looked) => {
+        (Profile::Acceptance, false) if !looked => {
             "SCREENING (acceptance, but losses were not looked for)"
+        }
+        (Profile::Acceptance, true) if !looked => {
+            "SCREENING (acceptance, shortened, and losses were not looked for)"
         }
         (Profile::Acceptance, false) => "ACCEPTANCE",
         (Profile::Acceptance, true) => "SCREENING (acceptance, shortened)",

@@ -198,19 +198,26 @@ impl Merged {
 
 /// How far runs can be signed: once where all are alike.
 fn standings(records: &[Record]) -> Vec<String> {
-    let own = |record: &Record| {
-        judged::standing(record)
-            .map_or_else(|| "not judged".to_owned(), |text| text.trim().to_owned())
+    let own = |record: &Record| match judged::standing(record) {
+        Some(text) => text.trim().to_owned(),
+        // Link tests have no profile.
+        None if record.verdict.word.is_judged() => String::new(),
+        None => "not judged".to_owned(),
     };
-    let all: Vec<String> = records.iter().map(own).collect();
+    let all: Vec<(String, String)> = records
+        .iter()
+        .map(|record| (record.name(), own(record)))
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
     match &all[..] {
-        [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+        [(_, first), rest @ ..]
+            if all.len() == records.len() && rest.iter().all(|(_, other)| other == first) =>
+        {
             vec![format!("each: {first}")]
         }
-        _ => records
+        _ => all
             .iter()
-            .zip(&all)
-            .map(|(record, text)| format!("{}: {text}", record.name()))
+            .map(|(name, text)| format!("{name}: {text}"))
             .collect(),
     }
 }

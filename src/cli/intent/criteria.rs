@@ -5,6 +5,7 @@ use crate::plan::{Criteria, NodeSpec, Uplink};
 use crate::units;
 
 use super::UsageError;
+use super::nodes::MTUS;
 
 /// Reads the criteria, and gives nodes without a speed of their own the one of all ports.
 pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
@@ -34,8 +35,12 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
     if !(1.0..=100.0).contains(&order.floor) {
         return refuse(format!("--floor {}: from 1 to 100 percent", order.floor));
     }
-    if order.mtu.is_some_and(|mtu| !(576..=65_535).contains(&mtu)) {
-        return refuse("--mtu: from 576 to 65535 bytes".to_owned());
+    if order.mtu.is_some_and(|mtu| !MTUS.contains(&mtu)) {
+        return refuse(format!(
+            "--mtu: from {} to {} bytes",
+            MTUS.start(),
+            MTUS.end()
+        ));
     }
     if order.overhead_bytes > 512 {
         return refuse("--overhead-bytes: at most 512".to_owned());

@@ -17,7 +17,7 @@ use crate::cli::arguments::Arguments;
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
 
 /// MTUs that a port can have.
-const MTUS: std::ops::RangeInclusive<u32> = 68..=65_536;
+pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
 /// Hosts by their list or file, without those that are to be left out.
 pub fn hosts_of(

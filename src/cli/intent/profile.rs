@@ -1,7 +1,9 @@
 //! From a profile to the tests of a run.
 
 use crate::cli::arguments::Arguments;
-use crate::plan::{Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, Sink, Source, Test};
+use crate::plan::{
+    Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
+};
 
 use super::{UsageError, patterns, time};
 
@@ -67,14 +69,16 @@ pub fn tests_of(
         return Ok((vec![soak], asked.is_some_and(|asked| asked < SOAK_NS)));
     }
     let each = asked.unwrap_or(PERMUTATION_NS);
-    // As many links as a port has in the mesh: what all at once costs is told by comparing the two.
-    let streams = one.streams.saturating_mul(nodes.len() - 1);
+    // As many links as a port has in the mesh, if a pair may have them: what all at once costs is told by comparing the two.
+    let rails = one.rails.max(1);
+    let most = STREAMS.end() / rails * rails;
+    let streams = one.streams.saturating_mul(nodes.len() - 1).min(most);
     let permutation = |by: usize, purpose: Purpose, window_ns: u64| -> Result<Test, UsageError> {
         Ok(Test {
             pattern: Pattern::Shift(by),
             phases: 2,
             // Every rail has the same number.
-            streams: streams.next_multiple_of(one.rails.max(1)),
+            streams: streams.next_multiple_of(rails),
             bound: Bound::Time {
                 warmup_ns: warmup(2_000_000_000)?,
                 window_ns,

@@ -44,7 +44,7 @@ pub fn worst(record: &Record) -> Markup {
             div .wide {
                 table {
                     thead { tr {
-                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks in which its port carried nothing else" { "alone" } th { "verdict" }
+                        th { "port" } th { "direction" } th .number { "Gbit/s" } th .number { "expected" } th .number { "share" } th .number { "test" } th .number { "most" } th .number title="the most in second looks, in which a port carries one link each way at most" { "alone" } th { "verdict" }
                     } }
                     tbody {
                         @for (number, sends, port, one) in &rows {
@@ -70,7 +70,7 @@ pub fn worst(record: &Record) -> Markup {
 /// The most that each port direction carried in second looks at full rate, by port and whether it sends: alone, or with nothing else at
 /// its port. What a fault at the other end held down says nothing of it.
 fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
-    let view = View::of(&record.plan, &record.hosts, &record.tests);
+    let view = View::of_all(&record.plan, &record.hosts, &record.tests, &record.jobs);
     let faults = record.sheet.faults.iter();
     let at_fault = |culprit: Culprit| faults.clone().any(|fault| fault.culprit == culprit);
     let looks = view.observations.iter();
@@ -354,6 +354,9 @@ pub fn conditions(record: &Record) -> Markup {
         .map(|uplink| format!("{} {} Gbit/s", uplink.group, uplink.bits_per_s as f64 / 1e9));
     let uplinks: Vec<String> = uplinks.collect();
     let untold = preflight::untold(record);
+    let own_mtus = record.plan.nodes.iter();
+    let own_mtus = own_mtus.filter_map(|node| Some(format!("{} {}", node.label, node.mtu_bytes?)));
+    let own_mtus: Vec<String> = own_mtus.collect();
     html! {
         section #conditions {
             h2 { "Conditions of test" }
@@ -367,6 +370,7 @@ pub fn conditions(record: &Record) -> Markup {
                 dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" }
                 dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) }
                 @if let Some(mtu) = criteria.mtu_bytes { dt { "MTU" } dd { (mtu) " as ordered" } }
+                @if !own_mtus.is_empty() { dt { "MTU of single hosts" } dd { (own_mtus.join(", ")) " as ordered" } }
                 @if criteria.overhead_bytes > 0 { dt { "tunnel" } dd { (criteria.overhead_bytes) " bytes more in each frame" } }
                 @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
                 dt { "speeds" } dd { (judged::basis(record)) }
