@@ -44,7 +44,7 @@ fn a_preflight_names_what_stands_in_the_way() {
         .find(|line| line.starts_with("not seen    "));
     let unseen = unseen.unwrap_or_else(|| panic!("{ready}"));
     assert!(
-        unseen.contains("uncorrectable FEC blocks (n[1-4]), pause frames (n[1-4])"),
+        unseen.contains("uncorrectable FEC blocks (n[1-4]), pause frames sent (n[1-4]), pause frames received (n[1-4])"),
         "{ready}"
     );
     // One host has another default.

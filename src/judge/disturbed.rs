@@ -91,7 +91,8 @@ pub fn replace(view: &mut View, replaced: &[(usize, usize)]) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::judge::fabric::{Fabric, Observation, Port, Seen};
+    use crate::judge::fabric::tests::of_hosts;
+    use crate::judge::fabric::{Observation, Seen};
     use crate::judge::filling::Flow;
     use crate::judge::{Step, decide};
     use crate::record::Basis;
@@ -103,7 +104,7 @@ mod tests {
     fn ring(test: usize, isolated: bool, rate: f64, limited: bool) -> Observation {
         let places = 8;
         let pairs: Vec<(usize, usize)> = (0..4).map(|from| (from, (from + 1) % 4)).collect();
-        let fabric = fabric();
+        let fabric = of_hosts(4);
         Observation {
             test,
             isolated,
@@ -133,25 +134,9 @@ mod tests {
         }
     }
 
-    fn fabric() -> Fabric {
-        let port = |host| Port {
-            host,
-            rail: 0,
-            group: None,
-            floor: 0.9,
-            asked: None,
-            gone: false,
-        };
-        Fabric {
-            ports: (0..4).map(port).collect(),
-            groups: 0,
-            uplink_floor: 0.9,
-        }
-    }
-
     fn view(observations: Vec<Observation>, repeats: &[(usize, usize)]) -> View {
         View {
-            fabric: fabric(),
+            fabric: of_hosts(4),
             ports: Vec::new(),
             groups: Vec::new(),
             basis: Basis::Ordered,

@@ -299,24 +299,31 @@ impl Observation {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn places_are_numbered_and_found_again() {
-        let port = |host, group| Port {
+    /// A fabric of so many hosts with one port each, floors of 90 %, and no groups.
+    pub(crate) fn of_hosts(hosts: usize) -> Fabric {
+        let port = |host| Port {
             host,
             rail: 0,
-            group,
+            group: None,
             floor: 0.9,
             asked: None,
             gone: false,
         };
-        let fabric = Fabric {
-            ports: vec![port(0, Some(0)), port(1, Some(1)), port(2, None)],
-            groups: 2,
+        Fabric {
+            ports: (0..hosts).map(port).collect(),
+            groups: 0,
             uplink_floor: 0.9,
-        };
+        }
+    }
+
+    #[test]
+    fn places_are_numbered_and_found_again() {
+        let mut fabric = of_hosts(3);
+        fabric.groups = 2;
+        (fabric.ports[0].group, fabric.ports[1].group) = (Some(0), Some(1));
         let all: Vec<Place> = (0..fabric.places()).map(|n| fabric.place(n)).collect();
         for (number, place) in all.iter().enumerate() {
             assert_eq!(fabric.number(*place), number);

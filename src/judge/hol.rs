@@ -95,27 +95,13 @@ fn victim(observation: &Observation) -> Option<Victim> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fabric::{Port, Seen};
+    use crate::judge::fabric::Seen;
+    use crate::judge::fabric::tests::of_hosts;
     use crate::judge::filling::Flow;
-
-    fn fabric() -> Fabric {
-        let port = |host| Port {
-            host,
-            rail: 0,
-            group: None,
-            floor: 0.9,
-            asked: None,
-            gone: false,
-        };
-        Fabric {
-            ports: (0..4).map(port).collect(),
-            ..Fabric::default()
-        }
-    }
 
     /// A to C and D, B to D, with what A to C received; or that pair by itself.
     fn seen(isolated: bool, pattern: bool, rate: f64) -> Observation {
-        let fabric = fabric();
+        let fabric = of_hosts(4);
         let pairs: Vec<(usize, usize)> = match pattern {
             true => vec![(0, 2), (0, 3), (1, 3)],
             false => vec![(0, 2)],
@@ -149,14 +135,17 @@ mod tests {
 
     #[test]
     fn a_victim_that_keeps_its_half_is_none() {
-        assert_eq!(judge(&fabric(), &[seen(false, true, 49.0)]), Finding::None);
-        assert_eq!(judge(&fabric(), &[]), Finding::None);
+        assert_eq!(
+            judge(&of_hosts(4), &[seen(false, true, 49.0)]),
+            Finding::None
+        );
+        assert_eq!(judge(&of_hosts(4), &[]), Finding::None);
     }
 
     #[test]
     fn one_that_falls_short_is_measured_alone_and_the_pattern_again() {
         let first = seen(false, true, 20.0);
-        let Finding::Open(open) = judge(&fabric(), std::slice::from_ref(&first)) else {
+        let Finding::Open(open) = judge(&of_hosts(4), std::slice::from_ref(&first)) else {
             panic!("two looks are needed");
         };
         let asked: Vec<_> = open
@@ -166,7 +155,7 @@ mod tests {
         assert_eq!(asked, [(vec![(0, 2)], None), (vec![(0, 2)], Some(0))]);
         let case = |alone: f64, again: f64| {
             judge(
-                &fabric(),
+                &of_hosts(4),
                 &[
                     first.clone(),
                     seen(true, false, alone),

@@ -330,23 +330,8 @@ fn partners(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fabric::{Frames, Port, Seen};
-
-    fn fabric(ports: usize) -> Fabric {
-        Fabric {
-            ports: (0..ports)
-                .map(|host| Port {
-                    host,
-                    rail: 0,
-                    group: None,
-                    floor: 0.9,
-                    asked: None,
-                    gone: false,
-                })
-                .collect(),
-            ..Fabric::default()
-        }
-    }
+    use crate::judge::fabric::tests::of_hosts;
+    use crate::judge::fabric::{Frames, Seen};
 
     fn paced(
         isolated: bool,
@@ -370,7 +355,7 @@ mod tests {
     }
 
     fn judged(ports: usize, lost: impl Fn(usize, usize) -> u64 + Copy) -> Losses {
-        let fabric = fabric(ports);
+        let fabric = of_hosts(ports);
         let mut seen: Vec<Observation> = (1..ports)
             .map(|by| {
                 let pairs: Vec<_> = (0..ports).map(|port| (port, (port + by) % ports)).collect();
@@ -415,7 +400,7 @@ mod tests {
 
     #[test]
     fn broken_frames_are_a_fault_of_the_port_they_came_to_if_they_come_again() {
-        let fabric = fabric(4);
+        let fabric = of_hosts(4);
         let test = |isolated: bool, pairs: &[(usize, usize)], broken: u64| Observation {
             frames: (0..4)
                 .map(|port| Frames {
@@ -451,7 +436,7 @@ mod tests {
 
     #[test]
     fn what_a_host_had_no_room_for_is_no_loss_of_the_fabric() {
-        let fabric = fabric(4);
+        let fabric = of_hosts(4);
         let lost = |_: usize, to: usize| if to == 2 { 50 } else { 0 };
         let test = |by: usize, discarded: u64| Observation {
             frames: (0..4)

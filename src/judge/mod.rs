@@ -20,6 +20,8 @@ pub mod names;
 pub mod order;
 mod pairs;
 pub mod peers;
+mod remarks;
+mod sentence;
 mod slowed;
 pub mod uniform;
 pub mod verdict;

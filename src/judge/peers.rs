@@ -139,7 +139,8 @@ pub fn sentence(view: &View, odd: &Odd) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fabric::{Fabric, Port, Seen};
+    use crate::judge::fabric::Seen;
+    use crate::judge::fabric::tests::of_hosts;
     use crate::judge::view::PortView;
     use crate::record::Basis;
     use crate::stats::ceiling::Framing;
@@ -149,14 +150,6 @@ mod tests {
     /// One permutation over ports with a speed in Gbit/s each; every port sends at a share of its speed.
     fn view(ports: &[(u64, f64)]) -> View {
         let many = ports.len();
-        let port = |host: usize| Port {
-            host,
-            rail: 0,
-            group: None,
-            floor: 0.9,
-            asked: None,
-            gone: false,
-        };
         let named = |(host, (gbit, _)): (usize, &(u64, f64))| PortView {
             label: format!("n{}", host + 1),
             node: host,
@@ -173,10 +166,7 @@ mod tests {
             counters: InterfaceCounters::default(),
         };
         let mut view = View {
-            fabric: Fabric {
-                ports: (0..many).map(port).collect(),
-                ..Fabric::default()
-            },
+            fabric: of_hosts(many),
             ports: ports.iter().enumerate().map(named).collect(),
             groups: Vec::new(),
             basis: Basis::Ordered,

@@ -76,7 +76,8 @@ fn with_losses(fabric: &Fabric, observation: &Observation, lossy: &[Fault]) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fabric::{Place, Port, Seen};
+    use crate::judge::fabric::tests::of_hosts;
+    use crate::judge::fabric::{Place, Seen};
     use crate::judge::filling::Flow;
 
     /// One permutation of four ports that carry 1 each way, with what each sender's link carried.
@@ -110,18 +111,7 @@ mod tests {
 
     #[test]
     fn senders_to_a_port_that_loses_are_not_left_undecided_and_others_are() {
-        let port = |host| Port {
-            host,
-            rail: 0,
-            group: None,
-            floor: 0.9,
-            asked: None,
-            gone: false,
-        };
-        let fabric = Fabric {
-            ports: (0..4).map(port).collect(),
-            ..Fabric::default()
-        };
+        let fabric = of_hosts(4);
         // Into port 2 go port 1, port 0 and port 3, one after the other; port 0 is slow to port 3, too.
         let observations = [
             permutation(0, 1, [1.0, 0.4, 1.0, 1.0]),

@@ -1,12 +1,10 @@
 //! The sheet and the sentence to sign under, from everything that was measured until now.
 
-use crate::plan::{Coupling, Pattern, RunPlan};
+use crate::plan::{Pattern, RunPlan};
 use crate::record::{
-    Contention, Culprit, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord,
-    PortSheet, Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord, PortSheet,
+    Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
-
-use crate::units::{show_gbit, sum};
 
 use super::blame::{Case, Fault, Foreseen};
 use super::confirm::Request;
@@ -14,9 +12,8 @@ use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
 use super::hol;
 use super::loss::{self, Losses};
-use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
+use super::names::culprit;
 use super::pairs;
-use super::peers;
 use super::slowed::Slowed;
 use super::view::View;
 use super::{Decision, Step, decide};
@@ -140,18 +137,18 @@ fn repeated(view: &View, (test, repeat): (usize, usize)) -> String {
 }
 
 pub(super) struct Writer<'a> {
-    plan: &'a RunPlan,
+    pub(super) plan: &'a RunPlan,
     pub(super) view: &'a View,
     pub(super) case: Case<'a>,
     /// What known faults predict to fall short.
-    foreseen: Foreseen,
+    pub(super) foreseen: Foreseen,
     /// What confirmed losses leave less than full.
     slowed: Slowed,
     decision: Decision,
-    losses: Losses,
+    pub(super) losses: Losses,
     blocking: hol::Finding,
     /// What is said of tests that stand for others.
-    repeated: Vec<String>,
+    pub(super) repeated: Vec<String>,
 }
 
 impl Writer<'_> {
@@ -223,7 +220,7 @@ impl Writer<'_> {
     }
 
     /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
-    fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
+    pub(super) fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
         let number = self.view.fabric.number(place);
         let fault = Fault::Place(place);
         let lossy = self
@@ -262,7 +259,11 @@ impl Writer<'_> {
         }
         match least.share.filter(|_| least.judged) {
             None => VerdictWord::NotJudged,
-            Some(_) if !least.is_short() && self.is_below_the_asked_rate(place, least) => {
+            Some(_)
+                if !least.is_short()
+                    && matches!(place, Place::Send(_) | Place::Receive(_))
+                    && self.misses_the_asked_rate(least.rate, least.test) =>
+            {
                 VerdictWord::Undecided
             }
             Some(_) if !least.is_short() => VerdictWord::Pass,
@@ -459,283 +460,6 @@ impl Writer<'_> {
         }
         worst
     }
-
-    fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
-        /// More of them tell nothing more.
-        const MOST_ODD: usize = 10;
-        let mut remarks = self.repeated.clone();
-        if self
-            .plan
-            .tests
-            .iter()
-            .any(|test| test.coupling == Coupling::Buffer)
-        {
-            remarks.push(
-                "coupled by buffer, all links run at the pace of the slowest: not judged"
-                    .to_owned(),
-            );
-        }
-        let blamed = |place| {
-            let own = culprit(Fault::Place(place));
-            faults.iter().any(|fault| fault.culprit == own)
-        };
-        let broken = self
-            .view
-            .ports
-            .iter()
-            .enumerate()
-            .filter_map(|(number, port)| {
-                let told = port
-                    .broken_frames()
-                    .filter(|_| !blamed(Place::Receive(number)))?;
-                Some(format!(
-                    "{} received broken frames: {told} (cable, optics or port)",
-                    port.label
-                ))
-            });
-        remarks.extend(broken.take(MOST_ODD));
-        remarks.extend(self.dropped().take(MOST_ODD));
-        let held_down = |place, test| {
-            let number = self.view.fabric.number(place);
-            self.foreseen.is_short(number, test)
-        };
-        let odd = peers::odd(self.view, &held_down).into_iter();
-        let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
-        remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
-        remarks
-    }
-
-    /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody
-    /// asked for, such as those by which switches find each other.
-    fn dropped(&self) -> impl Iterator<Item = String> {
-        let held = || self.view.observations.iter().filter(|one| one.paced);
-        let told = |number: usize| {
-            let fault = Fault::Place(Place::Receive(number));
-            let mut all = self.losses.in_host.iter().chain(&self.losses.confirmed);
-            all.any(|(known, _)| *known == fault)
-        };
-        let ports = self.view.ports.iter().enumerate();
-        let ports = ports.filter(move |(number, _)| !told(*number));
-        ports.filter_map(move |(number, port)| {
-            let of_test = held().filter_map(|one| one.frames.get(number));
-            let dropped = sum(of_test.map(|frames| frames.dropped));
-            (dropped > 0).then(|| {
-                format!(
-                    "{}: its interface dropped {dropped} frames while losses were looked for; not judged, frames that nobody asked for count there",
-                    port.label
-                )
-            })
-        })
-    }
-
-    /// The word and its reason; as far as it goes if not `all_told` yet.
-    fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
-        if let Some(worst) = sheet.faults.first() {
-            let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
-            let more = match alike.count() - 1 {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            return Verdict {
-                word: worst.word,
-                reason: format!("{}{more}", self.sentence(sheet, worst)),
-            };
-        }
-        let mut directions = sheet
-            .ports
-            .iter()
-            .flat_map(|port| [&port.send, &port.receive]);
-        let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
-        let passed_over = || self.passed_over(sheet).filter(|_| all_told);
-        if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
-            return Verdict {
-                word: VerdictWord::Undecided,
-                reason,
-            };
-        }
-        if judged {
-            return Verdict {
-                word: VerdictWord::Pass,
-                reason: "every port direction that was judged reached its floor".to_owned(),
-            };
-        }
-        let crosses = !self.view.observations.is_empty();
-        let known = sheet
-            .ports
-            .iter()
-            .any(|port| port.speed_bits_per_s.is_some());
-        let reason = match (crosses, known) {
-            (true, false) => "no port's speed is known: give --link-speed",
-            (true, true) => "nothing that was measured fills a port",
-            (false, _) => "no criteria given",
-        };
-        Verdict {
-            word: VerdictWord::NotJudged,
-            reason: reason.to_owned(),
-        }
-    }
-
-    /// The most that a port that its host holds back has carried.
-    fn proven(&self, sheet: &Sheet, fault: &FaultSheet) -> f64 {
-        let one = match fault.culprit {
-            Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
-            Culprit::Receive(port) => sheet.ports.get(port).and_then(|port| port.receive),
-            Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => None,
-        };
-        one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
-    }
-
-    /// Whether a port that reached its floor carried less than was asked for in that test, as much coming back.
-    fn is_below_the_asked_rate(&self, place: Place, pass: &super::blame::Pass) -> bool {
-        let asked = self.plan.criteria.min_rate_bits_per_s;
-        let of_port = matches!(place, Place::Send(_) | Place::Receive(_));
-        let test = self.plan.tests.get(pass.test);
-        let is_held = test.is_some_and(|test| test.pattern == Pattern::Hol);
-        of_port && !is_held && asked.is_some_and(|asked| pass.rate < asked as f64)
-    }
-
-    /// A rate that was asked for is compared as a share of what a port can carry one way; acknowledgements of what comes back take some of that. What
-    /// lies between both is no fault of a port, and no pass.
-    fn below_the_asked_rate(&self, sheet: &Sheet) -> Option<String> {
-        let asked = self.plan.criteria.min_rate_bits_per_s?;
-        // The victim of a congested port is held to half of its own.
-        let is_held = |one: &DirectionSheet| {
-            let test = self.plan.tests.get(one.test);
-            test.is_some_and(|test| test.pattern == Pattern::Hol)
-        };
-        let judged = |one: &DirectionSheet| one.share.is_some() && !is_held(one);
-        let directions = sheet.ports.iter().flat_map(|port| {
-            let both = [(port.send, "send"), (port.receive, "receive")];
-            both.map(|(one, way)| Some((port, way, one.filter(judged)?)))
-        });
-        let least = directions
-            .flatten()
-            .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
-        let (port, way, one) = least;
-        let gbit = |rate: f64| show_gbit(rate / 1e9);
-        (one.rate_bits_per_s < asked as f64).then(|| {
-            format!(
-                "{} {way}: {} Gbit/s, asked for are {}; it can carry {} one way, and {} while as much comes back",
-                port.label,
-                gbit(one.rate_bits_per_s),
-                gbit(asked as f64),
-                gbit(port.ceiling_bits_per_s.unwrap_or(0.0)),
-                gbit(one.expected_bits_per_s.unwrap_or(0.0)),
-            )
-        })
-    }
-
-    /// What is below its floor in a test though nothing is said of it: nothing that is short may pass.
-    fn passed_over(&self, sheet: &Sheet) -> Option<String> {
-        let fabric = &self.view.fabric;
-        let places = (0..fabric.places()).map(|number| fabric.place(number));
-        let short = places.filter_map(|place| {
-            let passes = self.case.passes(place).into_iter();
-            let mut short = passes.filter(|pass| {
-                pass.judged && !pass.isolated && pass.is_short() && !self.is_held_down(place, pass)
-            });
-            short.next().map(|pass| (place, pass))
-        });
-        let (place, pass) = short.into_iter().next()?;
-        // What link tests saw has a number that nobody knows.
-        let at = match pass.test < self.plan.tests.len() {
-            true => format!(" in test {}", pass.test + 1),
-            false => String::new(),
-        };
-        Some(format!(
-            "{}: {} of {} Gbit/s{at}, and nothing that was measured tells why",
-            name(self.plan, sheet, culprit(Fault::Place(place))),
-            show_gbit(pass.rate / 1e9),
-            show_gbit(pass.expected / 1e9),
-        ))
-    }
-
-    /// What is wrong with a fault, with its figures.
-    fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
-        let name = name_of(self.plan, sheet, fault);
-        let alone = match fault.word {
-            VerdictWord::Fail => "confirmed alone",
-            _ => "but not each time it was measured alone",
-        };
-        if fault.kind == FaultKind::Broken {
-            return format!(
-                "{name}: {:.1e} of frames came broken without contention (none may), {alone}",
-                fault.share
-            );
-        }
-        if (fault.kind, fault.word) == (FaultKind::Loss, VerdictWord::HostLimited) {
-            let why = fault.notes.first();
-            let why = why.map_or("its host had no room for them", String::as_str);
-            return format!(
-                "{name}: {:.1e} of segments lost without contention, no more than its host threw away: {why}; losses of the fabric not judged there",
-                fault.share
-            );
-        }
-        if fault.kind == FaultKind::Loss {
-            return format!(
-                "{name}: {:.1e} of segments lost without contention (at most {:.0e}), {alone}",
-                fault.share, self.plan.criteria.loss
-            );
-        }
-        let gbit = fault.rate_bits_per_s / 1e9;
-        if fault.kind == FaultKind::HeadOfLine {
-            let again = match fault.word {
-                VerdictWord::Fail => "and again, though well by itself",
-                _ => "once, and not again or not by itself",
-            };
-            return format!(
-                "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
-                show_gbit(gbit),
-                show_gbit(gbit / fault.share.max(1e-9)),
-                percent(fault.share),
-                floor_text(self.plan)
-            );
-        }
-        let expected = gbit / fault.share.max(1e-9);
-        let figures = format!(
-            "{name}: {} of {} Gbit/s ({:.1} %, floor {})",
-            show_gbit(gbit),
-            show_gbit(expected),
-            percent(fault.share),
-            floor_text(self.plan)
-        );
-        match fault.word {
-            VerdictWord::Fail => format!("{figures}, confirmed alone"),
-            VerdictWord::HostLimited => {
-                let why = fault
-                    .notes
-                    .first()
-                    .map_or("its host was at its limit", String::as_str);
-                format!(
-                    "{figures}: {why}; proven to {} Gbit/s, not judged above",
-                    show_gbit(self.proven(sheet, fault) / 1e9)
-                )
-            }
-            _ => match by_itself(self.plan, sheet, fault) {
-                Alone::Untold => {
-                    format!("{figures}: nothing by itself could be measured that tells why")
-                }
-                Alone::Well(least) => format!(
-                    "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this {}",
-                    percent(least),
-                    match fault.culprit {
-                        Culprit::Up(_) | Culprit::Down(_) => "uplink",
-                        Culprit::Send(_) | Culprit::Receive(_) | Culprit::Pair(..) => "port",
-                    }
-                ),
-                Alone::Mixed(least, most) => format!(
-                    "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
-                    percent(least),
-                    percent(most)
-                ),
-            },
-        }
-    }
-}
-
-/// A share in per cent, of which no more is said than there was: 89.96 is not 90.0.
-fn percent(share: f64) -> f64 {
-    (share * 1000.0).floor() / 10.0
 }
 
 /// FAIL before what is not known before what a host hides; rates before losses; then by size.

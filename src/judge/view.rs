@@ -58,17 +58,7 @@ pub struct PortView {
 impl PortView {
     /// Frames that were broken when they came, if there were any: that is below TCP, whatever TCP made of it.
     pub fn broken_frames(&self) -> Option<String> {
-        let counted = [
-            ("CRC errors", self.counters.crc_errors),
-            ("uncorrectable FEC blocks", self.counters.fec_uncorrectable),
-        ];
-        let counted = counted
-            .iter()
-            .filter_map(|(what, count)| Some((what, count.filter(|count| *count > 0)?)));
-        let texts: Vec<String> = counted
-            .map(|(what, count)| format!("{what} +{count}"))
-            .collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
+        self.counters.broken_frames()
     }
 }
 

@@ -124,27 +124,8 @@ fn counted(record: &Record) -> Vec<String> {
                     .any(|rail| rail.interface.as_ref() == Some(name))
             };
             for (name, counters) in measured.interfaces.iter().filter(|(name, _)| is_rail(name)) {
-                let moved = [
-                    ("CRC errors", counters.crc_errors),
-                    ("frames without room", counters.missed),
-                    ("uncorrectable FEC blocks", counters.fec_uncorrectable),
-                    ("pause frames sent", counters.pauses_sent),
-                    ("pause frames received", counters.pauses_received),
-                    ("link changes", counters.carrier_changes),
-                    ("drops", Some(counters.drops)),
-                    ("errors", Some(counters.errors)),
-                ];
-                let moved: Vec<String> = moved
-                    .iter()
-                    .filter_map(|(what, count)| Some((what, count.filter(|count| *count > 0)?)))
-                    .map(|(what, count)| format!("{what} +{count}"))
-                    .collect();
-                if !moved.is_empty() {
-                    found.push(format!(
-                        "counters    {} {name}: {}",
-                        host.node,
-                        moved.join(", ")
-                    ));
+                if let Some(moved) = counters.happened(|_| true) {
+                    found.push(format!("counters    {} {name}: {moved}", host.node));
                 }
             }
         }

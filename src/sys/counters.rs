@@ -41,6 +41,9 @@ pub struct InterfaceCounters {
     pub carrier_changes: Option<u64>,
 }
 
+const CRC_ERRORS: &str = "CRC errors";
+const UNCORRECTABLE: &str = "uncorrectable FEC blocks";
+
 impl InterfaceCounters {
     /// Puts two readings together, counter by counter; what one of them does not tell is what the other does.
     pub fn with(&self, other: &Self, of_two: impl Fn(u64, u64) -> u64) -> Self {
@@ -57,17 +60,43 @@ impl InterfaceCounters {
         })
     }
 
-    /// What nobody told of errors and pauses.
-    pub fn untold(&self) -> Vec<&'static str> {
-        let all = [
-            ("CRC errors", self.crc_errors),
-            ("missed frames", self.missed),
-            ("uncorrectable FEC blocks", self.fec_uncorrectable),
-            ("pause frames", self.pauses_sent),
+    /// What went wrong, by the names that reports have for it; none where nobody tells.
+    pub fn mishaps(&self) -> [(&'static str, Option<u64>); 8] {
+        [
+            (CRC_ERRORS, self.crc_errors),
+            (UNCORRECTABLE, self.fec_uncorrectable),
+            ("frames without room", self.missed),
+            ("pause frames sent", self.pauses_sent),
+            ("pause frames received", self.pauses_received),
             ("link changes", self.carrier_changes),
-        ];
-        let untold = all.into_iter().filter(|(_, told)| told.is_none());
+            ("drops", Some(self.drops)),
+            ("errors", Some(self.errors)),
+        ]
+    }
+
+    /// What of that nobody tells.
+    pub fn untold(&self) -> Vec<&'static str> {
+        let untold = self
+            .mishaps()
+            .into_iter()
+            .filter(|(_, told)| told.is_none());
         untold.map(|(name, _)| name).collect()
+    }
+
+    /// What of that happened, in words; nothing if nothing did.
+    pub fn happened(&self, which: impl Fn(&str) -> bool) -> Option<String> {
+        let all = self.mishaps().into_iter().filter(|(name, _)| which(name));
+        let counted =
+            all.filter_map(|(name, count)| Some((name, count.filter(|count| *count > 0)?)));
+        let texts: Vec<String> = counted
+            .map(|(name, count)| format!("{name} +{count}"))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
+    /// Frames that came and were broken, in words.
+    pub fn broken_frames(&self) -> Option<String> {
+        self.happened(|name| [CRC_ERRORS, UNCORRECTABLE].contains(&name))
     }
 
     fn joined(
@@ -212,8 +241,17 @@ mod tests {
             missed: Some(0),
             ..expected
         };
-        let untold = ["uncorrectable FEC blocks", "pause frames", "link changes"];
+        let untold = [
+            "uncorrectable FEC blocks",
+            "pause frames sent",
+            "pause frames received",
+            "link changes",
+        ];
         assert_eq!(told.untold(), untold);
+        assert_eq!(told.broken_frames().as_deref(), Some("CRC errors +7"));
+        let all = told.happened(|_| true);
+        assert_eq!(all.as_deref(), Some("CRC errors +7, drops +10, errors +8"));
+        assert_eq!(InterfaceCounters::default().happened(|_| true), None);
         assert_eq!(told.since(&told).crc_errors, Some(0));
         assert_eq!(told.since(&expected).crc_errors, None);
         let sum = told.with(&expected, u64::saturating_add);

@@ -1,0 +1,82 @@
+//! What a reader should know besides faults: broken and dropped frames, ports that differ from those like them, tests that stand for others.
+
+use crate::plan::Coupling;
+use crate::record::FaultSheet;
+use crate::units::sum;
+
+use super::blame::Fault;
+use super::fabric::Place;
+use super::names::culprit;
+use super::peers;
+use super::verdict::Writer;
+
+impl Writer<'_> {
+    /// What a reader should know besides faults.
+    pub(super) fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
+        /// More of them tell nothing more.
+        const MOST_ODD: usize = 10;
+        let mut remarks = self.repeated.clone();
+        if self
+            .plan
+            .tests
+            .iter()
+            .any(|test| test.coupling == Coupling::Buffer)
+        {
+            remarks.push(
+                "coupled by buffer, all links run at the pace of the slowest: not judged"
+                    .to_owned(),
+            );
+        }
+        let blamed = |place| {
+            let own = culprit(Fault::Place(place));
+            faults.iter().any(|fault| fault.culprit == own)
+        };
+        let broken = self
+            .view
+            .ports
+            .iter()
+            .enumerate()
+            .filter_map(|(number, port)| {
+                let told = port
+                    .broken_frames()
+                    .filter(|_| !blamed(Place::Receive(number)))?;
+                Some(format!(
+                    "{} received broken frames: {told} (cable, optics or port)",
+                    port.label
+                ))
+            });
+        remarks.extend(broken.take(MOST_ODD));
+        remarks.extend(self.dropped().take(MOST_ODD));
+        let held_down = |place, test| {
+            let number = self.view.fabric.number(place);
+            self.foreseen.is_short(number, test)
+        };
+        let odd = peers::odd(self.view, &held_down).into_iter();
+        let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
+        remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
+        remarks
+    }
+
+    /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody
+    /// asked for, such as those by which switches find each other.
+    fn dropped(&self) -> impl Iterator<Item = String> {
+        let held = || self.view.observations.iter().filter(|one| one.paced);
+        let told = |number: usize| {
+            let fault = Fault::Place(Place::Receive(number));
+            let mut all = self.losses.in_host.iter().chain(&self.losses.confirmed);
+            all.any(|(known, _)| *known == fault)
+        };
+        let ports = self.view.ports.iter().enumerate();
+        let ports = ports.filter(move |(number, _)| !told(*number));
+        ports.filter_map(move |(number, port)| {
+            let of_test = held().filter_map(|one| one.frames.get(number));
+            let dropped = sum(of_test.map(|frames| frames.dropped));
+            (dropped > 0).then(|| {
+                format!(
+                    "{}: its interface dropped {dropped} frames while losses were looked for; not judged, frames that nobody asked for count there",
+                    port.label
+                )
+            })
+        })
+    }
+}

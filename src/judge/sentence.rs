@@ -1,0 +1,215 @@
+//! The word of a run and the sentence why, in words and figures.
+
+use crate::plan::Pattern;
+use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
+use crate::units::show_gbit;
+
+use super::blame::Fault;
+use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
+use super::verdict::Writer;
+
+impl Writer<'_> {
+    /// The word and its reason; as far as it goes if not `all_told` yet.
+    pub(super) fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
+        if let Some(worst) = sheet.faults.first() {
+            let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
+            let more = match alike.count() - 1 {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            return Verdict {
+                word: worst.word,
+                reason: format!("{}{more}", self.sentence(sheet, worst)),
+            };
+        }
+        let mut directions = sheet
+            .ports
+            .iter()
+            .flat_map(|port| [&port.send, &port.receive]);
+        let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
+        let passed_over = || self.passed_over(sheet).filter(|_| all_told);
+        if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
+            return Verdict {
+                word: VerdictWord::Undecided,
+                reason,
+            };
+        }
+        if judged {
+            return Verdict {
+                word: VerdictWord::Pass,
+                reason: "every port direction that was judged reached its floor".to_owned(),
+            };
+        }
+        let crosses = !self.view.observations.is_empty();
+        let known = sheet
+            .ports
+            .iter()
+            .any(|port| port.speed_bits_per_s.is_some());
+        let reason = match (crosses, known) {
+            (true, false) => "no port's speed is known: give --link-speed",
+            (true, true) => "nothing that was measured fills a port",
+            (false, _) => "no criteria given",
+        };
+        Verdict {
+            word: VerdictWord::NotJudged,
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// The most that a port that its host holds back has carried.
+    fn proven(&self, sheet: &Sheet, fault: &FaultSheet) -> f64 {
+        let one = match fault.culprit {
+            Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
+            Culprit::Receive(port) => sheet.ports.get(port).and_then(|port| port.receive),
+            Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => None,
+        };
+        one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
+    }
+
+    /// Whether what a port carried when it should have been full is less than the rate that was asked for. The victim of a congested port is
+    /// held to half of its own.
+    pub(super) fn misses_the_asked_rate(&self, rate: f64, test: usize) -> bool {
+        let asked = self.plan.criteria.min_rate_bits_per_s;
+        let is_held = self
+            .plan
+            .tests
+            .get(test)
+            .is_some_and(|test| test.pattern == Pattern::Hol);
+        !is_held && asked.is_some_and(|asked| rate < asked as f64)
+    }
+
+    /// What misses the rate that was asked for though it reached its floor: it cannot be carried while as much comes back, which is no fault of a
+    /// port, and no pass.
+    fn below_the_asked_rate(&self, sheet: &Sheet) -> Option<String> {
+        let misses = |one: &DirectionSheet| {
+            one.share.is_some() && self.misses_the_asked_rate(one.rate_bits_per_s, one.test)
+        };
+        let directions = sheet.ports.iter().flat_map(|port| {
+            let both = [(port.send, "send"), (port.receive, "receive")];
+            both.map(|(one, way)| Some((port, way, one.filter(misses)?)))
+        });
+        let (port, way, one) = directions
+            .flatten()
+            .min_by(|a, b| a.2.rate_bits_per_s.total_cmp(&b.2.rate_bits_per_s))?;
+        let gbit = |rate: f64| show_gbit(rate / 1e9);
+        Some(format!(
+            "{} {way}: {} Gbit/s, asked for are {}; it can carry {} one way, and {} while as much comes back",
+            port.label,
+            gbit(one.rate_bits_per_s),
+            gbit(self.plan.criteria.min_rate_bits_per_s? as f64),
+            gbit(port.ceiling_bits_per_s.unwrap_or(0.0)),
+            gbit(one.expected_bits_per_s.unwrap_or(0.0)),
+        ))
+    }
+
+    /// What is below its floor in a test though nothing is said of it: nothing that is short may pass.
+    fn passed_over(&self, sheet: &Sheet) -> Option<String> {
+        let fabric = &self.view.fabric;
+        let places = (0..fabric.places()).map(|number| fabric.place(number));
+        let mut passes = places.flat_map(|place| {
+            let all = self.case.passes(place).into_iter();
+            all.map(move |pass| (place, pass))
+        });
+        let (place, pass) = passes.find(|(place, pass)| {
+            pass.judged && !pass.isolated && pass.is_short() && !self.is_held_down(*place, pass)
+        })?;
+        // What link tests saw has a number that nobody knows.
+        let at = match pass.test < self.plan.tests.len() {
+            true => format!(" in test {}", pass.test + 1),
+            false => String::new(),
+        };
+        Some(format!(
+            "{}: {} of {} Gbit/s{at}, and nothing that was measured tells why",
+            name(self.plan, sheet, culprit(Fault::Place(place))),
+            show_gbit(pass.rate / 1e9),
+            show_gbit(pass.expected / 1e9),
+        ))
+    }
+
+    /// What is wrong with a fault, with its figures.
+    fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
+        let name = name_of(self.plan, sheet, fault);
+        let alone = match fault.word {
+            VerdictWord::Fail => "confirmed alone",
+            _ => "but not each time it was measured alone",
+        };
+        if fault.kind == FaultKind::Broken {
+            return format!(
+                "{name}: {:.1e} of frames came broken without contention (none may), {alone}",
+                fault.share
+            );
+        }
+        if (fault.kind, fault.word) == (FaultKind::Loss, VerdictWord::HostLimited) {
+            let why = fault.notes.first();
+            let why = why.map_or("its host had no room for them", String::as_str);
+            return format!(
+                "{name}: {:.1e} of segments lost without contention, no more than its host threw away: {why}; losses of the fabric not judged there",
+                fault.share
+            );
+        }
+        if fault.kind == FaultKind::Loss {
+            return format!(
+                "{name}: {:.1e} of segments lost without contention (at most {:.0e}), {alone}",
+                fault.share, self.plan.criteria.loss
+            );
+        }
+        let gbit = fault.rate_bits_per_s / 1e9;
+        if fault.kind == FaultKind::HeadOfLine {
+            let again = match fault.word {
+                VerdictWord::Fail => "and again, though well by itself",
+                _ => "once, and not again or not by itself",
+            };
+            return format!(
+                "{name} suffers from a congested port elsewhere (head-of-line blocking): {} of {} Gbit/s ({:.1} %, floor {}), {again}",
+                show_gbit(gbit),
+                show_gbit(gbit / fault.share.max(1e-9)),
+                percent(fault.share),
+                floor_text(self.plan)
+            );
+        }
+        let expected = gbit / fault.share.max(1e-9);
+        let figures = format!(
+            "{name}: {} of {} Gbit/s ({:.1} %, floor {})",
+            show_gbit(gbit),
+            show_gbit(expected),
+            percent(fault.share),
+            floor_text(self.plan)
+        );
+        match fault.word {
+            VerdictWord::Fail => format!("{figures}, confirmed alone"),
+            VerdictWord::HostLimited => {
+                let why = fault
+                    .notes
+                    .first()
+                    .map_or("its host was at its limit", String::as_str);
+                format!(
+                    "{figures}: {why}; proven to {} Gbit/s, not judged above",
+                    show_gbit(self.proven(sheet, fault) / 1e9)
+                )
+            }
+            _ => match by_itself(self.plan, sheet, fault) {
+                Alone::Untold => {
+                    format!("{figures}: nothing by itself could be measured that tells why")
+                }
+                Alone::Well(least) => format!(
+                    "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this {}",
+                    percent(least),
+                    match fault.culprit {
+                        Culprit::Up(_) | Culprit::Down(_) => "uplink",
+                        Culprit::Send(_) | Culprit::Receive(_) | Culprit::Pair(..) => "port",
+                    }
+                ),
+                Alone::Mixed(least, most) => format!(
+                    "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
+                    percent(least),
+                    percent(most)
+                ),
+            },
+        }
+    }
+}
+
+/// A share in per cent, of which no more is said than there was: 89.96 is not 90.0.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).floor() / 10.0
+}
