@@ -89,7 +89,7 @@ pub fn page(rows: &[Row]) -> String {
          seconds. Where frames are lost they are of twelve seconds, and four where losses are looked for: \
          at 200 Mbit/s each of these has 60 thousand frames, of which six are lost. \
          *Right* means: what was injured is blamed, in its direction, by itself or among what hosts cannot tell apart from it, and nothing else is; a throttled host is HOST-LIMITED and nothing \
-         is a FAIL; a flapping port may also cost the run, INVALID, if its host is named as lost first, since the control channel has no other way. At 90 % and above the floor of 90 % need not find a fault, and PASS is no error; that was settled after the first \
+         is a FAIL; a flapping port may also cost the run, INVALID, if the verdict names it first, as a host that was lost or by how often its link went down and up, since the control channel has no other way. At 90 % and above the floor of 90 % need not find a fault, and PASS is no error; that was settled after the first \
          ten cases had been seen. Bounds are those of 95 % (Wilson, one-sided).\n\n\
          ## Faults\n\n\
          | fault | what it leaves | cases | blamed rightly | PASS | an innocent one blamed |\n|---|---|---|---|---|---|\n",

@@ -105,8 +105,8 @@ impl Running<'_> {
     }
 }
 
-/// Links that went down or up while a test was under way that broke off: whose cable that is, is no guess any more.
-fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> String {
+/// Links that went down or up while a test was under way that broke off, the most often first.
+fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> Vec<String> {
     /// More of them are not one cable's fault.
     const MOST: usize = 4;
     let mut found = Vec::new();
@@ -118,34 +118,38 @@ fn changed_links(hosts: &[HostRecord], tests: &[TestRecord]) -> String {
             for (name, counters) in interfaces.flat_map(|node| &node.interfaces) {
                 let changes = counters.carrier_changes.unwrap_or(0);
                 if changes > 0 {
-                    found.push((changes, format!("{} {name}", host.node)));
+                    found.push((changes, &host.node, name));
                 }
             }
         }
     }
     found.sort_by(|one, other| other.cmp(one));
-    let words = found.iter().take(MOST).map(|(times, name)| {
+    let words = found.iter().take(MOST).map(|(times, host, name)| {
         let times = if *times == 1 {
             "once".to_owned()
         } else {
             format!("{times} times")
         };
-        format!("; the link of {name} went down or up {times} meanwhile")
+        format!("{host}: the link of {name} went down or up {times}")
     });
     words.collect()
 }
 
-/// The verdict of a run that something has broken.
+/// The verdict of a run that something has broken. A cable that came and went stands before what stood still, fell silent or went away
+/// meanwhile: whose it is, is no guess.
 pub(super) fn broken_by(first: &Trouble, hosts: &[HostRecord], tests: &[TestRecord]) -> Verdict {
-    let links = changed_links(hosts, tests);
     let node = if first.node.is_empty() {
         String::new()
     } else {
         format!("{}: ", first.node)
     };
+    let mut parts = changed_links(hosts, tests);
+    let follows = first.kind.may_follow() || first.kind == TroubleKind::Lost;
+    let place = if follows { parts.len() } else { 0 };
+    parts.insert(place, format!("{node}{}", first.text()));
     Verdict {
         word: VerdictWord::Invalid,
-        reason: format!("{node}{}{links}", first.text()),
+        reason: parts.join("; "),
     }
 }
 
@@ -324,11 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_goes_down_and_up_is_named_beside_what_it_broke() {
+    fn a_link_that_goes_down_and_up_is_named_before_what_it_broke() {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
-        let trouble = Trouble::own(TroubleKind::Deadline, "no byte moved for 15 s");
-        let said = |record: &Record| broken_by(&trouble, &record.hosts, &record.tests).reason;
+        let of = |kind| Trouble::own(kind, "no byte moved for 15 s");
+        let of_kind = |kind, record: &Record| broken_by(&of(kind), &record.hosts, &record.tests);
+        let said = |record: &Record| of_kind(TroubleKind::Deadline, record).reason;
         let counted = |record: &mut Record, times: u64| {
             let node = record.tests[0].nodes[1].as_mut().unwrap();
             node.interfaces[0].1.carrier_changes = Some(times);
@@ -345,9 +350,12 @@ mod tests {
             .clone();
         assert_eq!(
             said(&record),
-            format!(
-                "no byte moved for 15 s; the link of n2 {name} went down or up 12 times meanwhile"
-            )
+            format!("n2: the link of {name} went down or up 12 times; no byte moved for 15 s")
+        );
+        // What does not come of a cable stands first.
+        assert_eq!(
+            of_kind(TroubleKind::Killed, &record).reason,
+            format!("no byte moved for 15 s; n2: the link of {name} went down or up 12 times")
         );
         counted(&mut record, 0);
         assert_eq!(said(&record), "no byte moved for 15 s");

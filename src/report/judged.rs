@@ -439,6 +439,9 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
                 (_, Alone::Untold) => {
                     "the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
                 }
+                (_, Alone::Well(_)) if fell_short_in_a_permutation(record, fault) => {
+                    "the same command with a longer --time: what chance took away comes back, what the switch cannot carry while all ports are loaded does not"
+                }
                 (_, Alone::Well(_)) => {
                     "--pattern rotate, in which every port carries one link each way: if it falls short there too, it is the port"
                 }
@@ -449,6 +452,18 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
         }
     };
     Some(format!("      what would decide: {next}"))
+}
+
+/// Whether it carried the least where each port had one link each way.
+fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
+    let port = |number: usize| record.sheet.ports.get(number);
+    let direction = match fault.culprit {
+        Culprit::Send(from) | Culprit::Pair(from, _) => port(from).and_then(|one| one.send),
+        Culprit::Receive(to) => port(to).and_then(|one| one.receive),
+        Culprit::Up(_) | Culprit::Down(_) => None,
+    };
+    let test = direction.and_then(|one| record.plan.tests.get(one.test));
+    test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
 }
 
 /// Isolated measurements, and the commands that repeat the worst of them.
@@ -549,4 +564,25 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
 
 fn gbit(bits_per_s: f64) -> String {
     show_gbit(bits_per_s / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Pattern;
+
+    #[test]
+    fn what_would_decide_is_not_what_was_measured_already() {
+        let text = include_str!("../../tests/golden/undecided/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let said = |record: &Record| would_decide(record, &record.sheet.faults[0]).unwrap();
+        assert!(
+            said(&record).contains("decide: --pattern rotate"),
+            "{}",
+            said(&record)
+        );
+        record.plan.tests[0].pattern = Pattern::RING;
+        let longer = "decide: the same command with a longer --time";
+        assert!(said(&record).contains(longer), "{}", said(&record));
+    }
 }

@@ -7,6 +7,7 @@ const [url, tokenFile, pictures] = process.argv.slice(2);
 const token = readFileSync(tokenFile, "utf8").trim();
 const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 900 } };
 const SOON = 60_000;
+const faint = readFileSync(new URL("faint.js", import.meta.url), "utf8");
 
 const insist = (is, what) => { if (!is) throw new Error(what); };
 
@@ -30,6 +31,8 @@ const open = async (width, colorScheme) => {
     const unnamed = await page.evaluate(() => [...document.querySelectorAll("input:not([type=hidden]), select")]
       .filter((one) => !document.querySelector(`label[for="${one.id}"]`)).map((one) => one.name));
     insist(unnamed.length === 0, `${name}: fields without a label: ${unnamed}`);
+    const [, texts, tooFaint] = /^rgb\([^)]*\) (\d+) (.*)$/s.exec(await page.evaluate(`(${faint})(document)`));
+    insist(Number(texts) > 5 && !tooFaint, `${name}, ${colorScheme}: of ${texts} texts are too faint: ${tooFaint}`);
     await page.screenshot({ path: `${pictures}/${name}-${width}-${colorScheme}.png`, fullPage: true });
     insist(faults.length === 0, `${name}: ${faults.join("; ")}`);
   };

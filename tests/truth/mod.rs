@@ -253,10 +253,10 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
             let named = limited.iter().any(|one| own.contains(&one.culprit));
             fails.is_empty() && (named || word == VerdictWord::Pass)
         }
-        // Its cable bears the control channel, too: where that is lost the run ends, and says whose it was.
+        // Its cable bears the control channel, too, and links may stand still for too long: then the run ends, and says first whose it was.
         Some(Injury::Flapping(host)) if word == VerdictWord::Invalid => {
-            let first = record.troubles.first();
-            first.is_some_and(|trouble| trouble.node == format!("n{host}"))
+            let named = format!("n{host}: ");
+            record.verdict.reason.starts_with(&named)
         }
         Some(_) => fails.iter().any(|one| guilty(one)),
     };
