@@ -572,6 +572,36 @@ mod tests {
     use crate::plan::Pattern;
 
     #[test]
+    fn where_nothing_was_ordered_the_sheet_says_so() {
+        let text = include_str!("../../tests/golden/slow-receiver/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        assert!(crate::report::text::summary(&record).contains("; speed as ordered, "));
+        let judged = |record: &mut Record| {
+            let judgement =
+                crate::judge::verdict::judge(&record.plan, &record.hosts, &record.tests, &[]);
+            (record.sheet, record.verdict) = (judgement.sheet, judgement.verdict);
+            crate::report::text::summary(record)
+        };
+        for node in &mut record.plan.nodes {
+            node.speed_bits_per_s = None;
+        }
+        let said = judged(&mut record);
+        assert!(
+            said.contains("; speed as negotiated, not as ordered, "),
+            "{said}"
+        );
+        // Of one nobody knows anything.
+        for interface in &mut record.hosts[0].facts.interfaces {
+            interface.speed_mbit = None;
+        }
+        let said = judged(&mut record);
+        assert!(
+            said.contains("; speed of some ports unknown: these are not judged"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn what_would_decide_is_not_what_was_measured_already() {
         let text = include_str!("../../tests/golden/undecided/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
