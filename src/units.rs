@@ -5,11 +5,20 @@
 
 /// A value that was not understood: what it was, and what would be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} {text:?} is not understood (write {example})")]
-pub struct UnitError {
-    what: &'static str,
-    text: String,
-    example: &'static str,
+pub enum UnitError {
+    /// No number, or no unit that is known.
+    #[error("{what} {text:?} is not understood (write {example})")]
+    Unknown {
+        /// Size, time or rate.
+        what: &'static str,
+        /// As it was given.
+        text: String,
+        /// What would be understood.
+        example: &'static str,
+    },
+    /// A rate that is too low to be meant without its unit.
+    #[error("{0}: {0} bit/s? (write {0}G, or {0}bit/s if that is meant)")]
+    NoUnit(String),
 }
 
 /// Bytes from `4096`, `64K`, `256KiB`, `1GiB`, `10MB`.
@@ -48,10 +57,15 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     scale(number, factor).ok_or_else(error)
 }
 
-/// Bits per second from `10G`, `10Gbit/s`, `200M`, `2.5Gbps`.
+/// Bits per second from `10G`, `10Gbit/s`, `200M`, `2.5Gbps`. Below 1 Mbit/s a rate needs its unit: a forgotten one would be a floor that
+/// everything passes.
 pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
+    const LEAST: f64 = 1e6;
     let error = || fault("rate", text, "200M, 10G, 2.5Gbit/s or 1000000");
     let (number, unit) = split(text).ok_or_else(error)?;
+    if unit.is_empty() && number < LEAST {
+        return Err(UnitError::NoUnit(text.trim().to_owned()));
+    }
     let unit = unit.to_ascii_lowercase();
     let unit = unit
         .trim_end_matches("bit/s")
@@ -69,7 +83,7 @@ pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
 }
 
 fn fault(what: &'static str, text: &str, example: &'static str) -> UnitError {
-    UnitError {
+    UnitError::Unknown {
         what,
         text: text.to_owned(),
         example,
@@ -260,6 +274,12 @@ mod tests {
             );
         }
         assert!(parse_rate_bits("fast").is_err());
+        assert_eq!(
+            parse_rate_bits("23.5").unwrap_err().to_string(),
+            "23.5: 23.5 bit/s? (write 23.5G, or 23.5bit/s if that is meant)"
+        );
+        assert_eq!(parse_rate_bits("1000000"), Ok(1_000_000));
+        assert_eq!(parse_rate_bits("9600bit/s"), Ok(9_600));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pipebench::judge::blame::Fault;
 use pipebench::judge::fabric::{Fabric, Observation, Place, Port, Seen};
+use pipebench::judge::fault::Fault;
 use pipebench::judge::filling::{Flow, fill};
 use pipebench::judge::{Blamed, Decision, Step, decide};
 
@@ -132,6 +132,9 @@ impl World {
                         let narrowest = flow.route.iter().map(|place| self.capacities[*place]);
                         flow.cap = narrowest.take(2).fold(f64::INFINITY, f64::min) * left;
                     }
+                }
+                Fault::BothWays(_) | Fault::Shared { .. } | Fault::Path(_) => {
+                    unreachable!("none is drawn here")
                 }
             }
         }
@@ -444,7 +447,7 @@ fn a_busy_host_never_fails_a_switch() {
             let mut world = World::new(ports, Shape::Plain, &mut draw);
             let left = draw.between(0.3, 0.8);
             draw_faults(&mut world, Kind::Both, left, &mut draw);
-            let Some((Fault::Place(Place::Send(host)), _)) = world.faults.first().copied() else {
+            let Some((Fault::Place(Place::Send(host)), _)) = world.faults.first().cloned() else {
                 panic!("both directions");
             };
             (world.busy, world.always) = (vec![host], always);
@@ -493,7 +496,7 @@ fn a_busy_host_hides_no_fault() {
             let mut world = World::new(ports, Shape::Plain, &mut draw);
             draw_faults(&mut world, kind, 0.6, &mut draw);
             let (Some((Fault::Place(Place::Send(port) | Place::Receive(port)), _)), true) =
-                (world.faults.first().copied(), true)
+                (world.faults.first().cloned(), true)
             else {
                 panic!("a port");
             };
@@ -551,7 +554,7 @@ fn near_the_floor_nobody_innocent_is_blamed() {
             let mut world = World::new(ports, Shape::Plain, &mut draw);
             draw_faults(&mut world, kind, left, &mut draw);
             let (decision, _) = world.judge(true, &mut draw);
-            let drawn = world.faults[0].0;
+            let drawn = world.faults[0].0.clone();
             for one in &decision.confirmed {
                 let guilty = one.fault == drawn || one.or.contains(&drawn);
                 assert!(guilty, "seed {seed}: {drawn:?}: {decision:?}");
@@ -578,7 +581,7 @@ fn below_a_high_floor_something_is_said_and_of_nobody_innocent() {
             draw_faults(&mut world, kind, 0.94, &mut draw);
             let (decision, _) = world.judge(true, &mut draw);
             assert_ne!(decision, Decision::default(), "seed {seed}, {kind:?}");
-            let drawn = world.faults[0].0;
+            let drawn = world.faults[0].0.clone();
             for one in &decision.confirmed {
                 let guilty = one.fault == drawn || one.or.contains(&drawn);
                 assert!(guilty, "seed {seed}: {drawn:?}: {decision:?}");

@@ -72,7 +72,7 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
                 .sheet
                 .faults
                 .iter()
-                .map(|fault| fault.culprit)
+                .map(|fault| fault.culprit.clone())
                 .collect();
             let innocent = blamed.iter().any(|one| *one != Culprit::Receive(1));
             assert!(!innocent, "{words}: {finished}");

@@ -16,6 +16,16 @@ const ALL: &[&str] = &["--profile", "acceptance", "--time", "1s"];
 /// Enough to find what slows a port down.
 const PERMUTATIONS: &[&str] = &["--pattern", "rotate", "--time", "1s"];
 
+/// The same for one switch, all of whose ports must carry their due at once.
+const NON_BLOCKING: &[&str] = &[
+    "--pattern",
+    "rotate",
+    "--time",
+    "1s",
+    "--fabric",
+    "non-blocking",
+];
+
 fn expect(
     tests: &[&str],
     hosts: usize,
@@ -129,4 +139,56 @@ fn a_slow_processor_never_fails_a_switch() {
 fn lost_frames_are_counted_where_nothing_need_be_lost() {
     let loss = Some(Injury::Loss(2, 1000));
     expect(ALL, 3, Shape::Plain, loss, 100, VerdictWord::Fail);
+}
+
+#[test]
+fn an_uplink_as_fast_as_its_ports_that_carries_less_is_named() {
+    let uplink = Some(Injury::Uplink);
+    expect(
+        PERMUTATIONS,
+        4,
+        Shape::FullTrunk,
+        None,
+        100,
+        VerdictWord::Pass,
+    );
+    expect(
+        PERMUTATIONS,
+        4,
+        Shape::FullTrunk,
+        uplink,
+        75,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn a_backplane_is_named_and_no_port() {
+    let backplane = Some(Injury::Backplane);
+    expect(
+        NON_BLOCKING,
+        6,
+        Shape::Plain,
+        backplane,
+        60,
+        VerdictWord::Fail,
+    );
+}
+
+#[test]
+fn a_slow_port_does_not_hide_a_backplane() {
+    let both = Some(Injury::ReceiveBesideBackplane(1));
+    expect(NON_BLOCKING, 4, Shape::Plain, both, 60, VerdictWord::Fail);
+}
+
+#[test]
+fn a_host_that_cannot_send_and_receive_at_once_is_named() {
+    let duplex = Some(Injury::HalfDuplex(2));
+    expect(PERMUTATIONS, 3, Shape::Plain, duplex, 60, VerdictWord::Fail);
+}
+
+#[test]
+fn an_uplink_that_was_not_declared_is_found() {
+    let uplink = Some(Injury::HiddenUplink);
+    expect(NON_BLOCKING, 4, Shape::Plain, uplink, 60, VerdictWord::Fail);
 }

@@ -1,7 +1,7 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
 //! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--write]`. Each case is told as it ends, and kept in
-//! `rows.jsonl` beside this file, so that several runs add up; `--write` makes docs/truth.md of all of them, and `--only` draws until a case has all of these words. A case takes half a
+//! `rows.jsonl` beside this file with a check sum of the judge, so that several runs add up, one that broke off goes on, and what an older judge said does not count; `--write` makes docs/truth.md of all of them, and `--only` draws until a case has all of these words. A case takes half a
 //! minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
@@ -32,6 +32,7 @@ struct Options {
 fn main() {
     let options = options();
     let mut draw = Draw(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let known = table::read(&results());
     let kinds = [(true, options.injured), (false, options.sound)];
     for (injured, count) in kinds {
         for number in 1..=count {
@@ -46,12 +47,17 @@ fn main() {
                     break case;
                 }
             };
+            let key = format!("{} {injured} {number} {}", options.seed, options.only);
+            if known.iter().any(|row| row.key == key) {
+                continue; // It broke off later, and goes on from there.
+            }
+            let begun = std::time::Instant::now();
             let outcome = try_case(
                 PIPEBENCH,
                 &case,
                 &["--profile", "acceptance", "--time", time(&case, &options)],
             );
-            let row = Row::of(&case, &outcome);
+            let row = Row::of(&case, &outcome, begun.elapsed().as_secs_f64(), key);
             println!(
                 "{number:4} {}  {} {case}",
                 if row.right { "right" } else { "WRONG" },
@@ -147,18 +153,33 @@ impl Draw {
     fn injured(&mut self) -> Case {
         let hosts = 3 + self.below(6);
         let (one, other) = self.two(hosts);
-        let left = self.of(&[50, 80, 90, 95]);
-        let (injury, shape, hosts) = match self.below(10) {
+        let left = self.of(&[50, 65, 80, 90, 93, 95, 98]);
+        let even = self.of(&[4, 6, 8]);
+        let (injury, shape, hosts) = match self.below(17) {
             0 | 1 => (Injury::Send(one), Shape::Plain, hosts),
             2 | 3 => (Injury::Receive(one), Shape::Plain, hosts),
             4 => (Injury::Both(one), Shape::Plain, hosts),
             5 => (Injury::Pair(one, other), Shape::Plain, hosts),
-            6 => (Injury::Uplink, Shape::Oversubscribed, self.of(&[4, 6, 8])),
+            6 => (Injury::Uplink, Shape::Oversubscribed, even),
             7 => (Injury::Two(one, other), Shape::Plain, hosts.max(4)),
             8 => (
                 Injury::Loss(one.min(4), self.of(&[1_000, 10_000])),
                 Shape::Plain,
                 hosts.min(4),
+            ),
+            9 | 10 => (Injury::Uplink, Shape::FullTrunk, even),
+            11 => (Injury::Backplane, Shape::Plain, hosts.max(4)),
+            12 => (
+                Injury::Chip(2 + self.below(2), self.below(2) == 0),
+                Shape::Plain,
+                hosts.max(5),
+            ),
+            13 => (Injury::HiddenUplink, Shape::Plain, even),
+            14 => (Injury::HalfDuplex(one), Shape::Plain, hosts),
+            15 => (
+                Injury::ReceiveBesideBackplane(one),
+                Shape::Plain,
+                hosts.max(4),
             ),
             _ => match self.below(2) {
                 0 => (Injury::Throttled(one.min(3), 6), Shape::Plain, 3),
@@ -182,10 +203,11 @@ impl Draw {
             Shape::MixedSpeeds,
             Shape::OneSlow,
             Shape::Oversubscribed,
+            Shape::FullTrunk,
         ]);
         Case {
             hosts: match shape {
-                Shape::Oversubscribed => self.of(&[4, 6, 8]),
+                Shape::Oversubscribed | Shape::FullTrunk => self.of(&[4, 6, 8]),
                 _ => 3 + self.below(6),
             },
             shape,

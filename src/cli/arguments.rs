@@ -9,7 +9,7 @@ mod sockets;
 use clap::{Parser, Subcommand as ClapSubcommand};
 
 pub use hosts::HostWords;
-pub use order::Order;
+pub use order::{FabricOrder, Order};
 pub use sockets::Sockets;
 
 use crate::exit;

@@ -88,12 +88,14 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     let by_rsh = arguments.launch.rsh.is_some();
     let hosts = nodes::left_of(named, arguments.hosts.exclude.as_deref(), by_rsh)?;
     let mut nodes = nodes_of(&hosts)?;
-    let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
+    let mut criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     let capacities = nodes::capacities_of(&nodes, here);
     let mut notes = Vec::new();
     checks::check(arguments, &one, &hosts)?;
     let profile = profile::profile_of(arguments)?;
+    // Who accepts one switch has bought that all of its ports carry their due at once.
+    criteria.non_blocking |= profile == crate::plan::Profile::Acceptance;
     let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, &nodes)?;
     for test in &mut tests {
         checks::check_pattern(test, nodes.len())?;
@@ -367,6 +369,12 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ),
         ("min-rate", arguments.order.min_rate.clone()),
         ("uplink", joined(&arguments.order.uplink)),
+        (
+            "fabric",
+            plan.criteria
+                .non_blocking
+                .then(|| "non-blocking".to_owned()),
+        ),
     ];
     all.extend(
         optional
@@ -550,7 +558,8 @@ mod tests {
             ("--hosts n1 --dscp 64", "--dscp: from 0 to 63"),
             ("--hosts n1 --mss 10", "--mss: from 88"),
             ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
-            ("--hosts n1 --rate 1", "--rate: at least 8"),
+            ("--hosts n1 --rate 1", "--rate: 1: 1 bit/s? (write 1G"),
+            ("--hosts n1 --rate 1bit/s", "--rate: at least 8"),
             (
                 "--hosts n1 --verify maybe",
                 "--verify \"maybe\" is not known",

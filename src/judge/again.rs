@@ -1,7 +1,7 @@
 //! What a run is measured by again when something was moved: the links that told of its faults, each alone.
 
 use crate::plan::{Bound, Pattern, Purpose, Test};
-use crate::record::{Culprit, FaultKind, Record};
+use crate::record::{FaultKind, Record};
 
 /// Longer than this need no link be looked at again.
 const LONGEST_LOOK_NS: u64 = 10_000_000_000;
@@ -25,16 +25,14 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
             ..test.clone()
         })
         .collect();
-    let is_uplink = |culprit: Culprit| matches!(culprit, Culprit::Up(_) | Culprit::Down(_));
     let blocked = sheet
         .faults
         .iter()
         .any(|fault| fault.kind == FaultKind::HeadOfLine);
     let whole = blocked
-        || sheet
-            .faults
-            .iter()
-            .any(|fault| is_uplink(fault.culprit) || fault.evidence.is_empty());
+        || sheet.faults.iter().any(|fault| {
+            fault.culprit.is_uplink() || fault.culprit.is_shared() || fault.evidence.is_empty()
+        });
     let base = own.first()?;
     if whole {
         return Some(own);

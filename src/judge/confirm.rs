@@ -2,15 +2,18 @@
 //!
 //! A port is measured by itself with two partners that are well, since one partner's fault would look the same; then the
 //! other direction, and the partners with each other, as evidence. A pair is measured, and each of its ports with
-//! another partner. An uplink is measured with nothing but what crosses it. Where there are many suspects, those that do not
-//! meet are measured at the same time, and those that fall short again by half as many, until each was alone.
+//! another partner. An uplink is measured with nothing but what crosses it. What several links share is measured with as many of
+//! them as can be loaded at once, and then with half as many and so on, until so few are left that all of them are well. Where
+//! there are many suspects, those that do not meet are measured at the same time, and those that fall short again by half as
+//! many, until each was alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::units::whole;
 
-use super::blame::{Case, Fault};
+use super::case::Case;
 use super::fabric::{Fabric, Observation, Place};
+use super::fault::Fault;
 
 /// Links to measure at the same time, from port to port, with nothing else.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +60,17 @@ pub struct Second<'a> {
     pairs: BTreeMap<(usize, usize), Looked>,
     /// Uplinks whose crossing links were measured alone, with their share.
     uplinks: BTreeMap<Place, f64>,
+    /// What was measured at the same time, by hosts.
+    sets: BTreeMap<Vec<(usize, usize)>, Together>,
+}
+
+/// Links that were measured at the same time.
+#[derive(Debug, Clone, Copy)]
+struct Together {
+    /// The best share of what was expected of all.
+    share: f64,
+    /// Each of them reached its floor.
+    well: bool,
 }
 
 /// Ports of a pair are well with others if they carried so many times as much with them.
@@ -73,6 +87,8 @@ struct Looked {
     width: usize,
     /// It reached its floor at least once.
     well: bool,
+    /// How often it was alone, and how often it fell short then.
+    alone: (usize, usize),
 }
 
 /// What second looks say of a pair.
@@ -101,6 +117,7 @@ impl<'a> Second<'a> {
             capacities: (0..fabric.places()).map(most).collect(),
             pairs: BTreeMap::new(),
             uplinks: BTreeMap::new(),
+            sets: BTreeMap::new(),
         };
         for observation in observations.iter().filter(|one| one.isolated) {
             second.add(observation);
@@ -112,21 +129,42 @@ impl<'a> Second<'a> {
         if observation.paced || observation.only.is_some() {
             return; // It looked for losses, or for what a congested port does to another.
         }
+        let shares = observation.shares();
+        let expected: f64 = shares.values().map(|share| share.expected).sum();
+        if expected > 0.0 {
+            let rate: f64 = shares.values().map(|share| share.rate).sum();
+            let mut each = shares.iter();
+            let well =
+                each.all(|(pair, share)| share.part() >= observation.floor_of(self.fabric, *pair));
+            let pairs: Vec<(usize, usize)> = shares.keys().copied().collect();
+            let known = self.sets.entry(self.by_hosts(&pairs)).or_insert(Together {
+                share: 0.0,
+                well: false,
+            });
+            known.share = known.share.max(rate / expected);
+            known.well |= well;
+        }
         if observation.is_single(self.fabric) {
-            for (pair, seen) in observation.shares() {
+            for (pair, seen) in shares {
                 let (share, rate) = (seen.part(), seen.rate);
                 let known = self.pairs.entry(pair).or_insert(Looked {
                     share,
                     rate,
                     width: usize::MAX,
                     well: false,
+                    alone: (0, 0),
                 });
                 known.share = known.share.max(share);
                 known.rate = known.rate.max(rate);
-                if share < observation.floor_of(self.fabric, pair) {
-                    known.width = known.width.min(observation.width(self.fabric, pair));
-                } else {
-                    known.well = true;
+                let width = observation.width(self.fabric, pair);
+                let is_short = share < observation.floor_of(self.fabric, pair);
+                if width == 1 {
+                    known.alone.0 += 1;
+                    known.alone.1 += usize::from(is_short);
+                }
+                match is_short {
+                    true => known.width = known.width.min(width),
+                    false => known.well = true,
                 }
             }
             return;
@@ -235,12 +273,160 @@ impl<'a> Second<'a> {
     }
 
     /// What is known of a fault, and what must be measured to know it; `blamed` are all of them.
-    pub fn standing(&self, fault: Fault, blamed: &[Fault]) -> Standing {
+    pub fn standing(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
         match fault {
-            Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(place),
-            Fault::Place(Place::Send(port)) => self.port(port, true, blamed),
-            Fault::Place(Place::Receive(port)) => self.port(port, false, blamed),
-            Fault::Pair(from, to) => self.pair((from, to), blamed),
+            Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(*place),
+            Fault::Place(Place::Send(port)) => self.port(*port, true, blamed),
+            Fault::Place(Place::Receive(port)) => self.port(*port, false, blamed),
+            Fault::Pair(from, to) => self.pair((*from, *to), blamed),
+            Fault::BothWays(port) => self.both_ways(*port, blamed),
+            Fault::Shared { .. } | Fault::Path(_) => self.shared(fault, blamed),
+        }
+    }
+
+    fn by_hosts(&self, pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+        let host = |port: usize| self.fabric.ports[port].host;
+        let all: BTreeSet<(usize, usize)> = pairs
+            .iter()
+            .map(|(from, to)| (host(*from), host(*to)))
+            .collect();
+        all.into_iter().collect()
+    }
+
+    fn together(&self, pairs: &[(usize, usize)]) -> Option<Together> {
+        self.sets.get(&self.by_hosts(pairs)).copied()
+    }
+
+    /// A port that both sends and receives, with two partners; and each way alone.
+    fn both_ways(&self, port: usize, blamed: &[Fault]) -> Standing {
+        let (to, from) = (
+            self.partners(port, true, blamed),
+            self.partners(port, false, blamed),
+        );
+        let Some(first) = to.first().copied() else {
+            return Standing::Undecided;
+        };
+        // With another partner for the way back, no other port is loaded both ways.
+        let back = from.iter().copied().find(|other| *other != first);
+        let looks = [
+            vec![(port, first), (back.unwrap_or(first), port)],
+            vec![(port, first)],
+            vec![(back.unwrap_or(first), port)],
+        ];
+        let seen: Vec<Option<Together>> = looks.iter().map(|pairs| self.together(pairs)).collect();
+        match seen[..] {
+            [Some(both), Some(one), Some(other)] => {
+                let floor = self.fabric.ports[port].floor;
+                match both.share < floor && one.well && other.well {
+                    true => Standing::Confirmed,
+                    false => Standing::Undecided,
+                }
+            }
+            _ => Standing::Open(
+                looks
+                    .into_iter()
+                    .zip(seen)
+                    .filter(|(_, seen)| seen.is_none())
+                    .map(|(pairs, _)| Request::of(pairs))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What several links share: all of them at once fall short, and each of them was well with fewer others.
+    fn shared(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
+        /// With more parts than this a sample of them is measured.
+        const MOST_PARTS: usize = 8;
+        let all = self.at_once(fault, blamed);
+        if all.len() < 2 {
+            return Standing::Undecided;
+        }
+        let mut sizes = vec![all.len()];
+        while let Some(size) = sizes.last().copied().filter(|size| *size > 1) {
+            sizes.push(size.div_ceil(2));
+        }
+        let mut open: Vec<Request> = Vec::new();
+        let mut well = None;
+        for size in &sizes {
+            match self.together(&all[..*size]) {
+                None => open.push(Request::of(all[..*size].to_vec())),
+                Some(part) if part.well && well.is_none() => well = Some(*size),
+                Some(_) => {}
+            }
+        }
+        if !open.is_empty() {
+            return Standing::Open(open);
+        }
+        let floor = self.fabric.floor_of(all[0]);
+        let is_short = |part: Option<Together>| part.is_some_and(|part| part.share < floor);
+        let (true, Some(well)) = (is_short(self.together(&all)), well) else {
+            return Standing::Undecided;
+        };
+        let parts = || all.chunks(well).take(MOST_PARTS);
+        let open: Vec<Request> = parts()
+            .filter(|part| self.together(part).is_none())
+            .map(|part| Request::of(part.to_vec()))
+            .collect();
+        if !open.is_empty() {
+            return Standing::Open(open);
+        }
+        if let Fault::Path(pairs) = fault
+            && let Some(wider) = self.wider(pairs, blamed)
+        {
+            return Standing::Open(vec![wider]);
+        }
+        let mut each = parts();
+        match each.all(|part| self.together(part).is_some_and(|part| part.well)) {
+            true => Standing::Confirmed,
+            false => Standing::Undecided,
+        }
+    }
+
+    /// What else a fault that these pairs share may be: what goes from all of their senders to all of their receivers.
+    fn wider(&self, pairs: &[(usize, usize)], blamed: &[Fault]) -> Option<Request> {
+        let (from, to): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
+        let fault = Fault::Shared { from, to };
+        let Fault::Shared { from, to } = &fault else {
+            return None;
+        };
+        let shifted = |by: usize| -> Vec<(usize, usize)> {
+            let pairs = from.iter().enumerate();
+            pairs
+                .map(|(at, from)| (*from, to[(at + by) % to.len()]))
+                .collect()
+        };
+        let wider = (1..to.len()).map(shifted).find(|wider| {
+            wider
+                .iter()
+                .all(|pair| self.may_send(*pair) && !blamed.contains(&Fault::Pair(pair.0, pair.1)))
+        })?;
+        self.together(&wider).is_none().then(|| Request::of(wider))
+    }
+
+    /// As many links through a fault as can be loaded without two of them meeting at a port, none of them at other faults.
+    fn at_once(&self, fault: &Fault, blamed: &[Fault]) -> Vec<(usize, usize)> {
+        let clean = |from: usize, to: usize| {
+            self.may_send((from, to))
+                && !blamed.iter().any(|other| match other {
+                    Fault::Place(Place::Send(port)) => *port == from,
+                    Fault::Place(Place::Receive(port)) => *port == to,
+                    Fault::Pair(a, b) => (*a, *b) == (from, to),
+                    _ => false,
+                })
+        };
+        match fault {
+            Fault::Path(pairs) => pairs.clone(),
+            Fault::Shared { from, to } => {
+                let shifted = |by: usize| -> Vec<(usize, usize)> {
+                    let pairs = from.iter().enumerate().take(to.len());
+                    let pairs = pairs.map(|(at, from)| (*from, to[(at + by) % to.len()]));
+                    pairs.filter(|(from, to)| clean(*from, *to)).collect()
+                };
+                // Of equally many the first.
+                let all = (0..to.len()).map(shifted);
+                all.rev().max_by_key(Vec::len).unwrap_or_default()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -259,23 +445,35 @@ impl<'a> Second<'a> {
             true => (port, partner),
             false => (partner, port),
         };
-        let short: Vec<usize> = partners
-            .iter()
-            .copied()
+        // With a partner that is at fault itself, it says nothing to fall short.
+        let is_blamed = |partner: usize| {
+            let place = match sends {
+                true => Place::Receive(partner),
+                false => Place::Send(partner),
+            };
+            blamed.contains(&Fault::Place(place))
+        };
+        let sound = || {
+            partners
+                .iter()
+                .copied()
+                .filter(|partner| !is_blamed(*partner))
+        };
+        let short: Vec<usize> = sound()
             .filter(|partner| self.said(pair(*partner)) == Said::Short(1))
             .collect();
         let reach = self.reach(match sends {
             true => Place::Send(port),
             false => Place::Receive(port),
         });
-        let as_fast = |partner: &&usize| {
+        let as_fast = |partner: &usize| {
             let place = match sends {
-                true => Place::Receive(**partner),
-                false => Place::Send(**partner),
+                true => Place::Receive(*partner),
+                false => Place::Send(*partner),
             };
             self.capacity(place) >= reach * 0.99
         };
-        let enough = PARTNERS.min(partners.iter().filter(as_fast).count());
+        let enough = PARTNERS.min(sound().filter(as_fast).count());
         if enough > 0 && short.len() >= enough {
             return Standing::Confirmed;
         }
@@ -294,11 +492,58 @@ impl<'a> Second<'a> {
         self.open(wanted)
     }
 
+    /// A port that comes and goes: it is looked at until it fell short twice, with two partners if there are two that it was well with
+    /// or that were well with others.
+    pub fn standing_of_varying(&self, place: Place, blamed: &[Fault]) -> Standing {
+        /// Looks at a port that comes and goes.
+        const MOST_LOOKS: usize = 8;
+        const OFTEN: usize = 2;
+        let (port, sends) = match place {
+            Place::Send(port) => (port, true),
+            Place::Receive(port) => (port, false),
+            Place::Up(_) | Place::Down(_) => return self.standing(&Fault::Place(place), blamed),
+        };
+        let partners = self.partners(port, sends, blamed);
+        let pair = |partner: usize| match sends {
+            true => (port, partner),
+            false => (partner, port),
+        };
+        let alone = |partner: usize| {
+            let looked = self.pairs.get(&pair(partner));
+            looked.map_or((0, 0), |looked| looked.alone)
+        };
+        let chosen: Vec<usize> = partners.into_iter().take(OFTEN).collect();
+        let (mut all, mut short, mut both) = (0, 0, true);
+        for partner in &chosen {
+            let own = alone(*partner);
+            (all, short) = (all + own.0, short + own.1);
+            both &= own.1 > 0;
+        }
+        if short >= OFTEN && both {
+            return Standing::Confirmed;
+        }
+        // The one that was looked at least.
+        let next = chosen
+            .into_iter()
+            .min_by_key(|partner| (alone(*partner).1, alone(*partner).0));
+        match next.filter(|_| all < MOST_LOOKS) {
+            Some(partner) => Standing::Open(vec![Request::of(vec![pair(partner)])]),
+            None => Standing::Undecided,
+        }
+    }
+
     fn pair(&self, pair: (usize, usize), blamed: &[Fault]) -> Standing {
         let (from, to) = pair;
+        // Those that are at fault themselves cannot show that a port of the pair is well.
         let others = |sends: bool, port: usize, not: usize| -> Vec<usize> {
+            let end = |other| match sends {
+                true => Place::Receive(other),
+                false => Place::Send(other),
+            };
+            let sound =
+                |other: &usize| *other != not && !blamed.contains(&Fault::Place(end(*other)));
             let all = self.partners(port, sends, blamed);
-            all.into_iter().filter(|other| *other != not).collect()
+            all.into_iter().filter(sound).collect()
         };
         let (onward, back) = (others(true, from, to), others(false, to, from));
         if self.said(pair) == Said::Short(1) {
@@ -310,8 +555,15 @@ impl<'a> Second<'a> {
             };
             let sends = onward.is_empty() || onward.iter().any(|other| well((from, *other)));
             let receives = back.is_empty() || back.iter().any(|other| well((*other, to)));
-            if sends && receives {
-                return Standing::Confirmed;
+            // A port that comes and goes looks like a pair once.
+            let looked = self.pairs.get(&pair);
+            match (
+                sends && receives,
+                looked.is_some_and(|looked| looked.alone.1 > 1),
+            ) {
+                (true, true) => return Standing::Confirmed,
+                (true, false) => return Standing::Open(vec![Request::of(vec![pair])]),
+                (false, _) => {}
             }
         }
         let mut wanted = vec![pair];
@@ -389,6 +641,8 @@ impl<'a> Second<'a> {
                         true => (*from, *to) == (port, other),
                         false => (*from, *to) == (other, port),
                     },
+                    Fault::BothWays(port) => *port == other,
+                    Fault::Shared { .. } | Fault::Path(_) => false,
                 });
                 let share = self.case.least_share(place(other)).unwrap_or(1.0);
                 // In steps of five per cent, so that noise does not choose.
@@ -407,7 +661,7 @@ impl<'a> Second<'a> {
     pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
         let (single, others): (Vec<Request>, Vec<Request>) = requests
             .into_iter()
-            .partition(|request| request.pairs.len() == 1);
+            .partition(|request| request.pairs.len() == 1 && request.again.is_none());
         let mut pairs: Vec<(usize, usize)> = single
             .into_iter()
             .flat_map(|request| request.pairs)

@@ -7,7 +7,7 @@ use crate::plan::{Purpose, Test};
 use crate::record::TestRecord;
 
 use super::Decision;
-use super::blame::{Case, Pass};
+use super::case::{Case, Pass};
 use super::confirm::Request;
 use super::view::View;
 
@@ -93,6 +93,7 @@ mod tests {
 
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::fabric::{Observation, Seen};
+    use crate::judge::fault::Fault;
     use crate::judge::filling::Flow;
     use crate::judge::{Step, decide};
     use crate::record::Basis;
@@ -183,7 +184,7 @@ mod tests {
     fn where_more_was_amiss_nothing_is_measured_once_more() {
         let seen = || vec![ring(0, false, 30.0, true)];
         let mut decision = limited();
-        decision.undecided = vec![(Place::Send(2), 0.5)];
+        decision.undecided = vec![(Fault::Place(Place::Send(2)), 0.5)];
         assert!(matches!(
             look(&view(seen(), &[]), &decision),
             Disturbed::Stands

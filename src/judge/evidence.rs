@@ -1,22 +1,18 @@
 //! What is shown for a fault: what it carried under load and by itself, where its links' time went, what interfaces and hosts told.
 
-use crate::record::Evidence;
+use std::collections::BTreeMap;
+
+use crate::record::{Evidence, Step};
 use crate::units::sum;
 
-use super::blame::Fault;
 use super::fabric::{Observation, Place};
+use super::fault::Fault;
 use super::verdict::Writer;
 
 impl Writer<'_> {
     /// Where the time of the links went that go through a fault: if not on their way, something else held them.
-    pub(super) fn waits_at(&self, fault: Fault) -> Vec<String> {
-        let through = |from: usize, to: usize| match fault {
-            Fault::Place(place) => {
-                let number = self.view.fabric.number(place);
-                self.view.fabric.way(from, to).contains(&number)
-            }
-            Fault::Pair(a, b) => (from, to) == (a, b),
-        };
+    pub(super) fn waits_at(&self, fault: &Fault) -> Vec<String> {
+        let cover = fault.cover(&self.view.fabric);
         let loads = self
             .view
             .observations
@@ -24,7 +20,7 @@ impl Writer<'_> {
             .filter(|one| !one.isolated && !one.paced);
         let seen = loads
             .flat_map(|one| &one.links)
-            .filter(|link| through(link.from, link.to));
+            .filter(|link| cover.has(link.from, link.to));
         let (mut links, mut limiting) = (0, 0);
         for one in seen {
             links += one.links;
@@ -37,8 +33,8 @@ impl Writer<'_> {
     }
 
     /// Frames that came broken, where a receiving port or a pair is at fault; and how many ports had none.
-    pub(super) fn broken_frames_at(&self, fault: Fault) -> Vec<String> {
-        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
+    pub(super) fn broken_frames_at(&self, fault: &Fault) -> Vec<String> {
+        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = *fault else {
             return Vec::new();
         };
         let sound = self
@@ -57,42 +53,81 @@ impl Writer<'_> {
     }
 
     /// Least share of a suspect under load, and what passed then.
-    pub(super) fn under_load(&self, fault: Fault) -> (f64, f64) {
-        match fault {
-            Fault::Place(place) => {
-                let passes = self.case.passes(place);
-                let loading = passes.iter().filter(|pass| !pass.isolated);
-                // Where floors differ, by how far it is below its own.
-                let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
-                let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));
-                least.map_or((1.0, 0.0), |(share, pass)| (share, pass.rate))
-            }
-            Fault::Pair(from, to) => {
-                let single = |one: &&Observation| !one.isolated && one.is_single(&self.view.fabric);
-                let seen = self.view.observations.iter().filter(single);
-                let shares = seen.filter_map(|one| {
-                    let share = *one.shares().get(&(from, to))?;
-                    Some((share.part(), share.rate))
-                });
-                shares
-                    .min_by(|a, b| a.0.total_cmp(&b.0))
-                    .unwrap_or((1.0, 0.0))
+    pub(super) fn under_load(&self, fault: &Fault) -> (f64, f64) {
+        let passes = self.case.passes_of(fault);
+        let loading = passes.iter().filter(|pass| !pass.isolated);
+        // Where floors differ, by how far it is below its own.
+        let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
+        let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));
+        least.map_or((1.0, 0.0), |(share, pass)| (share, pass.rate))
+    }
+
+    /// In how many tests under load a suspect fell short, and how many should have filled it.
+    pub(super) fn short_in(&self, fault: &Fault) -> (usize, usize) {
+        let passes = self.case.passes_of(fault);
+        let filling = || passes.iter().filter(|pass| !pass.isolated && pass.judged);
+        (
+            filling().filter(|pass| pass.is_short()).count(),
+            filling().count(),
+        )
+    }
+
+    /// What a suspect carried of its due when the load was repeated in which it carried least.
+    pub(super) fn again(&self, fault: &Fault) -> Option<f64> {
+        let passes = self.case.passes_of(fault);
+        let loads = passes.iter().filter(|pass| !pass.isolated && pass.judged);
+        let least =
+            loads.min_by(|a, b| a.share.unwrap_or(1.0).total_cmp(&b.share.unwrap_or(1.0)))?;
+        let repeat = self.view.repeats.get(&least.test)?;
+        let repeat = passes.iter().find(|pass| pass.test == *repeat)?;
+        repeat.share
+    }
+
+    /// What as many links through a fault carried at once, with nothing else; the least of several looks at as many.
+    pub(super) fn steps(&self, fault: &Fault) -> Vec<Step> {
+        if !fault.is_shared() && !matches!(fault, Fault::BothWays(_)) {
+            return Vec::new();
+        }
+        let cover = fault.cover(&self.view.fabric);
+        let mut steps: BTreeMap<usize, Step> = BTreeMap::new();
+        let looks = self.view.observations.iter();
+        let looks = looks.filter(|one| one.isolated && !one.paced && one.only.is_none());
+        for look in looks.filter(|one| one.links.iter().all(|link| cover.has(link.from, link.to))) {
+            let shares = look.shares();
+            let step = Step {
+                links: shares.len(),
+                rate_bits_per_s: shares.values().map(|share| share.rate).sum(),
+                expected_bits_per_s: shares.values().map(|share| share.expected).sum(),
+                test: look.test,
+            };
+            let part = |step: &Step| step.rate_bits_per_s / step.expected_bits_per_s.max(1e-9);
+            let known = steps.entry(step.links).or_insert(step);
+            if part(&step) < part(known) {
+                *known = step;
             }
         }
+        steps
+            .into_values()
+            .filter(|step| step.expected_bits_per_s > 0.0)
+            .collect()
     }
 
     /// Isolated measurements of single links that concern a fault's ports.
-    pub(super) fn evidence(&self, fault: Fault, paced: bool) -> Vec<Evidence> {
+    pub(super) fn evidence(&self, fault: &Fault, paced: bool) -> Vec<Evidence> {
         const MOST: usize = 5;
+        let cover = fault.cover(&self.view.fabric);
         let concerns = |from: usize, to: usize| match fault {
-            Fault::Place(Place::Send(port) | Place::Receive(port)) => from == port || to == port,
-            Fault::Pair(a, b) => from == a || to == b,
-            Fault::Place(_) => true,
+            Fault::Place(Place::Send(port) | Place::Receive(port)) => from == *port || to == *port,
+            Fault::Pair(a, b) => from == *a || to == *b,
+            Fault::Place(Place::Up(_) | Place::Down(_)) => true,
+            Fault::BothWays(_) | Fault::Shared { .. } | Fault::Path(_) => cover.has(from, to),
         };
         let mut partners = Vec::new();
         let isolated = || {
             let all = self.view.observations.iter();
-            all.filter(|one| one.isolated && one.paced == paced)
+            let repeats =
+                |one: &Observation| self.view.repeats.values().any(|test| *test == one.test);
+            all.filter(move |one| one.isolated && one.paced == paced && !repeats(one))
         };
         for observation in isolated() {
             for link in observation
@@ -127,10 +162,8 @@ impl Writer<'_> {
         }
         // What was measured alone replaces what was measured with others; the fault itself comes first.
         let direct = |one: &Evidence| match fault {
-            Fault::Place(Place::Send(port)) => one.from == port,
-            Fault::Place(Place::Receive(port)) => one.to == port,
-            Fault::Pair(from, to) => (one.from, one.to) == (from, to),
-            Fault::Place(_) => true,
+            Fault::Place(Place::Up(_) | Place::Down(_)) => true,
+            _ => cover.has(one.from, one.to),
         };
         evidence.sort_by_key(|one| one.width);
         let mut known: Vec<(usize, usize)> = Vec::new();
@@ -145,8 +178,8 @@ impl Writer<'_> {
     }
 
     /// What came to the receiving end of a fault while losses were looked for, and was lost in its host.
-    pub(super) fn thrown_away_at(&self, fault: Fault) -> Vec<String> {
-        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = fault else {
+    pub(super) fn thrown_away_at(&self, fault: &Fault) -> Vec<String> {
+        let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = *fault else {
             return Vec::new();
         };
         let looks = self.view.observations.iter();

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::filling::{Flow, fill};
+pub use super::filling::Flow;
+use super::filling::fill;
 
 /// Ports of a switch, or of several that uplinks join.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,6 +103,14 @@ impl Fabric {
     pub fn may_send(&self, (from, to): (usize, usize)) -> bool {
         let (from, to) = (self.ports[from], self.ports[to]);
         from.host != to.host && from.rail == to.rail && !from.gone && !to.gone
+    }
+
+    /// The links that a flow goes over, from port to port.
+    pub fn hops<'a>(&self, flow: &'a Flow) -> impl Iterator<Item = (usize, usize)> + use<'a> {
+        // A way has a sending port before a receiving one, and uplinks behind both.
+        let ports = 2 * self.ports.len();
+        let mut of_ports = flow.route.iter().filter(move |place| **place < ports);
+        std::iter::from_fn(move || Some((of_ports.next()? / 2, of_ports.next()? / 2)))
     }
 
     /// Numbers of the places on the way from port to port.
@@ -225,7 +234,7 @@ impl Observation {
         self.sums(&fill(capacities, &flows))
     }
 
-    fn sums(&self, rates: &[f64]) -> Vec<f64> {
+    pub(super) fn sums(&self, rates: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.capacities.len()];
         for (flow, rate) in self.flows.iter().zip(rates) {
             for place in &flow.route {

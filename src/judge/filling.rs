@@ -30,6 +30,14 @@ pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
             through[*place].push(number);
         }
     }
+    if through.iter().all(|own| own.len() <= 1) {
+        // Nothing is shared: each flow is as fast as the narrowest place on its way.
+        let alone = |flow: &Flow| {
+            let places = flow.route.iter().map(|place| capacities[*place]);
+            places.fold(flow.cap, f64::min)
+        };
+        return flows.iter().map(alone).collect();
+    }
     let mut capped: Vec<usize> = (0..flows.len()).collect();
     let full_at = |flow: &Flow| flow.cap / flow.weight;
     capped.sort_by(|a, b| full_at(&flows[*a]).total_cmp(&full_at(&flows[*b])));

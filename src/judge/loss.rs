@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::blame::Fault;
 use super::confirm::Request;
 use super::fabric::{Fabric, Observation, Place};
+use super::fault::Fault;
 use crate::units::sum;
 
 /// Losses of a pair: lost, and sent.
@@ -120,13 +120,13 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
         discarded(observations, false),
         discarded(observations, true),
     );
-    let rest = |fault: Fault, count: Count, thrown: &BTreeMap<(usize, usize), u64>| {
-        let own = thrown.iter().filter(|((from, to), _)| match fault {
-            Fault::Place(Place::Receive(port)) => *to == port,
-            Fault::Place(Place::Down(group)) => fabric.ports[*to].group == Some(group),
-            Fault::Pair(a, b) => (*from, *to) == (a, b),
-            Fault::Place(_) => false,
-        });
+    let rest = |fault: &Fault, count: Count, thrown: &BTreeMap<(usize, usize), u64>| {
+        // Of a sending port nothing is known: its segments go to many hosts.
+        let sends = matches!(fault, Fault::Place(Place::Send(_) | Place::Up(_)));
+        let cover = fault.cover(fabric);
+        let own = thrown
+            .iter()
+            .filter(|((from, to), _)| !sends && cover.has(*from, *to));
         Count {
             lost: count
                 .lost
@@ -135,13 +135,13 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
         }
     };
     for (fault, count) in blame(fabric, &loaded, limit) {
-        let partners = partners(fabric, fault, &loaded, limit);
+        let partners = partners(fabric, &fault, &loaded, limit);
         let wanted = ENOUGH / count.share().max(1e-9);
         let times = wanted / segments_per_look.max(1) as f64;
         let told: Vec<bool> = partners
             .iter()
             .filter_map(|pair| {
-                let count = rest(Fault::Pair(pair.0, pair.1), *alone.get(pair)?, &by_itself);
+                let count = rest(&Fault::Pair(pair.0, pair.1), *alone.get(pair)?, &by_itself);
                 Some(is_lossy(count, limit))
             })
             .collect();
@@ -158,7 +158,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             losses.open.extend(open);
         } else if !told.is_empty() && told.iter().all(|lossy| *lossy) {
             losses.confirmed.push((fault, count.share()));
-        } else if !is_lossy(rest(fault, count, &under_load), limit) {
+        } else if !is_lossy(rest(&fault, count, &under_load), limit) {
             losses.in_host.push((fault, count.share()));
         } else {
             losses.undecided.push((fault, count.share()));
@@ -190,9 +190,9 @@ fn discarded(observations: &[Observation], isolated: bool) -> BTreeMap<(usize, u
 /// as that.
 fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses) {
     const PARTNERS: usize = 2;
-    let told = |losses: &Losses, fault: Fault| {
+    let told = |losses: &Losses, fault: &Fault| {
         let mut all = losses.confirmed.iter().chain(&losses.undecided);
-        all.any(|(known, _)| *known == fault)
+        all.any(|(known, _)| known == fault)
     };
     let paced = || observations.iter().filter(|one| one.paced);
     for port in 0..fabric.ports.len() {
@@ -209,7 +209,7 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
             received = received.saturating_add(frames.received);
             broken = broken.saturating_add(frames.broken);
         }
-        if broken == 0 || told(losses, fault) {
+        if broken == 0 || told(losses, &fault) {
             continue;
         }
         let share = broken as f64 / received.max(broken) as f64;
@@ -292,14 +292,16 @@ fn blame(
 /// Pairs that show a fault by themselves: two through a place, whose other ends lose nothing else.
 fn partners(
     fabric: &Fabric,
-    fault: Fault,
+    fault: &Fault,
     loaded: &BTreeMap<(usize, usize), Count>,
     limit: f64,
 ) -> Vec<(usize, usize)> {
     const PARTNERS: usize = 2;
     let place = match fault {
-        Fault::Pair(from, to) => return vec![(from, to)],
-        Fault::Place(place) => place,
+        Fault::Place(place) => *place,
+        Fault::Pair(from, to) => return vec![(*from, *to)],
+        // Losses are blamed on places and pairs.
+        Fault::BothWays(_) | Fault::Shared { .. } | Fault::Path(_) => return Vec::new(),
     };
     let number = fabric.number(place);
     let lossy_ends = |pair: &(usize, usize)| {
@@ -386,7 +388,11 @@ mod tests {
         let pair = judged(5, |from, to| if (from, to) == (1, 4) { 50 } else { 0 });
         assert_eq!(pair.confirmed, [(Fault::Pair(1, 4), 5e-4)]);
         let two = judged(6, |from, to| if from == 0 || to == 3 { 30 } else { 0 });
-        let mut faults: Vec<Fault> = two.confirmed.iter().map(|(fault, _)| *fault).collect();
+        let mut faults: Vec<Fault> = two
+            .confirmed
+            .iter()
+            .map(|(fault, _)| fault.clone())
+            .collect();
         faults.sort_unstable();
         assert_eq!(
             faults,
@@ -419,7 +425,10 @@ mod tests {
         assert!(losses.open[0].paced.is_some_and(|times| times > 2.0));
         let fault = Fault::Place(Place::Receive(2));
         let again = |broken| [first.clone(), vec![test(true, &[(1, 2)], broken)]].concat();
-        assert_eq!(judge(&fabric, &again(4), 1e-5).broken, [(fault, 9e-6)]);
+        assert_eq!(
+            judge(&fabric, &again(4), 1e-5).broken,
+            [(fault.clone(), 9e-6)]
+        );
         let once = judge(&fabric, &again(0), 1e-5);
         assert_eq!(
             (once.broken, once.broken_once),

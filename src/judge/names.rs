@@ -4,8 +4,8 @@ use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_gbit;
 
-use super::blame::Fault;
 use super::fabric::Place;
+use super::fault::Fault;
 
 /// The floor as a reader knows it.
 pub fn floor_text(plan: &RunPlan) -> String {
@@ -39,7 +39,7 @@ pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
         });
         asked.unwrap_or(plan.criteria.floor)
     };
-    let looks: Vec<(f64, f64)> = if let Culprit::Up(_) | Culprit::Down(_) = fault.culprit {
+    let looks: Vec<(f64, f64)> = if fault.culprit.is_uplink() || fault.culprit.is_shared() {
         let (rate, expected) = fault.direct_evidence().fold((0.0, 0.0), |sum, one| {
             (sum.0 + one.rate_bits_per_s, sum.1 + one.expected_bits_per_s)
         });
@@ -63,25 +63,31 @@ pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
 }
 
 /// A fault as the record has it.
-pub fn culprit(fault: Fault) -> Culprit {
+pub fn culprit(fault: &Fault) -> Culprit {
     match fault {
-        Fault::Place(Place::Send(port)) => Culprit::Send(port),
-        Fault::Place(Place::Receive(port)) => Culprit::Receive(port),
-        Fault::Place(Place::Up(group)) => Culprit::Up(group),
-        Fault::Place(Place::Down(group)) => Culprit::Down(group),
-        Fault::Pair(from, to) => Culprit::Pair(from, to),
+        Fault::Place(Place::Send(port)) => Culprit::Send(*port),
+        Fault::Place(Place::Receive(port)) => Culprit::Receive(*port),
+        Fault::Place(Place::Up(group)) => Culprit::Up(*group),
+        Fault::Place(Place::Down(group)) => Culprit::Down(*group),
+        Fault::Pair(from, to) => Culprit::Pair(*from, *to),
+        Fault::BothWays(port) => Culprit::BothWays(*port),
+        Fault::Shared { from, to } => Culprit::Shared {
+            from: from.clone(),
+            to: to.clone(),
+        },
+        Fault::Path(pairs) => Culprit::Path(pairs.clone()),
     }
 }
 
 /// Name of a fault, with what cannot be told apart from it.
 pub fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
-    let mut names = vec![name(plan, sheet, fault.culprit)];
-    names.extend(fault.or.iter().map(|other| name(plan, sheet, *other)));
+    let mut names = vec![name(plan, sheet, &fault.culprit)];
+    names.extend(fault.or.iter().map(|other| name(plan, sheet, other)));
     names.join(" or ")
 }
 
 /// Name of what is at fault: `n07 receive (switch port Eth1/7)`.
-pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: Culprit) -> String {
+pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     let label = |port: usize| sheet.ports.get(port).map_or("", |port| port.label.as_str());
     let port = |port: usize, direction: &str| {
         let node = sheet.ports.get(port).map_or(0, |port| port.node);
@@ -101,12 +107,34 @@ pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: Culprit) -> String {
             .map_or("", |one| one.group.as_str())
     };
     match culprit {
-        Culprit::Send(number) => port(number, "send"),
-        Culprit::Receive(number) => port(number, "receive"),
-        Culprit::Pair(from, to) => format!("{}->{}", label(from), label(to)),
-        Culprit::Up(number) => format!("uplink of {}, out", group(number)),
-        Culprit::Down(number) => format!("uplink of {}, in", group(number)),
+        Culprit::Send(number) => port(*number, "send"),
+        Culprit::Receive(number) => port(*number, "receive"),
+        Culprit::Pair(from, to) => format!("{}->{}", label(*from), label(*to)),
+        Culprit::Up(number) => format!("uplink of {}, out", group(*number)),
+        Culprit::Down(number) => format!("uplink of {}, in", group(*number)),
+        Culprit::BothWays(number) => port(*number, "both ways at once"),
+        Culprit::Shared { from, to } => {
+            let all = sheet.ports.len();
+            match (from.len() == all, to.len() == all) {
+                (true, true) => format!("the switch: all {all} ports together"),
+                (false, true) => format!("what {} send together", list(sheet, from)),
+                (true, false) => format!("what {} receive together", list(sheet, to)),
+                (false, false) => format!("{} to {} together", list(sheet, from), list(sheet, to)),
+            }
+        }
+        Culprit::Path(pairs) => {
+            let pairs = pairs.iter();
+            let pairs = pairs.map(|(from, to)| format!("{}->{}", label(*from), label(*to)));
+            format!("{} together", pairs.collect::<Vec<_>>().join(" and "))
+        }
     }
+}
+
+/// Names of several ports, folded.
+pub fn list(sheet: &Sheet, ports: &[usize]) -> String {
+    let labels = ports.iter().filter_map(|port| sheet.ports.get(*port));
+    let labels: Vec<String> = labels.map(|port| port.label.clone()).collect();
+    launcher::hosts::fold(&labels)
 }
 
 #[cfg(test)]
@@ -136,19 +164,19 @@ mod tests {
             };
             by_itself(plan, &sheet, &fault)
         };
-        let receive = Culprit::Receive(2);
-        assert_eq!(said(&plan, receive, &[]), Alone::Untold);
+        let receive = || Culprit::Receive(2);
+        assert_eq!(said(&plan, receive(), &[]), Alone::Untold);
         // The other direction, and partners with each other, say nothing of it.
         let others = [look(2, 0, 0.99, 1), look(0, 1, 0.98, 1)];
-        assert_eq!(said(&plan, receive, &others), Alone::Untold);
+        assert_eq!(said(&plan, receive(), &others), Alone::Untold);
         // Short with others beside it tells nothing, and well does.
-        assert_eq!(said(&plan, receive, &[look(0, 2, 0.5, 4)]), Alone::Untold);
+        assert_eq!(said(&plan, receive(), &[look(0, 2, 0.5, 4)]), Alone::Untold);
         assert_eq!(
-            said(&plan, receive, &[look(0, 2, 0.99, 4)]),
+            said(&plan, receive(), &[look(0, 2, 0.99, 4)]),
             Alone::Well(0.99)
         );
         let mixed = [look(0, 2, 0.5, 1), look(1, 2, 0.97, 1)];
-        assert_eq!(said(&plan, receive, &mixed), Alone::Mixed(0.5, 0.97));
+        assert_eq!(said(&plan, receive(), &mixed), Alone::Mixed(0.5, 0.97));
         // All that crosses an uplink is one look at it.
         let crossing = [look(0, 2, 0.75, 2), look(1, 2, 1.0, 2)];
         assert_eq!(
@@ -159,12 +187,12 @@ mod tests {
         let ceiling = sheet.ports[2].ceiling_bits_per_s.unwrap();
         plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.5 * ceiling));
         assert_eq!(
-            said(&plan, receive, &[look(0, 2, 0.8, 1)]),
+            said(&plan, receive(), &[look(0, 2, 0.8, 1)]),
             Alone::Well(0.8)
         );
         plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.98 * ceiling));
         assert_eq!(
-            said(&plan, receive, &[look(0, 2, 0.9, 1)]),
+            said(&plan, receive(), &[look(0, 2, 0.9, 1)]),
             Alone::Mixed(0.9, 0.9)
         );
     }

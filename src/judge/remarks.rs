@@ -4,8 +4,8 @@ use crate::plan::Coupling;
 use crate::record::FaultSheet;
 use crate::units::sum;
 
-use super::blame::Fault;
 use super::fabric::Place;
+use super::fault::Fault;
 use super::names::culprit;
 use super::peers;
 use super::verdict::Writer;
@@ -28,7 +28,7 @@ impl Writer<'_> {
             );
         }
         let blamed = |place| {
-            let own = culprit(Fault::Place(place));
+            let own = culprit(&Fault::Place(place));
             faults.iter().any(|fault| fault.culprit == own)
         };
         let broken = self

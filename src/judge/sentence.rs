@@ -4,7 +4,7 @@ use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
 use crate::units::show_gbit;
 
-use super::blame::Fault;
+use super::fault::Fault;
 use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
 use super::verdict::Writer;
 
@@ -61,7 +61,7 @@ impl Writer<'_> {
         let one = match fault.culprit {
             Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
             Culprit::Receive(port) => sheet.ports.get(port).and_then(|port| port.receive),
-            Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => None,
+            _ => None,
         };
         one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
     }
@@ -120,7 +120,7 @@ impl Writer<'_> {
         };
         Some(format!(
             "{}: {} of {} Gbit/s{at}, and nothing that was measured tells why",
-            name(self.plan, sheet, culprit(Fault::Place(place))),
+            name(self.plan, sheet, &culprit(&Fault::Place(place))),
             show_gbit(pass.rate / 1e9),
             show_gbit(pass.expected / 1e9),
         ))
@@ -168,15 +168,36 @@ impl Writer<'_> {
             );
         }
         let expected = gbit / fault.share.max(1e-9);
+        let (short, all) = fault.short_in;
+        let carried = if fault.culprit.is_shared() {
+            " carried"
+        } else {
+            ":"
+        };
         let figures = format!(
-            "{name}: {} of {} Gbit/s ({:.1} %, floor {})",
+            "{name}{carried} {} of {} Gbit/s ({:.1} %, floor {})",
             show_gbit(gbit),
             show_gbit(expected),
             percent(fault.share),
             floor_text(self.plan)
         );
+        if fault.culprit.is_shared() && !matches!(fault.word, VerdictWord::HostLimited) {
+            return format!(
+                "{figures} in {short} of {all} tests that should fill it{}",
+                steps(fault)
+            );
+        }
+        let comes_and_goes = match short < all {
+            true => format!(", comes and goes: short in {short} of {all} tests"),
+            false => String::new(),
+        };
         match fault.word {
-            VerdictWord::Fail => format!("{figures}, confirmed alone"),
+            VerdictWord::Fail => match fault.culprit {
+                Culprit::BothWays(_) => {
+                    format!("{figures}{}, confirmed alone", steps(fault))
+                }
+                _ => format!("{figures}, confirmed alone{comes_and_goes}"),
+            },
             VerdictWord::HostLimited => {
                 let why = fault
                     .notes
@@ -189,24 +210,61 @@ impl Writer<'_> {
             }
             _ => match by_itself(self.plan, sheet, fault) {
                 Alone::Untold => {
-                    format!("{figures}: nothing by itself could be measured that tells why")
+                    format!(
+                        "{figures}: nothing could be measured alone that tells why{comes_and_goes}"
+                    )
                 }
-                Alone::Well(least) => format!(
-                    "{figures} under load, {:.1} % or more by itself: the load of the others decides, not this {}",
-                    percent(least),
-                    match fault.culprit {
-                        Culprit::Up(_) | Culprit::Down(_) => "uplink",
-                        Culprit::Send(_) | Culprit::Receive(_) | Culprit::Pair(..) => "port",
+                Alone::Well(least) => {
+                    let least = percent(least);
+                    match fault.again {
+                        Some(share) if percent(share) < percent(fault.share + ALIKE) => {
+                            let what = if fault.culprit.is_uplink() {
+                                "uplink"
+                            } else {
+                                "port"
+                            };
+                            format!(
+                                "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more alone: the load of the others decides, not this {what}",
+                                percent(share)
+                            )
+                        }
+                        Some(share) => format!(
+                            "{figures} under load, {:.1} % when that load was repeated, {least:.1} % or more alone: it comes and goes, short in {short} of {all} tests",
+                            percent(share)
+                        ),
+                        None => format!(
+                            "{figures} under load, {least:.1} % or more alone{comes_and_goes}"
+                        ),
                     }
-                ),
+                }
                 Alone::Mixed(least, most) => format!(
-                    "{figures} under load, by itself from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time",
+                    "{figures} under load, alone from {:.1} to {:.1} %: it fell short with one partner and not with another, or not each time{comes_and_goes}",
                     percent(least),
                     percent(most)
                 ),
             },
         }
     }
+}
+
+/// Two shares under load that differ by less are alike.
+const ALIKE: f64 = 0.1;
+
+/// With how many links at once what part of their due was carried.
+fn steps(fault: &FaultSheet) -> String {
+    if fault.steps.is_empty() {
+        return String::new();
+    }
+    let links = fault.steps.iter().map(|step| step.links.to_string());
+    let shares = fault.steps.iter().map(|step| {
+        let share = step.rate_bits_per_s / step.expected_bits_per_s.max(1.0);
+        format!("{:.0}", percent(share))
+    });
+    format!(
+        "; alone, with {} links at once: {} %",
+        links.collect::<Vec<_>>().join(", "),
+        shares.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// A share in per cent, of which no more is said than there was: 89.96 is not 90.0.

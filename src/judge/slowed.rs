@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Decision;
-use super::blame::{Case, FULL, Fault};
+use super::case::Case;
 use super::fabric::{Fabric, Observation};
+use super::fault::Fault;
+use super::look::FULL;
 
 /// Where a sound fabric would not be full either, if its connections through confirmed losses carried no more than they did: places that are
 /// not full are not judged.
@@ -50,7 +52,10 @@ impl Slowed {
             return;
         }
         let case = Case::new(fabric, observations);
-        decision.undecided.retain(|(place, _)| {
+        decision.undecided.retain(|(fault, _)| {
+            let Fault::Place(place) = fault else {
+                return true;
+            };
             let number = fabric.number(*place);
             let passes = case.passes(*place).into_iter();
             let mut short = passes.filter(|pass| pass.judged && !pass.isolated && pass.is_short());
@@ -62,13 +67,8 @@ impl Slowed {
 /// What would pass each place if only the connections through these faults carried less.
 fn with_losses(fabric: &Fabric, observation: &Observation, lossy: &[Fault]) -> Vec<f64> {
     let links = observation.links.iter().map(|link| (link.from, link.to));
-    let slow = links.filter(|(from, to)| {
-        let way = fabric.way(*from, *to);
-        lossy.iter().any(|fault| match fault {
-            Fault::Place(place) => way.contains(&fabric.number(*place)),
-            Fault::Pair(a, b) => (a, b) == (from, to),
-        })
-    });
+    let covers: Vec<_> = lossy.iter().map(|fault| fault.cover(fabric)).collect();
+    let slow = links.filter(|(from, to)| covers.iter().any(|cover| cover.has(*from, *to)));
     let slow: Vec<_> = slow.map(|pair| (pair, observation.rate_of(pair))).collect();
     observation.predicted(&observation.capacities, &slow)
 }
@@ -126,7 +126,10 @@ mod tests {
             Place::Receive(3),
         ];
         let mut decision = Decision {
-            undecided: short.iter().map(|place| (*place, 0.4)).collect(),
+            undecided: short
+                .iter()
+                .map(|place| (Fault::Place(*place), 0.4))
+                .collect(),
             ..Decision::default()
         };
         let before = decision.clone();
@@ -137,14 +140,22 @@ mod tests {
         into.leave_out(&fabric, &observations, &mut decision);
         assert!(into.is_less_than_full(fabric.number(Place::Send(1)), 0));
         assert!(!into.is_less_than_full(fabric.number(Place::Send(0)), 2));
-        let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
-        assert_eq!(left, [Place::Send(0), Place::Receive(3)]);
+        let left: Vec<Fault> = decision
+            .undecided
+            .iter()
+            .map(|(fault, _)| fault.clone())
+            .collect();
+        assert_eq!(left, [Place::Send(0), Place::Receive(3)].map(Fault::Place));
         // A pair that loses explains what goes from the one to the other.
         let mut decision = before;
         let pair = Slowed::by(&fabric, &observations, &[Fault::Pair(1, 2)]);
         pair.leave_out(&fabric, &observations, &mut decision);
-        let left: Vec<Place> = decision.undecided.iter().map(|(place, _)| *place).collect();
+        let left: Vec<Fault> = decision
+            .undecided
+            .iter()
+            .map(|(fault, _)| fault.clone())
+            .collect();
         assert_eq!(left.len(), 4);
-        assert!(!left.contains(&Place::Send(1)));
+        assert!(!left.contains(&Fault::Place(Place::Send(1))));
     }
 }

@@ -6,10 +6,11 @@ use crate::record::{
     Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
-use super::blame::{Case, Fault, Foreseen};
+use super::case::{Case, Foreseen};
 use super::confirm::Request;
 use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, Place};
+use super::fault::Fault;
 use super::hol;
 use super::loss::{self, Losses};
 use super::names::culprit;
@@ -56,7 +57,11 @@ pub fn judge(
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
-    let lossy: Vec<Fault> = losses.confirmed.iter().map(|(fault, _)| *fault).collect();
+    let lossy: Vec<Fault> = losses
+        .confirmed
+        .iter()
+        .map(|(fault, _)| fault.clone())
+        .collect();
     let slowed = Slowed::by(&view.fabric, &view.observations, &lossy);
     slowed.leave_out(&view.fabric, &view.observations, &mut decision);
     if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
@@ -98,7 +103,7 @@ pub fn judge(
 
 /// Faults whose effects on others are known.
 fn known_of(decision: &Decision) -> Vec<Fault> {
-    let confirmed = decision.confirmed.iter().map(|one| one.fault);
+    let confirmed = decision.confirmed.iter().map(|one| one.fault.clone());
     let limited = decision.host_limited.iter().copied().map(Fault::Place);
     confirmed.chain(limited).collect()
 }
@@ -194,16 +199,16 @@ impl Writer<'_> {
         };
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
         // Where a fault elsewhere holds it down, its figure is that of the fault; unless it was seen nowhere else.
-        let held_down = |pass: &&super::blame::Pass| self.is_held_down(place, pass);
+        let held_down = |pass: &&super::case::Pass| self.is_held_down(place, pass);
         let judged = || loading().filter(|pass| pass.judged);
-        let free: Vec<&super::blame::Pass> = judged().filter(|pass| !held_down(pass)).collect();
-        let judged: Vec<&super::blame::Pass> = match free.is_empty() {
+        let free: Vec<&super::case::Pass> = judged().filter(|pass| !held_down(pass)).collect();
+        let judged: Vec<&super::case::Pass> = match free.is_empty() {
             true => judged().collect(),
             false => free,
         };
         let judged = judged.into_iter();
         // Where floors differ, by how far it is above its own.
-        let share = |pass: &&super::blame::Pass| {
+        let share = |pass: &&super::case::Pass| {
             pass.share.map_or(f64::INFINITY, |share| share / pass.floor)
         };
         let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
@@ -220,7 +225,7 @@ impl Writer<'_> {
     }
 
     /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
-    pub(super) fn is_held_down(&self, place: Place, pass: &super::blame::Pass) -> bool {
+    pub(super) fn is_held_down(&self, place: Place, pass: &super::case::Pass) -> bool {
         let number = self.view.fabric.number(place);
         let fault = Fault::Place(place);
         let lossy = self
@@ -236,8 +241,8 @@ impl Writer<'_> {
     fn word(
         &self,
         place: Place,
-        least: &super::blame::Pass,
-        passes: &[super::blame::Pass],
+        least: &super::case::Pass,
+        passes: &[super::case::Pass],
     ) -> VerdictWord {
         let fault = Fault::Place(place);
         let lossy = |list: &[(Fault, f64)]| list.iter().any(|(known, _)| *known == fault);
@@ -253,7 +258,7 @@ impl Writer<'_> {
             .decision
             .undecided
             .iter()
-            .any(|(known, _)| *known == place);
+            .any(|(known, _)| *known == fault);
         if undecided || lossy(&self.losses.undecided) || lossy(&self.losses.broken_once) {
             return VerdictWord::Undecided;
         }
@@ -269,7 +274,7 @@ impl Writer<'_> {
             Some(_) if !least.is_short() => VerdictWord::Pass,
             // Somebody else's fault held it down: it passes if it reached its floor without that.
             Some(_) => {
-                let well = |pass: &super::blame::Pass| {
+                let well = |pass: &super::case::Pass| {
                     let full = pass.judged && pass.share.is_some_and(|share| share >= pass.floor);
                     full || pass.rate >= pass.floor * pass.capacity
                 };
@@ -284,35 +289,29 @@ impl Writer<'_> {
     fn faults(&self) -> Vec<FaultSheet> {
         let mut faults = Vec::new();
         for one in &self.decision.confirmed {
-            let (share, rate) = self.under_load(one.fault);
+            let notes = [self.waits_at(&one.fault), self.broken_frames_at(&one.fault)];
+            // Of what nobody ordered it cannot be said that it is not as ordered.
+            let ordered = self.plan.criteria.non_blocking || !self.plan.criteria.uplinks.is_empty();
+            let word = match one.fault.is_shared() && !ordered {
+                true => VerdictWord::Undecided,
+                false => VerdictWord::Fail,
+            };
             faults.push(FaultSheet {
-                word: VerdictWord::Fail,
-                culprit: culprit(one.fault),
-                or: one.or.iter().map(|other| culprit(*other)).collect(),
-                kind: FaultKind::Rate,
-                share,
-                rate_bits_per_s: rate,
-                evidence: self.evidence(one.fault, false),
-                notes: [self.waits_at(one.fault), self.broken_frames_at(one.fault)].concat(),
+                or: one.or.iter().map(culprit).collect(),
+                ..self.of_rate(word, &one.fault, notes.concat())
             });
         }
-        let rate_of = |word, place: Place| {
-            let (share, rate) = self.under_load(Fault::Place(place));
-            FaultSheet {
-                word,
-                culprit: culprit(Fault::Place(place)),
-                or: Vec::new(),
-                kind: FaultKind::Rate,
-                share,
-                rate_bits_per_s: rate,
-                evidence: self.evidence(Fault::Place(place), false),
-                notes: self.limits_of(place),
-            }
-        };
-        let undecided = self.decision.undecided.iter();
-        faults.extend(undecided.map(|(place, _)| rate_of(VerdictWord::Undecided, *place)));
-        let limited = self.decision.host_limited.iter();
-        faults.extend(limited.map(|place| rate_of(VerdictWord::HostLimited, *place)));
+        for (fault, _) in &self.decision.undecided {
+            let limits = match fault {
+                Fault::Place(place) => self.limits_of(*place),
+                _ => Vec::new(),
+            };
+            faults.push(self.of_rate(VerdictWord::Undecided, fault, limits));
+        }
+        for place in &self.decision.host_limited {
+            let fault = Fault::Place(*place);
+            faults.push(self.of_rate(VerdictWord::HostLimited, &fault, self.limits_of(*place)));
+        }
         let lists = [
             (VerdictWord::Fail, FaultKind::Loss, &self.losses.confirmed),
             (
@@ -334,26 +333,40 @@ impl Writer<'_> {
         ];
         for (word, kind, list) in lists {
             for (fault, share) in list {
+                let mut notes = self.broken_frames_at(fault);
+                if word == VerdictWord::HostLimited {
+                    notes.splice(0..0, self.thrown_away_at(fault));
+                }
                 faults.push(FaultSheet {
-                    word,
-                    culprit: culprit(*fault),
-                    or: Vec::new(),
                     kind,
                     share: *share,
                     rate_bits_per_s: 0.0,
-                    evidence: self.evidence(*fault, true),
-                    notes: match word {
-                        VerdictWord::HostLimited => {
-                            [self.thrown_away_at(*fault), self.broken_frames_at(*fault)].concat()
-                        }
-                        _ => self.broken_frames_at(*fault),
-                    },
+                    evidence: self.evidence(fault, true),
+                    ..self.of_rate(word, fault, notes)
                 });
             }
         }
         faults.extend(self.blocked());
         faults.sort_by(worse_first);
         faults
+    }
+
+    /// A fault that carried less than it should.
+    fn of_rate(&self, word: VerdictWord, fault: &Fault, notes: Vec<String>) -> FaultSheet {
+        let (share, rate) = self.under_load(fault);
+        FaultSheet {
+            word,
+            culprit: culprit(fault),
+            or: Vec::new(),
+            kind: FaultKind::Rate,
+            share,
+            rate_bits_per_s: rate,
+            evidence: self.evidence(fault, false),
+            short_in: self.short_in(fault),
+            again: self.again(fault),
+            steps: self.steps(fault),
+            notes,
+        }
     }
 
     /// A pair that a congested port elsewhere slows down.
@@ -366,14 +379,10 @@ impl Writer<'_> {
         let (from, to) = found.pair;
         let fault = Fault::Pair(from, to);
         Some(FaultSheet {
-            word,
-            culprit: culprit(fault),
-            or: Vec::new(),
             kind: FaultKind::HeadOfLine,
             share: found.share,
             rate_bits_per_s: found.rate,
-            evidence: self.evidence(fault, false),
-            notes: Vec::new(),
+            ..self.of_rate(word, &fault, Vec::new())
         })
     }
 
@@ -381,7 +390,7 @@ impl Writer<'_> {
     fn figure(&self) -> Option<SignedFigure> {
         let mut least: Option<(f64, SignedFigure)> = None;
         // What is bounced loads one direction at a time: nothing to sign under.
-        let is_load = |pass: &super::blame::Pass| {
+        let is_load = |pass: &super::case::Pass| {
             !pass.isolated && pass.judged && pass.test < self.plan.tests.len()
         };
         for port in 0..self.view.ports.len() {

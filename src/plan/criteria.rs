@@ -18,6 +18,9 @@ pub struct Criteria {
     pub overhead_bytes: u32,
     /// Uplinks of groups of ports.
     pub uplinks: Vec<Uplink>,
+    /// All ports at once must carry what each of them can: nothing that several of them share may be narrower.
+    #[serde(default)]
+    pub non_blocking: bool,
 }
 
 /// What joins a group of ports to all others.
@@ -38,6 +41,7 @@ impl Default for Criteria {
             mtu_bytes: None,
             overhead_bytes: 0,
             uplinks: Vec::new(),
+            non_blocking: false,
         }
     }
 }

@@ -58,6 +58,9 @@ pub fn criteria(plan: &RunPlan) -> String {
             criteria.overhead_bytes
         ),
     );
+    if criteria.non_blocking {
+        line(&mut text, "fabric non-blocking");
+    }
     for uplink in &criteria.uplinks {
         line(
             &mut text,

@@ -139,7 +139,7 @@ pub struct UplinkSheet {
 }
 
 /// Something that can be at fault, by the numbers of ports and uplinks in the sheet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Culprit {
     /// A port, out of its host.
@@ -152,6 +152,58 @@ pub enum Culprit {
     Up(usize),
     /// An uplink, into its group.
     Down(usize),
+    /// A port while both of its directions are loaded.
+    BothWays(usize),
+    /// What the links from these ports to those share; the fabric as a whole if these are all.
+    Shared {
+        /// Ports that send.
+        from: Vec<usize>,
+        /// Ports that receive.
+        to: Vec<usize>,
+    },
+    /// What these pairs share.
+    Path(Vec<(usize, usize)>),
+}
+
+impl Culprit {
+    /// Whether several ports share it, none of which is at fault by itself.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared { .. } | Self::Path(_))
+    }
+
+    /// Whether it is an uplink that was declared.
+    pub fn is_uplink(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Down(_))
+    }
+
+    /// Whether a link from port to port goes through it; an uplink's are not known here, and all may.
+    pub fn has(&self, from: usize, to: usize) -> bool {
+        match self {
+            Self::Send(port) => *port == from,
+            Self::Receive(port) => *port == to,
+            Self::Pair(one, other) => (*one, *other) == (from, to),
+            Self::Up(_) | Self::Down(_) => true,
+            Self::BothWays(port) => *port == from || *port == to,
+            Self::Shared {
+                from: senders,
+                to: receivers,
+            } => senders.contains(&from) && receivers.contains(&to),
+            Self::Path(pairs) => pairs.contains(&(from, to)),
+        }
+    }
+}
+
+/// Several links at once with nothing else, to see how many of them a fault bears.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// How many.
+    pub links: usize,
+    /// Payload of all.
+    pub rate_bits_per_s: f64,
+    /// What was to be expected of all.
+    pub expected_bits_per_s: f64,
+    /// Index of the test.
+    pub test: usize,
 }
 
 /// A fault, with its evidence.
@@ -172,6 +224,15 @@ pub struct FaultSheet {
     pub rate_bits_per_s: f64,
     /// Measurements by themselves that concern it.
     pub evidence: Vec<Evidence>,
+    /// In how many tests under load it fell short, and how many should have filled it.
+    #[serde(default)]
+    pub short_in: (usize, usize),
+    /// Share of what was to be expected when the load was repeated in which it fell short, if that was done.
+    #[serde(default)]
+    pub again: Option<f64>,
+    /// With how many links at once it still carried its due, fewest first.
+    #[serde(default)]
+    pub steps: Vec<Step>,
     /// Sentences that go with it.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -180,13 +241,8 @@ pub struct FaultSheet {
 impl FaultSheet {
     /// Measurements by themselves of what is blamed: not of the other direction, nor of its partners with each other.
     pub fn direct_evidence(&self) -> impl Iterator<Item = &Evidence> {
-        let culprit = self.culprit;
-        self.evidence.iter().filter(move |one| match culprit {
-            Culprit::Send(port) => one.from == port,
-            Culprit::Receive(port) => one.to == port,
-            Culprit::Pair(from, to) => (one.from, one.to) == (from, to),
-            Culprit::Up(_) | Culprit::Down(_) => true,
-        })
+        let all = self.evidence.iter();
+        all.filter(|one| self.culprit.has(one.from, one.to))
     }
 }
 

@@ -89,7 +89,7 @@ impl Comparison {
         };
         // The same port of a host, or of the switch: what became of those is told as that.
         let spots = |record: &Record, fault: &FaultSheet| -> Vec<String> {
-            let Some(spot) = spot(record, fault.culprit) else {
+            let Some(spot) = spot(record, &fault.culprit) else {
                 return vec![place(record, fault)];
             };
             let at = spot.at.map(|at| format!("{at} {}", direction(spot.sends)));
@@ -283,11 +283,11 @@ struct Spot {
     at: Option<String>,
 }
 
-fn spot(record: &Record, culprit: Culprit) -> Option<Spot> {
+fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
     let (number, sends) = match culprit {
-        Culprit::Send(port) => (port, true),
-        Culprit::Receive(port) => (port, false),
-        Culprit::Pair(..) | Culprit::Up(_) | Culprit::Down(_) => return None,
+        Culprit::Send(port) => (*port, true),
+        Culprit::Receive(port) => (*port, false),
+        _ => return None,
     };
     let port = record.sheet.ports.get(number)?;
     let node = record.plan.nodes.get(port.node)?;
@@ -323,7 +323,7 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
         let mut faults = now.sheet.faults.iter();
         faults.any(|other| other.word == VerdictWord::Fail && place(now, other) == name)
     };
-    let Some(spot) = spot(before, fault.culprit) else {
+    let Some(spot) = spot(before, &fault.culprit) else {
         return match again() {
             true => format!("{name}: FAIL again"),
             false => format!("{name}: FAIL before, and not now"),

@@ -164,9 +164,9 @@ pub fn is_at_fault(record: &Record, port: &Port, direction: Direction) -> bool {
     let label = |number: usize| record.sheet.ports.get(number).map(|one| &one.label);
     let faults = record.sheet.faults.iter();
     let mut confirmed = faults.filter(|fault| fault.word == VerdictWord::Fail);
-    confirmed.any(|fault| match (fault.culprit, direction) {
+    confirmed.any(|fault| match (&fault.culprit, direction) {
         (Culprit::Send(number), Direction::Send)
-        | (Culprit::Receive(number), Direction::Receive) => label(number) == Some(&port.label),
+        | (Culprit::Receive(number), Direction::Receive) => label(*number) == Some(&port.label),
         _ => false,
     })
 }
@@ -405,19 +405,27 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
                 .to_owned(),
         );
     }
-    Some(match fault.culprit {
+    Some(match &fault.culprit {
         Culprit::Send(port) | Culprit::Receive(port) => format!(
             "      segment: NIC, cable or switch port; hosts cannot separate these. Next: move {}'s cable to another port, then {}",
-            label(port),
-            again(record, label(port))
+            label(*port),
+            again(record, label(*port))
         ),
         Culprit::Pair(from, to) => format!(
             "      both ports are well with others: the path {}->{} within the fabric. Next: the switch's counters on that path",
-            label(from),
-            label(to)
+            label(*from),
+            label(*to)
         ),
         Culprit::Up(_) | Culprit::Down(_) => {
-            "      its ports are well by themselves. Next: the members of the uplink, one by one"
+            "      its ports are well alone. Next: the members of the uplink, one by one".to_owned()
+        }
+        Culprit::BothWays(port) => format!(
+            "      each direction is well alone: half duplex, the host's slot, or the port. Next: the negotiated duplex, then move {}'s cable to another port, then {}",
+            label(*port),
+            again(record, label(*port))
+        ),
+        Culprit::Shared { .. } | Culprit::Path(_) => {
+            "      its ports are well alone, and with fewer others. Next: what these ports share: chip, line card, backplane, members of a bundle"
                 .to_owned()
         }
     })
@@ -434,7 +442,11 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
         }
         (_, FaultKind::HeadOfLine) => "the same command again",
         (_, FaultKind::Rate) => {
-            match (fault.culprit, by_itself(&record.plan, &record.sheet, fault)) {
+            match (
+                &fault.culprit,
+                by_itself(&record.plan, &record.sheet, fault),
+            ) {
+                (culprit, _) if culprit.is_shared() => return Some(asks(record, fault)),
                 (Culprit::Up(_) | Culprit::Down(_), _) => "the members of the uplink, one by one",
                 (_, Alone::Untold) => {
                     "the port with a known-good partner and nothing else (--hosts A,B --pattern pairs)"
@@ -454,13 +466,32 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     Some(format!("      what would decide: {next}"))
 }
 
+/// What must be known of a fabric that carries less than its ports can.
+fn asks(record: &Record, fault: &FaultSheet) -> String {
+    let carried = gbit(fault.rate_bits_per_s);
+    let Culprit::Shared { from, to } = &fault.culprit else {
+        return format!(
+            "      what would decide: whether these pairs may share {carried} Gbit/s (--fabric non-blocking says that nothing is shared)"
+        );
+    };
+    let all = record.sheet.ports.len();
+    if from.len() == all && to.len() == all {
+        return format!(
+            "      one switch? then it does not carry what its ports can: --fabric non-blocking makes that a FAIL. Leaves with uplinks? then declare them (group= in a host file, --uplink GROUP={carried}G)"
+        );
+    }
+    format!(
+        "      an uplink of {carried} Gbit/s? then declare it (group= in a host file, --uplink GROUP={carried}G). One switch? --fabric non-blocking makes this a FAIL"
+    )
+}
+
 /// Whether it carried the least where each port had one link each way.
 fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
     let port = |number: usize| record.sheet.ports.get(number);
     let direction = match fault.culprit {
         Culprit::Send(from) | Culprit::Pair(from, _) => port(from).and_then(|one| one.send),
         Culprit::Receive(to) => port(to).and_then(|one| one.receive),
-        Culprit::Up(_) | Culprit::Down(_) => None,
+        _ => None,
     };
     let test = direction.and_then(|one| record.plan.tests.get(one.test));
     test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
@@ -477,7 +508,7 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
         .evidence
         .iter()
         .map(|one| {
-            let pair = name(&record.plan, sheet, Culprit::Pair(one.from, one.to));
+            let pair = name(&record.plan, sheet, &Culprit::Pair(one.from, one.to));
             let alone = match one.width {
                 1 => "alone",
                 _ => "with others",
@@ -520,8 +551,7 @@ fn reproduce(record: &Record, fault: &FaultSheet) -> Option<String> {
 /// The commands that repeat the first isolated measurement with another tool, and what to expect.
 pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
     // One client shows one pair: not an uplink that many share, nor a port that others congest.
-    if fault.kind == FaultKind::HeadOfLine
-        || matches!(fault.culprit, Culprit::Up(_) | Culprit::Down(_))
+    if fault.kind == FaultKind::HeadOfLine || fault.culprit.is_uplink() || fault.culprit.is_shared()
     {
         return None;
     }

@@ -173,7 +173,7 @@ fn cases(record: &Record) -> Vec<Case> {
                     || "nothing went through it".to_owned(),
                     |one| figures(record, &one),
                 ),
-                more: details(record, culprit),
+                more: details(record, &culprit),
             });
         }
     }
@@ -189,26 +189,29 @@ fn cases(record: &Record) -> Vec<Case> {
                 name: format!("uplink of {} {way}", uplink.group),
                 word: one.word,
                 what: figures(record, &one),
-                more: details(record, culprit),
+                more: details(record, &culprit),
             });
         }
     }
-    let has_case = |culprit: Culprit| match culprit {
+    let has_case = |culprit: &Culprit| match *culprit {
         Culprit::Send(_) | Culprit::Receive(_) => true,
         Culprit::Up(group) => sheet.uplinks.get(group).is_some_and(|one| one.up.is_some()),
         Culprit::Down(group) => sheet
             .uplinks
             .get(group)
             .is_some_and(|one| one.down.is_some()),
-        Culprit::Pair(..) => false,
+        _ => false,
     };
-    let elsewhere = sheet.faults.iter().filter(|fault| !has_case(fault.culprit));
+    let elsewhere = sheet
+        .faults
+        .iter()
+        .filter(|fault| !has_case(&fault.culprit));
     cases.extend(elsewhere.map(|fault| Case {
         class: "pipebench.fabric",
         name: name_of(&record.plan, sheet, fault),
         word: fault.word,
         what: judged::brief(record, fault),
-        more: details(record, fault.culprit),
+        more: details(record, &fault.culprit),
     }));
     cases
 }
@@ -257,9 +260,9 @@ fn figures(record: &Record, one: &DirectionSheet) -> String {
 }
 
 /// Every fault of a place, with what to do next and how to see it again.
-fn details(record: &Record, culprit: Culprit) -> Vec<String> {
+fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
     let faults = record.sheet.faults.iter();
-    let own = faults.filter(|fault| fault.culprit == culprit);
+    let own = faults.filter(|fault| fault.culprit == *culprit);
     own.flat_map(|fault| {
         let commands = judged::commands(record, fault);
         let commands = commands

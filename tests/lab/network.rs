@@ -138,6 +138,27 @@ impl Lab {
         }
     }
 
+    /// What these hosts send to those goes through one thing that passes at most `mbit` Mbit/s of all of it together: a backplane, a
+    /// chip, a path. It is an interface of the switch that such frames are sent through as they come in.
+    pub fn share(&self, shared: &str, pairs: &[(usize, usize)], mbit: u32) {
+        self.on_switch(&format!("ip link add {shared} type ifb"));
+        self.on_switch(&format!("ip link set {shared} up"));
+        self.on_switch(&shape(shared, mbit));
+        let mut senders: Vec<usize> = pairs.iter().map(|pair| pair.0).collect();
+        senders.sort_unstable();
+        senders.dedup();
+        for from in senders {
+            let port = port(from);
+            self.on_switch(&format!("tc qdisc replace dev {port} clsact"));
+            for (_, to) in pairs.iter().filter(|pair| pair.0 == from) {
+                let address = self.address(*to);
+                self.on_switch(&format!(
+                    "tc filter add dev {port} ingress protocol ip prio 1 u32 match ip dst {address}/32 action mirred egress redirect dev {shared}"
+                ));
+            }
+        }
+    }
+
     /// From now on one in so many of the frames to the host is lost on its cable.
     ///
     /// The kernel does it: the switch's port sends segment by segment, so that a lost frame is one segment, and where they come in a

@@ -27,6 +27,8 @@ pub enum Shape {
     OneSlow,
     /// Two switches and a trunk of half of what its ports could send.
     Oversubscribed,
+    /// Two switches and a trunk of all that its ports could send.
+    FullTrunk,
 }
 
 /// What is wrong. Hosts are counted from 1.
@@ -50,6 +52,50 @@ pub enum Injury {
     Flapping(usize),
     /// What one host sends, and what another one receives.
     Two(usize, usize),
+    /// All ports together.
+    Backplane,
+    /// What so many of the first hosts send together, or receive.
+    Chip(usize, bool),
+    /// What the first half of the hosts sends to the second half together, and back; the hosts' file says nothing of it.
+    HiddenUplink,
+    /// What a host sends and receives together.
+    HalfDuplex(usize),
+    /// What a host receives, and all ports together.
+    ReceiveBesideBackplane(usize),
+}
+
+impl Injury {
+    /// Links that share something, by hosts counted from 1, and how many ports' worth these are.
+    fn shared(self, hosts: usize) -> Vec<(Vec<(usize, usize)>, u32)> {
+        let all =
+            |from: &dyn Fn(usize) -> bool, to: &dyn Fn(usize) -> bool| -> Vec<(usize, usize)> {
+                let pairs = (1..=hosts).flat_map(|one| (1..=hosts).map(move |other| (one, other)));
+                pairs
+                    .filter(|(one, other)| one != other && from(*one) && to(*other))
+                    .collect()
+            };
+        let any = |_: usize| true;
+        let first = |host: usize| host * 2 <= hosts;
+        let second = |host: usize| host * 2 > hosts;
+        let ports = |count: usize| u32::try_from(count).expect("few hosts");
+        match self {
+            Self::Backplane | Self::ReceiveBesideBackplane(_) => {
+                vec![(all(&any, &any), ports(hosts))]
+            }
+            Self::Chip(many, true) => vec![(all(&|host| host <= many, &any), ports(many))],
+            Self::Chip(many, false) => vec![(all(&any, &|host| host <= many), ports(many))],
+            Self::HiddenUplink => vec![
+                (all(&first, &second), ports(hosts / 2)),
+                (all(&second, &first), ports(hosts / 2)),
+            ],
+            Self::HalfDuplex(own) => {
+                let mut pairs = all(&|host| host == own, &any);
+                pairs.extend(all(&any, &|host| host == own));
+                vec![(pairs, 2)]
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// One trial.
@@ -98,12 +144,12 @@ pub fn try_case(program: &str, case: &Case, tests: &[&str]) -> Outcome {
     let second: Vec<usize> = (1..=case.hosts)
         .filter(|host| host * 2 > case.hosts)
         .collect();
-    let trunk = PORT_MBIT * u32::try_from(case.hosts - second.len()).expect("few hosts") / 2;
+    let trunk = trunk(case);
     for host in lab.test_hosts() {
         lab.shape_egress(host, speed(case, host));
         lab.shape_ingress(host, speed(case, host));
     }
-    if case.shape == Shape::Oversubscribed {
+    if let Some(trunk) = trunk {
         lab.split(&second, trunk);
     }
     write_hosts(&lab, case, &second);
@@ -119,7 +165,7 @@ pub fn try_case(program: &str, case: &Case, tests: &[&str]) -> Outcome {
         Some(Injury::Pair(from, to)) => {
             lab.slow_pair(from, to, speed(case, from), less(speed(case, from)));
         }
-        Some(Injury::Uplink) => lab.shape_trunk(true, less(trunk)),
+        Some(Injury::Uplink) => lab.shape_trunk(true, less(trunk.expect("a trunk"))),
         Some(Injury::Loss(host, one_in)) => {
             lab.lose(host, one_in);
         }
@@ -127,6 +173,14 @@ pub fn try_case(program: &str, case: &Case, tests: &[&str]) -> Outcome {
             lab.shape_egress(from, less(speed(case, from)));
             lab.shape_ingress(to, less(speed(case, to)));
         }
+        Some(Injury::ReceiveBesideBackplane(host)) => {
+            lab.shape_ingress(host, less(PORT_MBIT) + PORT_MBIT / 10);
+        }
+        Some(_) => {}
+    }
+    let shared = case.injury.map(|injury| injury.shared(case.hosts));
+    for (number, (pairs, ports)) in shared.unwrap_or_default().iter().enumerate() {
+        lab.share(&format!("shared{number}"), pairs, less(PORT_MBIT * ports));
     }
     let finished = run(&lab, program, case, tests);
     let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json"))
@@ -148,8 +202,7 @@ fn run(lab: &Lab, program: &str, case: &Case, tests: &[&str]) -> Finished {
     ];
     let mut words: Vec<&str> = words.iter().chain(tests).copied().collect();
     let uplinks;
-    if case.shape == Shape::Oversubscribed {
-        let mbit = PORT_MBIT * u32::try_from(case.hosts / 2).expect("few hosts") / 2;
+    if let Some(mbit) = trunk(case) {
         uplinks = format!("a={mbit}M,b={mbit}M");
         words.extend(["--uplink", &uplinks]);
     }
@@ -194,6 +247,16 @@ fn flap(lab: &Lab, host: usize, left: u32, over: &AtomicBool) {
     }
 }
 
+/// Mbit/s of the trunk, if there are two switches.
+fn trunk(case: &Case) -> Option<u32> {
+    let first = u32::try_from(case.hosts / 2).expect("few hosts") * PORT_MBIT;
+    match case.shape {
+        Shape::Oversubscribed => Some(first / 2),
+        Shape::FullTrunk => Some(first),
+        Shape::Plain | Shape::MixedSpeeds | Shape::OneSlow => None,
+    }
+}
+
 fn speed(case: &Case, host: usize) -> u32 {
     match case.shape {
         Shape::MixedSpeeds if host.is_multiple_of(2) => SLOW_MBIT,
@@ -206,7 +269,7 @@ fn write_hosts(lab: &Lab, case: &Case, second: &[usize]) {
     let line = |host: usize| {
         let group = if second.contains(&host) { "b" } else { "a" };
         let group = match case.shape {
-            Shape::Oversubscribed => format!(" group={group}"),
+            Shape::Oversubscribed | Shape::FullTrunk => format!(" group={group}"),
             _ => String::new(),
         };
         format!("n{host} speed={}M{group}\n", speed(case, host))
@@ -228,7 +291,7 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
     let guilty = |one: &FaultSheet| {
         let mut names = std::iter::once(&one.culprit).chain(&one.or);
         case.injury
-            .is_some_and(|injury| names.any(|name| is_meant(injury, *name, one.kind)))
+            .is_some_and(|injury| names.any(|name| is_meant(injury, case.hosts, name, one.kind)))
     };
     let innocent = fails.iter().any(|one| !guilty(one));
     let word = record.verdict.word;
@@ -258,6 +321,13 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
             let named = format!("n{host}: ");
             record.verdict.reason.starts_with(&named)
         }
+        Some(Injury::ReceiveBesideBackplane(host)) => {
+            let port = Culprit::Receive(host - 1);
+            fails.iter().any(|one| one.culprit == port)
+                && fails.iter().any(|one| one.culprit.is_shared())
+        }
+        // Both ways, and each is a fault of its own.
+        Some(Injury::HiddenUplink) => fails.iter().filter(|one| guilty(one)).count() >= 2,
         Some(_) => fails.iter().any(|one| guilty(one)),
     };
     Outcome {
@@ -274,18 +344,41 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
 }
 
 /// Whether a culprit is what was injured.
-fn is_meant(injury: Injury, culprit: Culprit, kind: FaultKind) -> bool {
-    let send = |host: usize| culprit == Culprit::Send(host - 1);
-    let receive = |host: usize| culprit == Culprit::Receive(host - 1);
+fn is_meant(injury: Injury, hosts: usize, culprit: &Culprit, kind: FaultKind) -> bool {
+    let send = |host: usize| *culprit == Culprit::Send(host - 1);
+    let receive = |host: usize| *culprit == Culprit::Receive(host - 1);
     match injury {
         Injury::Send(host) => send(host),
         Injury::Receive(host) => receive(host),
         Injury::Both(host) | Injury::Flapping(host) => send(host) || receive(host),
-        Injury::Pair(from, to) => culprit == Culprit::Pair(from - 1, to - 1),
+        Injury::Pair(from, to) => *culprit == Culprit::Pair(from - 1, to - 1),
         // Out of one of two groups is into the other.
         Injury::Uplink => matches!(culprit, Culprit::Up(0) | Culprit::Down(1)),
         Injury::Throttled(..) => false,
         Injury::Loss(host, _) => receive(host) && kind == FaultKind::Loss || receive(host),
         Injury::Two(from, to) => send(from) || receive(to),
+        Injury::HalfDuplex(host) => *culprit == Culprit::BothWays(host - 1),
+        Injury::ReceiveBesideBackplane(host) if receive(host) => true,
+        Injury::Backplane
+        | Injury::Chip(..)
+        | Injury::HiddenUplink
+        | Injury::ReceiveBesideBackplane(_) => {
+            let shared = injury.shared(hosts).into_iter();
+            let mut own = shared.map(|(pairs, _)| pairs);
+            culprit.is_shared() && own.any(|pairs| is_nearly(culprit, &pairs, hosts))
+        }
     }
+}
+
+/// Whether nearly the same links go through it.
+fn is_nearly(culprit: &Culprit, pairs: &[(usize, usize)], hosts: usize) -> bool {
+    const NEARLY: f64 = 0.75;
+    let all = (1..=hosts).flat_map(|from| (1..=hosts).map(move |to| (from, to)));
+    let (mut both, mut either) = (0_u32, 0_u32);
+    for pair in all.filter(|(from, to)| from != to) {
+        let has = (culprit.has(pair.0 - 1, pair.1 - 1), pairs.contains(&pair));
+        both += u32::from(has.0 && has.1);
+        either += u32::from(has.0 || has.1);
+    }
+    f64::from(both) >= NEARLY * f64::from(either)
 }

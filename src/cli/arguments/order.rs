@@ -1,6 +1,13 @@
 //! The words for what was ordered, and what is enough of it.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+/// What is asked of all ports at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FabricOrder {
+    /// All ports at once carry what each of them can.
+    NonBlocking,
+}
 
 /// What a run is judged by.
 #[derive(Debug, Clone, Args)]
@@ -65,4 +72,12 @@ pub struct Order {
         help_heading = "Criteria"
     )]
     pub uplink: Vec<String>,
+
+    /// What was ordered of the fabric: non-blocking, all ports at once carry what each of them can
+    ///
+    /// A single switch is sold as that, and `--profile acceptance` asks for it. Where several ports together carry less than
+    /// they should and each of them is well alone, that is a FAIL then; without this, or declared uplinks, it is UNDECIDED.
+    /// Example: --fabric non-blocking
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "Criteria")]
+    pub fabric: Option<FabricOrder>,
 }

@@ -1,6 +1,6 @@
 //! What was ordered: from words to criteria and speeds of nodes.
 
-use crate::cli::arguments::Order;
+use crate::cli::arguments::{FabricOrder, Order};
 use crate::plan::{Criteria, NodeSpec, Uplink};
 use crate::units;
 
@@ -66,6 +66,7 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
         mtu_bytes: order.mtu,
         overhead_bytes: order.overhead_bytes,
         uplinks,
+        non_blocking: order.fabric == Some(FabricOrder::NonBlocking),
         ..Criteria::default()
     })
 }

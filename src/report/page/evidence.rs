@@ -25,7 +25,7 @@ pub fn section(record: &Record) -> Markup {
 }
 
 fn one(record: &Record, fault: &FaultSheet) -> Markup {
-    let pair = |from, to| names::name(&record.plan, &record.sheet, Culprit::Pair(from, to));
+    let pair = |from, to| names::name(&record.plan, &record.sheet, &Culprit::Pair(from, to));
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     html! {
         article .fault {

@@ -372,6 +372,7 @@ pub fn conditions(record: &Record) -> Markup {
                 @if let Some(mtu) = criteria.mtu_bytes { dt { "MTU" } dd { (mtu) " as ordered" } }
                 @if !own_mtus.is_empty() { dt { "MTU of single hosts" } dd { (own_mtus.join(", ")) " as ordered" } }
                 @if criteria.overhead_bytes > 0 { dt { "tunnel" } dd { (criteria.overhead_bytes) " bytes more in each frame" } }
+                @if criteria.non_blocking { dt { "fabric" } dd { "non-blocking as ordered" } }
                 @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
                 dt { "speeds" } dd { (judged::basis(record)) }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }

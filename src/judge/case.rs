@@ -1,0 +1,361 @@
+//! Everything that was seen, with what was to be expected of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::explain::{Explanation, Model, leaves_open};
+use super::fabric::{Fabric, Observation, Place};
+use super::fault::Fault;
+use super::look::Look;
+
+/// Time without a processor explains what is missing if it is this part of it.
+const EXPLAINS: f64 = 0.5;
+
+/// What was seen, with what was to be expected.
+pub struct Case<'a> {
+    pub(super) fabric: &'a Fabric,
+    pub(super) looks: Vec<Look<'a>>,
+    /// Places that fell short while their host was at its own limit.
+    limited: BTreeSet<Place>,
+}
+
+/// What passed a place in one test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pass {
+    /// Index of the test.
+    pub test: usize,
+    /// Nothing but suspects was loaded.
+    pub isolated: bool,
+    /// The place should have been full.
+    pub judged: bool,
+    /// What passed.
+    pub rate: f64,
+    /// What was to be expected.
+    pub expected: f64,
+    /// What passed of what was to be expected.
+    pub share: Option<f64>,
+    /// What the place can carry.
+    pub capacity: f64,
+    /// Share of what was to be expected that must have passed.
+    pub floor: f64,
+}
+
+impl Pass {
+    /// Whether less passed than must.
+    pub fn is_short(&self) -> bool {
+        self.share.is_some_and(|share| share < self.floor)
+    }
+}
+
+/// What a set of faults predicts to fall short.
+pub struct Foreseen {
+    /// By test, for each place by its number.
+    short: BTreeMap<usize, Vec<bool>>,
+}
+
+impl Foreseen {
+    /// Whether the place of a number falls short in a test.
+    pub fn is_short(&self, number: usize, test: usize) -> bool {
+        let of_test = self.short.get(&test);
+        of_test
+            .and_then(|all| all.get(number))
+            .is_some_and(|is| *is)
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Looks at what was seen.
+    pub fn new(fabric: &'a Fabric, observations: &'a [Observation]) -> Self {
+        let look = |observation: &'a Observation| Look::new(fabric, observation);
+        let mut case = Self {
+            fabric,
+            looks: observations.iter().map(look).collect(),
+            limited: BTreeSet::new(),
+        };
+        case.limited = case.at_limit();
+        case
+    }
+
+    fn loading(&self) -> impl Iterator<Item = &Look<'a>> {
+        self.looks.iter().filter(|look| look.loads())
+    }
+
+    /// The least share of what was expected that passed a place, in all tests that load the fabric; none if it was not loaded.
+    pub fn least_share(&self, place: Place) -> Option<f64> {
+        let number = self.fabric.number(place);
+        let shares = self.loading().filter_map(|look| look.judged_share(number));
+        shares.reduce(f64::min)
+    }
+
+    /// What passed a place, in every test that did not hold its links back.
+    pub fn passes(&self, place: Place) -> Vec<Pass> {
+        let number = self.fabric.number(place);
+        let looks = self.looks.iter().filter(|look| !look.observation.paced);
+        let pass = |look: &Look<'_>| Pass {
+            test: look.observation.test,
+            isolated: look.observation.isolated,
+            judged: look.judged[number],
+            rate: look.seen[number],
+            expected: look.expected[number],
+            share: look.share(number),
+            capacity: look.observation.capacities[number],
+            floor: look.floors[number],
+        };
+        looks.map(pass).collect()
+    }
+
+    /// What passed a fault, in every test that did not hold its links back; judged where more should have passed than ever did.
+    pub fn passes_of(&self, fault: &Fault) -> Vec<Pass> {
+        if let Fault::Place(place) = fault {
+            return self.passes(*place);
+        }
+        /// A place is full by the most that ever passed it.
+        const MORE: f64 = 1.02;
+        let cover = fault.cover(self.fabric);
+        let telling = || self.looks.iter().filter(|look| look.tells_rates());
+        let most = telling().map(|look| look.seen_at(self.fabric, fault, &cover));
+        let most = most.fold(0.0, f64::max);
+        let through = |look: &&Look<'_>| match fault {
+            Fault::Pair(..) => look.single,
+            _ => true,
+        };
+        let pass = |look: &Look<'_>| {
+            let rate = look.seen_at(self.fabric, fault, &cover);
+            let expected = look.expected_at(self.fabric, &cover);
+            let known = expected > 0.0 && expected.is_finite();
+            known.then(|| Pass {
+                test: look.observation.test,
+                isolated: look.observation.isolated,
+                judged: expected > most * MORE,
+                rate,
+                expected,
+                share: Some(rate / expected),
+                capacity: f64::INFINITY,
+                floor: self.fabric.uplink_floor,
+            })
+        };
+        telling().filter(through).filter_map(pass).collect()
+    }
+
+    /// Places below the floor, the worst first.
+    pub fn suspects(&self) -> Vec<(Place, f64)> {
+        let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
+        let short = |place: &Place| {
+            let number = self.fabric.number(*place);
+            let mut loading = self.loading();
+            loading.any(|look| look.judged[number] && look.is_short(number))
+        };
+        let mut suspects: Vec<(Place, f64)> = all
+            .filter(short)
+            .filter_map(|place| Some((place, self.least_share(place)?)))
+            .collect();
+        suspects.sort_by(|a, b| a.1.total_cmp(&b.1));
+        suspects
+    }
+
+    /// The test under load in which a place carried least, if it was not repeated as it was.
+    pub fn not_repeated(&self, place: Place) -> Option<usize> {
+        let number = self.fabric.number(place);
+        let judged = self
+            .loading()
+            .filter_map(|look| Some((look.judged_share(number)?, look)));
+        let (_, least) = judged.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let links = |look: &Look<'_>| -> BTreeSet<(usize, usize)> {
+            let links = look.observation.links.iter();
+            links.map(|link| (link.from, link.to)).collect()
+        };
+        let own = links(least);
+        let mut others = self
+            .looks
+            .iter()
+            .filter(|look| !look.loads() && look.tells_rates());
+        let repeated = others.any(|look| links(look) == own);
+        (!repeated).then_some(least.observation.test)
+    }
+
+    /// In how many of the tests that should fill it a place fell short.
+    pub fn short_in(&self, place: Place) -> (usize, usize) {
+        let number = self.fabric.number(place);
+        let judged = || self.loading().filter(|look| look.judged[number]);
+        let short = judged().filter(|look| look.is_short(number));
+        (short.count(), judged().count())
+    }
+
+    /// Places that fell short while their host was at its own limit: it may be the host, if something is at fault there at all.
+    pub fn limited(&self) -> &BTreeSet<Place> {
+        &self.limited
+    }
+
+    /// Whether a place fell short by itself only while its host was at its limit, or waited for a processor long enough to explain it: then
+    /// that says nothing of the switch.
+    pub fn limited_alone(&self, place: Place) -> bool {
+        let number = self.fabric.number(place);
+        let mut alone = self.looks.iter().filter(|look| {
+            let observation = look.observation;
+            observation.isolated && !observation.paced && look.is_short(number)
+        });
+        let explained = |look: &Look<'_>| {
+            let missing = 1.0 - look.share(number).unwrap_or(1.0);
+            let waiting = look.waiting(self.fabric, place);
+            look.host_is_limited(self.fabric, place) || waiting >= missing * EXPLAINS
+        };
+        self.limited_mostly(place) || alone.all(explained)
+    }
+
+    /// The pair with which a port fell short under load, if it was one of several and the only one; where ports carry one link each.
+    pub fn only_slow_pair(&self, place: Place) -> Option<(usize, usize)> {
+        let number = self.fabric.number(place);
+        let loads = self
+            .loading()
+            .filter(|look| !look.observation.paced && look.seen[number] > 0.0 && look.single);
+        let (short, well): (Vec<&Look<'_>>, Vec<&Look<'_>>) =
+            loads.partition(|look| look.is_short(number));
+        let [short] = short[..] else { return None };
+        let mut links = short.observation.links.iter();
+        let through = links.find(|link| match place {
+            Place::Send(port) => link.from == port,
+            Place::Receive(port) => link.to == port,
+            Place::Up(_) | Place::Down(_) => false,
+        });
+        through
+            .filter(|_| well.len() >= 2)
+            .map(|link| (link.from, link.to))
+    }
+
+    /// Whether the host behind a port was at its limit, and its port fell short, in most of the tests in which it had something to do: waits for
+    /// a processor are lumps, and a short test may miss them. Waits that cost nothing explain nothing.
+    fn limited_mostly(&self, place: Place) -> bool {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return false;
+        };
+        let both = [Place::Send(port), Place::Receive(port)].map(|place| self.fabric.number(place));
+        let busy = self
+            .looks
+            .iter()
+            .filter(|look| both.iter().any(|place| look.seen[*place] > 0.0));
+        let (mut all, mut limited) = (0, 0);
+        for look in busy {
+            all += 1;
+            let short = both.iter().any(|place| look.is_short(*place));
+            limited += usize::from(short && look.host_is_limited(self.fabric, place));
+        }
+        limited * 2 > all
+    }
+
+    fn at_limit(&self) -> BTreeSet<Place> {
+        let ports = 0..self.fabric.ports.len();
+        let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        let limited = |look: &Look<'_>, place: Place| {
+            let short = look.is_short(self.fabric.number(place));
+            short && look.host_is_limited(self.fabric, place)
+        };
+        places
+            .filter(|place| self.looks.iter().any(|look| limited(look, *place)))
+            .collect()
+    }
+
+    /// What explains what was seen.
+    pub(super) fn explain(&self, ruled_out: &[Fault]) -> Explanation {
+        Model::new(self, ruled_out).explain()
+    }
+
+    /// Hosts that were at their limit in most of the tests in which what they share fell short: then that says nothing of the switch.
+    pub fn limited_together(&self, fault: &Fault) -> Vec<Place> {
+        let cover = fault.cover(self.fabric);
+        let short = self.looks.iter().filter(|look| {
+            let expected = look.expected_at(self.fabric, &cover);
+            let seen = look.seen_at(self.fabric, fault, &cover);
+            look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
+        });
+        let (mut all, mut excused) = (0, 0);
+        let mut places = BTreeSet::new();
+        for look in short {
+            let links = look.observation.links.iter();
+            let links = links.filter(|link| cover.has(link.from, link.to));
+            let ends = links.flat_map(|link| [Place::Send(link.from), Place::Receive(link.to)]);
+            let ends: BTreeSet<Place> = ends.collect();
+            let limited = ends
+                .iter()
+                .filter(|place| look.host_is_limited(self.fabric, **place));
+            let limited: Vec<Place> = limited.copied().collect();
+            let waiting = ends
+                .iter()
+                .map(|place| look.waiting(self.fabric, *place))
+                .sum::<f64>();
+            let expected = look.expected_at(self.fabric, &cover);
+            let missing = 1.0 - look.seen_at(self.fabric, fault, &cover) / expected;
+            let is_excused = limited.len() * 2 >= ends.len()
+                || waiting >= missing * EXPLAINS * ends.len() as f64;
+            all += 1;
+            excused += usize::from(is_excused);
+            places.extend(if is_excused { limited } else { Vec::new() });
+        }
+        match excused * 2 > all {
+            true => places.into_iter().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The least share of what was expected that passed a fault under load.
+    pub fn least_share_of(&self, fault: &Fault) -> f64 {
+        let passes = self.passes_of(fault).into_iter();
+        let shares = passes
+            .filter(|pass| !pass.isolated)
+            .filter_map(|pass| pass.share);
+        shares.fold(1.0, f64::min)
+    }
+
+    /// What these faults predict to fall short, test by test.
+    pub fn foreseen(&self, faults: &[Fault]) -> Foreseen {
+        let model = Model::new(self, &[]);
+        let members = model.members(faults);
+        let members: Vec<_> = members.iter().collect();
+        let mut short: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
+        for (number, look) in self.looks.iter().enumerate() {
+            let Some(predicted) = model.predict(number, &members) else {
+                continue;
+            };
+            let all = predicted.sums.iter().zip(&look.expected).enumerate();
+            let own = all.map(|(place, (is, should))| *is < look.floors[place] * should);
+            match short.get_mut(&look.observation.test) {
+                None => {
+                    short.insert(look.observation.test, own.collect());
+                }
+                Some(known) => known
+                    .iter_mut()
+                    .zip(own)
+                    .for_each(|(known, own)| *known |= own),
+            }
+        }
+        Foreseen { short }
+    }
+
+    /// Places that fall short under load by more than these faults predict, with their least share.
+    pub fn unexplained(&self, faults: &[Fault]) -> Vec<(Place, f64)> {
+        let model = Model::new(self, &[]);
+        let members = model.members(faults);
+        let members: Vec<_> = members.iter().collect();
+        let mut open: BTreeMap<Place, f64> = BTreeMap::new();
+        for (number, look) in self.looks.iter().enumerate() {
+            if !look.loads() {
+                continue;
+            }
+            let predicted = model.predict(number, &members);
+            for place in 0..self.fabric.places() {
+                let Some(share) = look.judged_share(place) else {
+                    continue;
+                };
+                let (foreseen, vague) = match &predicted {
+                    Some(predicted) => (predicted.sums[place], predicted.vague[place]),
+                    None => (look.expected[place], 0.0),
+                };
+                let of_expected = |rate: f64| rate / look.expected[place];
+                let (foreseen, vague) = (of_expected(foreseen), of_expected(vague));
+                if leaves_open(share, foreseen, look.floors[place], vague) {
+                    let known = open.entry(self.fabric.place(place)).or_insert(share);
+                    *known = known.min(share);
+                }
+            }
+        }
+        open.into_iter().collect()
+    }
+}

@@ -1,0 +1,220 @@
+//! What the rates say, or what must be measured before they do.
+
+use std::collections::BTreeSet;
+
+use super::case::Case;
+use super::confirm::{Request, Second, Standing};
+use super::fabric::{Fabric, Observation, Place};
+use super::fault::Fault;
+
+/// Beside a fault, links share what is left so unevenly.
+const UNFAIR: f64 = 0.1;
+/// After so many second looks more of them tell nothing more.
+const MOST_LOOKS: usize = 40;
+/// Groups that give way to others.
+const MOST_RULED_OUT: usize = 4;
+
+/// What follows from what was seen until now.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// These are to be measured, one after the other.
+    Measure(Vec<Request>),
+    /// Nothing more can be learnt.
+    Done(Decision),
+}
+
+/// What there is to say of the rates.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Decision {
+    /// Faults that fell short in a second, isolated measurement.
+    pub confirmed: Vec<Blamed>,
+    /// Places that fell short while their host was at its own limit.
+    pub host_limited: Vec<Place>,
+    /// What fell short under load, with its share of what was expected, and that no confirmed fault explains.
+    pub undecided: Vec<(Fault, f64)>,
+}
+
+/// A fault that was confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blamed {
+    /// What explains what was seen best.
+    pub fault: Fault,
+    /// What explains it as well: hosts cannot tell these apart.
+    pub or: Vec<Fault>,
+}
+
+/// Decides what the rates say, or what must be measured first.
+pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
+    let case = Case::new(fabric, observations);
+    if case.suspects().is_empty() {
+        return Step::Done(Decision::default());
+    }
+    let second = Second::of(fabric, &case, observations);
+    let limited =
+        |fault: &Fault| matches!(fault, Fault::Place(place) if case.limited().contains(place));
+    // What was well by itself may still be what its host could not go on with under load.
+    let well = second.cleared();
+    let mut cleared = well.clone();
+    cleared.retain(|fault| !limited(fault));
+    // A host that could not go on is no fault of the way to its partner either.
+    let excused = |(from, to): (usize, usize)| {
+        let mut ends = [Place::Send(from), Place::Receive(to)].into_iter();
+        ends.find(|place| case.limited().contains(place) && case.limited_alone(*place))
+    };
+    // A group that cannot be shown alone gives way to what explains nearly as much.
+    let mut ruled_out = Vec::new();
+    let (explanation, standings) = loop {
+        let explanation = case.explain(&ruled_out);
+        let mut blamed = explanation.faults.clone();
+        // What the set leaves open must be looked at, too, unless it was seen well.
+        let leftover = case.unexplained(&blamed).into_iter();
+        let leftover = leftover.map(|(place, _)| Fault::Place(place));
+        let leftover = leftover.filter(|fault| !cleared.contains(fault) && !blamed.contains(fault));
+        let leftover: Vec<Fault> = leftover.collect();
+        blamed.extend(leftover);
+        let standing = |fault: &Fault| match fault {
+            Fault::Place(place) if explanation.varying.contains(fault) && !limited(fault) => {
+                second.standing_of_varying(*place, &blamed)
+            }
+            _ => second.standing(fault, &blamed),
+        };
+        let standings: Vec<(Fault, Standing)> = blamed
+            .iter()
+            .map(|fault| (fault.clone(), standing(fault)))
+            .collect();
+        let mut groups = standings.iter().filter(|(fault, _)| fault.is_shared());
+        let refuted = groups.find(|(_, standing)| *standing == Standing::Undecided);
+        match refuted.filter(|_| ruled_out.len() < MOST_RULED_OUT) {
+            Some((fault, _)) => ruled_out.push(fault.clone()),
+            None => break (explanation, standings),
+        }
+    };
+    let blamed: Vec<Fault> = standings.iter().map(|(fault, _)| fault.clone()).collect();
+    let mut requests = Vec::new();
+    let (mut confirmed, mut host_limited) = (Vec::new(), Vec::new());
+    let mut unproven = Vec::new();
+    for (fault, standing) in &standings {
+        match (standing, fault) {
+            (Standing::Open(open), _) => requests.extend(open.iter().cloned()),
+            (Standing::Confirmed, Fault::Place(place))
+                if limited(fault) && case.limited_alone(*place) =>
+            {
+                host_limited.push(*place);
+            }
+            (Standing::Confirmed, Fault::Pair(from, to)) => match excused((*from, *to)) {
+                Some(place) => host_limited.push(place),
+                None => confirmed.push(fault.clone()),
+            },
+            (Standing::Confirmed, _) if fault.is_shared() => {
+                let hosts = case.limited_together(fault);
+                match hosts.is_empty() {
+                    true => confirmed.push(fault.clone()),
+                    false => host_limited.extend(hosts),
+                }
+            }
+            (Standing::Confirmed, _) => confirmed.push(fault.clone()),
+            // A busy host may hide one slow pair, with which alone its port falls short.
+            (Standing::Undecided, Fault::Place(place)) if limited(fault) => {
+                match second.pair_behind(*place, &blamed) {
+                    Some((_, Standing::Open(open))) => requests.extend(open),
+                    Some((pair, Standing::Confirmed)) if excused(pair).is_none() => {
+                        confirmed.push(Fault::Pair(pair.0, pair.1));
+                    }
+                    _ => host_limited.push(*place),
+                }
+            }
+            (Standing::Undecided, _) if explanation.faults.contains(fault) => {
+                unproven.push(fault.clone());
+            }
+            (Standing::Undecided, _) => {}
+        }
+    }
+    // Before it is said that only the load of the others slows it down, that load is repeated.
+    let loads = unproven.iter().filter(|fault| well.contains(*fault));
+    let loads: BTreeSet<usize> = loads
+        .filter_map(|fault| match fault {
+            Fault::Place(place) => case.not_repeated(*place),
+            _ => None,
+        })
+        .collect();
+    if requests.is_empty() {
+        requests.extend(loads.into_iter().map(|test| Request {
+            again: Some(test),
+            ..Request::of(Vec::new())
+        }));
+    }
+    let looks = observations.iter().filter(|one| one.isolated).count();
+    if !requests.is_empty() && looks < MOST_LOOKS {
+        return Step::Measure(second.packed(requests));
+    }
+    confirmed.sort_unstable();
+    confirmed.dedup();
+    // Where there is a fault, what is well by itself and falls short by little is held down by it: links never share quite
+    // fairly.
+    let is_well = |place: &Place| well.contains(&Fault::Place(*place));
+    let open = case.unexplained(&confirmed);
+    let by_little = |place: &Place| {
+        let floor = fabric.floor(fabric.number(*place));
+        let mut open = open.iter().filter(|(other, _)| other == place);
+        open.all(|(_, share)| *share >= floor - UNFAIR)
+    };
+    host_limited.sort_unstable();
+    host_limited.dedup();
+    host_limited.retain(|place| confirmed.is_empty() || !by_little(place) || !is_well(place));
+    let hosts = host_limited.iter().copied().map(Fault::Place);
+    let known: Vec<Fault> = confirmed.iter().cloned().chain(hosts).collect();
+    let rivals_of = |fault: &Fault| {
+        let at = explanation.faults.iter().position(|known| known == fault);
+        let rivals = at
+            .map(|at| explanation.rivals[at].clone())
+            .unwrap_or_default();
+        rivals
+            .into_iter()
+            .filter(|rival| !known.contains(rival) && !cleared.contains(rival))
+    };
+    let blame = |fault: &Fault| match uplink_of(fabric, fault) {
+        Some(uplink) => Blamed {
+            fault: uplink,
+            or: vec![fault.clone()],
+        },
+        None => Blamed {
+            fault: fault.clone(),
+            or: rivals_of(fault).collect(),
+        },
+    };
+    let mut all = known.clone();
+    all.extend(unproven.iter().cloned());
+    let mut undecided: Vec<(Fault, f64)> = unproven
+        .into_iter()
+        .map(|fault| {
+            let share = case.least_share_of(&fault);
+            (fault, share)
+        })
+        .collect();
+    let places = case.unexplained(&all).into_iter();
+    undecided.extend(places.map(|(place, share)| (Fault::Place(place), share)));
+    Step::Done(Decision {
+        undecided,
+        confirmed: confirmed.iter().map(blame).collect(),
+        host_limited,
+    })
+}
+
+/// The declared uplink that all links of a group cross.
+fn uplink_of(fabric: &Fabric, fault: &Fault) -> Option<Fault> {
+    let pairs: Vec<(usize, usize)> = match fault {
+        Fault::Shared { from, to } => {
+            let all = from
+                .iter()
+                .flat_map(|from| to.iter().map(move |to| (*from, *to)));
+            all.collect()
+        }
+        Fault::Path(pairs) => pairs.clone(),
+        _ => return None,
+    };
+    let uplinks = (0..fabric.groups).flat_map(|group| [Place::Up(group), Place::Down(group)]);
+    uplinks.map(Fault::Place).find(|uplink| {
+        let cover = uplink.cover(fabric);
+        pairs.iter().all(|(from, to)| cover.has(*from, *to))
+    })
+}

@@ -1,0 +1,688 @@
+//! Blame: the cheapest set of faults whose filled rates explain what was seen at every place, in every test.
+//!
+//! A slow port takes innocent ones down with it, so what is below its floor is a suspect and no more. A set of faults is tried by
+//! giving each of them the most that was ever seen to pass it, since a fault that stays never lets more through, and by filling
+//! the fabric again. What is then still off costs, by how unlikely it is; each fault costs a price; the cheapest set is blamed
+//! (Flock, CoNEXT 2023, searches in the same way: one fault more or less at a time). A place that carried its due once is
+//! evidence like any other: no capacity of its own can be less.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::case::Case;
+use super::fabric::{Fabric, Place};
+use super::fault::{Cover, Fault};
+use super::filling::{Flow, fill};
+use super::guesses::{FEW_PORTS, is_group, neighbours, reversed, short_links};
+use super::look::{FULL, Look};
+
+/// A prediction this far above what was seen does not explain it.
+const NEAR: f64 = 0.07;
+/// Nor does one that is further above than this part of what the floor leaves: what is below a high floor is not explained by nothing.
+const NEAR_FLOOR: f64 = 0.7;
+/// Where both are below the floor, and nothing but the place itself limits it.
+const DEPTH: f64 = 0.10;
+/// Deviations that need no explanation where links share something full elsewhere: they never do so quite fairly.
+const UNFAIR: f64 = 1.5;
+
+/// Standard deviation of what passes a place that limits itself, as share of what is expected; less with a high floor.
+const TIGHT: f64 = 0.04;
+const TIGHT_OF_FLOOR: f64 = 0.4;
+const TIGHTEST: f64 = 0.015;
+/// The same for the rate of a link that shares something full elsewhere.
+const LOOSE: f64 = 0.15;
+/// No figure costs more than this: one that is far off may be a mishap.
+const MOST: f64 = 10.0;
+/// What several links share is narrow if it lets less than this part through of what should pass it.
+const NARROW: f64 = 0.96;
+
+/// Candidates of each sort that are tried, those that missed most first.
+const MOST_CANDIDATES: usize = 64;
+/// Sets do not grow beyond this.
+const MOST_FAULTS: usize = 32;
+/// Groups that are searched for from the best of so many first guesses.
+const GUESSES: usize = 6;
+/// A first guess explains about as much as another fault if it is no worse by this.
+const AS_MUCH: f64 = 10.0;
+/// What a fault that comes and goes costs more, and for each time it was there.
+const VARIES: f64 = 4.0;
+const EACH_TIME: f64 = 2.5;
+/// What was ruled out still leads to others like it.
+const NEVER: f64 = 1e9;
+/// What explains nearly as well cannot be told apart.
+const ALIKE: f64 = 3.0;
+
+/// Whether a prediction leaves open what was seen, both as shares of what a sound fabric would show.
+/// `vague` is the standard deviation of what was foreseen.
+pub(super) fn leaves_open(seen: f64, foreseen: f64, floor: f64, vague: f64) -> bool {
+    let most = match foreseen < floor {
+        true => DEPTH,
+        false => NEAR.min((1.0 - floor) * NEAR_FLOOR),
+    };
+    seen < floor && foreseen - seen > most.max(UNFAIR * vague)
+}
+
+/// A fault with what it lets through.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) fault: Fault,
+    cover: Cover,
+    /// It lets more through at one time than at another.
+    pub(super) varies: bool,
+    /// By look.
+    capacities: Vec<f64>,
+    /// What should pass it, by look.
+    wanted: Vec<f64>,
+    /// Whether it changes anything in a look.
+    binds: Vec<bool>,
+    price: f64,
+}
+
+impl Member {
+    fn is_felt(&self) -> bool {
+        self.binds.iter().any(|binds| *binds)
+    }
+}
+
+/// Faults with what they cost.
+#[derive(Debug, Clone)]
+struct Set {
+    members: Vec<Rc<Member>>,
+    of_looks: Vec<f64>,
+    /// Of all looks, with the prices.
+    cost: f64,
+}
+
+impl Set {
+    fn new(of_looks: Vec<f64>, members: Vec<Rc<Member>>) -> Self {
+        let prices = members.iter().map(|member| member.price);
+        Self {
+            cost: prices.sum::<f64>() + of_looks.iter().sum::<f64>(),
+            members,
+            of_looks,
+        }
+    }
+
+    fn has(&self, fault: &Fault) -> bool {
+        self.members.iter().any(|member| member.fault == *fault)
+    }
+}
+
+/// What a set of faults makes of a look.
+pub(super) struct Predicted {
+    /// What passes each place.
+    pub(super) sums: Vec<f64>,
+    /// Standard deviations of that, where links share something full elsewhere and how they do is left to chance.
+    pub(super) vague: Vec<f64>,
+    /// What passes faults that several links share, and what did.
+    shared: Vec<(f64, f64)>,
+}
+
+/// What explains what was seen.
+#[derive(Debug, Clone)]
+pub(super) struct Explanation {
+    pub(super) faults: Vec<Fault>,
+    /// Those of them that come and go.
+    pub(super) varying: BTreeSet<Fault>,
+    /// What explains it as well as each of them.
+    pub(super) rivals: Vec<Vec<Fault>>,
+}
+
+/// The search for it.
+pub(super) struct Model<'a> {
+    pub(super) case: &'a Case<'a>,
+    pub(super) fabric: &'a Fabric,
+    /// What each look costs if there are no faults.
+    sound: Vec<f64>,
+    /// Faults that are not to be blamed.
+    ruled_out: &'a [Fault],
+}
+
+impl<'a> Model<'a> {
+    pub(super) fn new(case: &'a Case<'a>, ruled_out: &'a [Fault]) -> Self {
+        let mut model = Self {
+            case,
+            fabric: case.fabric,
+            sound: Vec::new(),
+            ruled_out,
+        };
+        model.sound = case
+            .looks
+            .iter()
+            .map(|look| model.cost_of_sound(look))
+            .collect();
+        model
+    }
+
+    pub(super) fn looks(&self) -> &'a [Look<'a>] {
+        &self.case.looks
+    }
+
+    /// Known faults, each as steady as it was seen to be.
+    pub(super) fn members(&self, faults: &[Fault]) -> Vec<Member> {
+        /// A fault that stays lets as much through each time, less what others leave.
+        const STEADY: f64 = 0.15;
+        let of = |fault: &Fault| {
+            let steady = self.member(fault.clone(), false);
+            let mut looks = self.looks().iter().enumerate();
+            let swings = looks.any(|(number, look)| {
+                let expected = look.expected_at(self.fabric, &steady.cover);
+                let seen = look.seen_at(self.fabric, fault, &steady.cover);
+                let foreseen = steady.capacities[number].min(expected);
+                look.tells_rates() && expected > 0.0 && (foreseen - seen) / expected > STEADY
+            });
+            match swings {
+                true => self.member(fault.clone(), true),
+                false => steady,
+            }
+        };
+        faults.iter().map(of).collect()
+    }
+
+    fn member(&self, fault: Fault, varies: bool) -> Member {
+        let cover = fault.cover(self.fabric);
+        let seen = |look: &Look<'_>| look.seen_at(self.fabric, &fault, &cover);
+        let telling = self.looks().iter().filter(|look| look.tells_rates());
+        let most = telling.map(seen).fold(0.0, f64::max);
+        let mut capacities = Vec::new();
+        let (mut wanted, mut binds) = (Vec::new(), Vec::new());
+        for look in self.looks() {
+            let expected = match &fault {
+                Fault::Place(place) => look.expected[self.fabric.number(*place)],
+                _ => look.expected_at(self.fabric, &cover),
+            };
+            let capacity = match varies {
+                false => most,
+                true => Some(seen(look))
+                    .filter(|seen| *seen < expected * 0.95)
+                    .unwrap_or(f64::INFINITY),
+            };
+            let narrow = if fault.is_shared() { NARROW } else { 0.995 };
+            capacities.push(capacity);
+            wanted.push(expected);
+            binds.push(look.tells_rates() && expected.is_finite() && capacity < expected * narrow);
+        }
+        // What comes and goes is rare, and has a size of its own each time.
+        let times = binds.iter().filter(|binds| **binds).count() as f64;
+        Member {
+            price: self.price(&fault)
+                + if varies {
+                    VARIES + EACH_TIME * times
+                } else {
+                    0.0
+                },
+            fault,
+            cover,
+            varies,
+            capacities,
+            wanted,
+            binds,
+        }
+    }
+
+    /// What a fault costs, in units of log-likelihood: rarer ones cost more, and so do those that can explain more.
+    fn price(&self, fault: &Fault) -> f64 {
+        let is_limited =
+            matches!(fault, Fault::Place(place) if self.case.limited().contains(place));
+        let ports = self.fabric.ports.len() as f64;
+        let own = match fault {
+            Fault::Place(_) if is_limited => 3.0,
+            Fault::Place(_) => 5.0,
+            Fault::Pair(..) | Fault::BothWays(_) => 6.0,
+            Fault::Shared { .. } if fault.is_all(self.fabric) => 7.0,
+            Fault::Shared { from, to } => {
+                let odd = |list: &[usize]| (list.len() as f64).min(ports - list.len() as f64);
+                8.0 + 0.25 * (odd(from) + odd(to))
+            }
+            Fault::Path(pairs) => 7.0 + pairs.len() as f64,
+        };
+        let ruled_out = self.ruled_out.contains(fault);
+        own + if ruled_out { NEVER } else { 0.0 }
+    }
+
+    /// What would pass each place of a look with these faults; none if they change nothing there.
+    pub(super) fn predict(&self, number: usize, members: &[&Member]) -> Option<Predicted> {
+        let look = &self.looks()[number];
+        let felt: Vec<&Member> = members
+            .iter()
+            .copied()
+            .filter(|one| one.binds[number])
+            .collect();
+        if felt.is_empty() {
+            return None;
+        }
+        let observation = look.observation;
+        let mut capacities = observation.capacities.clone();
+        let places = capacities.len();
+        let mut own = Vec::new();
+        for member in &felt {
+            let capacity = member.capacities[number];
+            match &member.fault {
+                Fault::Place(place) => {
+                    let place = self.fabric.number(*place);
+                    capacities[place] = capacities[place].min(capacity);
+                }
+                _ => {
+                    own.push((capacities.len(), *member));
+                    capacities.push(capacity);
+                }
+            }
+        }
+        let changed;
+        let flows = if own.is_empty() {
+            &observation.flows
+        } else {
+            let mut flows = observation.flows.clone();
+            for flow in &mut flows {
+                let mut more = Vec::new();
+                for (place, member) in &own {
+                    let times = member.cover.count(self.fabric, flow);
+                    more.extend(std::iter::repeat_n(*place, times));
+                }
+                flow.route.extend(more);
+            }
+            changed = flows;
+            &changed
+        };
+        let rates = fill(&capacities, flows);
+        let mut sums = vec![0.0; capacities.len()];
+        for (flow, rate) in flows.iter().zip(&rates) {
+            for place in &flow.route {
+                sums[*place] += rate;
+            }
+        }
+        let is_full = |place: usize| sums[place] >= capacities[place] * FULL;
+        // A pair is no more than its own link where each port has one.
+        let shares = |place: usize| {
+            let member = own.iter().find(|(own, _)| *own == place);
+            member.is_none_or(|(_, member)| !matches!(member.fault, Fault::Pair(..)))
+        };
+        // The less is missing, the less can be shared unfairly.
+        let mut competed = vec![0.0; capacities.len()];
+        for place in 2 * self.fabric.ports.len()..capacities.len() {
+            let wanted = match own.iter().find(|(own, _)| *own == place) {
+                Some((_, member)) => member.wanted[number],
+                None => look.expected[place],
+            };
+            if is_full(place) && shares(place) {
+                let missing = 1.0 - capacities[place] / wanted.max(1e-9);
+                competed[place] = (missing / LOOSE).clamp(0.0, 1.0);
+            }
+        }
+        let by_chance = flows.iter().zip(&look.by_chance).map(|(flow, chance)| {
+            let competed = flow.route.iter().map(|place| competed[*place]);
+            competed.fold(f64::from(u8::from(*chance)), f64::max)
+        });
+        let by_chance: Vec<f64> = by_chance.collect();
+        let vague = self.vague(look, flows, &rates, &by_chance, &is_full);
+        let shared = own
+            .iter()
+            .filter(|(_, member)| !matches!(member.fault, Fault::Pair(..)));
+        let shared = shared.map(|(place, member)| {
+            let seen = look.seen_at(self.fabric, &member.fault, &member.cover);
+            (sums[*place], seen)
+        });
+        Some(Predicted {
+            shared: shared.collect(),
+            vague,
+            sums: sums[..places].to_vec(),
+        })
+    }
+
+    /// Standard deviations of what passes ports. Rates of links that share something full elsewhere are as it comes; a port that is full
+    /// itself carries what it can, however its own links share it.
+    fn vague(
+        &self,
+        look: &Look<'_>,
+        flows: &[Flow],
+        rates: &[f64],
+        by_chance: &[f64],
+        is_full: &dyn Fn(usize) -> bool,
+    ) -> Vec<f64> {
+        let ports = 2 * self.fabric.ports.len();
+        let mut squares = vec![0.0; self.fabric.places()];
+        for ((flow, rate), chance) in flows.iter().zip(rates).zip(by_chance) {
+            for place in flow.route.iter().filter(|place| **place < ports) {
+                let chance = match !look.single && !is_full(*place) {
+                    true => 1.0,
+                    false => *chance,
+                };
+                squares[*place] += (rate * LOOSE * chance) * (rate * LOOSE * chance);
+            }
+        }
+        squares.into_iter().map(f64::sqrt).collect()
+    }
+
+    fn vague_of_sound(&self, look: &Look<'_>) -> Vec<f64> {
+        let observation = look.observation;
+        let is_full = |place: usize| look.expected[place] >= observation.capacities[place] * FULL;
+        let by_chance = look
+            .by_chance
+            .iter()
+            .map(|chance| f64::from(u8::from(*chance)));
+        let by_chance: Vec<f64> = by_chance.collect();
+        self.vague(look, &observation.flows, &look.rates, &by_chance, &is_full)
+    }
+
+    fn cost_of_sound(&self, look: &Look<'_>) -> f64 {
+        if !look.tells_rates() {
+            return 0.0;
+        }
+        let rows = look
+            .expected
+            .iter()
+            .zip(self.vague_of_sound(look))
+            .enumerate();
+        rows.map(|(place, (expected, vague))| row(look, place, *expected, vague))
+            .sum()
+    }
+
+    fn cost_of_look(&self, number: usize, members: &[&Member]) -> f64 {
+        let look = &self.looks()[number];
+        let Some(predicted) = self.predict(number, members) else {
+            return self.sound[number];
+        };
+        let rows = predicted.sums.iter().zip(&predicted.vague).enumerate();
+        let rows = rows.map(|(place, (sum, vague))| row(look, place, *sum, *vague));
+        let shared = predicted.shared.iter();
+        let shared = shared.map(|(sum, seen)| penalty((seen - sum) / sum.max(1e-9), TIGHT));
+        rows.sum::<f64>() + shared.sum::<f64>()
+    }
+
+    /// What a set costs, when only looks that `changed` has a say in differ from what was known.
+    fn set_of(&self, members: Vec<Rc<Member>>, known: &Set, changed: &[Rc<Member>]) -> Set {
+        let all: Vec<&Member> = members.iter().map(Rc::as_ref).collect();
+        let of_looks = (0..self.looks().len()).map(|number| {
+            match changed.iter().any(|member| member.binds[number]) {
+                true => self.cost_of_look(number, &all),
+                false => known.of_looks[number],
+            }
+        });
+        Set::new(of_looks.collect(), members)
+    }
+
+    /// The cheapest set of faults, and what could stand in for each of them.
+    pub(super) fn explain(&self) -> Explanation {
+        /// One fault is cheaper than any group.
+        const ONE: f64 = 6.0;
+        let (groups, single) = self.candidates();
+        let mut set = self.search(&single, &[]);
+        let price: f64 = set.members.iter().map(|member| member.price).sum();
+        if price > ONE || !self.fits(&set) {
+            let all = [&single[..], &groups].concat();
+            let other = self.search(&all, &groups);
+            if other.cost < set.cost {
+                set = other;
+            }
+        }
+        let all = [single, groups].concat();
+        let rivals = (0..set.members.len()).map(|at| self.rivals(&set, at, &all));
+        let varying = set.members.iter().filter(|member| member.varies);
+        Explanation {
+            rivals: rivals.collect(),
+            varying: varying.map(|member| member.fault.clone()).collect(),
+            faults: set
+                .members
+                .iter()
+                .map(|member| member.fault.clone())
+                .collect(),
+        }
+    }
+
+    fn search(&self, candidates: &[Rc<Member>], groups: &[Rc<Member>]) -> Set {
+        let mut set = Set::new(self.sound.clone(), Vec::new());
+        while set.members.len() < MOST_FAULTS {
+            let more = self.best_addition(&set, candidates, groups);
+            let Some(more) = more.filter(|more| more.cost < set.cost) else {
+                break;
+            };
+            set = self.improved(more, candidates);
+        }
+        set
+    }
+
+    /// Whether nothing that was seen is far from what a set predicts.
+    fn fits(&self, set: &Set) -> bool {
+        /// In standard deviations.
+        const FAR: f64 = 3.5;
+        let members: Vec<&Member> = set.members.iter().map(Rc::as_ref).collect();
+        let mut looks = self.looks().iter().enumerate();
+        looks.all(|(number, look)| {
+            let predicted = self.predict(number, &members);
+            let mut places = 0..look.expected.len();
+            !look.tells_rates()
+                || places.all(|place| {
+                    let Some(share) = look.share(place) else {
+                        return true;
+                    };
+                    let (foreseen, vague) = match &predicted {
+                        Some(predicted) => (predicted.sums[place], predicted.vague[place]),
+                        None => (look.expected[place], self.vague_of_sound(look)[place]),
+                    };
+                    let off = share - foreseen / look.expected[place];
+                    off.abs() <= FAR * deviation(look, place, vague)
+                })
+        })
+    }
+
+    fn with(&self, set: &Set, more: &Rc<Member>) -> Set {
+        let mut members = set.members.clone();
+        members.push(Rc::clone(more));
+        self.set_of(members, set, std::slice::from_ref(more))
+    }
+
+    fn best_addition(
+        &self,
+        set: &Set,
+        candidates: &[Rc<Member>],
+        groups: &[Rc<Member>],
+    ) -> Option<Set> {
+        let new = candidates.iter().filter(|one| !set.has(&one.fault));
+        let tried = new.map(|one| self.with(set, one));
+        let best = tried.min_by(|a, b| a.cost.total_cmp(&b.cost));
+        // Groups are first guesses, and worth a search if they explain about as much. What was ruled out may be near to what it is.
+        let enough = best.as_ref().map_or(f64::INFINITY, |best| {
+            best.of_looks.iter().sum::<f64>() + AS_MUCH
+        });
+        let off = |one: &Member| -> f64 {
+            let with = self.with(set, &Rc::new(one.clone()));
+            with.of_looks.iter().sum()
+        };
+        let mut guesses: Vec<(f64, &Fault)> = groups
+            .iter()
+            .filter(|one| is_group(&one.fault))
+            .map(|one| (off(one), &one.fault))
+            .filter(|(off, _)| *off < enough)
+            .collect();
+        guesses.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let guesses = || {
+            guesses
+                .iter()
+                .take(GUESSES)
+                .map(|(_, fault)| (*fault).clone())
+        };
+        let one_way = guesses().map(|fault| self.grow(set, vec![fault]));
+        // What joins two groups often is slow both ways.
+        let both_ways = guesses().filter_map(|fault| {
+            let back = reversed(&fault)?;
+            Some(self.grow(set, vec![fault, back]))
+        });
+        let grown = one_way.chain(both_ways);
+        best.into_iter()
+            .chain(grown)
+            .min_by(|a, b| a.cost.total_cmp(&b.cost))
+    }
+
+    /// Adds groups; takes single ports into them or out of them for as long as that is cheaper.
+    fn grow(&self, set: &Set, guess: Vec<Fault>) -> Set {
+        let ports = self.fabric.ports.len();
+        let with = |faults: &[Fault]| {
+            let members = faults
+                .iter()
+                .map(|fault| Rc::new(self.member(fault.clone(), false)));
+            let members: Vec<Rc<Member>> = members.collect();
+            self.set_of([&set.members[..], &members].concat(), set, &members)
+        };
+        let (mut best, mut known) = (guess.clone(), with(&guess));
+        if ports > FEW_PORTS {
+            return known;
+        }
+        for _ in 0..ports {
+            let next = neighbours(&best[0], ports)
+                .into_iter()
+                .filter_map(|one| match best.len() {
+                    1 => Some(vec![one]),
+                    _ => Some(vec![reversed(&one)?, one]),
+                });
+            let tried = next.map(|faults| {
+                let with = with(&faults);
+                (faults, with)
+            });
+            match tried.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
+                Some((faults, cheaper)) if cheaper.cost < known.cost => {
+                    (best, known) = (faults, cheaper);
+                }
+                _ => break,
+            }
+        }
+        known
+    }
+
+    /// Takes out what turned out to be needless, and puts others in the place of members, for as long as that is cheaper.
+    fn improved(&self, mut set: Set, candidates: &[Rc<Member>]) -> Set {
+        /// Swaps in larger sets are not tried.
+        const MOST_TRIED: usize = 600;
+        loop {
+            let mut best: Option<Set> = None;
+            let mut offer = |tried: Set| {
+                if tried.cost < best.as_ref().map_or(set.cost, |known| known.cost) - 1e-9 {
+                    best = Some(tried);
+                }
+            };
+            let many = set.members.len();
+            for at in 0..many {
+                let fewer = self.without(&set, at);
+                if many > 1 && many * candidates.len() <= MOST_TRIED {
+                    for one in candidates.iter().filter(|one| !set.has(&one.fault)) {
+                        offer(self.with(&fewer, one));
+                    }
+                }
+                offer(fewer);
+            }
+            match best {
+                Some(better) => set = better,
+                None => return set,
+            }
+        }
+    }
+
+    fn without(&self, set: &Set, at: usize) -> Set {
+        let mut members = set.members.clone();
+        let out = members.remove(at);
+        self.set_of(members, set, &[out])
+    }
+
+    fn rivals(&self, set: &Set, at: usize, candidates: &[Rc<Member>]) -> Vec<Fault> {
+        let fewer = self.without(set, at);
+        let mut rivals: Vec<Fault> = Vec::new();
+        for rival in candidates.iter().filter(|one| !set.has(&one.fault)) {
+            // That a fault is rarer makes it no worse an explanation.
+            let dearer = (rival.price - set.members[at].price).max(0.0);
+            let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + ALIKE;
+            if is_alike && !rivals.contains(&rival.fault) {
+                rivals.push(rival.fault.clone());
+            }
+        }
+        rivals
+    }
+
+    /// What may be at fault: places that fall short, pairs that do where ports carry one link each, hosts whose ports do in both directions,
+    /// and beside these what several links may share.
+    fn candidates(&self) -> (Vec<Rc<Member>>, Vec<Rc<Member>>) {
+        let mut faults: Vec<Fault> = self.short_places();
+        let places = faults.len();
+        let pairs = self.short_pairs();
+        faults.extend(
+            pairs
+                .iter()
+                .take(MOST_CANDIDATES)
+                .map(|pair| Fault::Pair(pair.0, pair.1)),
+        );
+        let sends = |port: usize| faults.contains(&Fault::Place(Place::Send(port)));
+        let receives = |port: usize| faults.contains(&Fault::Place(Place::Receive(port)));
+        let both = (0..self.fabric.ports.len()).filter(|port| sends(*port) && receives(*port));
+        let both: Vec<Fault> = both.map(Fault::BothWays).collect();
+        faults.extend(both);
+        let mut single = Vec::new();
+        for fault in faults {
+            let may_vary = matches!(fault, Fault::Place(_));
+            single.push(self.member(fault.clone(), false));
+            if may_vary {
+                single.push(self.member(fault, true));
+            }
+        }
+        single.retain(Member::is_felt);
+        let mut groups = Vec::new();
+        if places > 1 {
+            let all = self.groups().into_iter().chain(self.paths());
+            groups.extend(all.map(|fault| Rc::new(self.member(fault, false))));
+        }
+        (groups, single.into_iter().map(Rc::new).collect())
+    }
+
+    /// Places below their floor in any look, those that missed most first, all looks together.
+    fn short_places(&self) -> Vec<Fault> {
+        let missed = |number: usize| -> f64 {
+            let telling = self.looks().iter().filter(|look| look.tells_rates());
+            let short = telling.filter(|look| look.is_short(number));
+            let shares = short.filter_map(|look| look.share(number));
+            // From zero: the sum of nothing would be its negative.
+            shares.fold(0.0, |sum, share| sum + (1.0 - share))
+        };
+        let all = (0..self.fabric.places()).map(|number| (number, missed(number)));
+        let mut short: Vec<(usize, f64)> = all.filter(|(_, missed)| *missed > 0.0).collect();
+        short.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let short = short.into_iter().take(MOST_CANDIDATES);
+        short
+            .map(|(number, _)| Fault::Place(self.fabric.place(number)))
+            .collect()
+    }
+
+    /// Pairs that fell short where each port had one link, those that missed most first.
+    pub(super) fn short_pairs(&self) -> Vec<(usize, usize)> {
+        let mut missed: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for look in self.looks().iter().filter(|look| look.tells_rates()) {
+            for (pair, share) in short_links(self.fabric, look) {
+                *missed.entry(pair).or_default() += 1.0 - share;
+            }
+        }
+        let mut pairs: Vec<((usize, usize), f64)> = missed.into_iter().collect();
+        pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
+        pairs.into_iter().map(|(pair, _)| pair).collect()
+    }
+}
+
+/// What it costs that so much was seen at a place where `predicted` should have passed, with a deviation of `vague`: it costs to be far off,
+/// and to be vague.
+fn row(look: &Look<'_>, place: usize, predicted: f64, vague: f64) -> f64 {
+    let Some(share) = look.share(place) else {
+        return 0.0;
+    };
+    let off = share - predicted / look.expected[place];
+    let deviation = deviation(look, place, vague);
+    (deviation / tight(look, place)).ln() + penalty(off, deviation)
+}
+
+/// Standard deviation of a place that limits itself, as share of what is expected.
+fn tight(look: &Look<'_>, place: usize) -> f64 {
+    ((1.0 - look.floors[place]) * TIGHT_OF_FLOOR).clamp(TIGHTEST, TIGHT)
+}
+
+/// The same with how vague a prediction is.
+fn deviation(look: &Look<'_>, place: usize, vague: f64) -> f64 {
+    tight(look, place).hypot(vague / look.expected[place])
+}
+
+fn penalty(off: f64, deviation: f64) -> f64 {
+    (off * off / (2.0 * deviation * deviation)).min(MOST)
+}

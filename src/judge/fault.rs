@@ -1,0 +1,109 @@
+//! What may be at fault: one place, or something that several links share.
+
+use super::fabric::{Fabric, Flow, Place};
+
+/// One thing that may be at fault.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A direction of a port or uplink.
+    Place(Place),
+    /// What goes from one port to another, though both are well with others.
+    Pair(usize, usize),
+    /// A port that carries its due in one direction, and less while the other one is loaded, too.
+    BothWays(usize),
+    /// Something that all links from these ports to those share: the fabric, a chip, an undeclared uplink, one member of a
+    /// bundle. Both lists are sorted.
+    Shared {
+        /// Ports that send.
+        from: Vec<usize>,
+        /// Ports that receive.
+        to: Vec<usize>,
+    },
+    /// Something that these pairs share.
+    Path(Vec<(usize, usize)>),
+}
+
+impl Fault {
+    /// The whole fabric.
+    pub fn of_all(fabric: &Fabric) -> Self {
+        let all: Vec<usize> = (0..fabric.ports.len()).collect();
+        Self::Shared {
+            from: all.clone(),
+            to: all,
+        }
+    }
+
+    /// Whether it is the fabric as a whole: every port sends through it, and every port receives.
+    pub fn is_all(&self, fabric: &Fabric) -> bool {
+        let ports = fabric.ports.len();
+        matches!(self, Self::Shared { from, to } if from.len() == ports && to.len() == ports)
+    }
+
+    /// Whether several places share it, none of which is at fault by itself.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared { .. } | Self::Path(_))
+    }
+
+    /// Which links go through it.
+    pub fn cover(&self, fabric: &Fabric) -> Cover {
+        let ports = fabric.ports.len();
+        let of = |list: &[usize]| {
+            let mut mask = vec![false; ports];
+            for port in list {
+                mask[*port] = true;
+            }
+            mask
+        };
+        let group = |group: usize| -> (Vec<bool>, Vec<bool>) {
+            let mut inside = fabric.ports.iter().map(|port| port.group == Some(group));
+            let inside: Vec<bool> = inside.by_ref().collect();
+            let outside = inside.iter().map(|is| !is).collect();
+            (inside, outside)
+        };
+        let all = || vec![true; ports];
+        let (from, to) = match self {
+            Self::Place(Place::Send(port)) => (of(&[*port]), all()),
+            Self::Place(Place::Receive(port)) => (all(), of(&[*port])),
+            Self::Place(Place::Up(number)) => group(*number),
+            Self::Place(Place::Down(number)) => {
+                let (inside, outside) = group(*number);
+                (outside, inside)
+            }
+            Self::Pair(from, to) => (of(&[*from]), of(&[*to])),
+            Self::Shared { from, to } => (of(from), of(to)),
+            Self::BothWays(port) => {
+                return Cover::Either(of(&[*port]));
+            }
+            Self::Path(pairs) => return Cover::Pairs(pairs.clone()),
+        };
+        Cover::Both(from, to)
+    }
+}
+
+/// The links that go through a fault.
+#[derive(Debug, Clone)]
+pub enum Cover {
+    /// From one of these to one of those.
+    Both(Vec<bool>, Vec<bool>),
+    /// From or to one of these.
+    Either(Vec<bool>),
+    /// These.
+    Pairs(Vec<(usize, usize)>),
+}
+
+impl Cover {
+    /// Whether a link from port to port does.
+    pub fn has(&self, from: usize, to: usize) -> bool {
+        match self {
+            Self::Both(senders, receivers) => senders[from] && receivers[to],
+            Self::Either(ports) => ports[from] || ports[to],
+            Self::Pairs(pairs) => pairs.contains(&(from, to)),
+        }
+    }
+
+    /// How often a flow does.
+    pub fn count(&self, fabric: &Fabric, flow: &Flow) -> usize {
+        let hops = fabric.hops(flow);
+        hops.filter(|(from, to)| self.has(*from, *to)).count()
+    }
+}

@@ -1,0 +1,98 @@
+//! The judge against fabrics with hidden resources (tests/fabrics), which it is told nothing of. `cargo bench --bench judge` draws thousands.
+
+mod fabrics;
+
+use fabrics::{Kind, Tally, trial};
+
+/// Draws of each kind; the benchmark has as many as one likes.
+const DRAWS: u64 = 20;
+
+/// Nothing that fell short passes, nobody innocent is blamed, and what is at fault is named.
+fn must_be_found(kinds: &[Kind]) {
+    let (mut all, mut right) = (0, 0);
+    let mut wrong = Vec::new();
+    for kind in kinds {
+        let tally: Tally = trial(*kind, 1..=DRAWS, None);
+        assert_eq!(
+            tally.passed,
+            0,
+            "{kind:?}: passed over\n{}",
+            tally.wrong.join("\n")
+        );
+        assert_eq!(
+            tally.innocent,
+            0,
+            "{kind:?}: innocent\n{}",
+            tally.wrong.join("\n")
+        );
+        all += tally.all;
+        right += tally.right;
+        wrong.extend(tally.wrong);
+    }
+    assert!(
+        right * 100 >= all * 95,
+        "{right} of {all} right\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn ports_and_pairs_are_found_one_two_and_three_at_a_time() {
+    must_be_found(&[
+        Kind::Port,
+        Kind::BothWays,
+        Kind::Pair,
+        Kind::TwoPorts,
+        Kind::ThreeFaults,
+        Kind::PairBesidePort,
+    ]);
+}
+
+#[test]
+fn an_uplink_as_fast_as_its_ports_is_judged_by_its_sum() {
+    must_be_found(&[Kind::FullUplink, Kind::HalfUplink]);
+}
+
+#[test]
+fn a_bundle_with_an_unlucky_hash_does_not_pass() {
+    must_be_found(&[Kind::MemberByPort, Kind::MemberByAddress]);
+}
+
+#[test]
+fn what_several_ports_share_is_found() {
+    must_be_found(&[
+        Kind::Backplane,
+        Kind::HiddenUplink,
+        Kind::Chip,
+        Kind::SharedPath,
+    ]);
+}
+
+#[test]
+fn nothing_hides_behind_a_confirmed_fault() {
+    must_be_found(&[Kind::PortBesideBackplane, Kind::PortBesideUplink]);
+}
+
+#[test]
+fn a_port_that_cannot_carry_both_ways_at_once_is_named() {
+    must_be_found(&[Kind::HalfDuplex]);
+}
+
+#[test]
+fn a_port_that_comes_and_goes_is_named_and_none_of_its_partners() {
+    must_be_found(&[Kind::ComesAndGoes]);
+}
+
+#[test]
+fn sound_fabrics_pass_without_a_second_look() {
+    for kind in [Kind::Sound, Kind::SoundFullUplink, Kind::SoundHalfUplink] {
+        let tally = trial(kind, 1..=100, None);
+        assert_eq!(
+            tally.right,
+            tally.all,
+            "{kind:?}\n{}",
+            tally.wrong.join("\n")
+        );
+        assert!(tally.looks.iter().all(|looks| *looks == 0), "{kind:?}");
+    }
+}
