@@ -295,6 +295,21 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Connections through a fault in the tests in which it fell short, and those of them that waited for their way and not for hosts.
+    pub fn waits(&self, fault: &Fault) -> (usize, usize) {
+        let cover = fault.cover(self.fabric);
+        let short = self.looks.iter().filter(|look| {
+            let expected = look.expected_at(self.fabric, &cover);
+            let seen = look.seen_at(self.fabric, fault, &cover);
+            look.tells_rates() && expected > 0.0 && seen < expected * self.fabric.uplink_floor
+        });
+        let links = short.flat_map(|look| &look.observation.links);
+        let through = links.filter(|link| cover.has(link.from, link.to));
+        through.fold((0, 0), |(links, limiting), one| {
+            (links + one.links, limiting + one.limiting)
+        })
+    }
+
     /// The least share of what was expected that passed a fault under load.
     pub fn least_share_of(&self, fault: &Fault) -> f64 {
         let passes = self.passes_of(fault).into_iter();

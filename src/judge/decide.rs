@@ -101,6 +101,10 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             {
                 host_limited.push(*place);
             }
+            // Waits that contradict a blame veto it: none of its connections ever waited for its way.
+            (Standing::Confirmed, _) if matches!(case.waits(fault), (1.., 0)) => {
+                unproven.push(fault.clone());
+            }
             (Standing::Confirmed, Fault::Pair(from, to)) => match excused((*from, *to)) {
                 Some(place) => host_limited.push(place),
                 None => confirmed.push(fault.clone()),

@@ -144,6 +144,8 @@ mod tests {
             observations,
             limits: BTreeMap::from([((0, 1), "why".to_owned())]),
             repeats: repeats.iter().copied().collect(),
+            all_repeats: repeats.to_vec(),
+            unfit: BTreeMap::new(),
         }
     }
 

@@ -55,7 +55,9 @@ impl Writer<'_> {
     /// Least share of a suspect under load, and what passed then.
     pub(super) fn under_load(&self, fault: &Fault) -> (f64, f64) {
         let passes = self.case.passes_of(fault);
-        let loading = passes.iter().filter(|pass| !pass.isolated);
+        // What only a second look showed is told by that.
+        let loaded = passes.iter().any(|pass| !pass.isolated);
+        let loading = passes.iter().filter(|pass| pass.isolated != loaded);
         // Where floors differ, by how far it is below its own.
         let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
         let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));

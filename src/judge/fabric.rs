@@ -139,8 +139,10 @@ pub struct Observation {
     pub paced: bool,
     /// The one place that is judged, full or not; all that should be full if none is named.
     pub only: Option<Place>,
-    /// What each place can carry, infinite where nobody knows.
+    /// What each place can carry, infinite where nobody knows; less what other traffic took.
     pub capacities: Vec<f64>,
+    /// What other traffic took of each place; empty if there was none.
+    pub foreign: Vec<f64>,
     /// What goes at one rate: links, or the chains of several phases.
     pub flows: Vec<Flow>,
     /// Ports at the ends of each flow's first link.

@@ -6,6 +6,8 @@ use super::filling::fill;
 
 /// A place is full from this part of what it can carry on.
 pub(super) const FULL: f64 = 0.98;
+/// What bore more of other traffic than this part of what it can carry is not judged.
+pub(super) const FOREIGN: f64 = 0.02;
 /// Links compete for a place if they would carry more than it can by this factor.
 const COMPETE: f64 = 1.02;
 
@@ -51,7 +53,9 @@ impl<'a> Look<'a> {
         let judged = |place: usize| {
             let capacity = observation.capacities[place];
             let known = capacity.is_finite() && expected[place] > 0.0;
-            let full = expected[place] >= capacity * FULL && !left_to_chance[place];
+            let foreign = observation.foreign.get(place).copied().unwrap_or(0.0);
+            let own = foreign <= (capacity + foreign) * FOREIGN;
+            let full = own && expected[place] >= capacity * FULL && !left_to_chance[place];
             match observation.only {
                 Some(only) => known && fabric.place(place) == only,
                 None => known && full && !observation.paced,

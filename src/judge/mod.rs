@@ -28,6 +28,7 @@ pub mod peers;
 mod remarks;
 mod sentence;
 mod slowed;
+pub mod unfit;
 pub mod uniform;
 pub mod verdict;
 pub mod view;

@@ -173,6 +173,8 @@ mod tests {
             observations: Vec::new(),
             limits: BTreeMap::new(),
             repeats: BTreeMap::new(),
+            all_repeats: Vec::new(),
+            unfit: BTreeMap::new(),
         };
         // Each sends to the next one of its own speed, so that only its own port is narrow.
         let pairs: Vec<(usize, usize)> = (0..many)

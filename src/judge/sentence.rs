@@ -208,6 +208,15 @@ impl Writer<'_> {
                     show_gbit(self.proven(sheet, fault) / 1e9)
                 )
             }
+            _ if fault
+                .notes
+                .first()
+                .is_some_and(|note| note.starts_with("waits: 0 of")) =>
+            {
+                format!(
+                    "{figures}, but none of its connections waited for their way: the hosts held them up"
+                )
+            }
             _ => match by_itself(self.plan, sheet, fault) {
                 Alone::Untold => {
                     format!(

@@ -16,6 +16,7 @@ use super::loss::{self, Losses};
 use super::names::culprit;
 use super::pairs;
 use super::slowed::Slowed;
+use super::unfit;
 use super::view::View;
 use super::{Decision, Step, decide};
 
@@ -54,6 +55,11 @@ pub fn judge(
         }
         Disturbed::Open(_) | Disturbed::Stands => {}
     }
+    // What is no evidence is measured anew before anything is asked on its account.
+    let again = unfit::open(plan, &view);
+    if !again.is_empty() {
+        open = again;
+    }
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
@@ -90,6 +96,14 @@ pub fn judge(
     };
     let sheet = writer.sheet();
     let mut verdict = writer.verdict(&sheet, open.is_empty());
+    let is_judged = verdict.word != VerdictWord::NotJudged;
+    if let Some(unfit) = unfit::verdict(plan, &view, &writer.case) {
+        let tells = is_judged || unfit.word == VerdictWord::Invalid;
+        let is_worse = matches!(verdict.word, VerdictWord::Fail | VerdictWord::HostLimited);
+        if tells && !is_worse {
+            verdict = unfit;
+        }
+    }
     let why_not = pairs::why_not(&view, plan, jobs);
     if let (VerdictWord::NotJudged, Some(reason)) = (verdict.word, why_not) {
         verdict.reason = reason;
@@ -302,10 +316,13 @@ impl Writer<'_> {
             });
         }
         for (fault, _) in &self.decision.undecided {
-            let limits = match fault {
+            let mut limits = match fault {
                 Fault::Place(place) => self.limits_of(*place),
                 _ => Vec::new(),
             };
+            if matches!(self.case.waits(fault), (1.., 0)) {
+                limits.splice(0..0, self.waits_at(fault));
+            }
             faults.push(self.of_rate(VerdictWord::Undecided, fault, limits));
         }
         for place in &self.decision.host_limited {

@@ -13,6 +13,7 @@ use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
+use super::unfit::{self, Unfit};
 
 /// Places on the way of a chain, and the ports of its first link.
 type Way = (Vec<usize>, (usize, usize));
@@ -34,6 +35,10 @@ pub struct View {
     pub limits: BTreeMap<(usize, usize), String>,
     /// Tests that were measured once more as they were, and by which test.
     pub repeats: BTreeMap<usize, usize>,
+    /// The same with all repeats, those that are no evidence among them.
+    pub all_repeats: Vec<(usize, usize)>,
+    /// Tests that are no evidence, and why.
+    pub unfit: BTreeMap<usize, Unfit>,
 }
 
 /// A port and what it should carry.
@@ -104,6 +109,8 @@ impl View {
             observations: Vec::new(),
             limits: BTreeMap::new(),
             repeats: BTreeMap::new(),
+            all_repeats: Vec::new(),
+            unfit: BTreeMap::new(),
         };
         for (node, host) in hosts.iter().enumerate() {
             if host.host_index == node {
@@ -117,12 +124,21 @@ impl View {
             view.mark_gone(hosts, test);
             view.count(hosts, test);
             if test.complete && planned.coupling == Coupling::Block && is_whole(test) {
-                view.add_test(plan, hosts, planned, test);
-                if let Some(first) = disturbed::repeated(&plan.tests, tests, test.test) {
-                    view.repeats.insert(first, test.test);
+                let first = disturbed::repeated(&plan.tests, tests, test.test);
+                view.all_repeats
+                    .extend(first.map(|first| (first, test.test)));
+                match unfit::why(hosts, test) {
+                    Some(unfit) => {
+                        view.unfit.insert(test.test, unfit);
+                    }
+                    None => {
+                        view.add_test(plan, hosts, planned, test);
+                        view.repeats.extend(first.map(|first| (first, test.test)));
+                    }
                 }
             }
         }
+        unfit::stand_in(&mut view);
         view.add_jobs(plan, hosts, jobs);
         view
     }
@@ -313,8 +329,43 @@ impl View {
         (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
         self.add_limits(hosts, test, record, &mut observation);
         observation.frames = self.frames(hosts, record);
+        let seen = observation.seen(&self.fabric);
+        if let Some(unfit) = unfit::too_fast(self, &seen) {
+            self.unfit.insert(record.test, unfit);
+            return;
+        }
+        self.add_foreign(plan, hosts, record, &seen, &mut observation);
         if !observation.links.is_empty() {
             self.observations.push(observation);
+        }
+    }
+
+    /// What other traffic took of what ports can carry.
+    fn add_foreign(
+        &self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        test: &TestRecord,
+        seen: &[f64],
+        observation: &mut Observation,
+    ) {
+        let mut taken = vec![0.0; self.fabric.places()];
+        for (number, port) in self.ports.iter().enumerate() {
+            let rail = hosts[port.node].rails.get(port.rail);
+            let interface = rail.and_then(|rail| rail.interface.as_deref());
+            let label = &plan.nodes[port.node].label;
+            for (place, sends) in [(Place::Send(number), true), (Place::Receive(number), false)] {
+                let part = unfit::foreign(test, label, interface, sends);
+                let place = self.fabric.number(place);
+                taken[place] = seen[place] * part / (1.0 - part);
+            }
+        }
+        if taken.iter().any(|rate| *rate > 0.0) {
+            let capacities = observation.capacities.iter_mut().zip(&taken);
+            for (capacity, taken) in capacities.filter(|(capacity, _)| capacity.is_finite()) {
+                *capacity = (*capacity - taken).max(*capacity * 0.01);
+            }
+            observation.foreign = taken;
         }
     }
 

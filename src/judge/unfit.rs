@@ -1,0 +1,230 @@
+//! Tests that were not what was asked for, and so are no evidence: windows that nodes kept badly, rates that no port can carry, nothing that
+//! moved, other traffic on a port. They are repeated, and the repeat counts; if that is no better, the reason is the verdict.
+
+use crate::plan::{Purpose, RunPlan};
+use crate::record::{HostRecord, TestRecord, Verdict, VerdictWord, WireKind};
+use crate::units::{show_gbit, show_ns};
+
+use super::case::Case;
+use super::confirm::Request;
+use super::fabric::Place;
+use super::host;
+use super::look::FOREIGN;
+use super::view::View;
+
+/// A node's interval differs from the window by no more than this part of it.
+const WINDOW: f64 = 0.05;
+/// Windows of the nodes lie apart by no more than this part of them.
+const SKEW: f64 = 0.1;
+/// A port shows no more than this part of what it can carry: beyond it, a shaper's burst or what waited when the window began.
+const CARRIES: f64 = 1.5;
+/// A test is repeated so often.
+const REPEATS: usize = 2;
+
+/// Why a test is no evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit {
+    /// It may be the hosts, which lacked processors; else nothing is known.
+    pub hosts: bool,
+    /// In words.
+    pub why: String,
+}
+
+/// Why a test says nothing, if it does not.
+pub fn why(hosts: &[HostRecord], test: &TestRecord) -> Option<Unfit> {
+    let of = |hosts: bool, why: String| Some(Unfit { hosts, why });
+    let crossing = || test.links.iter().filter(|link| link.crosses_switch);
+    if crossing().count() > 0 && crossing().all(|link| link.interval_bytes == 0) {
+        return of(false, "no byte arrived on any link".to_owned());
+    }
+    let window_ns = test.window_ns.filter(|ns| *ns > 0)?;
+    let window = window_ns as f64;
+    let measured = test.nodes.iter().enumerate();
+    let off = measured.filter_map(|(node, record)| {
+        let own = record.as_ref()?.interval_ns;
+        Some((node, own, (own as f64 / window - 1.0).abs()))
+    });
+    if let Some((node, own, _)) = off
+        .filter(|(.., off)| *off > WINDOW)
+        .max_by(|a, b| a.2.total_cmp(&b.2))
+    {
+        let name = hosts.get(node).map_or("", |host| host.node.as_str());
+        return of(
+            true,
+            format!(
+                "{name} counted for {} of a window of {}{}",
+                show_ns(own),
+                show_ns(window_ns),
+                busy(hosts, test)
+            ),
+        );
+    }
+    let skew = test.skew_ns.filter(|skew| *skew as f64 > window * SKEW)?;
+    let why = format!(
+        "the nodes' windows lie {} apart, of {}",
+        show_ns(skew),
+        show_ns(window_ns)
+    );
+    of(true, why + &busy(hosts, test))
+}
+
+/// Which host lacked processors, if one did.
+fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
+    let firsts = hosts.iter().enumerate();
+    let mut firsts = firsts.filter(|(node, host)| host.host_index == *node);
+    let busy = firsts.find_map(|(node, one)| {
+        let limit = host::limit(test, &host::nodes_of(hosts, node))?;
+        Some(format!("; {}: {limit}", one.node))
+    });
+    busy.unwrap_or_default()
+}
+
+/// Which port showed more than it can carry, if one did: then its bytes were not counted over the time that they are divided by.
+pub(super) fn too_fast(view: &View, seen: &[f64]) -> Option<Unfit> {
+    let ports = 0..view.ports.len();
+    let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+    let mut fast = places.filter_map(|place| {
+        let (Place::Send(port) | Place::Receive(port)) = place else {
+            return None;
+        };
+        let ceiling = view.ceiling(port)?;
+        let rate = seen[view.fabric.number(place)];
+        (rate > ceiling * CARRIES).then_some((port, rate, ceiling))
+    });
+    let (port, rate, ceiling) = fast.next()?;
+    Some(Unfit {
+        hosts: true,
+        why: format!(
+            "{} showed {} Gbit/s, and can carry {}",
+            view.ports[port].label,
+            show_gbit(rate / 1e9),
+            show_gbit(ceiling / 1e9)
+        ),
+    })
+}
+
+/// What other traffic a port bore in a test, as part of all that it bore.
+pub(super) fn foreign(test: &TestRecord, node: &str, interface: Option<&str>, sends: bool) -> f64 {
+    let of_port = test.wires.iter().filter(|one| {
+        one.node == node && Some(one.interface.as_str()) == interface && one.counted_bytes > 0
+    });
+    let part = of_port.map(|one| match (&one.kind, sends) {
+        (WireKind::ForeignSent { bytes }, true) | (WireKind::ForeignReceived { bytes }, false) => {
+            *bytes as f64 / one.counted_bytes as f64
+        }
+        _ => 0.0,
+    });
+    part.fold(0.0, f64::max).min(0.99)
+}
+
+/// Tests that must be repeated before anything is said.
+pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
+    if view
+        .ports
+        .iter()
+        .all(|port| port.speed_bits_per_s.is_none())
+    {
+        return Vec::new(); // Nothing is judged.
+    }
+    let tests = plan.tests.iter().enumerate();
+    let planned = tests.filter(|(_, test)| test.purpose != Purpose::Isolated);
+    let wanted = planned.map(|(number, _)| number).filter(|number| {
+        let repeats = view.all_repeats.iter().filter(|(first, _)| first == number);
+        let repeats: Vec<usize> = repeats.map(|(_, repeat)| *repeat).collect();
+        let unfit = |test: &usize| view.unfit.contains_key(test);
+        let is_open = unfit(number) && repeats.iter().all(unfit) && repeats.len() < REPEATS;
+        is_open || has_foreign(view, *number) && repeats.is_empty()
+    });
+    let again = |test| Request {
+        again: Some(test),
+        ..Request::of(Vec::new())
+    };
+    wanted.map(again).collect()
+}
+
+/// Whether a port was left unjudged in a test for other traffic.
+fn has_foreign(view: &View, test: usize) -> bool {
+    let mut looks = view.observations.iter().filter(|one| one.test == test);
+    looks.any(|one| {
+        let places = one.foreign.iter().zip(&one.capacities);
+        let mut places = places.filter(|(_, capacity)| capacity.is_finite());
+        places.any(|(foreign, capacity)| *foreign > capacity * FOREIGN)
+    })
+}
+
+/// Repeats count as what they repeat where that was no evidence.
+pub(super) fn stand_in(view: &mut View) {
+    let stands: Vec<usize> = view
+        .all_repeats
+        .iter()
+        .filter(|(first, _)| view.unfit.contains_key(first) || has_foreign(view, *first))
+        .map(|(_, repeat)| *repeat)
+        .collect();
+    for one in &mut view.observations {
+        one.isolated &= !stands.contains(&one.test);
+    }
+}
+
+/// What is said where a test was no evidence, and no repeat of it either; and where a port was never without other traffic.
+pub fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
+    let first_unfit = view.unfit.iter().find(|(test, _)| {
+        let planned = plan.tests.get(**test);
+        let repeats = || view.all_repeats.iter().filter(|(first, _)| first == *test);
+        let repeated_well = repeats().any(|(_, repeat)| !view.unfit.contains_key(repeat));
+        planned.is_some_and(|test| test.purpose != Purpose::Isolated) && !repeated_well
+    });
+    if let Some((test, unfit)) = first_unfit {
+        let times = 1 + view
+            .all_repeats
+            .iter()
+            .filter(|(first, _)| first == test)
+            .count();
+        let times = match times {
+            1 => String::new(),
+            several => format!(", {several} times"),
+        };
+        let word = match unfit.hosts {
+            true => VerdictWord::HostLimited,
+            false => VerdictWord::Invalid,
+        };
+        let reason = format!(
+            "test {} was not what was asked for{times}: {}",
+            test + 1,
+            unfit.why
+        );
+        return Some(Verdict { word, reason });
+    }
+    let ports = 0..view.ports.len();
+    let mut places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+    places.find_map(|place| {
+        let number = view.fabric.number(place);
+        let passes = case.passes(place);
+        if passes.iter().any(|pass| pass.judged && !pass.isolated) {
+            return None;
+        }
+        let loads = view.observations.iter().filter(|one| !one.isolated && !one.paced);
+        let (rate, foreign, ceiling) = loads
+            .filter_map(|one| {
+                let foreign = *one.foreign.get(number)?;
+                let capacity = one.capacities[number] + foreign;
+                let rate = one.seen(&view.fabric)[number];
+                (foreign > capacity * FOREIGN).then_some((rate, foreign, capacity))
+            })
+            .next()?;
+        let (port, way) = match place {
+            Place::Send(port) => (port, "send"),
+            Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),
+        };
+        let percent = |rate: f64| rate / ceiling * 100.0;
+        Some(Verdict {
+            word: VerdictWord::Undecided,
+            reason: format!(
+                "{} {way}: {:.1} % of the port was other traffic, {:.1} % was this run's (together {:.0} %): stop it and repeat",
+                view.ports[port].label,
+                percent(foreign),
+                percent(rate),
+                percent(foreign + rate)
+            ),
+        })
+    })
+}
