@@ -214,6 +214,14 @@ pub struct Arguments {
     )]
     pub pin: String,
 
+    /// How long all tests and second looks may take together, from the first connection on (10m)
+    ///
+    /// No test begins that would end later, and the verdict is the best that is possible by then: what was not measured is
+    /// never passed. Default: as long as it takes; how long that is stands in the plan (--dry-run) and before second looks.
+    /// Example: --max-time 10m
+    #[arg(long, value_name = "TIME", help_heading = "Bounds")]
+    pub max_time: Option<String>,
+
     /// How long to measure, after the warm-up (10s, 2m)
     ///
     /// All nodes count the same window. 10 s is a screening; sign on 30 s and more. Default 10s.

@@ -103,7 +103,8 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     }
     checks::check_files(&tests)?;
     let open = tests.iter().any(|test| fit::is_open(test, &capacities));
-    let deadlines = deadlines_of(&arguments.launch)?;
+    let mut deadlines = deadlines_of(&arguments.launch)?;
+    deadlines.run_ms = max_time(arguments)?;
     let plan = RunPlan {
         version: PLAN_VERSION,
         nodes,
@@ -264,6 +265,19 @@ fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
 }
 
 /// Deadlines, where they were given, and the usual ones.
+/// How long all tests may take together, in milliseconds, if that is bounded.
+fn max_time(arguments: &Arguments) -> Result<Option<u64>, UsageError> {
+    /// What a run of the shortest test takes.
+    const LEAST_MS: u64 = 1_000;
+    let Some(text) = &arguments.max_time else {
+        return Ok(None);
+    };
+    match time("--max-time", text)? / 1_000_000 {
+        ms if ms < LEAST_MS => Err(UsageError::Value(format!("--max-time {text}: at least 1s"))),
+        ms => Ok(Some(ms)),
+    }
+}
+
 pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
     let mut deadlines = Deadlines::default();
     for word in &launch.deadline {
@@ -360,6 +374,7 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ("remote-dir", arguments.launch.remote_dir.clone()),
         ("deadline", joined(&arguments.launch.deadline)),
         ("keep-going", arguments.keep_going.then(|| "yes".to_owned())),
+        ("max-time", arguments.max_time.clone()),
         ("link-speed", arguments.order.link_speed.clone()),
         ("mtu", arguments.order.mtu.map(|mtu| mtu.to_string())),
         (

@@ -4,12 +4,17 @@ use crate::judge::confirm::Request;
 use crate::judge::{ask, verdict};
 use crate::plan::{Criteria, Pattern, Purpose, Test, lanes};
 use crate::record::{
-    HostRecord, ImbRecord, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
+    HostRecord, ImbRecord, Missing, Sheet, TestRecord, Trouble, TroubleKind, Verdict, VerdictWord,
     WireFinding, WireKind,
 };
 
 use super::Running;
 use super::crew::{Crew, Halt};
+use crate::plan::Bound;
+use crate::sys::clock;
+use crate::units::show_ns;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 impl Running<'_> {
     /// Asks the judge whether suspects have to be measured by themselves, and adds such tests to the plan.
@@ -21,25 +26,72 @@ impl Running<'_> {
             return false;
         }
         let open = verdict::judge(&self.plan, &self.hosts, &self.tests, &[]).open;
-        if open == self.asked {
-            return false; // It was measured, and told nothing: a host may be gone.
+        let complete = self.tests.iter().filter(|test| test.complete).count();
+        if open == self.asked.0 && complete == self.asked.1 {
+            return false; // It could not be measured: a host may be gone.
         }
-        self.asked.clone_from(&open);
+        self.asked = (open.clone(), complete);
         let base = self.plan.tests.iter().find(|test| !looks(test)).cloned();
         let Some(base) = base.filter(|_| !open.is_empty()) else {
             return false;
         };
-        for request in &open {
-            let test = ask::test_for(&self.plan, &self.hosts, &base, request);
-            self.plan.tests.push(test);
-        }
+        let of = |request| ask::test_for(&self.plan, &self.hosts, &base, request);
+        let tests: Vec<Test> = open.iter().map(of).collect();
+        let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
         let looks = match open.len() {
             1 => "1 measurement".to_owned(),
             several => format!("{several} measurements"),
         };
-        crew.notice(&format!("suspects are measured by themselves: {looks}"));
+        self.plan.tests.extend(tests);
+        crew.notice(&format!(
+            "suspects are measured alone: {looks}, about {}",
+            show_ns(takes_ns.next_multiple_of(SECOND_NS))
+        ));
         self.tell_notices(crew);
         true
+    }
+
+    /// How long a test takes, with what the tests until now took beside their windows.
+    fn takes_ns(&self, test: &Test) -> u64 {
+        /// Setting up and draining, as long as nothing is known of it.
+        const USUAL_NS: u64 = 2 * SECOND_NS;
+        let bound_ns = |test: &Test| match test.bound {
+            Bound::Time {
+                warmup_ns,
+                window_ns,
+            } => warmup_ns.saturating_add(window_ns),
+            Bound::Volume { .. } | Bound::Files => 0,
+        };
+        let own = self.tests.iter().skip(self.first);
+        let windows: u64 = own
+            .clone()
+            .filter_map(|record| self.plan.tests.get(record.test))
+            .map(bound_ns)
+            .sum();
+        let passed = clock::monotonic_ns().saturating_sub(self.tests_began_ns);
+        let beside = passed
+            .saturating_sub(windows)
+            .checked_div(own.count() as u64);
+        bound_ns(test).saturating_add(beside.unwrap_or(USUAL_NS))
+    }
+
+    /// Whether a test would end later than all of them may; then what was not measured is said.
+    pub(super) fn is_too_late(&self, crew: &mut Crew, number: usize) -> bool {
+        let Some(limit_ms) = self.plan.deadlines.run_ms else {
+            return false;
+        };
+        let passed = clock::monotonic_ns().saturating_sub(self.began_ns);
+        let end = passed.saturating_add(self.takes_ns(&self.plan.tests[number]));
+        let is_late = end > limit_ms.saturating_mul(1_000_000);
+        if is_late {
+            crew.notice(&format!(
+                "--max-time {}: ended before test {} of {}",
+                show_ns(limit_ms * 1_000_000),
+                number + 1,
+                self.plan.tests.len()
+            ));
+        }
+        is_late
     }
 
     /// Gives a test the rates that its links are held to, if it needs any. False if it cannot run, and was taken out of the plan.
@@ -235,6 +287,35 @@ pub(super) fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
     }
 }
 
+/// What the time did not suffice for is not passed.
+pub(super) fn leave_unrun(verdict: &mut Verdict, planned: usize, run: usize) {
+    if run < planned && verdict.word == VerdictWord::Pass {
+        verdict.word = VerdictWord::Undecided;
+        verdict.reason = format!(
+            "{run} of {planned} tests were run in the time that --max-time allows; every port direction that was judged in them reached its floor"
+        );
+    }
+}
+
+/// A port whose host was absent was not judged, and what was specified for it is open.
+pub(super) fn leave_absent(verdict: &mut Verdict, missing: &[Missing]) {
+    let Some(first) = missing
+        .first()
+        .filter(|_| verdict.word == VerdictWord::Pass)
+    else {
+        return;
+    };
+    let more = match missing.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    verdict.word = VerdictWord::Undecided;
+    verdict.reason = format!(
+        "{}{more} was absent, so its port was not judged; every other port that was judged reached its floor",
+        first.node
+    );
+}
+
 /// The verdict of patterns, which has none.
 pub(super) fn only_told(patterns: &[ImbRecord]) -> Verdict {
     let tables: usize = patterns.iter().map(|job| job.tables.len()).sum();
@@ -289,6 +370,30 @@ mod tests {
         assert_eq!(verdict.word, VerdictWord::Undecided);
         let said = "what n1 eth1 should have carried left by eth0: that port was not loaded";
         assert!(verdict.reason.starts_with(said), "{}", verdict.reason);
+    }
+
+    #[test]
+    fn nothing_passes_while_a_host_is_absent() {
+        let of = |word| Verdict {
+            word,
+            reason: "as it was".to_owned(),
+        };
+        let missing = |node: &str| Missing {
+            node: node.to_owned(),
+            test: 0,
+            at_ns: None,
+            kind: TroubleKind::Lost,
+            what: String::new(),
+        };
+        let mut verdict = of(VerdictWord::Pass);
+        leave_absent(&mut verdict, &[]);
+        assert_eq!(verdict, of(VerdictWord::Pass));
+        leave_absent(&mut verdict, &[missing("n4"), missing("n7")]);
+        assert_eq!(verdict.word, VerdictWord::Undecided);
+        assert!(verdict.reason.starts_with("n4 and 1 more was absent"));
+        let mut verdict = of(VerdictWord::Fail);
+        leave_absent(&mut verdict, &[missing("n4")]);
+        assert_eq!(verdict, of(VerdictWord::Fail));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use launcher::hosts::Host;
 use crate::exit;
 use crate::judge::confirm::Request;
 use crate::judge::{cables, verdict};
-use crate::plan::{RunPlan, Test, kind_of, lanes};
+use crate::plan::{Purpose, RunPlan, Test, kind_of, lanes};
 use crate::record::{
     self, HostRecord, ImbRecord, LatencyRecord, LinktestRecord, Missing, RECORD_VERSION, Record,
     TestRecord, Trouble, TroubleKind,
@@ -70,7 +70,8 @@ pub fn conduct(
         patterns: Vec::new(),
         missing: Vec::new(),
         order: Vec::new(),
-        asked: Vec::new(),
+        asked: (Vec::new(), 0),
+        tests_began_ns: 0,
     };
     let outcome = run.all_tests(&mut crew);
     let outcome = outcome.and_then(|()| run.all_jobs(&mut crew));
@@ -122,6 +123,15 @@ pub fn conduct(
         ),
     }
     agenda::leave_elsewhere(&mut judgement.verdict, &tests);
+    agenda::leave_absent(&mut judgement.verdict, &missing);
+    let planned = plan
+        .tests
+        .iter()
+        .filter(|test| test.purpose != Purpose::Isolated);
+    let run = tests
+        .iter()
+        .filter(|test| plan.tests[test.test].purpose != Purpose::Isolated);
+    agenda::leave_unrun(&mut judgement.verdict, planned.count(), run.count());
     let mut sheet = judgement.sheet;
     sheet.order = order;
     let verdict = match (troubles.first(), sheet.order.first()) {
@@ -138,6 +148,7 @@ pub fn conduct(
         token,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         tool_digest: conditions.program.digest.clone(),
+        tool_commit: env!("PIPEBENCH_COMMIT").to_owned(),
         command: conditions.command.clone(),
         started_ms: conditions.started_ms,
         options,
@@ -196,8 +207,10 @@ struct Running<'a> {
     missing: Vec<Missing>,
     /// Ports that are not as ordered.
     order: Vec<String>,
-    /// What the judge asked for last.
-    asked: Vec<Request>,
+    /// What the judge asked for last, and how many tests were complete then.
+    asked: (Vec<Request>, usize),
+    /// When the first test began, on the own monotonic clock.
+    tests_began_ns: u64,
 }
 
 impl Running<'_> {
@@ -212,9 +225,14 @@ impl Running<'_> {
             // Tests that were taken over are judged by the ports that they used.
             self.choose_ports(crew, number - 1)?;
         }
+        self.tests_began_ns = clock::monotonic_ns();
         while number < self.plan.tests.len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;
+            }
+            if self.is_too_late(crew, number) {
+                self.tell_notices(crew);
+                return Ok(());
             }
             let outcome = self.one_test(crew, number);
             if let Err(halt) = outcome {

@@ -344,33 +344,59 @@ impl<'a> Case<'a> {
         Foreseen { short }
     }
 
-    /// Places that fall short under load by more than these faults predict, with their least share.
-    pub fn unexplained(&self, faults: &[Fault]) -> Vec<(Place, f64)> {
+    /// Places that fall short under load by more than these faults predict.
+    pub fn unexplained(&self, faults: &[Fault]) -> Vec<Open> {
+        /// What passes all ports together is as predicted from this part of it on.
+        const AS_PREDICTED: f64 = 0.97;
         let model = Model::new(self, &[]);
         let members = model.members(faults);
         let members: Vec<_> = members.iter().collect();
-        let mut open: BTreeMap<Place, f64> = BTreeMap::new();
-        for (number, look) in self.looks.iter().enumerate() {
-            if !look.loads() {
-                continue;
-            }
+        let mut open: BTreeMap<Place, Open> = BTreeMap::new();
+        for (number, look) in self
+            .looks
+            .iter()
+            .enumerate()
+            .filter(|(_, look)| look.loads())
+        {
             let predicted = model.predict(number, &members);
+            let of = |place: usize| match &predicted {
+                Some(predicted) => (predicted.sums[place], predicted.vague[place]),
+                None => (look.expected[place], 0.0),
+            };
+            let receiving = || (0..2 * self.fabric.ports.len()).filter(|place| place % 2 == 1);
+            let foreseen: f64 = receiving().map(|place| of(place).0).sum();
+            let seen: f64 = receiving().map(|place| look.seen[place]).sum();
+            let lacks = look.single || seen < foreseen * AS_PREDICTED;
             for place in 0..self.fabric.places() {
                 let Some(share) = look.judged_share(place) else {
                     continue;
                 };
-                let (foreseen, vague) = match &predicted {
-                    Some(predicted) => (predicted.sums[place], predicted.vague[place]),
-                    None => (look.expected[place], 0.0),
-                };
+                let (foreseen, vague) = of(place);
                 let of_expected = |rate: f64| rate / look.expected[place];
                 let (foreseen, vague) = (of_expected(foreseen), of_expected(vague));
                 if leaves_open(share, foreseen, look.floors[place], vague) {
-                    let known = open.entry(self.fabric.place(place)).or_insert(share);
-                    *known = known.min(share);
+                    let place = self.fabric.place(place);
+                    let known = open.entry(place).or_insert(Open {
+                        place,
+                        share,
+                        lacks: false,
+                    });
+                    known.share = known.share.min(share);
+                    known.lacks |= lacks;
                 }
             }
         }
-        open.into_iter().collect()
+        open.into_values().collect()
     }
+}
+
+/// A place that falls short by more than is explained.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Open {
+    /// Where.
+    pub place: Place,
+    /// Its least share of what was expected.
+    pub share: f64,
+    /// All ports together carried less than predicted, too; else others carried what it lacks, as links share it.
+    pub lacks: bool,
 }

@@ -68,7 +68,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         let mut blamed = explanation.faults.clone();
         // What the set leaves open must be looked at, too, unless it was seen well.
         let leftover = case.unexplained(&blamed).into_iter();
-        let leftover = leftover.map(|(place, _)| Fault::Place(place));
+        let leftover = leftover.map(|open| Fault::Place(open.place));
         let leftover = leftover.filter(|fault| !cleared.contains(fault) && !blamed.contains(fault));
         let leftover: Vec<Fault> = leftover.collect();
         blamed.extend(leftover);
@@ -159,8 +159,8 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let open = case.unexplained(&confirmed);
     let by_little = |place: &Place| {
         let floor = fabric.floor(fabric.number(*place));
-        let mut open = open.iter().filter(|(other, _)| other == place);
-        open.all(|(_, share)| *share >= floor - UNFAIR)
+        let mut open = open.iter().filter(|open| open.place == *place);
+        open.all(|open| open.share >= floor - UNFAIR)
     };
     host_limited.sort_unstable();
     host_limited.dedup();
@@ -195,8 +195,10 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             (fault, share)
         })
         .collect();
-    let places = case.unexplained(&all).into_iter();
-    undecided.extend(places.map(|(place, share)| (Fault::Place(place), share)));
+    // Beside a known fault, what is well alone and lacks no more than others carried more is how links share.
+    let open = case.unexplained(&all).into_iter();
+    let open = open.filter(|open| all.is_empty() || open.lacks || !is_well(&open.place));
+    undecided.extend(open.map(|open| (Fault::Place(open.place), open.share)));
     Step::Done(Decision {
         undecided,
         confirmed: confirmed.iter().map(blame).collect(),

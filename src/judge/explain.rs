@@ -31,6 +31,8 @@ const TIGHT_OF_FLOOR: f64 = 0.4;
 const TIGHTEST: f64 = 0.015;
 /// The same for the rate of a link that shares something full elsewhere.
 const LOOSE: f64 = 0.15;
+/// That many times as much, where ports carry more than they should be able to.
+const EXCEEDED: f64 = 3.0;
 /// No figure costs more than this: one that is far off may be a mishap.
 const MOST: f64 = 10.0;
 /// What several links share is narrow if it lets less than this part through of what should pass it.
@@ -343,9 +345,10 @@ impl<'a> Model<'a> {
         let mut squares = vec![0.0; self.fabric.places()];
         for ((flow, rate), chance) in flows.iter().zip(rates).zip(by_chance) {
             for place in flow.route.iter().filter(|place| **place < ports) {
-                let chance = match !look.single && !is_full(*place) {
-                    true => 1.0,
-                    false => *chance,
+                let chance = match (look.single, look.exceeded[place % 2]) {
+                    (false, true) => EXCEEDED,
+                    (false, false) if !is_full(*place) => 1.0,
+                    _ => *chance,
                 };
                 squares[*place] += (rate * LOOSE * chance) * (rate * LOOSE * chance);
             }
@@ -452,7 +455,7 @@ impl<'a> Model<'a> {
             let mut places = 0..look.expected.len();
             !look.tells_rates()
                 || places.all(|place| {
-                    let Some(share) = look.share(place) else {
+                    let Some(share) = look.share_within(place) else {
                         return true;
                     };
                     let (foreseen, vague) = match &predicted {
@@ -665,7 +668,7 @@ impl<'a> Model<'a> {
 /// What it costs that so much was seen at a place where `predicted` should have passed, with a deviation of `vague`: it costs to be far off,
 /// and to be vague.
 fn row(look: &Look<'_>, place: usize, predicted: f64, vague: f64) -> f64 {
-    let Some(share) = look.share(place) else {
+    let Some(share) = look.share_within(place) else {
         return 0.0;
     };
     let off = share - predicted / look.expected[place];

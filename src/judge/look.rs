@@ -8,6 +8,8 @@ use super::filling::fill;
 pub(super) const FULL: f64 = 0.98;
 /// What bore more of other traffic than this part of what it can carry is not judged.
 pub(super) const FOREIGN: f64 = 0.02;
+/// A port that carries this many times what it can is not limited by that.
+const EXCEEDS: f64 = 1.08;
 /// Links compete for a place if they would carry more than it can by this factor.
 const COMPETE: f64 = 1.02;
 
@@ -26,6 +28,9 @@ pub(super) struct Look<'a> {
     pub(super) floors: Vec<f64>,
     /// Each port has one link each way at most: a link says something of its pair.
     pub(super) single: bool,
+    /// Ports send, or receive, more than they should be able to: their speed is not what limits them, and how links share what does is
+    /// left to chance.
+    pub(super) exceeded: [bool; 2],
     /// Flows whose share of an uplink is left to chance: more links compete for it than it can carry.
     pub(super) by_chance: Vec<bool>,
 }
@@ -66,9 +71,16 @@ impl<'a> Look<'a> {
             fabric.floor_at(place, capacity.copied().unwrap_or(f64::INFINITY))
         };
         let places = 0..observation.capacities.len();
+        let seen = observation.seen(fabric);
+        let exceeds = |place: &usize| seen[*place] > observation.capacities[*place] * EXCEEDS;
+        let ports = 2 * fabric.ports.len();
+        let known = ports <= observation.capacities.len();
+        let exceeded =
+            [0, 1].map(|back| known && (back..ports).step_by(2).any(|place| exceeds(&place)));
         Self {
             observation,
-            seen: observation.seen(fabric),
+            seen,
+            exceeded,
             judged: places.map(judged).collect(),
             floors: (0..fabric.places()).map(floor).collect(),
             single: observation.is_single(fabric),
@@ -92,6 +104,12 @@ impl<'a> Look<'a> {
     pub(super) fn share(&self, place: usize) -> Option<f64> {
         let expected = *self.expected.get(place)?;
         (expected > 0.0 && expected.is_finite()).then(|| self.seen[place] / expected)
+    }
+
+    /// The same, without what passed beyond what the place can carry: bursts, or a port that is faster than was said.
+    pub(super) fn share_within(&self, place: usize) -> Option<f64> {
+        let share = self.share(place)?;
+        Some(share.min((self.observation.capacities[place] / self.expected[place]).max(1.0)))
     }
 
     /// The same where it is judged.

@@ -20,6 +20,8 @@ const SKEW: f64 = 0.1;
 const CARRIES: f64 = 1.5;
 /// A test is repeated so often.
 const REPEATS: usize = 2;
+/// After so many repeats that were no evidence either, none is made.
+const MOST_IN_VAIN: usize = 3;
 
 /// Why a test is no evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +128,11 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     {
         return Vec::new(); // Nothing is judged.
     }
+    let in_vain = view.all_repeats.iter();
+    let in_vain = in_vain.filter(|(_, repeat)| view.unfit.contains_key(repeat));
+    if in_vain.count() >= MOST_IN_VAIN {
+        return Vec::new(); // These hosts cannot do it.
+    }
     let tests = plan.tests.iter().enumerate();
     let planned = tests.filter(|(_, test)| test.purpose != Purpose::Isolated);
     let wanted = planned.map(|(number, _)| number).filter(|number| {
@@ -139,7 +146,8 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
         again: Some(test),
         ..Request::of(Vec::new())
     };
-    wanted.map(again).collect()
+    // One after the other: where the first one is in vain, so may the others be.
+    wanted.map(again).take(1).collect()
 }
 
 /// Whether a port was left unjudged in a test for other traffic.

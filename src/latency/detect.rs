@@ -31,6 +31,8 @@ const LEAST_PART: f64 = 0.02;
 const MOST_SUSPECTS: usize = 64;
 /// Less noise than this no run has against another one, whatever its pairs say of each other.
 const LEAST_SIGMA: f64 = 0.005;
+/// What a single pair shows counts up to so many deviations, where it was measured a few times only.
+const SPIKE: f64 = 3.0;
 /// Rows with which a score counts half.
 const FEW_ROWS: f64 = 10.0;
 
@@ -106,12 +108,18 @@ pub fn against_baseline(
             .max(LEAST_SIGMA);
         let score = |column: u32| {
             let (mut sum, mut squares) = (0.0, 0.0);
+            // Of few samples a pair's value may be one spike. A slow cable slows all its pairs: what two of them show is none.
+            let mut sizes = through[column as usize].iter().map(|(index, _)| {
+                let own = (sigma * sigma + doubts[*index]).sqrt();
+                (left[*index] / own).max(0.0)
+            });
+            let second = second_largest(&mut sizes).max(SPIKE);
             for (index, part) in &through[column as usize] {
                 // In units of the pair's own noise, and counted by that.
                 let own = (sigma * sigma + doubts[*index]).sqrt();
                 let (value, part) = (left[*index] / own, part / own);
                 let value = match few_samples {
-                    true => value.clamp(-3.0, 3.0),
+                    true => value.clamp(-second, second),
                     false => value,
                 };
                 sum += part * value;
@@ -160,6 +168,16 @@ pub fn against_baseline(
         left = explained(&z, &suspects, &through);
     }
     suspects
+}
+
+/// The largest but one of some numbers; 0 if there are not two.
+fn second_largest(numbers: &mut dyn Iterator<Item = f64>) -> f64 {
+    let (mut first, mut second) = (0.0_f64, 0.0_f64);
+    for one in numbers {
+        second = second.max(one.min(first));
+        first = first.max(one);
+    }
+    second
 }
 
 /// What is left of z when the suspects explain as much of it as they can: least squares over their slow-downs.

@@ -30,6 +30,9 @@ pub struct Deadlines {
     /// From one measurement of the clocks to the next while a test runs; no deadline, but a time like the others.
     #[serde(default = "one_minute")]
     pub clocks_ms: u64,
+    /// All tests and second looks together; no test begins that would end later. None if they may take what they take.
+    #[serde(default)]
+    pub run_ms: Option<u64>,
 }
 
 fn one_minute() -> u64 {
@@ -81,6 +84,7 @@ impl Default for Deadlines {
             collect_ms: 10_000,
             volume_ms: 86_400_000,
             clocks_ms: one_minute(),
+            run_ms: None,
         }
     }
 }

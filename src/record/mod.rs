@@ -52,6 +52,9 @@ pub struct Record {
     pub tool_version: String,
     /// SHA-256 of the executable that ran everywhere.
     pub tool_digest: String,
+    /// Commit that it was built of, with its date; or why that is not known.
+    #[serde(default)]
+    pub tool_commit: String,
     /// Arguments as they were given.
     pub command: Vec<String>,
     /// Start of the run, milliseconds since 1970.

@@ -240,8 +240,14 @@ fn together(latency: &LatencyRecord) -> String {
 pub fn equation(one: &Together) -> String {
     let error = one.error_s.map(|error| format!(" +- {}", show_us(error)));
     let terms = combination(&one.terms);
+    // No cable takes less than nothing.
+    let noise = if one.value_s < 0.0 {
+        " (noise: less than nothing)"
+    } else {
+        ""
+    };
     format!(
-        "{terms} = {}{}",
+        "{terms} = {}{}{noise}",
         show_us(one.value_s),
         error.unwrap_or_default()
     )

@@ -1,5 +1,5 @@
 //! When a run became steady: five seconds in which no port's sum varied by more than 2 % and none rose or fell all the
-//! way.
+//! way, and after which no five seconds of any port were off from that by more than 5 % until the end.
 
 use std::collections::VecDeque;
 
@@ -9,20 +9,21 @@ const SPREAD: f64 = 0.02;
 /// Rise or fall of the line of best fit over the five seconds, in parts of the mean.
 const TREND: f64 = 0.01;
 
-/// Looks for the first steady stretch, second by second.
+/// What a port carries later may be off by this part of what it carried when it was steady.
+const HOLDS: f64 = 0.05;
+
+/// Looks for the first steady stretch that holds, second by second.
 #[derive(Debug, Default)]
 pub struct Steady {
     last: VecDeque<Vec<f64>>,
     seen: u64,
-    from_s: Option<u64>,
+    /// Since when, and what each port carried then.
+    since: Option<(u64, Vec<f64>)>,
 }
 
 impl Steady {
     /// The rates of all ports over the next second.
     pub fn push(&mut self, rates: Vec<f64>) {
-        if self.from_s.is_some() {
-            return;
-        }
         self.seen += 1;
         self.last.push_back(rates);
         if self.last.len() > SECONDS {
@@ -35,17 +36,28 @@ impl Steady {
                 .map(|second| second.get(port).copied().unwrap_or(0.0))
                 .collect()
         };
-        if self.last.len() == SECONDS
-            && ports > 0
-            && (0..ports).all(|port| is_steady(&column(port)))
-        {
-            self.from_s = Some(self.seen - SECONDS as u64);
+        if self.last.len() < SECONDS || ports == 0 {
+            return;
+        }
+        let mean = |port: usize| column(port).iter().sum::<f64>() / SECONDS as f64;
+        let holds = |carried: &[f64]| {
+            let mut all = carried.iter().enumerate();
+            all.all(|(port, then)| (mean(port) - then).abs() <= HOLDS * then)
+        };
+        let lasts = self
+            .since
+            .as_ref()
+            .is_some_and(|(_, carried)| holds(carried));
+        if !lasts {
+            let is_steady = (0..ports).all(|port| is_steady(&column(port)));
+            let since = || (self.seen - SECONDS as u64, (0..ports).map(mean).collect());
+            self.since = is_steady.then(since);
         }
     }
 
-    /// Seconds after the start from which on it was steady.
+    /// Seconds after the start from which on it was steady, until now.
     pub fn from_s(&self) -> Option<u64> {
-        self.from_s
+        self.since.as_ref().map(|(second, _)| *second)
     }
 }
 
@@ -91,6 +103,20 @@ mod tests {
         ];
         assert_eq!(found(&even), Some(2));
         assert_eq!(found(&even[..6]), None);
+    }
+
+    #[test]
+    fn a_port_that_falls_to_half_later_was_not_steady() {
+        let mut seconds: Vec<Vec<f64>> = vec![vec![100.0, 100.0]; 17];
+        let falls: Vec<Vec<f64>> = vec![vec![100.0, 50.0]; 4];
+        seconds.extend(falls);
+        let seconds: Vec<&[f64]> = seconds.iter().map(Vec::as_slice).collect();
+        assert_eq!(found(&seconds[..17]), Some(0));
+        assert_eq!(found(&seconds), None);
+        // A second that is a little off is none.
+        let mut seconds: Vec<&[f64]> = vec![&[100.0]; 9];
+        seconds[7] = &[96.0];
+        assert_eq!(found(&seconds), Some(0));
     }
 
     #[test]

@@ -109,13 +109,12 @@ impl<'a> Figures<'a> {
         place.ok().map(|place| self.links[place].mean_s)
     }
 
-    /// All retests, those of the last round first.
-    pub fn retests(&self) -> impl Iterator<Item = &'a RetestRecord> {
-        self.job
-            .rounds
-            .iter()
-            .rev()
-            .flat_map(|round| &round.retests)
+    /// All retests of all rounds, the links that were slowest among others first.
+    pub fn retests(&self) -> Vec<&'a RetestRecord> {
+        let rounds = self.job.rounds.iter();
+        let mut all: Vec<&RetestRecord> = rounds.flat_map(|round| &round.retests).collect();
+        all.sort_by(|a, b| b.old_s.total_cmp(&a.old_s));
+        all
     }
 
     /// Least, mean and greatest time of a message from all to all, over ranks and rounds.

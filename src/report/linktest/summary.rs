@@ -186,7 +186,11 @@ fn together(figures: &Figures<'_>) -> String {
 
 fn retests(figures: &Figures<'_>) -> String {
     let mut text = String::new();
-    let again: Vec<&RetestRecord> = figures.retests().take(figures.plan.slowest).collect();
+    let again: Vec<&RetestRecord> = figures
+        .retests()
+        .into_iter()
+        .take(figures.plan.slowest)
+        .collect();
     if again.is_empty() {
         return text;
     }

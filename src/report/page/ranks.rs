@@ -160,8 +160,9 @@ fn slowest(figures: &Figures<'_>) -> Markup {
     let mut links: Vec<_> = figures.links.iter().collect();
     links.sort_by(|one, other| other.mean_s.total_cmp(&one.mean_s));
     let alone = |from: usize, to: usize| {
-        let mut again = figures.retests();
+        let again = figures.retests();
         again
+            .iter()
             .find(|one| (one.from, one.to) == (from, to))
             .map(|one| one.new_s)
     };

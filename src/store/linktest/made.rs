@@ -60,8 +60,8 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
     let count = |number: usize| number as u64;
     Header {
         version: VERSION,
-        // Which program wrote it: the digest of this one stands where LinkTest has its commit.
-        git_hash: record.tool_digest.chars().take(HASH_DIGITS).collect(),
+        // A commit is 40 digits; nothing stands there if the program does not know its own.
+        git_hash: commit(&record.tool_commit),
         mode: match plan.ranks.transport {
             RankTransport::Unix => "unix".to_owned(),
             _ => "tcp".to_owned(),
@@ -84,6 +84,14 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         rank_orders: plan.rank_orders,
         rank_seed: plan.rank_seed,
     }
+}
+
+/// The digits of a commit, if this is one.
+fn commit(text: &str) -> String {
+    let digits: String = text.chars().take(HASH_DIGITS).collect();
+    let is_commit =
+        digits.len() == HASH_DIGITS && digits.chars().all(|one| one.is_ascii_hexdigit());
+    if is_commit { digits } else { String::new() }
 }
 
 fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usize) -> DataSet {
