@@ -159,6 +159,20 @@ fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Inten
         }
         nodes.for_each(|node| node.switch_port = Some(port.to_owned()));
     }
+    let before: Vec<Option<&str>> = record
+        .plan
+        .nodes
+        .iter()
+        .map(|node| node.switch_port.as_deref())
+        .collect();
+    let after: Vec<Option<&str>> = intent
+        .plan
+        .nodes
+        .iter()
+        .map(|node| node.switch_port.as_deref())
+        .collect();
+    let swaps = again::swaps(&before, &after);
+    again::add_other_ends(&mut intent.plan.tests, &swaps);
     let used: BTreeSet<usize> = intent
         .plan
         .tests

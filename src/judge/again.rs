@@ -73,3 +73,88 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     };
     Some(looks.into_iter().map(test).collect())
 }
+
+/// Which node came to the port of which other one, by the ports of all nodes before and after: a fault that stays with the port is that
+/// node's now. Where ports were not known before and two nodes have moved, each took the other's.
+pub fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usize)> {
+    let moved: Vec<usize> = (0..after.len())
+        .filter(|node| before.get(*node) != after.get(*node))
+        .collect();
+    let known = moved.iter().filter_map(|node| {
+        let mut others = before.iter().enumerate();
+        let (left, _) = others
+            .find(|(other, port)| other != node && port.is_some() && **port == after[*node])?;
+        Some((left, *node))
+    });
+    let known: Vec<(usize, usize)> = known.collect();
+    match (&known[..], &moved[..]) {
+        ([], [one, other]) if before[*one].is_none() && before[*other].is_none() => {
+            vec![(*one, *other), (*other, *one)]
+        }
+        _ => known,
+    }
+}
+
+/// Adds what measures the node that came to a port as the one that left it is measured.
+pub fn add_other_ends(tests: &mut Vec<Test>, swaps: &[(usize, usize)]) {
+    let mut more: Vec<Test> = Vec::new();
+    for test in tests.iter() {
+        let Pattern::Links(links) = &test.pattern else {
+            continue;
+        };
+        for (left, came) in swaps {
+            let swapped = |node: usize| match node {
+                node if node == *left => *came,
+                node if node == *came => *left,
+                node => node,
+            };
+            let other = links
+                .iter()
+                .map(|(from, to)| (swapped(*from), swapped(*to)))
+                .collect();
+            let other = Pattern::Links(other);
+            let known = tests
+                .iter()
+                .chain(&more)
+                .any(|known| known.pattern == other);
+            if !known {
+                more.push(Test {
+                    pattern: other,
+                    ..test.clone()
+                });
+            }
+        }
+    }
+    tests.extend(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+
+    #[test]
+    fn both_ends_of_a_swap_are_measured() {
+        let before = [Some("1"), Some("2"), Some("3"), None];
+        let after = [Some("1"), Some("3"), Some("2"), None];
+        assert_eq!(swaps(&before, &after), [(2, 1), (1, 2)]);
+        // To a free port: nobody came to the old one.
+        assert_eq!(swaps(&before, &[Some("1"), Some("8"), Some("3"), None]), []);
+        let unknown = [None, None, None];
+        assert_eq!(
+            swaps(&unknown, &[None, Some("3"), Some("2")]),
+            [(1, 2), (2, 1)]
+        );
+        let of = |links: &[(usize, usize)]| Test {
+            pattern: Pattern::Links(links.to_vec()),
+            ..test_of(2, 1)
+        };
+        // Node 2 receives slowly; now node 1 has its port.
+        let mut tests = vec![of(&[(0, 2)]), of(&[(1, 2)])];
+        add_other_ends(&mut tests, &[(2, 1), (1, 2)]);
+        assert_eq!(
+            tests,
+            [of(&[(0, 2)]), of(&[(1, 2)]), of(&[(0, 1)]), of(&[(2, 1)])]
+        );
+    }
+}

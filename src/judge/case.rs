@@ -258,6 +258,11 @@ impl<'a> Case<'a> {
         Model::new(self, ruled_out).explain()
     }
 
+    /// What explains it as well as one of these faults.
+    pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
+        Model::new(self, &[]).rivals(found, fault)
+    }
+
     /// Hosts that were at their limit in most of the tests in which what they share fell short: then that says nothing of the switch.
     pub fn limited_together(&self, fault: &Fault) -> Vec<Place> {
         let cover = fault.cover(self.fabric);
@@ -293,6 +298,31 @@ impl<'a> Case<'a> {
             true => places.into_iter().collect(),
             false => Vec::new(),
         }
+    }
+
+    /// Whether a test loaded all ports at once, in both directions.
+    pub fn loads_all(&self) -> bool {
+        let mut loads = self.loading().filter(|look| look.tells_rates());
+        loads.any(|look| {
+            let mut ports = self.fabric.ports.iter().enumerate();
+            ports.all(|(port, spec)| {
+                let both = [Place::Send(port), Place::Receive(port)];
+                let mut seen = both
+                    .iter()
+                    .map(|place| look.seen[self.fabric.number(*place)]);
+                spec.gone || seen.all(|rate| rate > 0.0)
+            })
+        })
+    }
+
+    /// Whether links through a port shared an uplink, in a test under load, for which more of them competed than it can carry.
+    pub fn is_left_to_chance(&self, place: Place) -> bool {
+        let number = self.fabric.number(place);
+        let mut loads = self.loading().filter(|look| look.tells_rates());
+        loads.any(|look| {
+            let mut flows = look.observation.flows.iter().zip(&look.by_chance);
+            flows.any(|(flow, chance)| *chance && flow.route.contains(&number))
+        })
     }
 
     /// Connections through a fault in the tests in which it fell short, and those of them that waited for their way and not for hosts.

@@ -168,10 +168,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let hosts = host_limited.iter().copied().map(Fault::Place);
     let known: Vec<Fault> = confirmed.iter().cloned().chain(hosts).collect();
     let rivals_of = |fault: &Fault| {
-        let at = explanation.faults.iter().position(|known| known == fault);
-        let rivals = at
-            .map(|at| explanation.rivals[at].clone())
-            .unwrap_or_default();
+        let rivals = case.rivals(&explanation, fault);
         rivals
             .into_iter()
             .filter(|rival| !known.contains(rival) && !cleared.contains(rival))

@@ -126,8 +126,8 @@ pub(super) struct Explanation {
     pub(super) faults: Vec<Fault>,
     /// Those of them that come and go.
     pub(super) varying: BTreeSet<Fault>,
-    /// What explains it as well as each of them.
-    pub(super) rivals: Vec<Vec<Fault>>,
+    set: Set,
+    candidates: Vec<Rc<Member>>,
 }
 
 /// The search for it.
@@ -404,32 +404,41 @@ impl<'a> Model<'a> {
         Set::new(of_looks.collect(), members)
     }
 
-    /// The cheapest set of faults, and what could stand in for each of them.
+    /// The cheapest set of faults.
     pub(super) fn explain(&self) -> Explanation {
         /// One fault is cheaper than any group.
         const ONE: f64 = 6.0;
-        let (groups, single) = self.candidates();
+        let single = self.candidates();
         let mut set = self.search(&single, &[]);
         let price: f64 = set.members.iter().map(|member| member.price).sum();
+        let mut candidates = single;
         if price > ONE || !self.fits(&set) {
-            let all = [&single[..], &groups].concat();
-            let other = self.search(&all, &groups);
+            let groups = self.shared_candidates();
+            candidates.extend(groups.iter().cloned());
+            let other = self.search(&candidates, &groups);
             if other.cost < set.cost {
                 set = other;
             }
         }
-        let all = [single, groups].concat();
-        let rivals = (0..set.members.len()).map(|at| self.rivals(&set, at, &all));
         let varying = set.members.iter().filter(|member| member.varies);
         Explanation {
-            rivals: rivals.collect(),
             varying: varying.map(|member| member.fault.clone()).collect(),
             faults: set
                 .members
                 .iter()
                 .map(|member| member.fault.clone())
                 .collect(),
+            set,
+            candidates,
         }
+    }
+
+    /// What explains what was seen as well as one of the faults that were found: hosts cannot tell these apart.
+    pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
+        let at = found.faults.iter().position(|known| known == fault);
+        at.map_or_else(Vec::new, |at| {
+            self.rivals_of(&found.set, at, &found.candidates)
+        })
     }
 
     fn search(&self, candidates: &[Rc<Member>], groups: &[Rc<Member>]) -> Set {
@@ -585,7 +594,7 @@ impl<'a> Model<'a> {
         self.set_of(members, set, &[out])
     }
 
-    fn rivals(&self, set: &Set, at: usize, candidates: &[Rc<Member>]) -> Vec<Fault> {
+    fn rivals_of(&self, set: &Set, at: usize, candidates: &[Rc<Member>]) -> Vec<Fault> {
         let fewer = self.without(set, at);
         let mut rivals: Vec<Fault> = Vec::new();
         for rival in candidates.iter().filter(|one| !set.has(&one.fault)) {
@@ -599,11 +608,9 @@ impl<'a> Model<'a> {
         rivals
     }
 
-    /// What may be at fault: places that fall short, pairs that do where ports carry one link each, hosts whose ports do in both directions,
-    /// and beside these what several links may share.
-    fn candidates(&self) -> (Vec<Rc<Member>>, Vec<Rc<Member>>) {
+    /// What may be at fault: places that fall short, pairs that do where ports carry one link each, hosts whose ports do in both directions.
+    fn candidates(&self) -> Vec<Rc<Member>> {
         let mut faults: Vec<Fault> = self.short_places();
-        let places = faults.len();
         let pairs = self.short_pairs();
         faults.extend(
             pairs
@@ -625,12 +632,17 @@ impl<'a> Model<'a> {
             }
         }
         single.retain(Member::is_felt);
-        let mut groups = Vec::new();
-        if places > 1 {
-            let all = self.groups().into_iter().chain(self.paths());
-            groups.extend(all.map(|fault| Rc::new(self.member(fault, false))));
+        single.into_iter().map(Rc::new).collect()
+    }
+
+    /// What several links may share, if more than one place fell short.
+    fn shared_candidates(&self) -> Vec<Rc<Member>> {
+        if self.short_places().len() < 2 {
+            return Vec::new();
         }
-        (groups, single.into_iter().map(Rc::new).collect())
+        let all = self.groups().into_iter().chain(self.paths());
+        all.map(|fault| Rc::new(self.member(fault, false)))
+            .collect()
     }
 
     /// Places below their floor in any look, those that missed most first, all looks together.

@@ -27,6 +27,16 @@ impl Writer<'_> {
                     .to_owned(),
             );
         }
+        let ports =
+            (0..self.view.ports.len()).flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        let left = ports
+            .filter(|place| self.case.is_left_to_chance(*place))
+            .count();
+        if left > 0 {
+            remarks.push(format!(
+                "figures of {left} port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum"
+            ));
+        }
         let blamed = |place| {
             let own = culprit(&Fault::Place(place));
             faults.iter().any(|fault| fault.culprit == own)

@@ -4,6 +4,7 @@ use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
 use crate::units::show_gbit;
 
+use super::fabric::Place;
 use super::fault::Fault;
 use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
 use super::verdict::Writer;
@@ -29,6 +30,12 @@ impl Writer<'_> {
         let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
         let passed_over = || self.passed_over(sheet).filter(|_| all_told);
         if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
+            return Verdict {
+                word: VerdictWord::Undecided,
+                reason,
+            };
+        }
+        if let Some(reason) = self.unjudged(sheet).filter(|_| judged) {
             return Verdict {
                 word: VerdictWord::Undecided,
                 reason,
@@ -99,6 +106,64 @@ impl Writer<'_> {
             gbit(self.plan.criteria.min_rate_bits_per_s? as f64),
             gbit(port.ceiling_bits_per_s.unwrap_or(0.0)),
             gbit(one.expected_bits_per_s.unwrap_or(0.0)),
+        ))
+    }
+
+    /// What was specified and no test could judge, with the test that would.
+    fn unjudged(&self, sheet: &Sheet) -> Option<String> {
+        let fabric = &self.view.fabric;
+        let is_judged = |place: &Place| {
+            let passes = self.case.passes(*place).into_iter();
+            let mut loads = passes.filter(|pass| !pass.isolated);
+            loads.any(|pass| pass.judged)
+        };
+        let gbit = |rate: f64| show_gbit(rate / 1e9);
+        let uplinks = (0..fabric.groups).flat_map(|group| [(group, "out"), (group, "in")]);
+        let places = uplinks.map(|(group, way)| match way {
+            "out" => (group, way, Place::Up(group)),
+            _ => (group, way, Place::Down(group)),
+        });
+        if let Some((group, way, place)) = places.into_iter().find(|(.., place)| !is_judged(place))
+        {
+            let (group_name, speed) = &self.view.groups[group];
+            let own =
+                (0..fabric.ports.len()).filter(|port| fabric.ports[*port].group == Some(group));
+            let ceilings: f64 = own.filter_map(|port| self.view.ceiling(port)).sum();
+            let most = self
+                .case
+                .passes(place)
+                .iter()
+                .map(|pass| pass.rate)
+                .fold(0.0, f64::max);
+            let next = match ceilings < *speed as f64 * 0.9 {
+                true => format!(
+                    "its hosts can fill {} of that: name more of them",
+                    gbit(ceilings)
+                ),
+                false => {
+                    "--pattern rotate, in which all of its hosts send to others at once, would"
+                        .to_owned()
+                }
+            };
+            return Some(format!(
+                "uplink of {group_name}, {way}: {} of {} Gbit/s at most, no test filled it; {next}",
+                gbit(most),
+                gbit(*speed as f64)
+            ));
+        }
+        if self.plan.criteria.non_blocking && !self.case.loads_all() {
+            return Some(
+                "--fabric non-blocking: no test loaded all ports at once in both directions (--pattern rotate does)"
+                    .to_owned(),
+            );
+        }
+        let ports = 0..fabric.ports.len();
+        let mut places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
+        let place =
+            places.find(|place| self.case.is_left_to_chance(*place) && !is_judged(place))?;
+        Some(format!(
+            "{}: an uplink on its way was full in every test, so what the port itself can carry was not seen (--pattern rotate has tests within its group)",
+            name(self.plan, sheet, &culprit(&Fault::Place(place)))
         ))
     }
 

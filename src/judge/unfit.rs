@@ -173,6 +173,15 @@ pub(super) fn stand_in(view: &mut View) {
     }
 }
 
+/// Tests that are no evidence, with the repeats that are.
+pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
+    let repeats = view.all_repeats.iter().copied();
+    let unfit = |test: &usize| view.unfit.contains_key(test);
+    repeats
+        .filter(|(first, repeat)| unfit(first) && !unfit(repeat))
+        .collect()
+}
+
 /// What is said where a test was no evidence, and no repeat of it either; and where a port was never without other traffic.
 pub fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
     let first_unfit = view.unfit.iter().find(|(test, _)| {

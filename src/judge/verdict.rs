@@ -41,7 +41,7 @@ pub fn judge(
     let losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
     let (mut decision, mut open) = rates(&view);
-    let mut told = Vec::new();
+    let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
     match disturbed::look(&view, &decision) {
         Disturbed::Open(request) if open.is_empty() => open.push(request),
         Disturbed::Well(replaced) => {
@@ -51,6 +51,7 @@ pub fn judge(
             disturbed::replace(&mut calm, &replaced);
             if rates(&calm) == (Decision::default(), Vec::new()) {
                 (view, decision, told) = (calm, Decision::default(), sentences);
+                instead.extend(replaced);
             }
         }
         Disturbed::Open(_) | Disturbed::Stands => {}
@@ -93,6 +94,7 @@ pub fn judge(
         losses,
         blocking,
         repeated: told,
+        instead,
     };
     let sheet = writer.sheet();
     let mut verdict = writer.verdict(&sheet, open.is_empty());
@@ -168,6 +170,8 @@ pub(super) struct Writer<'a> {
     blocking: hol::Finding,
     /// What is said of tests that stand for others.
     pub(super) repeated: Vec<String>,
+    /// These, with what stands for them.
+    instead: Vec<(usize, usize)>,
 }
 
 impl Writer<'_> {
@@ -198,6 +202,7 @@ impl Writer<'_> {
             order: Vec::new(),
             figure: self.figure(),
             contention: self.contention(),
+            instead: self.instead.clone(),
             remarks: self.remarks(&faults),
             faults,
         }

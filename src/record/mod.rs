@@ -222,6 +222,22 @@ fn one() -> u64 {
     1
 }
 
+impl Record {
+    /// Tests of the plan as they count: where one was repeated and the repeat counts, that one.
+    pub fn counted(&self) -> Vec<&TestRecord> {
+        let planned = self.tests.iter().filter(|test| {
+            let plan = self.plan.tests.get(test.test);
+            plan.is_some_and(|plan| plan.purpose != crate::plan::Purpose::Isolated)
+        });
+        let counts = |test: &'_ TestRecord| {
+            let mut instead = self.sheet.instead.iter();
+            let repeat = instead.find(|(first, _)| *first == test.test)?.1;
+            self.tests.iter().find(|other| other.test == repeat)
+        };
+        planned.map(|test| counts(test).unwrap_or(test)).collect()
+    }
+}
+
 /// What a link received, stretch by stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSeries {

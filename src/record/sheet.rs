@@ -73,6 +73,9 @@ pub struct Sheet {
     /// What contention costs, where permutations and mesh had as many connections per port and no host was at its limit.
     #[serde(default)]
     pub contention: Option<Contention>,
+    /// Tests that were repeated as they were and do not count themselves, each with the repeat that counts.
+    #[serde(default)]
+    pub instead: Vec<(usize, usize)>,
     /// What else a reader should know before signing.
     #[serde(default)]
     pub remarks: Vec<String>,

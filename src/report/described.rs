@@ -43,9 +43,9 @@ pub fn line(record: &Record) -> Option<String> {
 /// Links between hosts of all tests that load the fabric.
 fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
     let loads = record
-        .tests
-        .iter()
-        .filter(|test| test.complete && record.plan.tests[test.test].purpose == Purpose::Load);
+        .counted()
+        .into_iter()
+        .filter(|test| test.complete && record.plan.tests[test.test].purpose != Purpose::Loss);
     loads
         .flat_map(|test| &test.links)
         .filter(|link| link.crosses_switch)
@@ -79,9 +79,9 @@ fn ports(record: &Record) -> Option<String> {
 /// RFC 8238, 7: payload that reached applications, by time; of the whole switch, which hides single ports.
 fn goodput(record: &Record) -> Option<String> {
     let loads = record
-        .tests
-        .iter()
-        .filter(|test| test.complete && record.plan.tests[test.test].purpose == Purpose::Load);
+        .counted()
+        .into_iter()
+        .filter(|test| test.complete && record.plan.tests[test.test].purpose != Purpose::Loss);
     let totals: Vec<f64> = loads
         .map(|test| Figures::of(record, test))
         .filter(|figures| figures.crosses_switch)

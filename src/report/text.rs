@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::plan::{Bound, Coupling, Datapath, LinkKind, Purpose, Sink, Source, Test, Verify, size};
+use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify, size};
 use crate::record::{
     ClockRecord, HeldBy, HostRecord, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
 };
@@ -30,12 +30,7 @@ pub fn summary(record: &Record) -> String {
         ));
         preface(&mut out, record);
     }
-    let loads: Vec<&TestRecord> = record
-        .tests
-        .iter()
-        .filter(|test| record.plan.tests[test.test].purpose != Purpose::Isolated)
-        .collect();
-    match &loads[..] {
+    match &record.counted()[..] {
         [] => {}
         [test] => {
             let figures = Figures::of(record, test);
