@@ -21,7 +21,7 @@ const CARRIES: f64 = 1.5;
 /// A test is repeated so often.
 const REPEATS: usize = 2;
 /// After so many repeats that were no evidence either, none is made.
-const MOST_IN_VAIN: usize = 3;
+const MOST_IN_VAIN: usize = 2;
 
 /// Why a test is no evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,10 +128,8 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     {
         return Vec::new(); // Nothing is judged.
     }
-    let in_vain = view.all_repeats.iter();
-    let in_vain = in_vain.filter(|(_, repeat)| view.unfit.contains_key(repeat));
-    if in_vain.count() >= MOST_IN_VAIN {
-        return Vec::new(); // These hosts cannot do it.
+    if is_in_vain(view) {
+        return Vec::new();
     }
     let tests = plan.tests.iter().enumerate();
     let planned = tests.filter(|(_, test)| test.purpose != Purpose::Isolated);
@@ -148,6 +146,13 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     };
     // One after the other: where the first one is in vain, so may the others be.
     wanted.map(again).take(1).collect()
+}
+
+/// Whether so many repeats were no evidence either that these hosts cannot do it: then second looks would tell nothing.
+pub fn is_in_vain(view: &View) -> bool {
+    let repeats = view.all_repeats.iter();
+    let in_vain = repeats.filter(|(_, repeat)| view.unfit.contains_key(repeat));
+    in_vain.count() >= MOST_IN_VAIN
 }
 
 /// Whether a port was left unjudged in a test for other traffic.

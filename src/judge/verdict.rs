@@ -64,6 +64,9 @@ pub fn judge(
     if open.is_empty() {
         open.clone_from(&losses.open);
     }
+    if unfit::is_in_vain(&view) {
+        open.clear();
+    }
     let lossy: Vec<Fault> = losses
         .confirmed
         .iter()
@@ -71,7 +74,8 @@ pub fn judge(
         .collect();
     let slowed = Slowed::by(&view.fabric, &view.observations, &lossy);
     slowed.leave_out(&view.fabric, &view.observations, &mut decision);
-    if let (hol::Finding::Open(requests), true) = (&blocking, open.is_empty()) {
+    let may_look = open.is_empty() && !unfit::is_in_vain(&view);
+    if let (hol::Finding::Open(requests), true) = (&blocking, may_look) {
         open.clone_from(requests);
     }
     let case = Case::new(&view.fabric, &view.observations);
