@@ -289,11 +289,15 @@ pub(super) fn leave_elsewhere(verdict: &mut Verdict, tests: &[TestRecord]) {
 
 /// What the time did not suffice for is not passed.
 pub(super) fn leave_unrun(verdict: &mut Verdict, planned: usize, run: usize) {
-    if run < planned && verdict.word == VerdictWord::Pass {
+    let judged = match verdict.word {
+        VerdictWord::Pass => "; every port direction that was judged in them reached its floor",
+        VerdictWord::NotJudged => "",
+        _ => return,
+    };
+    if run < planned {
         verdict.word = VerdictWord::Undecided;
-        verdict.reason = format!(
-            "{run} of {planned} tests were run in the time that --max-time allows; every port direction that was judged in them reached its floor"
-        );
+        verdict.reason =
+            format!("{run} of {planned} tests were run in the time that --max-time allows{judged}");
     }
 }
 
