@@ -105,6 +105,10 @@ impl Set {
         }
     }
 
+    fn price(&self) -> f64 {
+        self.members.iter().map(|member| member.price).sum()
+    }
+
     fn has(&self, fault: &Fault) -> bool {
         self.members.iter().any(|member| member.fault == *fault)
     }
@@ -136,6 +140,8 @@ pub(super) struct Model<'a> {
     pub(super) fabric: &'a Fabric,
     /// What each look costs if there are no faults.
     sound: Vec<f64>,
+    /// How vague what is expected of each place is, by look.
+    vague_of_sound: Vec<Vec<f64>>,
     /// Faults that are not to be blamed.
     ruled_out: &'a [Fault],
 }
@@ -146,12 +152,15 @@ impl<'a> Model<'a> {
             case,
             fabric: case.fabric,
             sound: Vec::new(),
+            vague_of_sound: Vec::new(),
             ruled_out,
         };
-        model.sound = case
-            .looks
-            .iter()
-            .map(|look| model.cost_of_sound(look))
+        let looks = || case.looks.iter().enumerate();
+        model.vague_of_sound = looks()
+            .map(|(_, look)| model.vague_of_sound(look))
+            .collect();
+        model.sound = looks()
+            .map(|(number, look)| model.cost_of_sound(number, look))
             .collect();
         model
     }
@@ -199,7 +208,12 @@ impl<'a> Model<'a> {
                     .filter(|seen| *seen < expected * 0.95)
                     .unwrap_or(f64::INFINITY),
             };
-            let narrow = if fault.is_shared() { NARROW } else { 0.995 };
+            // What carries more than half of what its floor leaves open is no fault, however often it does.
+            let narrow = match &fault {
+                Fault::Place(place) => (1.0 + look.floors[self.fabric.number(*place)]) / 2.0,
+                _ if fault.is_shared() => NARROW,
+                _ => 0.995,
+            };
             capacities.push(capacity);
             wanted.push(expected);
             binds.push(look.tells_rates() && expected.is_finite() && capacity < expected * narrow);
@@ -299,21 +313,19 @@ impl<'a> Model<'a> {
             let member = own.iter().find(|(own, _)| *own == place);
             member.is_none_or(|(_, member)| !matches!(member.fault, Fault::Pair(..)))
         };
-        // The less is missing, the less can be shared unfairly.
-        let mut competed = vec![0.0; capacities.len()];
+        let mut chances = vec![0.0; capacities.len()];
         for place in 2 * self.fabric.ports.len()..capacities.len() {
             let wanted = match own.iter().find(|(own, _)| *own == place) {
                 Some((_, member)) => member.wanted[number],
                 None => look.expected[place],
             };
-            if is_full(place) && shares(place) {
-                let missing = 1.0 - capacities[place] / wanted.max(1e-9);
-                competed[place] = (missing / LOOSE).clamp(0.0, 1.0);
+            if shares(place) {
+                chances[place] = competed(sums[place], capacities[place], wanted);
             }
         }
         let by_chance = flows.iter().zip(&look.by_chance).map(|(flow, chance)| {
-            let competed = flow.route.iter().map(|place| competed[*place]);
-            competed.fold(f64::from(u8::from(*chance)), f64::max)
+            let chances = flow.route.iter().map(|place| chances[*place]);
+            chances.fold(f64::from(u8::from(*chance)), f64::max)
         });
         let by_chance: Vec<f64> = by_chance.collect();
         let vague = self.vague(look, flows, &rates, &by_chance, &is_full);
@@ -367,16 +379,16 @@ impl<'a> Model<'a> {
         self.vague(look, &observation.flows, &look.rates, &by_chance, &is_full)
     }
 
-    fn cost_of_sound(&self, look: &Look<'_>) -> f64 {
+    fn cost_of_sound(&self, number: usize, look: &Look<'_>) -> f64 {
         if !look.tells_rates() {
             return 0.0;
         }
         let rows = look
             .expected
             .iter()
-            .zip(self.vague_of_sound(look))
+            .zip(&self.vague_of_sound[number])
             .enumerate();
-        rows.map(|(place, (expected, vague))| row(look, place, *expected, vague))
+        rows.map(|(place, (expected, vague))| row(look, place, *expected, *vague))
             .sum()
     }
 
@@ -392,12 +404,77 @@ impl<'a> Model<'a> {
         rows.sum::<f64>() + shared.sum::<f64>()
     }
 
+    /// What the places on a flow's way cost in a look in which no other flow meets them.
+    fn cost_of_flow(&self, number: usize, at: usize, members: &[&Member]) -> f64 {
+        let look = &self.looks()[number];
+        let (flow, ports) = (&look.observation.flows[at], 2 * self.fabric.ports.len());
+        let felt = || members.iter().filter(|one| one.binds[number]);
+        let capacity = |place: usize| {
+            let own = felt().filter(|one| match one.fault {
+                Fault::Place(other) => self.fabric.number(other) == place,
+                _ => false,
+            });
+            let own = own.map(|one| one.capacities[number]);
+            own.fold(look.observation.capacities[place], f64::min)
+        };
+        let pairs = felt().filter(|one| match one.fault {
+            Fault::Pair(..) => one.cover.count(self.fabric, flow) > 0,
+            _ => false,
+        });
+        let most = pairs
+            .map(|one| one.capacities[number])
+            .fold(flow.cap, f64::min);
+        let places = flow.route.iter().map(|place| capacity(*place));
+        let rate = places.fold(most, f64::min);
+        let uplinks = flow.route.iter().filter(|place| **place >= ports);
+        let competed = uplinks.map(|place| competed(rate, capacity(*place), look.expected[*place]));
+        let chance = competed.fold(f64::from(u8::from(look.by_chance[at])), f64::max);
+        let rows = flow.route.iter().map(|place| {
+            let vague = if *place < ports {
+                rate * LOOSE * chance
+            } else {
+                0.0
+            };
+            row(look, *place, rate, vague)
+        });
+        rows.sum()
+    }
+
+    /// By how much the cost of a look changes with its members, when the change is about one place or pair, and flows have nothing to do
+    /// with each other; none if they do.
+    fn change_of_look(
+        &self,
+        number: usize,
+        known: &[&Member],
+        members: &[&Member],
+        changed: &[Rc<Member>],
+    ) -> Option<f64> {
+        let [changed] = changed else { return None };
+        let look = &self.looks()[number];
+        let mut all = known.iter().chain(members);
+        if all.any(|one| one.binds[number] && (one.fault.is_shared() || one.fault.is_both_ways())) {
+            return None;
+        }
+        let place = match changed.fault {
+            Fault::Place(place) => place,
+            Fault::Pair(from, _) => Place::Send(from),
+            _ => return None,
+        };
+        let at = (*look.apart.as_ref()?.get(self.fabric.number(place))?)?;
+        let cost = |members: &[&Member]| self.cost_of_flow(number, at, members);
+        Some(cost(members) - cost(known))
+    }
+
     /// What a set costs, when only looks that `changed` has a say in differ from what was known.
     fn set_of(&self, members: Vec<Rc<Member>>, known: &Set, changed: &[Rc<Member>]) -> Set {
         let all: Vec<&Member> = members.iter().map(Rc::as_ref).collect();
+        let before: Vec<&Member> = known.members.iter().map(Rc::as_ref).collect();
         let of_looks = (0..self.looks().len()).map(|number| {
             match changed.iter().any(|member| member.binds[number]) {
-                true => self.cost_of_look(number, &all),
+                true => match self.change_of_look(number, &before, &all, changed) {
+                    Some(change) => known.of_looks[number] + change,
+                    None => self.cost_of_look(number, &all),
+                },
                 false => known.of_looks[number],
             }
         });
@@ -406,19 +483,22 @@ impl<'a> Model<'a> {
 
     /// The cheapest set of faults.
     pub(super) fn explain(&self) -> Explanation {
-        /// One fault is cheaper than any group.
+        /// Neither direction of a busy host is dearer than one fault.
+        const FEW: usize = 2;
         const ONE: f64 = 6.0;
-        let single = self.candidates();
-        let mut set = self.search(&single, &[]);
-        let price: f64 = set.members.iter().map(|member| member.price).sum();
-        let mut candidates = single;
-        if price > ONE || !self.fits(&set) {
+        let mut candidates = self.candidates();
+        let mut set = self.search(&candidates, &[], FEW, f64::INFINITY);
+        if set.price() > ONE || !self.fits(&set) {
             let groups = self.shared_candidates();
+            let single = candidates.clone();
             candidates.extend(groups.iter().cloned());
-            let other = self.search(&candidates, &groups);
-            if other.cost < set.cost {
-                set = other;
-            }
+            let with_groups = self.search(&candidates, &groups, MOST_FAULTS, f64::INFINITY);
+            // Step by step, a group may come in that several faults explain better.
+            let without = self.search(&single, &[], MOST_FAULTS, with_groups.cost);
+            set = match with_groups.cost < without.cost {
+                true => with_groups,
+                false => without,
+            };
         }
         let varying = set.members.iter().filter(|member| member.varies);
         Explanation {
@@ -441,13 +521,25 @@ impl<'a> Model<'a> {
         })
     }
 
-    fn search(&self, candidates: &[Rc<Member>], groups: &[Rc<Member>]) -> Set {
+    /// The cheapest set of at most so many faults, or any if none can be cheaper than `known`.
+    fn search(
+        &self,
+        candidates: &[Rc<Member>],
+        groups: &[Rc<Member>],
+        most: usize,
+        known: f64,
+    ) -> Set {
         let mut set = Set::new(self.sound.clone(), Vec::new());
-        while set.members.len() < MOST_FAULTS {
+        while set.members.len() < most {
             let more = self.best_addition(&set, candidates, groups);
             let Some(more) = more.filter(|more| more.cost < set.cost) else {
                 break;
             };
+            // Another fault explains no more than the one before did.
+            let left = (most - set.members.len()) as f64;
+            if set.cost - left * (set.cost - more.cost) > known {
+                break;
+            }
             set = self.improved(more, candidates);
         }
         set
@@ -469,7 +561,7 @@ impl<'a> Model<'a> {
                     };
                     let (foreseen, vague) = match &predicted {
                         Some(predicted) => (predicted.sums[place], predicted.vague[place]),
-                        None => (look.expected[place], self.vague_of_sound(look)[place]),
+                        None => (look.expected[place], self.vague_of_sound[number][place]),
                     };
                     let off = share - foreseen / look.expected[place];
                     off.abs() <= FAR * deviation(look, place, vague)
@@ -675,6 +767,15 @@ impl<'a> Model<'a> {
         pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
         pairs.into_iter().map(|(pair, _)| pair).collect()
     }
+}
+
+/// How much links compete for a place: the less is missing there, the less can be shared unfairly.
+fn competed(passes: f64, capacity: f64, wanted: f64) -> f64 {
+    if passes < capacity * FULL {
+        return 0.0;
+    }
+    let missing = 1.0 - capacity / wanted.max(1e-9);
+    (missing / LOOSE).clamp(0.0, 1.0)
 }
 
 /// What it costs that so much was seen at a place where `predicted` should have passed, with a deviation of `vague`: it costs to be far off,

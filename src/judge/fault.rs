@@ -44,6 +44,11 @@ impl Fault {
         matches!(self, Self::Shared { .. } | Self::Path(_))
     }
 
+    /// Whether it is a port that cannot carry both ways at once.
+    pub fn is_both_ways(&self) -> bool {
+        matches!(self, Self::BothWays(_))
+    }
+
     /// Which links go through it.
     pub fn cover(&self, fabric: &Fabric) -> Cover {
         let ports = fabric.ports.len();

@@ -23,14 +23,15 @@ pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
     let mut left = capacities.to_vec();
     // Connections through each place that still grow.
     let mut growing = vec![0.0; capacities.len()];
-    let mut through: Vec<Vec<usize>> = vec![Vec::new(); capacities.len()];
-    for (number, flow) in flows.iter().enumerate() {
+    // Flows through each place, one place after the other.
+    let mut ends = vec![0_usize; capacities.len()];
+    for flow in flows {
         for place in &flow.route {
             growing[*place] += flow.weight;
-            through[*place].push(number);
+            ends[*place] += 1;
         }
     }
-    if through.iter().all(|own| own.len() <= 1) {
+    if ends.iter().all(|flows| *flows <= 1) {
         // Nothing is shared: each flow is as fast as the narrowest place on its way.
         let alone = |flow: &Flow| {
             let places = flow.route.iter().map(|place| capacities[*place]);
@@ -38,48 +39,64 @@ pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
         };
         return flows.iter().map(alone).collect();
     }
-    let mut capped: Vec<usize> = (0..flows.len()).collect();
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    let mut through = vec![0_usize; sum];
+    for (number, flow) in flows.iter().enumerate() {
+        for place in &flow.route {
+            through[ends[*place]] = number;
+            ends[*place] += 1;
+        }
+    }
+    let through = |place: usize| {
+        let first = place.checked_sub(1).map_or(0, |before| ends[before]);
+        &through[first..ends[place]]
+    };
     let full_at = |flow: &Flow| flow.cap / flow.weight;
+    let capped = (0..flows.len()).filter(|number| flows[*number].cap.is_finite());
+    let mut capped: Vec<usize> = capped.collect();
     capped.sort_by(|a, b| full_at(&flows[*a]).total_cmp(&full_at(&flows[*b])));
     let mut capped = capped.into_iter().peekable();
     let mut grows = vec![true; flows.len()];
     let mut remaining = flows.len();
+    let mut open: Vec<usize> = (0..left.len()).collect();
+    let mut stopped = Vec::new();
     while remaining > 0 {
         while capped.next_if(|number| !grows[*number]).is_some() {}
         let of_flows = capped
             .peek()
             .map_or(f64::INFINITY, |number| full_at(&flows[*number]));
-        let level_of = |place: usize| match growing[place] > 1e-12 {
-            true => (left[place] / growing[place]).max(0.0),
-            false => f64::INFINITY,
-        };
-        let of_places = (0..left.len()).map(level_of).fold(f64::INFINITY, f64::min);
-        let level = of_flows.min(of_places);
-        let mut stopped: Vec<usize> = (0..left.len())
-            .filter(|place| level_of(*place) <= level * SAME)
-            .flat_map(|place| through[place].iter().copied())
-            .filter(|number| grows[*number])
-            .collect();
+        open.retain(|place| growing[*place] > 1e-12);
+        let level_of = |place: usize| (left[place] / growing[place]).max(0.0);
+        let of_places = open.iter().map(|place| level_of(*place));
+        let level = of_flows.min(of_places.fold(f64::INFINITY, f64::min));
+        stopped.clear();
+        for place in open
+            .iter()
+            .filter(|place| level_of(**place) <= level * SAME)
+        {
+            stopped.extend(through(*place).iter().filter(|number| grows[**number]));
+        }
         while let Some(number) =
             capped.next_if(|number| !grows[*number] || full_at(&flows[*number]) <= level * SAME)
         {
-            if grows[number] {
-                stopped.push(number);
-            }
+            stopped.push(number);
         }
         if level.is_infinite() || stopped.is_empty() {
             // Nothing limits what is left.
             stopped = (0..flows.len()).filter(|number| grows[*number]).collect();
         }
-        for number in stopped {
-            if !std::mem::replace(&mut grows[number], false) {
+        for number in &stopped {
+            if !std::mem::replace(&mut grows[*number], false) {
                 continue;
             }
-            let flow = &flows[number];
-            rates[number] = (flow.weight * level).min(flow.cap);
+            let flow = &flows[*number];
+            rates[*number] = (flow.weight * level).min(flow.cap);
             remaining -= 1;
             for place in &flow.route {
-                left[*place] -= rates[number];
+                left[*place] -= rates[*number];
                 growing[*place] -= flow.weight;
             }
         }

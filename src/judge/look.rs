@@ -33,6 +33,8 @@ pub(super) struct Look<'a> {
     pub(super) exceeded: [bool; 2],
     /// Flows whose share of an uplink is left to chance: more links compete for it than it can carry.
     pub(super) by_chance: Vec<bool>,
+    /// For each place the one flow through it; none where flows share a place.
+    pub(super) apart: Option<Vec<Option<usize>>>,
 }
 
 impl<'a> Look<'a> {
@@ -87,6 +89,7 @@ impl<'a> Look<'a> {
             rates,
             expected,
             by_chance,
+            apart: apart(fabric, observation),
         }
     }
 
@@ -160,6 +163,19 @@ fn host_of(fabric: &Fabric, place: Place) -> Option<usize> {
         Place::Send(port) | Place::Receive(port) => Some(fabric.ports[port].host),
         Place::Up(_) | Place::Down(_) => None,
     }
+}
+
+/// For each place the one flow through it; none where flows share a place.
+fn apart(fabric: &Fabric, observation: &Observation) -> Option<Vec<Option<usize>>> {
+    let mut through = vec![None; fabric.places()];
+    for (number, flow) in observation.flows.iter().enumerate() {
+        for place in &flow.route {
+            if through[*place].replace(number).is_some() {
+                return None;
+            }
+        }
+    }
+    Some(through)
 }
 
 /// Uplinks for which more links compete than they can carry.
