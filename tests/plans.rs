@@ -5,6 +5,7 @@ mod whole;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use pipebench::record::Record;
@@ -232,4 +233,40 @@ fn a_preflight_needs_no_plan() {
         0,
     );
     assert!(plan.contains("mesh"), "{plan}");
+}
+
+/// More tests than there is time for: what was run is in the record, and what was not is said.
+#[test]
+fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["--hosts", "local:6", "--pattern", "rotate", "--json", "r"];
+    let times = ["--time", "2s", "--warmup", "0s"];
+    let began = Instant::now();
+    let limited = [&words[..], &times, &["--max-time", "6s"]].concat();
+    let (out, err) = said(folder.path(), &limited, 3);
+    assert!(began.elapsed() < Duration::from_secs(12), "{err}");
+    let text = fs::read_to_string(folder.path().join("r")).expect("a record");
+    let record = json::read(&text).expect("a record");
+    let run = record.tests.len();
+    assert!((1..5).contains(&run), "{run} tests");
+    assert!(record.tests.iter().all(|test| test.complete), "{err}");
+    let verdict =
+        format!("UNDECIDED  {run} of 5 tests were run in the time that --max-time allows");
+    assert!(out.contains(&verdict), "{out}");
+    let notice = format!(
+        "--max-time 6 s: ended before test {} of 5, which takes about",
+        run + 1
+    );
+    assert!(err.contains(&notice), "{err}");
+    // Where not even the first test fits in, nothing is measured and one line says why.
+    let none = [&words[..4], &times, &["--max-time", "1s"]].concat();
+    let (out, err) = said(folder.path(), &none, 2);
+    let line = "pipebench: --max-time 1 s: ended before test 1 of 5, which takes about";
+    assert!(err.contains(line) && out.is_empty(), "{out}\n{err}");
+    let (_, err) = said(
+        folder.path(),
+        &["--hosts", "local:2", "--max-time", "0.5s"],
+        2,
+    );
+    assert!(err.contains("--max-time 0.5s: at least 1s"), "{err}");
 }

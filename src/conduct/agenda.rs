@@ -75,23 +75,20 @@ impl Running<'_> {
         bound_ns(test).saturating_add(beside.unwrap_or(USUAL_NS))
     }
 
-    /// Whether a test would end later than all of them may; then what was not measured is said.
-    pub(super) fn is_too_late(&self, crew: &mut Crew, number: usize) -> bool {
-        let Some(limit_ms) = self.plan.deadlines.run_ms else {
-            return false;
-        };
+    /// What is said where a test would end later than all of them may.
+    pub(super) fn is_too_late(&self, number: usize) -> Option<String> {
+        let limit_ns = self.plan.deadlines.run_ms?.saturating_mul(1_000_000);
         let passed = clock::monotonic_ns().saturating_sub(self.began_ns);
-        let end = passed.saturating_add(self.takes_ns(&self.plan.tests[number]));
-        let is_late = end > limit_ms.saturating_mul(1_000_000);
-        if is_late {
-            crew.notice(&format!(
-                "--max-time {}: ended before test {} of {}",
-                show_ns(limit_ms * 1_000_000),
+        let takes_ns = self.takes_ns(&self.plan.tests[number]);
+        (passed.saturating_add(takes_ns) > limit_ns).then(|| {
+            format!(
+                "--max-time {}: ended before test {} of {}, which takes about {}",
+                show_ns(limit_ns),
                 number + 1,
-                self.plan.tests.len()
-            ));
-        }
-        is_late
+                self.plan.tests.len(),
+                show_ns(takes_ns.next_multiple_of(SECOND_NS))
+            )
+        })
     }
 
     /// Gives a test the rates that its links are held to, if it needs any. False if it cannot run, and was taken out of the plan.

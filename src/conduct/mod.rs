@@ -230,7 +230,14 @@ impl Running<'_> {
             if !self.is_possible(crew, number)? {
                 continue;
             }
-            if self.is_too_late(crew, number) {
+            if let Some(late) = self.is_too_late(number) {
+                if self.tests.is_empty() {
+                    return Err(Halt::Trouble(Box::new(Trouble::own(
+                        TroubleKind::Usage,
+                        late,
+                    ))));
+                }
+                crew.notice(&late);
                 self.tell_notices(crew);
                 return Ok(());
             }
