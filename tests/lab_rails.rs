@@ -295,3 +295,47 @@ fn a_path_that_is_known_to_be_narrower_is_told() {
     let (_, last) = link.and_then(|link| link.tcp).expect("an account");
     assert_eq!((last.path_mtu_bytes, last.mss_bytes), (1400, 1348));
 }
+
+/// Another machine answers for the address of a host, and two hosts of a run have one address: both are said before a link is made.
+#[test]
+fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
+    let lab = raise(4, 1500);
+    lab.add_rail(false);
+    let words = ["--hosts", "n1,n2,n3", "--data-network", "10.78.0.0/24"];
+    let short = [&words[..], &["--phases", "2", "--time", "1s"]].concat();
+    let before = run(&lab, &short);
+    assert_eq!(before.0.code(), Some(0), "{}", before.0);
+    // The fourth host is not of the run, and is the only one that answers.
+    sh(&lab, 4, "ip addr add 10.78.0.2/24 dev eth1");
+    sh(&lab, 2, "ip link set eth1 arp off");
+    for host in [1, 3] {
+        sh(&lab, host, "ip neigh flush dev eth1");
+    }
+    let said = "data address 10.78.0.2 is that of two machines: n2 has it on eth1 (";
+    let (ran, record) = run(&lab, &short);
+    assert_eq!(ran.code(), Some(12), "{ran}");
+    assert!(ran.stderr.contains(said), "{ran}");
+    assert!(
+        ran.stderr.contains("another machine answers for it ("),
+        "{ran}"
+    );
+    assert!(!ran.stderr.contains("refused"), "{ran}");
+    assert_eq!(record.troubles[0].node, "n2", "{:?}", record.troubles);
+    let check = [&[PIPEBENCH, "check"], &words[..]].concat();
+    let checked = lab.run(0, &check, DEADLINE);
+    assert_ne!(checked.code(), Some(0), "{checked}");
+    let line = format!("missing     n2: {said}");
+    assert!(checked.stdout.contains(&line), "{checked}");
+    // A host of the run has it as its own.
+    sh(&lab, 2, "ip link set eth1 arp on");
+    sh(
+        &lab,
+        3,
+        "ip addr del 10.78.0.3/24 dev eth1; ip addr add 10.78.0.2/24 dev eth1",
+    );
+    let said = "n3: data address 10.78.0.2 is also that of n2: give one of them another";
+    let (ran, _) = run(&lab, &short);
+    assert!(ran.stderr.contains(said), "{ran}");
+    let checked = lab.run(0, &check, DEADLINE);
+    assert!(checked.stdout.contains(said), "{checked}");
+}

@@ -1,9 +1,10 @@
 //! Which address of each host bears the data. Data need not run where SSH runs.
 
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::plan::{DataNetwork, DataPort, Family, NodeSpec};
-use crate::record::{Trouble, TroubleKind};
+use crate::record::{HostRecord, Trouble, TroubleKind};
 use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket;
 
@@ -46,7 +47,80 @@ pub fn choose(
         all.push(rails?);
     }
     check(nodes, &all, one_host)?;
+    check_twice(nodes, &all, seen)?;
     Ok(all)
+}
+
+/// No two hosts may have the same data address.
+fn check_twice(
+    nodes: &[NodeSpec],
+    all: &[Vec<DataPort>],
+    seen: &[SeenHost<'_>],
+) -> Result<(), Trouble> {
+    let mut known: HashMap<IpAddr, usize> = HashMap::new();
+    for (node, rails) in all.iter().enumerate() {
+        for port in rails.iter().filter(|port| !port.address.is_loopback()) {
+            let first = *known.entry(port.address).or_insert(node);
+            if seen[first].facts.identity != seen[node].facts.identity {
+                let what = format!(
+                    "data address {} is also that of {}: give one of them another",
+                    port.address, nodes[first].label
+                );
+                return Err(Trouble {
+                    node: nodes[node].label.clone(),
+                    ..Trouble::own(TroubleKind::Resource, what)
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Addresses, by rail, of which a node is to say who answers for them: those of the next hosts, so that each is asked for by several.
+pub fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
+    const ASKED_BY: usize = 8;
+    let own = &hosts[node];
+    let next = (1..hosts.len()).map(|by| &hosts[(node + by) % hosts.len()]);
+    let others = next.filter(|other| other.facts.identity != own.facts.identity);
+    let others: Vec<&HostRecord> = others.take(ASKED_BY).collect();
+    let of_rail = |rail: usize| {
+        let ports = others.iter().filter_map(|other| other.rails.get(rail));
+        ports.map(|port| port.address).collect()
+    };
+    (0..own.rails.len()).map(of_rail).collect()
+}
+
+/// A machine that is not of the run and answers for the address of one that is. Who answers for several addresses stands for them on
+/// purpose, as routers and clouds do.
+pub fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Option<Trouble> {
+    let mut answers: HashMap<&str, BTreeSet<IpAddr>> = HashMap::new();
+    for (address, hardware) in seen.iter().copied().flatten() {
+        answers.entry(hardware).or_default().insert(*address);
+    }
+    let sightings = seen.iter().zip(hosts);
+    let mut sightings = sightings.flat_map(|(seen, by)| seen.iter().map(move |one| (one, by)));
+    sightings.find_map(|((address, hardware), by)| {
+        let has = |host: &&HostRecord| host.rails.iter().any(|rail| rail.address == *address);
+        let owner = hosts.iter().find(has)?;
+        let interface = interface_of(&owner.facts, *address)?;
+        let own = interface.hardware.as_deref()?;
+        let is = |interface: &Interface| interface.hardware.as_deref() == Some(hardware);
+        let is_own = owner.facts.interfaces.iter().any(is) || interface.members.len() > 1;
+        let alone = answers.get(hardware.as_str()).is_some_and(|all| all.len() == 1);
+        if is_own || !alone {
+            return None;
+        }
+        let other = hosts.iter().find(|host| host.facts.interfaces.iter().any(is));
+        let other = other.map_or("another machine", |host| host.node.as_str());
+        let what = format!(
+            "data address {address} is that of two machines: {} has it on {} ({own}), and to {} {other} answers for it ({hardware})",
+            owner.node, interface.name, by.node
+        );
+        Some(Trouble {
+            node: owner.node.clone(),
+            ..Trouble::own(TroubleKind::Resource, what)
+        })
+    })
 }
 
 /// What was asked for one rail of a node.

@@ -56,6 +56,8 @@ pub struct Member {
     pub listeners: Option<Vec<Listener>>,
     /// Length of its source file.
     source_bytes: u64,
+    /// Who answers for addresses of others on its network.
+    neighbours: Vec<(IpAddr, String)>,
     /// Where its ranks listen.
     pub rank_addresses: Option<Vec<Option<SocketAddr>>>,
     /// What its ranks have told.
@@ -253,6 +255,11 @@ impl Crew {
     /// Where a node listens.
     pub fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
         self.members[node].listeners.as_ref()
+    }
+
+    /// Who answers for addresses of others, as a node sees it.
+    pub fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
+        &self.members[node].neighbours
     }
 
     /// Length of the longest source file in bytes.

@@ -1,5 +1,6 @@
 //! One test, from what is settled by what hosts have to its record.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -167,6 +168,10 @@ impl Running<'_> {
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
                 samples: self.plan.samples || self.conditions.watched,
+                neighbours: match number == self.first {
+                    true => addresses::to_ask_for(&self.hosts, node),
+                    false => Vec::new(),
+                },
             };
             if !crew.is_lost(node) {
                 crew.send(node, &ToNode::Prepare(Box::new(assignment)));
@@ -180,7 +185,13 @@ impl Running<'_> {
             "make its processes",
             self.plan.deadlines.prepare_ms,
             |member| member.listeners.is_some(),
-        )
+        )?;
+        let neighbours = (0..self.hosts.len()).map(|node| crew.neighbours(node));
+        let neighbours: Vec<&[(IpAddr, String)]> = neighbours.collect();
+        match addresses::stranger(&self.hosts, &neighbours) {
+            Some(trouble) if number == self.first => Err(Halt::Trouble(Box::new(trouble))),
+            _ => Ok(()),
+        }
     }
 
     /// Nodes of one host must not write one file.

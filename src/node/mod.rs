@@ -14,6 +14,7 @@ mod reading;
 mod resources;
 mod run;
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -21,12 +22,13 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
+use crate::plan::{Assignment, DataPort};
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
 use crate::sys::clock::Lull;
 use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
-use crate::sys::{clock, facts, process, usage};
+use crate::sys::{clock, facts, neighbours, process, usage};
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
 use channel::Channel;
@@ -204,6 +206,7 @@ impl Node {
         match message {
             ToNode::Prepare(assignment) => {
                 self.clear();
+                let neighbours = neighbours(&assignment);
                 let prepared = self
                     .take_host(&Claim::of_test(&assignment))
                     .and_then(|()| Run::prepare(*assignment, &self.facts, &self.rooms));
@@ -211,6 +214,7 @@ impl Node {
                     let prepared = FromNode::Prepared {
                         listeners: run.listeners(),
                         source_bytes: run.source_bytes(),
+                        neighbours,
                     };
                     (Box::new(run) as Box<dyn Task>, prepared)
                 }));
@@ -365,6 +369,15 @@ impl Node {
             run.clear();
         }
     }
+}
+
+/// Who answers for the addresses that an assignment asks for.
+fn neighbours(assignment: &Assignment) -> Vec<(IpAddr, String)> {
+    let rails = assignment.rails.iter().zip(&assignment.neighbours);
+    let of_rail = |(rail, asked): (&DataPort, &Vec<IpAddr>)| {
+        neighbours::of(rail.address, rail.interface.as_deref(), asked)
+    };
+    rails.flat_map(of_rail).collect()
 }
 
 /// Takes all children that were told to end, orphans of a killed one included, within a bounded time.

@@ -227,6 +227,7 @@ mod tests {
             started_ms: 0,
             keep_going: false,
             samples: false,
+            neighbours: Vec::new(),
             node: 0,
             labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
             same_host: vec![true, true, false],

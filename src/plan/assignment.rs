@@ -48,6 +48,9 @@ pub struct Assignment {
     pub seed: u64,
     /// How many nodes of this run share the host.
     pub nodes_on_host: usize,
+    /// Addresses of other hosts, by rail, of which it is to say who answers for them.
+    #[serde(default)]
+    pub neighbours: Vec<Vec<IpAddr>>,
     /// Links to nodes that are lost end, and the others go on.
     #[serde(default)]
     pub keep_going: bool,
@@ -192,6 +195,7 @@ pub(crate) mod tests {
             started_ms: 0,
             keep_going: false,
             samples: false,
+            neighbours: Vec::new(),
             rails: vec![DataPort {
                 address: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
                 interface: None,

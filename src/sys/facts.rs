@@ -76,6 +76,9 @@ pub struct Interface {
     /// Its frames carry a VLAN tag.
     #[serde(default)]
     pub tagged: bool,
+    /// Its hardware address, as in `02:00:00:00:00:07`, if it has one.
+    #[serde(default)]
+    pub hardware: Option<String>,
     /// Its place on the PCI Express bus: generation's rate in GT/s and lanes, where known.
     #[serde(default)]
     pub pcie: Option<Pcie>,
@@ -295,6 +298,7 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         members: members(Path::new(&format!("/sys/class/net/{name}"))),
         physical: is_physical(name, 4),
         tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),
+        hardware: read("address").map(|text| text.trim().to_owned()),
         pcie: Pcie::read(Path::new(&format!("/sys/class/net/{name}/device"))),
     }
 }

@@ -18,6 +18,7 @@ pub mod facts;
 pub mod file;
 pub mod limits;
 pub mod memory;
+pub mod neighbours;
 pub mod pages;
 pub mod process;
 pub mod signals;

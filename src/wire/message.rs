@@ -42,7 +42,7 @@
 //!                                      <---  Asked
 //! ```
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,8 @@ pub enum FromNode {
         listeners: Vec<Listener>,
         /// Length of its source file in bytes, if it has one.
         source_bytes: Option<u64>,
+        /// Who answers for the addresses that it was to ask for: each with a hardware address.
+        neighbours: Vec<(IpAddr, String)>,
     },
     /// Where the ranks of this node listen, lowest rank first.
     RanksListen(Vec<Option<SocketAddr>>),

@@ -145,7 +145,9 @@ impl Crew {
             FromNode::Prepared {
                 listeners,
                 source_bytes,
+                neighbours,
             } => {
+                member.neighbours = neighbours;
                 member.listeners = Some(listeners);
                 member.source_bytes = source_bytes.unwrap_or(0);
             }
