@@ -272,6 +272,20 @@ fn a_path_that_swallows_large_packets_is_named_with_what_passes() {
     finished.expect_success();
 }
 
+/// No rung of a ladder: to the byte.
+#[test]
+fn the_mtu_of_a_path_that_swallows_packets_is_found_to_the_byte() {
+    let lab = raise(2, 1500);
+    lab.set_switch_mtu(2, 1003);
+    sh(&lab, 0, "ip link set eth0 mtu 1003");
+    let (finished, _) = run(&lab, &["--hosts", "n1,n2", "--buffers", "20"]);
+    assert_eq!(finished.code(), Some(10), "{finished}");
+    assert!(
+        finished.stderr.contains("passes 1003, not 1500 ("),
+        "{finished}"
+    );
+}
+
 #[test]
 fn a_path_that_is_known_to_be_narrower_is_told() {
     let lab = raise(2, 1500);

@@ -44,7 +44,9 @@ impl Target {
 
 /// How long a full segment may take; the kernel has sent it again four times by then.
 pub const PROBE_LIMIT: Duration = Duration::from_secs(3);
-/// Path MTUs that are tried when the one that both ends believe in does not pass.
+/// The same where one that is too large has been seen to vanish: the kernel sends it again after 200 ms.
+const NEXT_PROBES_LIMIT: Duration = Duration::from_millis(500);
+/// Path MTUs that are tried first when the one that both ends believe in does not pass.
 const COMMON_MTUS: [u32; 5] = [4096, 1500, 1400, 1280, 576];
 
 /// Connects, says which link this is, and waits to be taken. On TCP one full segment must pass before the link
@@ -57,7 +59,7 @@ pub fn connect(
     limit: Duration,
     silence: Duration,
 ) -> Result<Link, LinkError> {
-    let (socket, probe_bytes) = introduce(to, hello, options, limit)?;
+    let (socket, probe_bytes) = introduce(to, hello, options, limit, 0)?;
     if probe_bytes > 0 && !passes(&socket, to, probe_bytes, limit)? {
         let info = socket::tcp_info(socket.as_fd()).unwrap_or_default();
         socket::reset(socket);
@@ -68,19 +70,21 @@ pub fn connect(
 }
 
 /// Connects and is taken; the socket, and the bytes of a full segment on it. Comes again when it is closed without an
-/// answer: the receiver that let it in had become another link's.
+/// answer: the receiver that let it in had become another link's. Bytes that are `withheld` are announced and never come, so that the
+/// receiver waits for another link when this one is closed.
 fn introduce(
     to: &Target,
     hello: &LinkHello,
     options: &SocketOptions,
     limit: Duration,
+    withheld: u32,
 ) -> Result<(OwnedFd, u32), LinkError> {
     const LONGEST_PAUSE_NS: u64 = 200_000_000;
     let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
     let mut pause_ns = 5_000_000;
     loop {
         let left = until.saturating_sub(clock::monotonic_ns()).max(1_000_000);
-        let error = match introduce_once(to, hello, options, Duration::from_nanos(left)) {
+        let error = match introduce_once(to, hello, options, Duration::from_nanos(left), withheld) {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
@@ -104,6 +108,7 @@ fn introduce_once(
     hello: &LinkHello,
     options: &SocketOptions,
     limit: Duration,
+    withheld: u32,
 ) -> Result<(OwnedFd, u32), LinkError> {
     let socket = to
         .connect(options, limit)
@@ -114,12 +119,12 @@ fn introduce_once(
     let segment = socket::tcp_info(socket.as_fd()).map_or(0, |info| info.mss_bytes);
     let probe_bytes = match to {
         Target::Tcp { here: false, .. } => {
-            u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES))
+            u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES - withheld))
         }
         Target::Tcp { here: true, .. } | Target::Unix(_) => 0,
     };
     let hello = LinkHello {
-        probe_bytes,
+        probe_bytes: probe_bytes + withheld,
         ..*hello
     };
     let taken = socket::bound_calls(&socket, limit)
@@ -161,7 +166,7 @@ fn passes(socket: &OwnedFd, to: &Target, bytes: u32, limit: Duration) -> Result<
     }
 }
 
-/// Tries smaller segments over new connections, largest first, and says what passes.
+/// Tries smaller segments over new connections, and says what is the largest that passes.
 fn largest_that_passes(
     to: &Target,
     hello: &LinkHello,
@@ -173,34 +178,65 @@ fn largest_that_passes(
         Target::Tcp { to, .. } if to.is_ipv6() => 60,
         _ => 40,
     };
-    let most = options
+    let mut vanishes = options
         .mss_bytes
         .map_or(wanted, |mss| wanted.min(mss + headers));
-    for mtu in COMMON_MTUS.into_iter().filter(|mtu| *mtu < most) {
+    let mut largest = None;
+    while let Some(mtu) = next_mtu(largest, vanishes) {
         let smaller = SocketOptions {
             mss_bytes: Some(mtu - headers),
             ..options.clone()
         };
-        let tried = introduce(to, hello, &smaller, limit).and_then(|(socket, probe_bytes)| {
-            let passed = passes(&socket, to, probe_bytes, limit);
-            socket::reset(socket);
-            passed
-        });
-        match tried {
-            Ok(true) => {
-                return LinkError::PathMtu {
-                    passes: mtu,
-                    wanted,
-                    mss: mtu - headers,
-                };
-            }
-            Ok(false) => {}
+        let (socket, probe_bytes) = match introduce(to, hello, &smaller, limit, 1) {
+            Ok(made) => made,
             Err(error) => return error,
+        };
+        let arrived = arrives(&socket, probe_bytes);
+        socket::reset(socket);
+        match arrived {
+            Ok(true) => largest = Some(mtu),
+            Ok(false) => vanishes = mtu,
+            Err(error) => return LinkError::PeerGone(error),
         }
     }
-    LinkError::NoAnswer {
-        to: to.name(),
-        source: io::ErrorKind::TimedOut.into(),
+    match largest {
+        Some(passes) => LinkError::PathMtu {
+            passes,
+            wanted,
+            mss: passes - headers,
+        },
+        None => LinkError::NoAnswer {
+            to: to.name(),
+            source: io::ErrorKind::TimedOut.into(),
+        },
+    }
+}
+
+/// Whether the peer's kernel acknowledges a segment of that many bytes in time.
+fn arrives(socket: &OwnedFd, bytes: u32) -> io::Result<bool> {
+    const LOOK_UP: Duration = Duration::from_millis(2);
+    let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    let until = Instant::now() + NEXT_PROBES_LIMIT;
+    socket::prepare_data(socket, true, PROBE_LIMIT * 2)?;
+    socket::send_bytes(socket.as_fd(), &probe)?;
+    while Instant::now() < until {
+        if socket::all_acknowledged(socket.as_fd()) {
+            return Ok(true);
+        }
+        std::thread::sleep(LOOK_UP);
+    }
+    Ok(false)
+}
+
+/// The path MTU to try next, between one that passes and one that does not: common ones from the largest on, then the next larger one
+/// than that, then the middle.
+fn next_mtu(passes: Option<u32>, vanishes: u32) -> Option<u32> {
+    let smaller = COMMON_MTUS.into_iter().find(|mtu| *mtu < vanishes);
+    match passes {
+        None => smaller,
+        Some(passes) if passes + 1 >= vanishes => None,
+        Some(passes) if COMMON_MTUS.contains(&passes) => Some(passes + 1),
+        Some(passes) => Some(passes.midpoint(vanishes)),
     }
 }
 
@@ -228,4 +264,33 @@ fn await_answer(socket: &OwnedFd) -> io::Result<()> {
 /// Abstract Unix name of the listener of a boundary of a node.
 pub fn unix_name(token: &str, node: usize, boundary: usize) -> String {
     format!("pipebench-{token}-{node}-{boundary}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_mtu_is_found_to_the_byte_and_a_common_one_at_once() {
+        for (path, tries) in [
+            (1500, 3),
+            (1000, 16),
+            (577, 16),
+            (576, 7),
+            (8999, 15),
+            (1499, 12),
+        ] {
+            let (mut passes, mut vanishes, mut tried) = (None, 9000, 0);
+            while let Some(mtu) = next_mtu(passes, vanishes) {
+                match mtu <= path {
+                    true => passes = Some(mtu),
+                    false => vanishes = mtu,
+                }
+                tried += 1;
+            }
+            assert_eq!(passes, Some(path));
+            assert!(tried <= tries, "{path}: {tried}");
+        }
+        assert_eq!(next_mtu(None, 576), None);
+    }
 }
