@@ -3,6 +3,7 @@
 use clap::Parser;
 
 use crate::exit;
+use crate::plan::Purpose;
 
 use super::arguments::Arguments;
 use super::intent;
@@ -50,7 +51,12 @@ pub fn run(words: &CheckArguments) -> u8 {
     arguments.block_size = Some("64K".to_owned());
     arguments.keep_going = true;
     let intent = match intent::parse(&arguments, run::seed(), &run::here()) {
-        Ok(intent) => intent,
+        Ok(mut intent) => {
+            for test in &mut intent.plan.tests {
+                test.purpose = Purpose::Check;
+            }
+            intent
+        }
         Err(error) => {
             // Nobody asked for a pattern here.
             complain(

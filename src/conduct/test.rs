@@ -272,8 +272,8 @@ impl Running<'_> {
             .map(|offset| offset.uncertainty_ns)
             .max()
             .unwrap_or(0);
-        let start =
-            clock::monotonic_ns() + 20_000_000 + slowest * 8 + offsets.len() as u64 * 200_000;
+        let settles_ns = 20_000_000 + slowest * 8 + offsets.len() as u64 * 200_000;
+        let start = clock::monotonic_ns() + settles_ns + test.purpose.listens_ns();
         let blocks = match test.bound {
             Bound::Time { .. } => None,
             Bound::Volume { buffers } => Some(buffers),

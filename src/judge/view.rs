@@ -123,7 +123,8 @@ impl View {
             let planned = &plan.tests[test.test];
             view.mark_gone(hosts, test);
             view.count(hosts, test);
-            if test.complete && planned.coupling == Coupling::Block && is_whole(test) {
+            let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
+            if test.complete && tells && is_whole(test) {
                 let first = disturbed::repeated(&plan.tests, tests, test.test);
                 view.all_repeats
                     .extend(first.map(|first| (first, test.test)));

@@ -169,6 +169,18 @@ pub enum Purpose {
     Loss,
     /// The judge asked for it: suspects by themselves.
     Isolated,
+    /// It shows whether links stand: too short to judge a rate by.
+    Check,
+}
+
+impl Purpose {
+    /// How long counters of interfaces run before the first block, in nanoseconds: a check looks for traffic of others.
+    pub fn listens_ns(self) -> u64 {
+        match self {
+            Self::Check => 1_000_000_000,
+            Self::Load | Self::Loss | Self::Isolated => 0,
+        }
+    }
 }
 
 impl std::fmt::Display for Purpose {
@@ -177,6 +189,7 @@ impl std::fmt::Display for Purpose {
             Self::Load => "load",
             Self::Loss => "loss",
             Self::Isolated => "isolated",
+            Self::Check => "check",
         })
     }
 }

@@ -27,7 +27,7 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         };
         let paced = match plan.purpose {
             Purpose::Loss => ", paced",
-            Purpose::Load | Purpose::Isolated => "",
+            Purpose::Load | Purpose::Isolated | Purpose::Check => "",
         };
         let weakest = figures
             .weakest_but(&|port, direction| judged::is_at_fault(record, port, direction))

@@ -1,8 +1,8 @@
 //! What a pre-flight found: who can be reached, which pairs are linked and pass full packets, what is as ordered, who differs.
 
 use crate::judge::uniform::{self, Trait};
-use crate::record::Record;
-use crate::units::sum;
+use crate::record::{Record, WireKind};
+use crate::units::{show_gbit, sum};
 
 use super::fold;
 
@@ -73,6 +73,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     for (host, interface, count, usual) in uniform::flapping(&record.plan, &record.hosts) {
         lines.push(format!("flaps       {host} {interface}: its link changed {count} times, that of others {usual} times"));
     }
+    lines.extend(busy(record));
     lines.extend(counted(record));
     lines.push(format!("alike       {}", alike(&traits)));
     lines.push(format!("not seen    {}", unseen(record, &traits)));
@@ -108,6 +109,47 @@ fn told(one: &Trait) -> String {
         })
         .collect();
     format!("{}: {}", one.name, texts.join("; "))
+}
+
+/// Ports that bear the traffic of others: what a run would find missing.
+fn busy(record: &Record) -> Vec<String> {
+    /// Of what a port carries, or of 1 Gbit/s where that is not known.
+    const MUCH: f64 = 0.02;
+    const UNKNOWN_MBIT: u64 = 1_000;
+    let mut lines = Vec::new();
+    for test in &record.tests {
+        let listens_ns = record.plan.tests[test.test].purpose.listens_ns();
+        for one in &test.wires {
+            let (way, bytes) = match one.kind {
+                WireKind::ForeignSent { bytes } => ("sent", bytes),
+                WireKind::ForeignReceived { bytes } => ("received", bytes),
+                WireKind::WrongRoute { .. } | WireKind::ArpFlux { .. } => continue,
+            };
+            let Some(node) = record.hosts.iter().position(|host| host.node == one.node) else {
+                continue;
+            };
+            let host = &record.hosts[node];
+            let mut interfaces = host.facts.interfaces.iter();
+            let interface = interfaces.find(|port| port.name == one.interface);
+            let told = interface.and_then(|port| port.speed_mbit);
+            let told = told.unwrap_or(UNKNOWN_MBIT).saturating_mul(1_000_000);
+            let speed = record.plan.nodes[node].speed_bits_per_s.unwrap_or(told) as f64;
+            let measured = test.nodes.get(node).and_then(Option::as_ref);
+            let ran_ns = measured.and_then(|node| node.ring_to_ring_ns).unwrap_or(0);
+            let seconds = listens_ns.saturating_add(ran_ns).max(1) as f64 / 1e9;
+            let rate = bytes as f64 * 8.0 / seconds;
+            if rate > speed * MUCH {
+                lines.push(format!(
+                    "busy        {} {} {way} {} Gbit/s of other traffic, {:.0} % of the port: stop it before a run",
+                    one.node,
+                    one.interface,
+                    show_gbit(rate / 1e9),
+                    rate / speed * 100.0
+                ));
+            }
+        }
+    }
+    lines
 }
 
 /// Counters of errors that moved while links were made.

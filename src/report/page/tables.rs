@@ -307,6 +307,7 @@ pub fn tests(record: &Record) -> Markup {
             Purpose::Load => "load",
             Purpose::Loss => "loss, paced",
             Purpose::Isolated => "suspects alone",
+            Purpose::Check => "links alone",
         };
         let length = test.window_ns.or(test.span_ns).map(show_ns);
         html! {
