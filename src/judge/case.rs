@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::explain::{Explanation, Model, leaves_open};
+use super::explain::Explanation;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
 use super::look::Look;
+use super::predict::{Model, leaves_open};
 
 /// Time without a processor explains what is missing if it is this part of it.
 const EXPLAINS: f64 = 0.5;

@@ -49,6 +49,26 @@ impl Fault {
         matches!(self, Self::BothWays(_))
     }
 
+    /// Whether a port is at one of its ends; of what goes from some ports to all others, those are.
+    pub fn concerns(&self, fabric: &Fabric, port: usize) -> bool {
+        let all = fabric.ports.len();
+        match self {
+            Self::Place(Place::Send(own) | Place::Receive(own)) | Self::BothWays(own) => {
+                *own == port
+            }
+            Self::Place(Place::Up(group) | Place::Down(group)) => {
+                fabric.ports[port].group == Some(*group)
+            }
+            Self::Pair(from, to) => *from == port || *to == port,
+            Self::Shared { from, to } => {
+                let lists = [from, to].into_iter();
+                let mut some = lists.filter(|list| list.len() < all || self.is_all(fabric));
+                some.any(|list| list.contains(&port))
+            }
+            Self::Path(pairs) => pairs.iter().any(|(from, to)| *from == port || *to == port),
+        }
+    }
+
     /// Which links go through it.
     pub fn cover(&self, fabric: &Fabric) -> Cover {
         let ports = fabric.ports.len();

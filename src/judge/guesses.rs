@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::explain::Model;
 use super::fabric::{Fabric, Place};
 use super::fault::Fault;
 use super::look::Look;
+use super::predict::Model;
 
 /// With more ports than this, groups are not searched for port by port.
 pub(super) const FEW_PORTS: usize = 32;

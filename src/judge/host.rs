@@ -118,6 +118,20 @@ pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String
     })
 }
 
+/// What stands between a port and the switch that its host cannot see: other machines on the same card, or a choice among several cards.
+pub fn unseen(interface: &Interface) -> Option<String> {
+    let name = &interface.name;
+    let card = interface.virtual_card.as_ref();
+    let card = card.map(|driver| {
+        format!("{name} is a virtual card ({driver}), and what it shares the real one with is not seen from there")
+    });
+    card.or_else(|| {
+        let bond = interface.bond.as_ref()?;
+        let members = interface.members.len();
+        Some(format!("{name} is a bond of {members} cards ({bond}), whose hash may put several connections on one of them"))
+    })
+}
+
 /// Nodes of each host, by the index of the host's first node.
 pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
     let all = hosts.iter().enumerate();

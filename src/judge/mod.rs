@@ -25,6 +25,7 @@ pub mod names;
 pub mod order;
 mod pairs;
 pub mod peers;
+mod predict;
 mod remarks;
 mod sentence;
 mod slowed;

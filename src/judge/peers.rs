@@ -163,6 +163,7 @@ mod tests {
                 overhead_bytes: 0,
             },
             slot_limit: None,
+            unseen: None,
             counters: InterfaceCounters::default(),
         };
         let mut view = View {

@@ -1,5 +1,9 @@
 //! What a reader should know besides faults: broken and dropped frames, ports that differ from those like them, tests that stand for others.
 
+use std::collections::BTreeMap;
+
+use launcher::hosts::fold;
+
 use crate::plan::Coupling;
 use crate::record::FaultSheet;
 use crate::units::sum;
@@ -37,6 +41,7 @@ impl Writer<'_> {
                 "figures of {left} port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum"
             ));
         }
+        remarks.extend(self.unseen().take(MOST_ODD));
         let blamed = |place| {
             let own = culprit(&Fault::Place(place));
             faults.iter().any(|fault| fault.culprit == own)
@@ -65,6 +70,18 @@ impl Writer<'_> {
         let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
         remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
         remarks
+    }
+
+    /// What stands between ports and the switch that hosts cannot see, with all ports of which that is true.
+    fn unseen(&self) -> impl Iterator<Item = String> {
+        let mut of_ports: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for port in &self.view.ports {
+            if let Some(unseen) = &port.unseen {
+                of_ports.entry(unseen).or_default().push(port.label.clone());
+            }
+        }
+        let all = of_ports.into_iter();
+        all.map(|(unseen, labels)| format!("{}: {unseen}", fold(&labels)))
     }
 
     /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody

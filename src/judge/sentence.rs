@@ -191,8 +191,20 @@ impl Writer<'_> {
         ))
     }
 
-    /// What is wrong with a fault, with its figures.
+    /// What is wrong with a fault, with its figures, and why it need not be the switch.
     fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
+        let Some(condition) = &fault.condition else {
+            return self.finding(sheet, fault);
+        };
+        let confirmed = FaultSheet {
+            word: VerdictWord::Fail,
+            ..fault.clone()
+        };
+        let finding = self.finding(sheet, &confirmed);
+        format!("{finding}; but this need not be the switch: {condition}")
+    }
+
+    fn finding(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
         let name = name_of(self.plan, sheet, fault);
         let alone = match fault.word {
             VerdictWord::Fail => "confirmed alone",

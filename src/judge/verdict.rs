@@ -272,7 +272,10 @@ impl Writer<'_> {
         let blamed = |one: &super::Blamed| one.fault == fault;
         let broken = lossy(&self.losses.confirmed) || lossy(&self.losses.broken);
         if self.decision.confirmed.iter().any(blamed) || broken {
-            return VerdictWord::Fail;
+            return match self.unseen_at(&fault) {
+                Some(_) => VerdictWord::Undecided,
+                None => VerdictWord::Fail,
+            };
         }
         if self.decision.host_limited.contains(&place) || lossy(&self.losses.in_host) {
             return VerdictWord::HostLimited;
@@ -315,12 +318,14 @@ impl Writer<'_> {
             let notes = [self.waits_at(&one.fault), self.broken_frames_at(&one.fault)];
             // Of what nobody ordered it cannot be said that it is not as ordered.
             let ordered = self.plan.criteria.non_blocking || !self.plan.criteria.uplinks.is_empty();
-            let word = match one.fault.is_shared() && !ordered {
+            let condition = self.unseen_at(&one.fault);
+            let word = match one.fault.is_shared() && !ordered || condition.is_some() {
                 true => VerdictWord::Undecided,
                 false => VerdictWord::Fail,
             };
             faults.push(FaultSheet {
                 or: one.or.iter().map(culprit).collect(),
+                condition,
                 ..self.of_rate(word, &one.fault, notes.concat())
             });
         }
@@ -359,6 +364,12 @@ impl Writer<'_> {
         ];
         for (word, kind, list) in lists {
             for (fault, share) in list {
+                let condition = self.unseen_at(fault);
+                let condition = condition.filter(|_| word == VerdictWord::Fail);
+                let word = match condition.is_some() {
+                    true => VerdictWord::Undecided,
+                    false => word,
+                };
                 let mut notes = self.broken_frames_at(fault);
                 if word == VerdictWord::HostLimited {
                     notes.splice(0..0, self.thrown_away_at(fault));
@@ -368,6 +379,7 @@ impl Writer<'_> {
                     share: *share,
                     rate_bits_per_s: 0.0,
                     evidence: self.evidence(fault, true),
+                    condition,
                     ..self.of_rate(word, fault, notes)
                 });
             }
@@ -391,8 +403,26 @@ impl Writer<'_> {
             short_in: self.short_in(fault),
             again: self.again(fault),
             steps: self.steps(fault),
+            condition: None,
             notes,
         }
+    }
+
+    /// Why a fault that was confirmed need not be the switch's. Several ports may share one card; one port alone, too, with machines that are
+    /// not of the run.
+    fn unseen_at(&self, fault: &Fault) -> Option<String> {
+        let ports = 0..self.view.ports.len();
+        let through = ports.filter(|port| fault.concerns(&self.view.fabric, *port));
+        let unseen = through.filter_map(|port| {
+            let port = &self.view.ports[port];
+            Some(format!("{}: {}", port.label, port.unseen.as_ref()?))
+        });
+        let unseen: Vec<String> = unseen.collect();
+        let more = match unseen.len().saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" (and {more} more of its ports)"),
+        };
+        Some(format!("{}{more}", unseen.first()?))
     }
 
     /// A pair that a congested port elsewhere slows down.

@@ -56,6 +56,8 @@ pub struct PortView {
     pub framing: Framing,
     /// Why its host cannot load it, if that is known without measuring.
     pub slot_limit: Option<String>,
+    /// What stands between it and the switch that its host cannot see.
+    pub unseen: Option<String>,
     /// What its interface counted in all tests together.
     pub counters: InterfaceCounters,
 }
@@ -204,6 +206,7 @@ impl View {
             slot_limit: interface
                 .zip(speed_bits_per_s)
                 .and_then(|(one, speed)| host::slot_limit(one, speed)),
+            unseen: interface.and_then(host::unseen),
             counters: InterfaceCounters::default(),
         });
         let group = plan.nodes[node].group.as_ref();

@@ -236,6 +236,9 @@ pub struct FaultSheet {
     /// With how many links at once it still carried its due, fewest first.
     #[serde(default)]
     pub steps: Vec<Step>,
+    /// Why it is not FAIL though it was confirmed: what stands between the switch and the host cannot be seen.
+    #[serde(default)]
+    pub condition: Option<String>,
     /// Sentences that go with it.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -434,6 +434,9 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
 /// What would decide what is not known.
 fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     let next = match (fault.word, fault.kind) {
+        _ if fault.condition.is_some() => {
+            "the same port with a host that has its card for itself, or each card of the bond alone (--interface)"
+        }
         (VerdictWord::HostLimited, _) => {
             "the same port with a faster host (swap two hosts), or what holds this one back taken away"
         }

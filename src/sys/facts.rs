@@ -76,6 +76,12 @@ pub struct Interface {
     /// Its frames carry a VLAN tag.
     #[serde(default)]
     pub tagged: bool,
+    /// The driver of a virtual card that it is or rests on, or `virtual function` of a card that other machines use as well.
+    #[serde(default)]
+    pub virtual_card: Option<String>,
+    /// How a bond of several cards chooses one: its mode and what it hashes, such as `802.3ad, layer2`.
+    #[serde(default)]
+    pub bond: Option<String>,
     /// Its hardware address, as in `02:00:00:00:00:07`, if it has one.
     #[serde(default)]
     pub hardware: Option<String>,
@@ -298,6 +304,8 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
         members: members(Path::new(&format!("/sys/class/net/{name}"))),
         physical: is_physical(name, 4),
         tagged: Path::new(&format!("/proc/net/vlan/{name}")).exists(),
+        virtual_card: virtual_card(name, 4),
+        bond: bond(name),
         hardware: read("address").map(|text| text.trim().to_owned()),
         pcie: Pcie::read(Path::new(&format!("/sys/class/net/{name}/device"))),
     }
@@ -309,6 +317,53 @@ fn is_physical(name: &str, depth: usize) -> bool {
     let has_device = Path::new(&format!("{folder}/device")).exists();
     let below = || members(Path::new(&folder));
     has_device || (depth > 0 && below().iter().any(|name| is_physical(name, depth - 1)))
+}
+
+/// Drivers of cards that exist for a guest only, and of virtual functions of real ones. Cables between namespaces of one kernel are not
+/// among them: they are what they are.
+const VIRTUAL_CARDS: [&str; 11] = [
+    "virtio_net",
+    "vmxnet3",
+    "hv_netvsc",
+    "vif",
+    "ena",
+    "gve",
+    "mana",
+    "iavf",
+    "ixgbevf",
+    "igbvf",
+    "i40evf",
+];
+
+/// What is virtual about an interface, or one below it down to some depth.
+fn virtual_card(name: &str, depth: usize) -> Option<String> {
+    let folder = format!("/sys/class/net/{name}");
+    let driver = fs::read_link(format!("{folder}/device/driver")).ok();
+    let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let known = driver.filter(|driver| VIRTUAL_CARDS.contains(&driver.as_str()));
+    let is_function = || Path::new(&format!("{folder}/device/physfn")).exists();
+    let own = known.or_else(|| is_function().then(|| "virtual function".to_owned()));
+    let below = || {
+        let mut lower = members(Path::new(&folder)).into_iter();
+        lower.find_map(|name| virtual_card(&name, depth - 1))
+    };
+    own.or_else(|| (depth > 0).then(below).flatten())
+}
+
+/// How a bond chooses one of its cards, if it has several.
+fn bond(name: &str) -> Option<String> {
+    let folder = format!("/sys/class/net/{name}");
+    let read = |file: &str| -> Option<String> {
+        let text = fs::read_to_string(format!("{folder}/bonding/{file}")).ok()?;
+        // The kernel writes a name and its number.
+        Some(text.split_whitespace().next()?.to_owned())
+    };
+    let several = members(Path::new(&folder)).len() > 1;
+    let mode = read("mode").filter(|mode| several && mode != "active-backup")?;
+    Some(match read("xmit_hash_policy") {
+        Some(policy) => format!("{mode}, {policy}"),
+        None => mode,
+    })
 }
 
 /// The kernel links every interface to those below it: `lower_NAME`.

@@ -1,0 +1,177 @@
+//! What users met and were told wrongly: stored records, changed as it happened to them, are judged again. Each test is named after the symptom.
+
+use std::fs;
+use std::path::Path;
+
+use pipebench::judge::verdict::{self, Judgement};
+use pipebench::record::{Record, TestRecord, VerdictWord};
+use pipebench::report::{json, text};
+
+fn record(name: &str) -> Record {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let text = fs::read_to_string(golden.join(name).join("record.json")).expect("a stored record");
+    json::read(&text).expect("a record")
+}
+
+fn judged(record: &Record) -> Judgement {
+    verdict::judge(&record.plan, &record.hosts, &record.tests, &[])
+}
+
+/// The summary of a record with what is said of it now.
+fn summary(mut record: Record) -> String {
+    let said = judged(&record);
+    (record.sheet, record.verdict) = (said.sheet, said.verdict);
+    text::summary(&record)
+}
+
+fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::record::NodeRecord {
+    test.nodes[number].as_mut().expect("a node that reported")
+}
+
+/// 72.85 Gbit/s on a port of 200 Mbit/s, and "FAIL n4 receive: 0.00 of 0.00 Gbit/s (0.0 %)": one node had counted for 0.2 ms.
+#[test]
+fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
+    let mut record = record("acceptance");
+    let test = &mut record.tests[0];
+    node(test, 3).interval_ns = 200_000;
+    for link in test.links.iter_mut().filter(|link| link.lane.to == 3) {
+        (link.interval_ns, link.interval_bytes) = (200_000, 20 << 20);
+    }
+    // First it is repeated.
+    let said = judged(&record);
+    let again: Vec<Option<usize>> = said.open.iter().map(|request| request.again).collect();
+    assert_eq!(again, [Some(0)]);
+    // Where that is not possible, the hosts are named, and no port.
+    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
+    assert!(
+        said.verdict.reason.starts_with(reason),
+        "{}",
+        said.verdict.reason
+    );
+    assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
+}
+
+#[test]
+fn windows_that_lie_far_apart_are_no_evidence() {
+    let mut record = record("acceptance");
+    record.tests[0].skew_ns = Some(400_000_000);
+    let said = judged(&record);
+    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    let reason = "test 1 was not what was asked for: the nodes' windows lie 400 ms apart, of 3 s";
+    assert!(
+        said.verdict.reason.starts_with(reason),
+        "{}",
+        said.verdict.reason
+    );
+}
+
+/// Exit 0, and no word.
+#[test]
+fn a_run_in_which_nothing_moved_is_invalid() {
+    let mut record = record("acceptance");
+    for test in &mut record.tests {
+        for link in &mut test.links {
+            link.interval_bytes = 0;
+        }
+    }
+    let said = judged(&record);
+    assert_eq!(said.verdict.word, VerdictWord::Invalid);
+    assert!(
+        said.verdict.reason.ends_with("no byte arrived on any link"),
+        "{}",
+        said.verdict.reason
+    );
+    assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
+}
+
+/// "0 of 3 connections through it waited for their way", and FAIL all the same.
+#[test]
+fn waits_that_contradict_a_blame_veto_it() {
+    let mut record = record("slow-receiver");
+    assert_eq!(judged(&record).verdict.word, VerdictWord::Fail);
+    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+        link.held_by = pipebench::record::HeldBy::Mixed;
+    }
+    let said = judged(&record);
+    assert_eq!(
+        said.verdict.word,
+        VerdictWord::Undecided,
+        "{}",
+        said.verdict.reason
+    );
+    let reason = "but none of its connections waited for their way: the hosts held them up";
+    assert!(
+        said.verdict.reason.ends_with(reason),
+        "{}",
+        said.verdict.reason
+    );
+}
+
+/// A guest sees neither the machines that share its card nor the card.
+#[test]
+fn a_virtual_card_that_is_slow_is_not_the_switch() {
+    let mut record = record("slow-receiver");
+    let fault = judged(&record).sheet.faults[0].clone();
+    let pipebench::record::Culprit::Receive(port) = fault.culprit else {
+        panic!("{fault:?}");
+    };
+    let own = record.sheet.ports[port].node;
+    let interface = |record: &mut Record, node: usize| {
+        let name = record.hosts[node].rails[0].interface.clone();
+        let all = &mut record.hosts[node].facts.interfaces;
+        let at = all.iter().position(|one| Some(&one.name) == name.as_ref());
+        at.expect("its interface")
+    };
+    // That of another host excuses nothing.
+    let other = (own + 1) % record.hosts.len();
+    let at = interface(&mut record, other);
+    record.hosts[other].facts.interfaces[at].virtual_card = Some("virtio_net".to_owned());
+    assert_eq!(judged(&record).verdict.word, VerdictWord::Fail);
+    let at = interface(&mut record, own);
+    record.hosts[own].facts.interfaces[at].virtual_card = Some("iavf".to_owned());
+    let said = judged(&record);
+    assert_eq!(
+        said.verdict.word,
+        VerdictWord::Undecided,
+        "{}",
+        said.verdict.reason
+    );
+    let reason = "confirmed alone; but this need not be the switch: ";
+    let why =
+        "is a virtual card (iavf), and what it shares the real one with is not seen from there";
+    assert!(
+        said.verdict.reason.contains(reason),
+        "{}",
+        said.verdict.reason
+    );
+    assert!(
+        said.verdict.reason.ends_with(why),
+        "{}",
+        said.verdict.reason
+    );
+    let text = summary(record.clone());
+    assert!(
+        text.contains("what would decide: the same port with a host that has its card for itself"),
+        "{text}"
+    );
+    assert!(text.contains("is a virtual card (virtio_net)"), "{text}");
+    // A bond puts connections where its hash wants them.
+    let one = &mut record.hosts[own].facts.interfaces[at];
+    one.virtual_card = None;
+    one.bond = Some("802.3ad, layer2".to_owned());
+    one.members = vec!["eth0".to_owned(), "eth1".to_owned()];
+    let said = judged(&record);
+    assert_eq!(
+        said.verdict.word,
+        VerdictWord::Undecided,
+        "{}",
+        said.verdict.reason
+    );
+    let why = "is a bond of 2 cards (802.3ad, layer2), whose hash may put several connections on one of them";
+    assert!(
+        said.verdict.reason.ends_with(why),
+        "{}",
+        said.verdict.reason
+    );
+}
