@@ -344,7 +344,7 @@ mod tests {
             .iter()
             .map(|facts| SeenHost {
                 facts,
-                session: Some("10.0.0.1".parse().unwrap()),
+                session: facts.interfaces.get(1).map(|first| first.addresses[0].0),
                 local: false,
             })
             .collect();
@@ -365,7 +365,7 @@ mod tests {
     fn each_way_of_naming_the_data_network_is_followed() {
         let all = [
             facts("a", &[("eth0", "10.0.0.1"), ("ib0", "10.9.0.1")]),
-            facts("b", &[("eth0", "10.0.0.1"), ("ib0", "10.9.0.2")]),
+            facts("b", &[("eth0", "10.0.0.2"), ("ib0", "10.9.0.2")]),
         ];
         let nodes = [node("n1"), node("n2")];
         let by_network = DataNetwork {
@@ -386,7 +386,7 @@ mod tests {
         );
         assert_eq!(
             chosen(DataNetwork::default(), &nodes, &all).unwrap(),
-            ["10.0.0.1", "10.0.0.1"]
+            ["10.0.0.1", "10.0.0.2"]
         );
         let given = [
             NodeSpec {
@@ -397,7 +397,7 @@ mod tests {
         ];
         assert_eq!(
             chosen(DataNetwork::default(), &given, &all).unwrap(),
-            ["10.9.0.1", "10.0.0.1"]
+            ["10.9.0.1", "10.0.0.2"]
         );
     }
 

@@ -5,6 +5,7 @@ use crate::plan::{Bound, RunPlan, Test};
 use crate::record::{Second, TestRecord};
 use crate::stats::series::Series;
 use crate::stats::steady::Steady;
+use crate::units;
 use crate::wire::message::Progress;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -23,6 +24,10 @@ pub struct LinkSample {
 pub struct Pulse {
     /// What each node told last.
     before: Vec<Progress>,
+    /// What each of them had moved at the end of the last second.
+    edges: Vec<Progress>,
+    /// Each node's clock at the start, as far as its first word tells.
+    starts_ns: Vec<Option<u64>>,
     rails: usize,
     crosses: bool,
     /// Seconds behind this are no part of what is judged.
@@ -41,7 +46,9 @@ impl Pulse {
             ..Progress::default()
         };
         Self {
-            before: vec![nothing; nodes],
+            before: vec![nothing.clone(); nodes],
+            edges: vec![nothing; nodes],
+            starts_ns: vec![None; nodes],
             rails: test.rails,
             crosses,
             until_ns: match test.bound {
@@ -63,38 +70,36 @@ impl Pulse {
             ..Second::default()
         };
         let mut rates = Vec::new();
-        for (before, now) in self.before.iter_mut().zip(now) {
+        let columns = self.before.iter_mut().zip(&mut self.edges);
+        for (((before, edge), start), now) in columns.zip(&mut self.starts_ns).zip(now) {
             let mut now = now.unwrap_or_else(|| before.clone());
             // A column that is missing would shift those of the next nodes.
             now.received_bytes.resize(self.rails, 0);
             now.sent_bytes.resize(self.rails, 0);
+            let start_ns = *start.get_or_insert(now.at_ns.saturating_sub(second.at_ns));
+            let end_ns = start_ns.saturating_add(second.at_ns);
+            let ends = at(before, &now, end_ns);
             let passed = |now: u64, before: u64| now.saturating_sub(before);
             let rails = |now: &[u64], before: &[u64]| -> Vec<u64> {
                 let before = before.iter().copied().chain(std::iter::repeat(0));
                 now.iter().zip(before).map(|(n, b)| passed(*n, b)).collect()
             };
-            let received = rails(&now.received_bytes, &before.received_bytes);
-            let same_host = passed(now.same_host_bytes, before.same_host_bytes);
-            // Nodes tell their second when they come to it: a rate is divided by the time that really passed.
-            let time = match before.at_ns {
-                0 => SECOND_NS,
-                at => now.at_ns.saturating_sub(at).max(1),
-            };
-            let rate = |bytes: u64| bytes as f64 / time as f64;
+            let received = rails(&ends.received_bytes, &edge.received_bytes);
+            let same_host = passed(ends.same_host_bytes, edge.same_host_bytes);
             if self.crosses {
-                rates.extend(received.iter().map(|bytes| rate(*bytes)));
+                rates.extend(received.iter().map(|bytes| *bytes as f64));
             } else {
-                rates.push(rate(same_host));
+                rates.push(same_host as f64);
             }
             second.received_bytes.extend(received);
             second
                 .sent_bytes
-                .extend(rails(&now.sent_bytes, &before.sent_bytes));
+                .extend(rails(&ends.sent_bytes, &edge.sent_bytes));
             second.same_host_bytes.push(same_host);
             second
                 .own_bytes
-                .push(passed(now.own_bytes, before.own_bytes));
-            *before = now;
+                .push(passed(ends.own_bytes, edge.own_bytes));
+            (*before, *edge) = (now, ends);
         }
         // Behind the window ports fall silent, which is even, too.
         if second.at_ns <= self.until_ns && rates.iter().any(|rate| *rate > 0.0) {
@@ -126,6 +131,39 @@ impl Pulse {
         record.steady_from_s = self.steady.from_s();
         record.stretch_s = self.series.stretch();
         record.seconds = self.series.points().to_vec();
+    }
+}
+
+/// What a node had moved at an instant of its clock. Nodes tell their second when they come to it, a busy one late: between two words of
+/// it, it moves at one rate.
+fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
+    let passed_ns = now.at_ns.saturating_sub(before.at_ns).max(1);
+    // Before its first word it was still.
+    let late_ns = match before.at_ns {
+        0 => 0.0,
+        _ => now.at_ns as f64 - instant_ns as f64,
+    };
+    let part = (late_ns / passed_ns as f64).clamp(-1.0, 1.0);
+    let sum = |before: u64, now: u64| {
+        let moved = now.saturating_sub(before) as f64;
+        units::whole(
+            (now as f64 - moved * part).max(before as f64 * f64::from(u8::from(part > 0.0))),
+        )
+    };
+    let sums = |before: &[u64], now: &[u64]| -> Vec<u64> {
+        let before = before.iter().copied().chain(std::iter::repeat(0));
+        now.iter()
+            .zip(before)
+            .map(|(now, before)| sum(before, *now))
+            .collect()
+    };
+    Progress {
+        at_ns: instant_ns,
+        sent_bytes: sums(&before.sent_bytes, &now.sent_bytes),
+        received_bytes: sums(&before.received_bytes, &now.received_bytes),
+        same_host_bytes: sum(before.same_host_bytes, now.same_host_bytes),
+        own_bytes: sum(before.own_bytes, now.own_bytes),
+        ..Progress::default()
     }
 }
 
@@ -169,6 +207,22 @@ mod tests {
             told(9, [7, 8], Vec::new()),
         ]);
         assert_eq!(first.received_bytes, [5, 6, 7, 8]);
+        // A second that is told late is as long as the others.
+        let mut late = Pulse::begin(&test, 1, true);
+        let mut told_at = |at_ms: u64, bytes: u64| {
+            let mut one = told(0, [bytes, 0], Vec::new()).expect("a word");
+            one.at_ns = at_ms * 1_000_000;
+            late.beat(vec![Some(one)]).received_bytes[0]
+        };
+        let seconds = [
+            (7000, 1000),
+            (8200, 2200),
+            (9000, 3000),
+            (10_500, 3000),
+            (11_000, 3000),
+        ];
+        let seconds = seconds.map(|(at_ms, bytes)| told_at(at_ms, bytes));
+        assert_eq!(seconds, [1000, 1000, 1000, 0, 0]);
         let second = pulse.beat(vec![told(2, [15, 6], Vec::new()), None]);
         assert_eq!(second.received_bytes, [10, 0, 0, 0]);
         assert_eq!((second.at_ns, second.sent_bytes.len()), (2 * SECOND_NS, 4));

@@ -10,7 +10,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Hardware addresses, as in `02:00:00:00:00:07`, of those that answer for these addresses on an interface, seen from its own address.
-/// What is reached over a router is left out; so is IPv6, for which hosts themselves look for duplicates (RFC 4862, 5.4).
+/// What is reached over a router is left out; so is what somebody wrote into the table (nobody answered), and IPv6, for which hosts
+/// themselves look for duplicates (RFC 4862, 5.4).
 pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr, String)> {
     /// The discard protocol (RFC 863).
     const DISCARD: u16 = 9;
@@ -52,14 +53,15 @@ struct Row {
 impl Row {
     fn read(line: &str, interface: Option<&str>) -> Option<Self> {
         const ANSWERED: u32 = 2;
+        const WRITTEN_BY_HAND: u32 = 4;
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [address, _, flags, hardware, _, device] = fields[..] else {
             return None;
         };
-        if interface.is_some_and(|name| name != device) {
+        let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
+        if flags & WRITTEN_BY_HAND != 0 || interface.is_some_and(|name| name != device) {
             return None;
         }
-        let flags = u32::from_str_radix(flags.strip_prefix("0x")?, 16).ok()?;
         Some(Self {
             address: address.parse().ok()?,
             hardware: (flags & ANSWERED != 0).then(|| hardware.to_owned()),
@@ -81,6 +83,8 @@ mod tests {
         let waits = row("10.0.0.3 0x1 0x0 00:00:00:00:00:00 * eth1").unwrap();
         assert_eq!(waits.hardware, None);
         assert_eq!(row("10.0.0.2 0x1 0x2 02:00:00:00:00:07 * eth0"), None);
+        let by_hand = row("10.0.0.2 0x1 0x6 02:00:00:00:00:fe * eth1");
+        assert_eq!(by_hand, None);
     }
 
     #[test]
