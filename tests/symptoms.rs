@@ -66,6 +66,23 @@ fn windows_that_lie_far_apart_are_no_evidence() {
     );
 }
 
+/// "NOT JUDGED (no criteria given)", and exit 0: no test was left.
+#[test]
+fn a_host_robbed_in_every_test_is_named() {
+    let mut record = record("acceptance");
+    for test in &mut record.tests {
+        node(test, 3).interval_ns = 200_000;
+    }
+    let said = judged(&record);
+    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
+    assert!(
+        said.verdict.reason.starts_with(reason),
+        "{}",
+        said.verdict.reason
+    );
+}
+
 /// Exit 0, and no word.
 #[test]
 fn a_run_in_which_nothing_moved_is_invalid() {

@@ -121,14 +121,7 @@ pub(super) fn foreign(test: &TestRecord, node: &str, interface: Option<&str>, se
 
 /// Tests that must be repeated before anything is said.
 pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
-    if view
-        .ports
-        .iter()
-        .all(|port| port.speed_bits_per_s.is_none())
-    {
-        return Vec::new(); // Nothing is judged.
-    }
-    if is_in_vain(view) {
+    if !view.has_speeds() || is_in_vain(view) {
         return Vec::new();
     }
     let tests = plan.tests.iter().enumerate();

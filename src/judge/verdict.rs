@@ -102,9 +102,8 @@ pub fn judge(
     };
     let sheet = writer.sheet();
     let mut verdict = writer.verdict(&sheet, open.is_empty());
-    let is_judged = verdict.word != VerdictWord::NotJudged;
     if let Some(unfit) = unfit::verdict(plan, &view, &writer.case) {
-        let tells = is_judged || unfit.word == VerdictWord::Invalid;
+        let tells = view.has_speeds() || unfit.word == VerdictWord::Invalid;
         let is_worse = matches!(verdict.word, VerdictWord::Fail | VerdictWord::HostLimited);
         if tells && !is_worse {
             verdict = unfit;

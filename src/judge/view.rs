@@ -228,6 +228,12 @@ impl View {
         });
     }
 
+    /// Whether anything can be judged: of ports whose speed nobody knows, nothing can.
+    pub fn has_speeds(&self) -> bool {
+        let mut speeds = self.ports.iter().map(|port| port.speed_bits_per_s);
+        speeds.any(|speed| speed.is_some())
+    }
+
     /// Payload that a port can carry one way, if its speed is known.
     pub fn ceiling(&self, port: usize) -> Option<f64> {
         let port = &self.ports[port];
