@@ -253,7 +253,13 @@ impl<'a> Model<'a> {
                 sums[*place] += rate;
             }
         }
-        let is_full = |place: usize| sums[place] >= capacities[place] * FULL;
+        // Acknowledgements wait in the queue of a narrow port: what goes the other way gets less of what it shares, and may fill nothing.
+        let is_held_up = |place: usize| {
+            felt.iter().any(|member| {
+                matches!(member.fault, Fault::Place(narrow) if self.fabric.number(narrow) == place ^ 1)
+            })
+        };
+        let is_full = |place: usize| sums[place] >= capacities[place] * FULL && !is_held_up(place);
         // A pair is no more than its own link where each port has one.
         let shares = |place: usize| {
             let member = own.iter().find(|(own, _)| *own == place);

@@ -82,7 +82,12 @@ fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
 }
 
 /// Which port showed more than it can carry, if one did: then its bytes were not counted over the time that they are divided by.
-pub(super) fn too_fast(view: &View, seen: &[f64]) -> Option<Unfit> {
+pub(super) fn too_fast(
+    view: &View,
+    hosts: &[HostRecord],
+    test: &TestRecord,
+    seen: &[f64],
+) -> Option<Unfit> {
     let ports = 0..view.ports.len();
     let places = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
     let mut fast = places.filter_map(|place| {
@@ -94,13 +99,18 @@ pub(super) fn too_fast(view: &View, seen: &[f64]) -> Option<Unfit> {
         (rate > ceiling * CARRIES).then_some((port, rate, ceiling))
     });
     let (port, rate, ceiling) = fast.next()?;
+    let busy = busy(hosts, test);
     Some(Unfit {
-        hosts: true,
+        hosts: !busy.is_empty(),
         why: format!(
-            "{} showed {} Gbit/s, and can carry {}",
+            "{} showed {} Gbit/s, and can carry {}{}",
             view.ports[port].label,
             show_gbit(rate / 1e9),
-            show_gbit(ceiling / 1e9)
+            show_gbit(ceiling / 1e9),
+            match busy.is_empty() {
+                true => " (is it faster than was ordered?)",
+                false => &busy,
+            }
         ),
     })
 }

@@ -340,7 +340,7 @@ impl View {
         self.add_limits(hosts, test, record, &mut observation);
         observation.frames = self.frames(hosts, record);
         let seen = observation.seen(&self.fabric);
-        if let Some(unfit) = unfit::too_fast(self, &seen) {
+        if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
             self.unfit.insert(record.test, unfit);
             return;
         }

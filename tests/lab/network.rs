@@ -84,6 +84,11 @@ impl Lab {
         self.on_switch(&shape(&second_port(host), mbit));
     }
 
+    /// What a host sends over its second cable passes at most `mbit` Mbit/s.
+    pub fn shape_second_egress(&self, host: usize, mbit: u32) {
+        self.on_host(host, &shape("eth1", mbit));
+    }
+
     /// The switch drops larger packets to and from a host, without a word.
     pub fn set_switch_mtu(&self, host: usize, mtu: u32) {
         self.on_switch(&format!("ip link set {} mtu {mtu}", port(host)));
