@@ -122,6 +122,14 @@ fn two_faults_at_once_are_told_apart() {
     );
 }
 
+/// Its mean is above the floor.
+#[test]
+fn a_port_that_is_slow_for_two_seconds_of_every_eight_is_named() {
+    let tests = ["--pattern", "rotate", "--time", "8s", "--floor", "80"];
+    let slow = Some(Injury::InStretches(2));
+    expect(&tests, 3, Shape::Plain, slow, 50, VerdictWord::Fail);
+}
+
 #[test]
 fn a_slow_processor_never_fails_a_switch() {
     let throttled = Some(Injury::Throttled(2, 6));

@@ -125,6 +125,77 @@ fn waits_that_contradict_a_blame_veto_it() {
     );
 }
 
+/// One test of twenty seconds, in which host 2 receives so much of what it did on average.
+fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let mut record = record("acceptance");
+    record.plan.tests.truncate(1);
+    record.tests.truncate(1);
+    record.plan.tests[0].bound = pipebench::plan::Bound::Time {
+        warmup_ns: 2 * SECOND_NS,
+        window_ns: 20 * SECOND_NS,
+    };
+    let mean = (0..20).map(carried).sum::<f64>() / 20.0;
+    let test = &mut record.tests[0];
+    test.window_ns = Some(20 * SECOND_NS);
+    for number in 0..4 {
+        node(test, number).interval_ns = 20 * SECOND_NS;
+    }
+    let mut received = [0; 4];
+    for link in &mut test.links {
+        let part = if link.lane.to == 1 { mean } else { 1.0 };
+        let bytes = link.interval_bytes as f64 * 20e9 / link.interval_ns as f64;
+        link.interval_bytes = pipebench::units::whole(bytes * part);
+        (link.interval_ns, link.sender_interval_ns) = (20 * SECOND_NS, 20 * SECOND_NS);
+        received[link.lane.to] += link.interval_bytes;
+    }
+    let second = |number: u64| {
+        let bytes = |to: usize| {
+            let part = if to == 1 { carried(number) / mean } else { 1.0 };
+            pipebench::units::whole(received[to] as f64 / 20.0 * part)
+        };
+        pipebench::record::Second {
+            at_ns: (number + 3) * SECOND_NS,
+            received_bytes: (0..4).map(bytes).collect(),
+            // A ring: who sends to host 2 is held up.
+            sent_bytes: (0..4).map(|from| bytes((from + 1) % 4)).collect(),
+            same_host_bytes: vec![0; 4],
+            own_bytes: vec![0; 4],
+        }
+    };
+    test.seconds = (0..20).map(second).collect();
+    record
+}
+
+/// PASS, for a mean of 91 %: the port was at half speed in the last fifth.
+#[test]
+fn a_port_that_is_slow_for_a_part_of_the_window_does_not_hide_in_its_mean() {
+    let record = over_twenty_seconds(|second| if second < 17 { 1.0 } else { 0.5 });
+    let said = judged(&record);
+    assert!(!said.open.is_empty(), "it is to be looked at");
+    let receive = said.sheet.ports[1].receive.expect("it was loaded");
+    let stretch = receive.stretch.expect("a stretch");
+    assert_eq!((stretch.test, stretch.from_s, stretch.seconds), (0, 19, 2));
+    let of_mean = receive.rate_bits_per_s / stretch.mean_bits_per_s;
+    assert!((of_mean - 0.5 / 0.925).abs() < 0.01, "{of_mean}");
+    // As it did before: a sound one needs no second look.
+    let sound = over_twenty_seconds(|second| 1.0 - 0.03 * (second % 3) as f64);
+    let said = judged(&sound);
+    assert_eq!(said.verdict.word, VerdictWord::Pass);
+    assert!(said.open.is_empty(), "{:?}", said.open);
+}
+
+/// From 200 to 120 Mbit/s, and a mean above the floor of 75 %.
+#[test]
+fn a_port_that_degrades_is_short_where_the_window_ends() {
+    let mut record = over_twenty_seconds(|second| 1.0 - 0.02 * second as f64);
+    record.plan.criteria.floor = 0.75;
+    let said = judged(&record);
+    assert!(!said.open.is_empty(), "it is to be looked at");
+    let receive = said.sheet.ports[1].receive.expect("it was loaded");
+    assert_eq!(receive.stretch.expect("a stretch").from_s, 20);
+}
+
 /// A guest sees neither the machines that share its card nor the card.
 #[test]
 fn a_virtual_card_that_is_slow_is_not_the_switch() {

@@ -43,6 +43,7 @@ impl Row {
                 match injury {
                     Injury::Send(_) => ("a port, sending".to_owned(), percent),
                     Injury::Receive(_) => ("a port, receiving".to_owned(), percent),
+                    Injury::InStretches(_) => ("a port, two seconds of eight".to_owned(), percent),
                     Injury::Both(_) => ("a port, both ways".to_owned(), percent),
                     Injury::Pair(..) => ("one pair".to_owned(), percent),
                     Injury::Uplink => ("an uplink".to_owned(), percent),

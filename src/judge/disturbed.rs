@@ -145,6 +145,7 @@ mod tests {
             limits: BTreeMap::from([((0, 1), "why".to_owned())]),
             repeats: repeats.iter().copied().collect(),
             all_repeats: repeats.to_vec(),
+            stretches: BTreeMap::new(),
             unfit: BTreeMap::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::record::{Evidence, Step};
 use crate::units::sum;
 
+use super::case::Pass;
 use super::fabric::{Observation, Place};
 use super::fault::Fault;
 use super::verdict::Writer;
@@ -53,7 +54,7 @@ impl Writer<'_> {
     }
 
     /// Least share of a suspect under load, and what passed then.
-    pub(super) fn under_load(&self, fault: &Fault) -> (f64, f64) {
+    pub(super) fn under_load(&self, fault: &Fault) -> Option<Pass> {
         let passes = self.case.passes_of(fault);
         // What only a second look showed is told by that.
         let loaded = passes.iter().any(|pass| !pass.isolated);
@@ -61,7 +62,7 @@ impl Writer<'_> {
         // Where floors differ, by how far it is below its own.
         let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
         let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));
-        least.map_or((1.0, 0.0), |(share, pass)| (share, pass.rate))
+        least.map(|(_, pass)| *pass)
     }
 
     /// In how many tests under load a suspect fell short, and how many should have filled it.

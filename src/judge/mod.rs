@@ -28,6 +28,7 @@ pub mod peers;
 mod predict;
 mod remarks;
 mod sentence;
+pub mod series;
 mod slowed;
 pub mod unfit;
 pub mod uniform;

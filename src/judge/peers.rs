@@ -175,6 +175,7 @@ mod tests {
             limits: BTreeMap::new(),
             repeats: BTreeMap::new(),
             all_repeats: Vec::new(),
+            stretches: BTreeMap::new(),
             unfit: BTreeMap::new(),
         };
         // Each sends to the next one of its own speed, so that only its own port is narrow.

@@ -252,11 +252,20 @@ impl Writer<'_> {
             ":"
         };
         let figures = format!(
-            "{name}{carried} {} of {} Gbit/s ({:.1} %, floor {})",
+            "{name}{carried} {} of {} Gbit/s ({:.1} %, floor {}){}",
             show_gbit(gbit),
             show_gbit(expected),
             percent(fault.share),
-            floor_text(self.plan)
+            floor_text(self.plan),
+            fault.stretch.map_or_else(String::new, |one| {
+                let mean = percent(one.mean_bits_per_s / 1e9 / expected.max(1e-9));
+                format!(
+                    " for {} s from second {} of test {} on (mean {mean:.1} %)",
+                    one.seconds,
+                    one.from_s,
+                    one.test + 1
+                )
+            })
         );
         if fault.culprit.is_shared() && !matches!(fault.word, VerdictWord::HostLimited) {
             return format!(

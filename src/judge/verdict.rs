@@ -3,7 +3,7 @@
 use crate::plan::{Pattern, RunPlan};
 use crate::record::{
     Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord, PortSheet,
-    Sheet, SignedFigure, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Sheet, SignedFigure, StretchSheet, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
 use super::case::{Case, Foreseen};
@@ -243,6 +243,19 @@ impl Writer<'_> {
             expected_bits_per_s: Some(least.expected).filter(|expected| expected.is_finite()),
             test: least.test,
             most_bits_per_s: most,
+            stretch: self.stretch(place, least),
+        })
+    }
+
+    /// The stretch in which a place carried what is said of it, if that is less than in the whole window.
+    fn stretch(&self, place: Place, pass: &super::case::Pass) -> Option<StretchSheet> {
+        let stretch = self.view.stretches.get(&pass.test)?;
+        let mean = *stretch.means.get(self.view.fabric.number(place))?;
+        (pass.rate < mean).then_some(StretchSheet {
+            test: pass.test,
+            from_s: stretch.from_s,
+            seconds: stretch.seconds,
+            mean_bits_per_s: mean,
         })
     }
 
@@ -390,14 +403,19 @@ impl Writer<'_> {
 
     /// A fault that carried less than it should.
     fn of_rate(&self, word: VerdictWord, fault: &Fault, notes: Vec<String>) -> FaultSheet {
-        let (share, rate) = self.under_load(fault);
+        let least = self.under_load(fault);
+        let stretch = match (fault, &least) {
+            (Fault::Place(place), Some(pass)) => self.stretch(*place, pass),
+            _ => None,
+        };
         FaultSheet {
             word,
             culprit: culprit(fault),
             or: Vec::new(),
             kind: FaultKind::Rate,
-            share,
-            rate_bits_per_s: rate,
+            share: least.and_then(|pass| pass.share).unwrap_or(1.0),
+            rate_bits_per_s: least.map_or(0.0, |pass| pass.rate),
+            stretch,
             evidence: self.evidence(fault, false),
             short_in: self.short_in(fault),
             again: self.again(fault),

@@ -13,6 +13,7 @@ use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
+use super::series::{Series, Stretch};
 use super::unfit::{self, Unfit};
 
 /// Places on the way of a chain, and the ports of its first link.
@@ -37,6 +38,8 @@ pub struct View {
     pub repeats: BTreeMap<usize, usize>,
     /// The same with all repeats, those that are no evidence among them.
     pub all_repeats: Vec<(usize, usize)>,
+    /// Tests that are judged by a stretch of their window.
+    pub stretches: BTreeMap<usize, Stretch>,
     /// Tests that are no evidence, and why.
     pub unfit: BTreeMap<usize, Unfit>,
 }
@@ -112,6 +115,7 @@ impl View {
             limits: BTreeMap::new(),
             repeats: BTreeMap::new(),
             all_repeats: Vec::new(),
+            stretches: BTreeMap::new(),
             unfit: BTreeMap::new(),
         };
         for (node, host) in hosts.iter().enumerate() {
@@ -345,6 +349,12 @@ impl View {
             return;
         }
         self.add_foreign(plan, hosts, record, &seen, &mut observation);
+        let series = Series::of(&self.ports, hosts, test, record);
+        if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
+        {
+            self.stretches.insert(record.test, stretch);
+            observation = worst;
+        }
         if !observation.links.is_empty() {
             self.observations.push(observation);
         }

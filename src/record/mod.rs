@@ -21,7 +21,7 @@ pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
 pub use sheet::{
     Basis, Contention, Culprit, DirectionSheet, Evidence, FaultKind, FaultSheet, PortSheet, Sheet,
-    SignedFigure, Step, UplinkSheet, Verdict, VerdictWord,
+    SignedFigure, Step, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
 pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};

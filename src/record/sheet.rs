@@ -128,6 +128,22 @@ pub struct DirectionSheet {
     pub test: usize,
     /// The most that passed in any test.
     pub most_bits_per_s: f64,
+    /// The part of that test's window in which it passed; the whole of it if none.
+    #[serde(default)]
+    pub stretch: Option<StretchSheet>,
+}
+
+/// Part of a test's window, in which less passed than in the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StretchSheet {
+    /// Index of the test.
+    pub test: usize,
+    /// Seconds from the start of the test to that of the stretch.
+    pub from_s: u64,
+    /// How long it is.
+    pub seconds: u64,
+    /// What passed in the whole window.
+    pub mean_bits_per_s: f64,
 }
 
 /// An uplink of a group.
@@ -225,6 +241,9 @@ pub struct FaultSheet {
     pub share: f64,
     /// What passed then, in bits per second.
     pub rate_bits_per_s: f64,
+    /// The part of a test's window in which it passed; the whole of it if none.
+    #[serde(default)]
+    pub stretch: Option<StretchSheet>,
     /// Measurements by themselves that concern it.
     pub evidence: Vec<Evidence>,
     /// In how many tests under load it fell short, and how many should have filled it.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pipebench::record::{Culprit, FaultKind, FaultSheet, Record, VerdictWord};
 use pipebench::report::json;
@@ -50,6 +50,8 @@ pub enum Injury {
     Loss(usize, u32),
     /// A host's cable is out for a part of the time.
     Flapping(usize),
+    /// What a host receives, for two seconds of every eight.
+    InStretches(usize),
     /// What one host sends, and what another one receives.
     Two(usize, usize),
     /// All ports together.
@@ -215,6 +217,10 @@ fn run(lab: &Lab, program: &str, case: &Case, tests: &[&str]) -> Finished {
         if let Some(Injury::Throttled(host, thousandths)) = case.injury {
             scope.spawn(move || throttle(lab, host, thousandths, flag));
         }
+        if let Some(Injury::InStretches(host)) = case.injury {
+            let full = speed(case, host);
+            scope.spawn(move || slow_down(lab, host, full, full * case.left / 100, flag));
+        }
         let finished = lab.run(0, &words, Duration::from_secs(900));
         over.store(true, Ordering::SeqCst);
         finished
@@ -244,6 +250,20 @@ fn flap(lab: &Lab, host: usize, left: u32, over: &AtomicBool) {
         lab.link_down(host);
         std::thread::sleep(Duration::from_millis(out));
         lab.link_up(host);
+    }
+}
+
+/// Slow for two seconds of every eight.
+fn slow_down(lab: &Lab, host: usize, mbit: u32, less: u32, over: &AtomicBool) {
+    for (mbit, seconds) in [(mbit, 6), (less, 2)].into_iter().cycle() {
+        lab.shape_ingress(host, mbit);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end {
+            if over.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 }
 
@@ -352,7 +372,7 @@ fn is_meant(injury: Injury, hosts: usize, culprit: &Culprit, kind: FaultKind) ->
     let receive = |host: usize| *culprit == Culprit::Receive(host - 1);
     match injury {
         Injury::Send(host) => send(host),
-        Injury::Receive(host) => receive(host),
+        Injury::Receive(host) | Injury::InStretches(host) => receive(host),
         Injury::Both(host) | Injury::Flapping(host) => send(host) || receive(host),
         Injury::Pair(from, to) => *culprit == Culprit::Pair(from - 1, to - 1),
         // Out of one of two groups is into the other.

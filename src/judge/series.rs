@@ -1,0 +1,266 @@
+//! A port that is slow for part of a window hides in its mean: where nothing falls short in a test, it is judged by its worst stretch.
+
+use crate::plan::{Bound, Test};
+use crate::record::{HostRecord, TestRecord};
+use crate::units::whole;
+
+use super::fabric::{Fabric, Observation};
+use super::host;
+use super::look::Look;
+use super::view::PortView;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Shortest stretch that is judged, in seconds.
+const LEAST_S: f64 = 2.0;
+/// The same as part of the window.
+const PART: f64 = 0.1;
+/// What carries more than this part of its mean is even.
+const EVEN: f64 = 0.95;
+/// BBR sends next to nothing for so long, in seconds, from time to time (PROBE_RTT in its draft, draft-ietf-ccwg-bbr).
+const PROBE_S: f64 = 0.2;
+/// What a port lacks, all ports together lack this part of at least; else others carried it, as links share it.
+const LACKS: f64 = 0.5;
+
+/// The stretch that a test is judged by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Seconds from the start of the test to that of the stretch.
+    pub from_s: u64,
+    /// How long it is.
+    pub seconds: u64,
+    /// What passed each place in the whole window, in bits per second.
+    pub means: Vec<f64>,
+}
+
+/// What passed all ports, stretch by stretch.
+pub(super) struct Series {
+    /// Seconds that each entry stands for.
+    step_s: u64,
+    /// End of the first entry, in seconds after the start.
+    first_s: u64,
+    window_s: f64,
+    /// How much less a sound port may carry in a stretch of so many seconds.
+    pause_s: f64,
+    /// For each entry, bytes at each port, sent and received in turn.
+    entries: Vec<Vec<f64>>,
+}
+
+impl Series {
+    /// The seconds inside the window; none if the test had no window.
+    pub(super) fn of(
+        ports: &[PortView],
+        hosts: &[HostRecord],
+        test: &Test,
+        record: &TestRecord,
+    ) -> Option<Self> {
+        let Bound::Time {
+            warmup_ns,
+            window_ns,
+        } = test.bound
+        else {
+            return None;
+        };
+        let step_s = record.stretch_s.max(1);
+        let begins = warmup_ns.saturating_add(step_s.saturating_mul(SECOND_NS));
+        let ends = warmup_ns.saturating_add(window_ns);
+        let inside = record
+            .seconds
+            .iter()
+            .filter(|one| (begins..=ends).contains(&one.at_ns));
+        let inside: Vec<_> = inside.collect();
+        let rails = test.rails.max(1);
+        let nodes: Vec<Vec<usize>> = ports
+            .iter()
+            .map(|port| host::nodes_of(hosts, port.node))
+            .collect();
+        let entry = |second: &crate::record::Second| -> Vec<f64> {
+            let places = ports.iter().zip(&nodes).flat_map(|(port, nodes)| {
+                let sum = |columns: &[u64]| -> f64 {
+                    let own = nodes
+                        .iter()
+                        .filter_map(|node| columns.get(node * rails + port.rail));
+                    own.map(|bytes| *bytes as f64).sum()
+                };
+                [sum(&second.sent_bytes), sum(&second.received_bytes)]
+            });
+            places.collect()
+        };
+        let congestion = test.sockets.congestion.as_deref();
+        let mut chosen = hosts
+            .iter()
+            .map(|host| congestion.unwrap_or(&host.facts.congestion));
+        Some(Self {
+            step_s,
+            first_s: inside.first()?.at_ns / SECOND_NS,
+            window_s: window_ns as f64 / SECOND_NS as f64,
+            pause_s: if chosen.any(|name| name == "bbr") {
+                PROBE_S
+            } else {
+                0.0
+            },
+            entries: inside.into_iter().map(entry).collect(),
+        })
+    }
+
+    /// What a test looks like in its worst stretch, if a port falls short there and none does on average.
+    pub(super) fn worst(
+        &self,
+        fabric: &Fabric,
+        whole_test: &Observation,
+    ) -> Option<(Observation, Stretch)> {
+        let length_s = LEAST_S.max(self.window_s * PART);
+        let length = usize::try_from(whole((length_s / self.step_s as f64).ceil()))
+            .ok()?
+            .max(1);
+        let look = Look::new(fabric, whole_test);
+        let ports = 2 * fabric.ports.len();
+        let judged = |place: &usize| look.judged[*place] && look.expected[*place] > 0.0;
+        let is_short = (0..fabric.places())
+            .filter(judged)
+            .any(|place| look.is_short(place));
+        if is_short || self.entries.len() < 2 * length || !look.tells_rates() {
+            return None;
+        }
+        let mean = |entries: &[Vec<f64>], place: usize| {
+            entries.iter().map(|entry| entry[place]).sum::<f64>() / entries.len() as f64
+        };
+        let means: Vec<f64> = (0..ports).map(|place| mean(&self.entries, place)).collect();
+        let pause = 1.0 - self.pause_s / (length as f64 * self.step_s as f64);
+        let total = |parts: &[f64]| -> f64 {
+            let all = parts.iter().zip(&look.seen).enumerate();
+            all.filter(|(place, _)| place % 2 == 1)
+                .map(|(_, (part, seen))| part * seen)
+                .sum()
+        };
+        let even = total(&vec![1.0; ports]);
+        let mut worst: Option<(f64, usize, Vec<f64>)> = None;
+        for (at, entries) in self.entries.windows(length).enumerate() {
+            let part = |place: usize| match means[place] > 0.0 {
+                true => (mean(entries, place) / means[place] / pause).min(1.0),
+                false => 1.0,
+            };
+            let parts: Vec<f64> = (0..ports).map(part).collect();
+            let lacking = even - total(&parts);
+            let shares = (0..ports)
+                .filter(judged)
+                .filter(|place| parts[*place] < EVEN);
+            let shares = shares.filter_map(|place| {
+                let lacks = look.seen[place] * (1.0 - parts[place]);
+                let share = look.share(place)? * parts[place] / look.floors[place];
+                (share < 1.0 && lacking >= lacks * LACKS).then_some(share)
+            });
+            let least = shares.fold(f64::INFINITY, f64::min);
+            if least < worst.as_ref().map_or(1.0, |(known, ..)| *known) {
+                worst = Some((least, at, parts));
+            }
+        }
+        let (_, at, parts) = worst?;
+        let from_s = self.first_s.saturating_sub(self.step_s) + at as u64 * self.step_s;
+        let stretch = Stretch {
+            from_s,
+            seconds: length as u64 * self.step_s,
+            means: look.seen.clone(),
+        };
+        Some((scaled(fabric, whole_test, &look.seen, &parts), stretch))
+    }
+}
+
+/// A test in which these parts of what passed each port did. What each link carried then is not known: it is fitted to what its ports did, by
+/// iterative proportional fitting (Deming and Stephan, 1940), which is exact where each port has one link.
+fn scaled(fabric: &Fabric, whole_test: &Observation, seen: &[f64], parts: &[f64]) -> Observation {
+    const ROUNDS: usize = 8;
+    let mut scaled = whole_test.clone();
+    let wanted: Vec<f64> = seen
+        .iter()
+        .zip(parts)
+        .map(|(seen, part)| seen * part)
+        .collect();
+    for _ in 0..ROUNDS {
+        for receives in [false, true] {
+            let sums = scaled.seen(fabric);
+            for link in &mut scaled.links {
+                let place = if receives {
+                    2 * link.to + 1
+                } else {
+                    2 * link.from
+                };
+                link.rate *= wanted[place] / sums[place].max(f64::MIN_POSITIVE);
+            }
+        }
+    }
+    scaled
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::fabric::Seen;
+    use crate::judge::fabric::tests::of_hosts;
+    use crate::judge::filling::Flow;
+
+    use super::*;
+
+    /// A ring of four over twenty seconds; `carried` says what part of its due host 1 receives in each of them.
+    fn ring(carried: fn(usize) -> f64) -> Option<(Observation, Stretch)> {
+        let fabric = of_hosts(4);
+        let pairs: Vec<(usize, usize)> = (0..4).map(|from| (from, (from + 1) % 4)).collect();
+        let mean = (0..20).map(carried).sum::<f64>() / 20.0;
+        let links = pairs.iter().map(|(from, to)| Seen {
+            from: *from,
+            to: *to,
+            rate: if *to == 1 { 100.0 * mean } else { 100.0 },
+            links: 1,
+            ..Seen::default()
+        });
+        let flows = pairs.iter().map(|(from, to)| Flow {
+            route: fabric.way(*from, *to),
+            weight: 1.0,
+            cap: f64::INFINITY,
+        });
+        let observation = Observation {
+            capacities: vec![100.0; 8],
+            links: links.collect(),
+            flows: flows.collect(),
+            pairs,
+            ..Observation::default()
+        };
+        let entry = |second: usize| {
+            let part = |place: usize| {
+                if place == 0 || place == 3 {
+                    carried(second)
+                } else {
+                    1.0
+                }
+            };
+            (0..8).map(|place| 1e6 * part(place)).collect()
+        };
+        let series = Series {
+            step_s: 1,
+            first_s: 2,
+            window_s: 20.0,
+            pause_s: 0.0,
+            entries: (0..20).map(entry).collect(),
+        };
+        series.worst(&fabric, &observation)
+    }
+
+    #[test]
+    fn a_port_at_half_speed_for_the_last_fifth_is_seen_there() {
+        let (observation, stretch) =
+            ring(|second| if second < 16 { 1.0 } else { 0.5 }).expect("a stretch");
+        assert_eq!((stretch.from_s, stretch.seconds), (17, 2));
+        assert!((stretch.means[3] - 90.0).abs() < 1e-9);
+        let rates: Vec<u64> = observation
+            .links
+            .iter()
+            .map(|link| whole(link.rate))
+            .collect();
+        assert_eq!(rates, [50, 100, 100, 100]);
+    }
+
+    #[test]
+    fn what_is_even_or_short_on_average_is_judged_by_its_mean() {
+        assert_eq!(ring(|_| 0.93), None);
+        assert_eq!(ring(|second| 1.0 - 0.04 * (second % 2) as f64), None);
+        assert_eq!(ring(|second| if second < 10 { 1.0 } else { 0.5 }), None);
+    }
+}
