@@ -1,7 +1,7 @@
 //! The judge: what may be said of a switch, and what must be measured before it may be said. Pure.
 //!
 //! [`filling`] says what each place of a [`fabric`] should carry, [`explain`] finds the cheapest set of faults that explains what
-//! it carried instead, [`confirm`] asks for second looks at them until each has fallen short alone, and [`decide`] brings these
+//! it carried instead, [`confirm`] asks for second looks at them until each has fallen short alone, and [`mod@decide`] brings these
 //! together. Nothing here measures; `conduct` does, and asks again.
 
 pub mod again;
