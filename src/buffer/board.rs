@@ -18,7 +18,7 @@ use crate::sys::{clock, process, usage};
 use super::snapshot;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
-pub(super) const VERSION: u64 = 3;
+pub(super) const VERSION: u64 = 4;
 pub(super) const HEADER_WORDS: usize = 64;
 const ADDRESS_WORDS: usize = 4;
 pub(super) const END_WORDS: usize = 64;
@@ -56,10 +56,10 @@ const END_BYTES: usize = 2;
 const END_BLOCKS: usize = 3;
 const END_TURN: usize = 4;
 // Two copies of where time went: activity, since when, and time spent in each activity.
-const END_TIMES: usize = 8;
+const END_TIMES: usize = 5;
 const TIMES_WORDS: usize = 6;
-const END_CPU: usize = 20;
-const END_TCP: usize = 21;
+const END_CPU: usize = END_TIMES + 2 * TIMES_WORDS;
+const END_TCP: usize = END_CPU + 1;
 const TCP_WORDS: usize = TcpInfo::COUNT + 1;
 const _: () = assert!(
     END_TCP + 3 * TCP_WORDS <= END_WORDS,

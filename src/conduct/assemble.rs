@@ -164,9 +164,16 @@ impl<'report> View<'report> {
         // lasts through both was not counted yet.
         let starved = first.is_ready && last.is_ready && cpu_ns < at_ns / 100;
         let waited = last.run_delay_ns.saturating_sub(first.run_delay_ns);
+        // What waited in the socket when the window began had come before; what waits when it ends has come.
+        let unread = |edge: usize| {
+            let end = &self.report.ends[index];
+            let account = end.tcp[edge].filter(|_| end.role == EndRole::Receiver);
+            account.map_or(0, |tcp| tcp.unread_bytes)
+        };
+        let came_by = |count: &EndCount, edge| count.bytes.saturating_add(unread(edge));
         EndCount {
             at_ns,
-            bytes: last.bytes.saturating_sub(first.bytes),
+            bytes: came_by(last, 1).saturating_sub(came_by(first, 0)),
             activity_ns: [0, 1, 2, 3]
                 .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
             cpu_ns,
@@ -538,5 +545,24 @@ mod tests {
         assert_eq!(node.sent_bytes, u64::MAX);
         assert_eq!(node.cpu.senders_ns, u64::MAX);
         assert_eq!(made.skew_ns, Some(u64::MAX));
+    }
+
+    #[test]
+    fn what_waited_in_a_socket_when_the_window_began_is_not_counted_in_it() {
+        let unread = |unread_bytes| {
+            Some(TcpInfo {
+                unread_bytes,
+                ..TcpInfo::default()
+            })
+        };
+        let mut one = report(&[(EndRole::Receiver, 0, 0)]);
+        one.ends[0].tcp = [unread(400), unread(100), None];
+        for (edge, bytes) in one.edges.iter_mut().zip([1000, 6000]) {
+            edge.ends[0].bytes = bytes;
+        }
+        assert_eq!(View::new(&one).counted(0).bytes, 4700);
+        // A sender's socket holds what comes back; that is no payload.
+        one.ends[0].role = EndRole::Sender;
+        assert_eq!(View::new(&one).counted(0).bytes, 5000);
     }
 }

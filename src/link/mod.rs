@@ -157,6 +157,11 @@ impl Link {
         }
     }
 
+    /// Bytes that have arrived and were not read yet.
+    pub fn unread_bytes(&self) -> u64 {
+        socket::unread_bytes(self.socket.as_fd())
+    }
+
     /// No call on this link waits from now on.
     pub fn set_nonblocking(&mut self) -> Result<(), LinkError> {
         self.blocking = false;

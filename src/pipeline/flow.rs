@@ -11,6 +11,7 @@ use crate::buffer::handshake::{Handshake, Side};
 use crate::link::{Link, LinkError, Ready};
 use crate::record::{Activity, TroubleKind};
 use crate::sys::clock;
+use crate::sys::socket::TcpInfo;
 
 use super::phase::ChildBell;
 use super::plant::Plant;
@@ -144,6 +145,20 @@ impl<'plant> Meter<'plant> {
         if epoch != self.noted {
             self.noted = epoch;
             self.end.note(usize::from(epoch >= 2), link.tcp_info());
+        }
+    }
+
+    /// The same for a receiver that was not waiting for its link: what is in the socket came before the edge. (An edge that passes
+    /// while a read waits finds the socket empty: what the read brings came later.)
+    pub fn note_unread(&mut self, plant: &Plant, link: &Link) {
+        let epoch = plant.board.epoch();
+        if epoch != self.noted {
+            self.noted = epoch;
+            let account = link.tcp_info().map(|info| TcpInfo {
+                unread_bytes: link.unread_bytes(),
+                ..info
+            });
+            self.end.note(usize::from(epoch >= 2), account);
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Inflow<'plant> {
     /// Where payload goes that is counted and never copied.
     drain: Option<Drain>,
     stage: Stage,
+    /// The last read found nothing: whatever comes comes after it.
+    is_dry: bool,
     /// The block it is at.
     t: u64,
     header: Option<BlockHeader>,
@@ -81,6 +83,7 @@ impl<'plant> Inflow<'plant> {
             answers: test.expects_answers(lane.boundary),
             drain,
             stage: Stage::Next,
+            is_dry: true,
             t: 0,
             header: None,
             at: 0,
@@ -115,12 +118,15 @@ impl<'plant> Inflow<'plant> {
     /// Reads what is to come of the current part. True if it is there.
     fn pull(&mut self, from: usize) -> Result<Option<bool>, Failure> {
         let left = self.total - self.at;
+        self.look_up();
         let moved = match &mut self.drain {
             Some(drain) if self.stage == Stage::Payload => self.link.discard(drain, left),
             _ => self.link.receive(self.block().part(from + self.at, left)),
         };
         self.meter.note_epoch(self.plant, &self.link);
-        let Some(moved) = moved.map_err(|error| failure(&error))? else {
+        let moved = moved.map_err(|error| failure(&error))?;
+        self.is_dry = moved.is_none();
+        let Some(moved) = moved else {
             return Ok(None);
         };
         self.silence.broken();
@@ -247,8 +253,10 @@ impl<'plant> Flow<'plant> for Inflow<'plant> {
     }
 
     fn look_up(&mut self) {
-        if self.stage != Stage::Over {
-            self.meter.note_epoch(self.plant, &self.link);
+        match self.stage {
+            Stage::Over => {}
+            _ if self.is_dry => self.meter.note_epoch(self.plant, &self.link),
+            _ => self.meter.note_unread(self.plant, &self.link),
         }
     }
 

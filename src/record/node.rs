@@ -122,7 +122,7 @@ pub struct EndReport {
     pub blocks: u64,
     /// CPU time.
     pub cpu_ns: u64,
-    /// The kernel's account at the start and end of the window, and at the end of the run; senders on TCP.
+    /// The kernel's account on TCP at the start and end of the window and, of senders, at the end of the run.
     pub tcp: [Option<TcpInfo>; 3],
 }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 mod info;
 
-pub use info::{TcpInfo, all_acknowledged, tcp_info};
+pub use info::{TcpInfo, all_acknowledged, tcp_info, unread_bytes};
 
 use super::clock;
 use super::memory::Span;
@@ -574,6 +574,9 @@ mod tests {
         let info = tcp_info(client.as_fd()).unwrap();
         assert!(info.mss_bytes <= 1000 && info.mss_bytes > 0);
         assert_eq!(TcpInfo::from_values(info.values()), info);
+        assert_eq!(send_bytes(client.as_fd(), b"not read").unwrap(), 8);
+        assert!(readable(server.as_fd(), timeout).unwrap());
+        assert_eq!(unread_bytes(server.as_fd()), 8);
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! What the kernel knows of a TCP connection.
 
 use std::mem::size_of;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
 use super::get_raw;
 
-/// What the kernel knows of a TCP connection, from the sender's side; units in the names.
+/// What the kernel knows of a TCP connection, from the sender's side but for the last; units in the names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// Segments sent again since the start.
@@ -40,11 +40,20 @@ pub struct TcpInfo {
     /// Segments that the peer told to have had already: they were repeated for nothing (RFC 2883).
     #[serde(default)]
     pub needless_repeats: u64,
+    /// Bytes that have arrived at this end and were not read yet, of a receiver whose meter looked: see [`unread_bytes`].
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unread_bytes: u64,
+}
+
+/// Nothing comes back to a sender: its record has no such field.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl TcpInfo {
     /// Number of values, for [`TcpInfo::values`].
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// The values in the order of the fields, for words of shared memory.
     pub fn values(&self) -> [u64; Self::COUNT] {
@@ -62,6 +71,7 @@ impl TcpInfo {
             self.data_segments,
             self.segments_in,
             self.needless_repeats,
+            self.unread_bytes,
         ]
     }
 
@@ -81,6 +91,7 @@ impl TcpInfo {
             data_segments,
             segments_in,
             needless_repeats,
+            unread_bytes,
         ] = values;
         Self {
             retransmits,
@@ -96,6 +107,7 @@ impl TcpInfo {
             data_segments,
             segments_in,
             needless_repeats,
+            unread_bytes,
         }
     }
 }
@@ -129,7 +141,19 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
         data_segments: word(156),
         segments_in: word(140).saturating_sub(word(152)),
         needless_repeats: word(216),
+        unread_bytes: 0,
     })
+}
+
+/// Bytes that have arrived and were not read yet; 0 where the kernel does not say.
+pub fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int, to a place that is there.
+    let read = unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+    match read {
+        0 => u64::try_from(bytes).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Whether the peer's kernel has acknowledged everything that was sent on a TCP connection.
