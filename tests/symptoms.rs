@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use pipebench::judge::verdict::{self, Judgement};
-use pipebench::record::{Record, TestRecord, VerdictWord};
+use pipebench::record::{LinkRecord, Record, TestRecord, VerdictWord};
 use pipebench::report::{json, text};
 
 fn record(name: &str) -> Record {
@@ -22,6 +22,17 @@ fn summary(mut record: Record) -> String {
     let said = judged(&record);
     (record.sheet, record.verdict) = (said.sheet, said.verdict);
     text::summary(&record)
+}
+
+fn expect_word(said: &Judgement, word: VerdictWord) {
+    let verdict = &said.verdict;
+    assert_eq!(verdict.word, word, "{}", verdict.reason);
+}
+
+/// Its reason has these words.
+fn expect_reason(said: &Judgement, words: &str) {
+    let reason = &said.verdict.reason;
+    assert!(reason.contains(words), "{reason}");
 }
 
 fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::record::NodeRecord {
@@ -42,13 +53,9 @@ fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
     let again: Vec<Option<usize>> = said.open.iter().map(|request| request.again).collect();
     assert_eq!(again, [Some(0)]);
     // Where that is not possible, the hosts are named, and no port.
-    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    expect_word(&said, VerdictWord::HostLimited);
     let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
-    assert!(
-        said.verdict.reason.starts_with(reason),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, reason);
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
 
@@ -57,13 +64,9 @@ fn windows_that_lie_far_apart_are_no_evidence() {
     let mut record = record("acceptance");
     record.tests[0].skew_ns = Some(400_000_000);
     let said = judged(&record);
-    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    expect_word(&said, VerdictWord::HostLimited);
     let reason = "test 1 was not what was asked for: the nodes' windows lie 400 ms apart, of 3 s";
-    assert!(
-        said.verdict.reason.starts_with(reason),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, reason);
 }
 
 /// "NOT JUDGED (no criteria given)", and exit 0: no test was left.
@@ -74,13 +77,9 @@ fn a_host_robbed_in_every_test_is_named() {
         node(test, 3).interval_ns = 200_000;
     }
     let said = judged(&record);
-    assert_eq!(said.verdict.word, VerdictWord::HostLimited);
+    expect_word(&said, VerdictWord::HostLimited);
     let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
-    assert!(
-        said.verdict.reason.starts_with(reason),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, reason);
 }
 
 /// Exit 0, and no word.
@@ -93,12 +92,8 @@ fn a_run_in_which_nothing_moved_is_invalid() {
         }
     }
     let said = judged(&record);
-    assert_eq!(said.verdict.word, VerdictWord::Invalid);
-    assert!(
-        said.verdict.reason.ends_with("no byte arrived on any link"),
-        "{}",
-        said.verdict.reason
-    );
+    expect_word(&said, VerdictWord::Invalid);
+    expect_reason(&said, "no byte arrived on any link");
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
 
@@ -111,18 +106,9 @@ fn waits_that_contradict_a_blame_veto_it() {
         link.held_by = pipebench::record::HeldBy::Mixed;
     }
     let said = judged(&record);
-    assert_eq!(
-        said.verdict.word,
-        VerdictWord::Undecided,
-        "{}",
-        said.verdict.reason
-    );
+    expect_word(&said, VerdictWord::Undecided);
     let reason = "but none of its connections waited for their way: the hosts held them up";
-    assert!(
-        said.verdict.reason.ends_with(reason),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, reason);
 }
 
 /// One test of twenty seconds, in which host 2 receives so much of what it did on average.
@@ -181,7 +167,7 @@ fn a_port_that_is_slow_for_a_part_of_the_window_does_not_hide_in_its_mean() {
     // As it did before: a sound one needs no second look.
     let sound = over_twenty_seconds(|second| 1.0 - 0.03 * (second % 3) as f64);
     let said = judged(&sound);
-    assert_eq!(said.verdict.word, VerdictWord::Pass);
+    expect_word(&said, VerdictWord::Pass);
     assert!(said.open.is_empty(), "{:?}", said.open);
 }
 
@@ -219,25 +205,12 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     let at = interface(&mut record, own);
     record.hosts[own].facts.interfaces[at].virtual_card = Some("iavf".to_owned());
     let said = judged(&record);
-    assert_eq!(
-        said.verdict.word,
-        VerdictWord::Undecided,
-        "{}",
-        said.verdict.reason
-    );
+    expect_word(&said, VerdictWord::Undecided);
     let reason = "confirmed alone; but this need not be the switch: ";
     let why =
         "is a virtual card (iavf), and what it shares the real one with is not seen from there";
-    assert!(
-        said.verdict.reason.contains(reason),
-        "{}",
-        said.verdict.reason
-    );
-    assert!(
-        said.verdict.reason.ends_with(why),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, reason);
+    expect_reason(&said, why);
     let text = summary(record.clone());
     assert!(
         text.contains("what would decide: the same port with a host that has its card for itself"),
@@ -250,16 +223,37 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     one.bond = Some("802.3ad, layer2".to_owned());
     one.members = vec!["eth0".to_owned(), "eth1".to_owned()];
     let said = judged(&record);
-    assert_eq!(
-        said.verdict.word,
-        VerdictWord::Undecided,
-        "{}",
-        said.verdict.reason
-    );
+    expect_word(&said, VerdictWord::Undecided);
     let why = "is a bond of 2 cards (802.3ad, layer2), whose hash may put several connections on one of them";
-    assert!(
-        said.verdict.reason.ends_with(why),
-        "{}",
-        said.verdict.reason
-    );
+    expect_reason(&said, why);
+}
+
+/// "101.4 %", and no word of where the rest comes from.
+#[test]
+fn a_share_above_100_says_where_it_comes_from() {
+    let beyond = |part: f64| {
+        let mut record = record("acceptance");
+        let ceiling = record.sheet.ports[1].ceiling_bits_per_s.expect("a speed");
+        let test = &mut record.tests[0];
+        let into = |link: &&mut LinkRecord| link.lane.to == 1 && link.crosses_switch;
+        let links = test
+            .links
+            .iter()
+            .filter(|link| link.lane.to == 1 && link.crosses_switch);
+        let each = ceiling * part / links.count() as f64;
+        for link in test.links.iter_mut().filter(into) {
+            link.interval_bytes = pipebench::units::whole(each * link.interval_ns as f64 / 8e9);
+        }
+        judged(&record)
+            .sheet
+            .remarks
+            .into_iter()
+            .find(|one| one.contains("n2 receive"))
+    };
+    assert_eq!(beyond(1.0), None);
+    let told = "n2 receive carried 101.6 % of what it can in test 1, beside 1 more: a burst that a shaper had saved up, or bytes that came before the window and \
+        waited for one that was sent again";
+    assert_eq!(beyond(1.016).as_deref(), Some(told));
+    let told = "n2 receive carried 120.0 % of what it can in test 1, beside 1 more: is it faster than was ordered?";
+    assert_eq!(beyond(1.2).as_deref(), Some(told));
 }

@@ -9,7 +9,7 @@ pub(super) const FULL: f64 = 0.98;
 /// What bore more of other traffic than this part of what it can carry is not judged.
 pub(super) const FOREIGN: f64 = 0.02;
 /// A port that carries this many times what it can is not limited by that.
-const EXCEEDS: f64 = 1.08;
+pub(super) const EXCEEDS: f64 = 1.08;
 /// Links compete for a place if they would carry more than it can by this factor.
 const COMPETE: f64 = 1.02;
 

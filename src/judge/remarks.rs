@@ -10,6 +10,7 @@ use crate::units::sum;
 
 use super::fabric::Place;
 use super::fault::Fault;
+use super::look::EXCEEDS;
 use super::names::culprit;
 use super::peers;
 use super::verdict::Writer;
@@ -42,6 +43,7 @@ impl Writer<'_> {
             ));
         }
         remarks.extend(self.unseen().take(MOST_ODD));
+        remarks.extend(self.beyond());
         let blamed = |place| {
             let own = culprit(&Fault::Place(place));
             faults.iter().any(|fault| fault.culprit == own)
@@ -82,6 +84,44 @@ impl Writer<'_> {
         }
         let all = of_ports.into_iter();
         all.map(|(unseen, labels)| format!("{}: {unseen}", fold(&labels)))
+    }
+
+    /// The port that showed most beyond what it can carry, and why that may be.
+    fn beyond(&self) -> Option<String> {
+        /// Shares are exact to this part.
+        const EXACT: f64 = 0.01;
+        let shares = (0..self.view.ports.len()).filter_map(|port| {
+            let ceiling = self.view.ceiling(port)?;
+            let of_place = |(place, way)| {
+                let passes = self.case.passes(place).into_iter();
+                passes.map(move |pass| (pass.rate / ceiling, port, way, pass.test))
+            };
+            let places = [
+                (Place::Send(port), "send"),
+                (Place::Receive(port), "receive"),
+            ];
+            places
+                .into_iter()
+                .flat_map(of_place)
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+        });
+        let beyond: Vec<_> = shares.filter(|(share, ..)| *share > 1.0 + EXACT).collect();
+        let (share, port, way, test) = *beyond.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let more = match beyond.len() - 1 {
+            0 => String::new(),
+            more => format!(", beside {more} more"),
+        };
+        let why = if share > EXCEEDS {
+            "is it faster than was ordered?"
+        } else {
+            "a burst that a shaper had saved up, or bytes that came before the window and waited for one that was sent again"
+        };
+        Some(format!(
+            "{} {way} carried {:.1} % of what it can in test {}{more}: {why}",
+            self.view.ports[port].label,
+            share * 100.0,
+            test + 1,
+        ))
     }
 
     /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody
