@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use pipebench::judge::verdict::{self, Judgement};
-use pipebench::record::{LinkRecord, Record, TestRecord, VerdictWord};
+use pipebench::plan::Sink;
+use pipebench::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
 use pipebench::report::{json, text};
 
 fn record(name: &str) -> Record {
@@ -256,4 +257,34 @@ fn a_share_above_100_says_where_it_comes_from() {
     assert_eq!(beyond(1.016).as_deref(), Some(told));
     let told = "n2 receive carried 120.0 % of what it can in test 1, beside 1 more: is it faster than was ordered?";
     assert_eq!(beyond(1.2).as_deref(), Some(told));
+}
+
+/// "waited for its receive window", and its three healthy partners HOST-LIMITED, too: the file was on a disk of 5 MB/s.
+#[test]
+fn a_slow_sink_is_named_and_none_of_its_partners() {
+    let mut record = record("acceptance");
+    for test in &mut record.plan.tests {
+        test.sink = Sink::File("/scratch/%n".to_owned());
+    }
+    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+        if link.lane.to == 1 && link.crosses_switch {
+            link.interval_bytes /= 5;
+            link.waits.waiting_for_slot_ns = link.interval_ns / 10 * 7;
+            link.held_by = HeldBy::HeldBack;
+        }
+    }
+    let said = judged(&record);
+    expect_word(&said, VerdictWord::HostLimited);
+    expect_reason(&said, "test 1 was not what was asked for: n2 wrote 0.0184");
+    expect_reason(
+        &said,
+        "to /scratch/%n, and its receivers waited for that 70 % of the time",
+    );
+    assert!(said.sheet.faults.is_empty() && said.open.is_empty());
+    // A sink that keeps up says nothing of its disk.
+    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+        link.waits.waiting_for_slot_ns = 0;
+    }
+    let told = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
+    assert!(judged(&record).sheet.remarks.contains(&told.to_owned()));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use launcher::hosts::fold;
 
-use crate::plan::Coupling;
+use crate::plan::{Coupling, Sink};
 use crate::record::FaultSheet;
 use crate::units::sum;
 
@@ -31,6 +31,16 @@ impl Writer<'_> {
                 "coupled by buffer, all links run at the pace of the slowest: not judged"
                     .to_owned(),
             );
+        }
+        if self
+            .plan
+            .tests
+            .iter()
+            .any(|test| matches!(test.sink, Sink::File(_)))
+        {
+            let slow = self.view.unfit.values().find(|unfit| unfit.lasts);
+            let cache = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
+            remarks.push(slow.map_or_else(|| cache.to_owned(), |slow| slow.why.clone()));
         }
         let ports =
             (0..self.view.ports.len()).flat_map(|port| [Place::Send(port), Place::Receive(port)]);

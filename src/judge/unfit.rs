@@ -1,9 +1,9 @@
 //! Tests that were not what was asked for, and so are no evidence: windows that nodes kept badly, rates that no port can carry, nothing that
 //! moved, other traffic on a port. They are repeated, and the repeat counts; if that is no better, the reason is the verdict.
 
-use crate::plan::{Purpose, RunPlan};
-use crate::record::{HostRecord, TestRecord, Verdict, VerdictWord, WireKind};
-use crate::units::{show_gbit, show_ns};
+use crate::plan::{Purpose, RunPlan, Sink, Test};
+use crate::record::{HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind};
+use crate::units::{gbit_per_s, show_gbit, show_ns, sum};
 
 use super::case::Case;
 use super::confirm::Request;
@@ -18,6 +18,8 @@ const WINDOW: f64 = 0.05;
 const SKEW: f64 = 0.1;
 /// A port shows no more than this part of what it can carry: beyond it, a shaper's burst or what waited when the window began.
 const CARRIES: f64 = 1.5;
+/// A sink is slow where receivers wait for it for this part of the time.
+const SLOW_SINK: f64 = 0.5;
 /// A test is repeated so often.
 const REPEATS: usize = 2;
 /// After so many repeats that were no evidence either, none is made.
@@ -28,13 +30,21 @@ const MOST_IN_VAIN: usize = 2;
 pub struct Unfit {
     /// It may be the hosts, which lacked processors; else nothing is known.
     pub hosts: bool,
+    /// A repeat would be no better.
+    pub lasts: bool,
     /// In words.
     pub why: String,
 }
 
 /// Why a test says nothing, if it does not.
-pub fn why(hosts: &[HostRecord], test: &TestRecord) -> Option<Unfit> {
-    let of = |hosts: bool, why: String| Some(Unfit { hosts, why });
+pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
+    let of = |hosts: bool, why: String| {
+        Some(Unfit {
+            hosts,
+            lasts: false,
+            why,
+        })
+    };
     let crossing = || test.links.iter().filter(|link| link.crosses_switch);
     if crossing().count() > 0 && crossing().all(|link| link.interval_bytes == 0) {
         return of(false, "no byte arrived on any link".to_owned());
@@ -61,13 +71,46 @@ pub fn why(hosts: &[HostRecord], test: &TestRecord) -> Option<Unfit> {
             ),
         );
     }
-    let skew = test.skew_ns.filter(|skew| *skew as f64 > window * SKEW)?;
-    let why = format!(
-        "the nodes' windows lie {} apart, of {}",
-        show_ns(skew),
-        show_ns(window_ns)
-    );
-    of(true, why + &busy(hosts, test))
+    if let Some(skew) = test.skew_ns.filter(|skew| *skew as f64 > window * SKEW) {
+        let why = format!(
+            "the nodes' windows lie {} apart, of {}",
+            show_ns(skew),
+            show_ns(window_ns)
+        );
+        return of(true, why + &busy(hosts, test));
+    }
+    slow_sink(hosts, planned, test)
+}
+
+/// Which host writes more slowly than it receives, if one does: then its links show what its disk takes, and its partners' ports are not full.
+fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
+    let Sink::File(pattern) = &planned.sink else {
+        return None;
+    };
+    let waiting = |node: usize| {
+        let into =
+            |link: &&LinkRecord| link.lane.to == node && link.lane.boundary + 2 == planned.phases;
+        let links = || test.links.iter().filter(into);
+        let waited = sum(links().map(|link| link.waits.waiting_for_slot_ns));
+        let bytes = sum(links().map(|link| link.interval_bytes));
+        (
+            waited as f64 / sum(links().map(|link| link.interval_ns)).max(1) as f64,
+            bytes,
+        )
+    };
+    let nodes = (0..hosts.len()).map(|node| (node, waiting(node)));
+    let (node, (waited, bytes)) = nodes.max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+    let node_ns = test.nodes.get(node)?.as_ref()?.interval_ns;
+    (waited >= SLOW_SINK).then(|| Unfit {
+        hosts: true,
+        lasts: true,
+        why: format!(
+            "{} wrote {} Gbit/s to {pattern}, and its receivers waited for that {:.0} % of the time",
+            hosts[node].node,
+            show_gbit(gbit_per_s(bytes, node_ns)),
+            waited * 100.0
+        ),
+    })
 }
 
 /// Which host lacked processors, if one did.
@@ -102,6 +145,7 @@ pub(super) fn too_fast(
     let busy = busy(hosts, test);
     Some(Unfit {
         hosts: !busy.is_empty(),
+        lasts: false,
         why: format!(
             "{} showed {} Gbit/s, and can carry {}{}",
             view.ports[port].label,
@@ -140,7 +184,9 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
         let repeats = view.all_repeats.iter().filter(|(first, _)| first == number);
         let repeats: Vec<usize> = repeats.map(|(_, repeat)| *repeat).collect();
         let unfit = |test: &usize| view.unfit.contains_key(test);
-        let is_open = unfit(number) && repeats.iter().all(unfit) && repeats.len() < REPEATS;
+        let lasts = view.unfit.get(number).is_some_and(|unfit| unfit.lasts);
+        let is_open =
+            unfit(number) && !lasts && repeats.iter().all(unfit) && repeats.len() < REPEATS;
         is_open || has_foreign(view, *number) && repeats.is_empty()
     });
     let again = |test| Request {

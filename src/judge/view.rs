@@ -134,7 +134,7 @@ impl View {
                 let first = disturbed::repeated(&plan.tests, tests, test.test);
                 view.all_repeats
                     .extend(first.map(|first| (first, test.test)));
-                match unfit::why(hosts, test) {
+                match unfit::why(hosts, planned, test) {
                     Some(unfit) => {
                         view.unfit.insert(test.test, unfit);
                     }
