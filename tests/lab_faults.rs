@@ -439,3 +439,22 @@ fn a_host_of_another_architecture_is_named_before_anything_is_sent() {
     assert!(!lab.path(1, "/root/.cache/pipebench").exists());
     expect_clean("another architecture", &lab);
 }
+
+/// "lost: node status process left with code 0", and no word why.
+#[test]
+fn a_session_that_closes_towards_its_node_is_told_as_that() {
+    let lab = raise();
+    let wrapper = "#!/bin/sh\nhost=$1; shift\ntimeout 6 cat | ssh \"$host\" \"$@\"\n";
+    fs::write(lab.path(0, "/tmp/rsh"), wrapper).expect("written");
+    lab.run(0, &["chmod", "755", "/tmp/rsh"], DEADLINE)
+        .expect_success();
+    let words = ["--hosts", "n1,n2", "--rsh", "/tmp/rsh %h", "--time", "30s"];
+    let finished = start(&lab, &words).finish(DEADLINE);
+    expect(
+        "half a session",
+        &finished,
+        20,
+        &["node status process: the control channel was closed"],
+    );
+    expect_clean("half a session", &lab);
+}

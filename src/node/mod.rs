@@ -29,6 +29,7 @@ use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, neighbours, process, usage};
+use crate::units::show_ns;
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
 use channel::Channel;
@@ -194,10 +195,7 @@ impl Node {
                 }
                 Ok(None) => return,
                 // End-of-file or nonsense: there is no launching side to serve any more.
-                Err(_) => {
-                    self.leaving = Some(0);
-                    return;
-                }
+                Err(error) => return self.leave(error.to_string(), 0),
             }
         }
     }
@@ -333,16 +331,21 @@ impl Node {
         } else {
             format!("ended by signal {signal}")
         };
+        self.leave(what, u8::try_from(128 + signal).unwrap_or(255));
+    }
+
+    /// Ends before it was told to, and says why: whoever hears it still has more than an exit code.
+    fn leave(&mut self, why: String, code: u8) {
         let trouble = Trouble {
             kind: TroubleKind::Ended,
             node: String::new(),
             who: "node status process".to_owned(),
-            what,
+            what: why,
         };
         self.channel.send(&FromNode::Trouble(vec![trouble]));
         self.with_run(|run| run.give_up());
         self.pass_on_messages();
-        self.leaving = Some(u8::try_from(128 + signal).unwrap_or(255));
+        self.leaving = Some(code);
     }
 
     fn do_what_is_due(&mut self) {
@@ -354,7 +357,9 @@ impl Node {
         self.pass_on_messages();
         let now = clock::monotonic_ns();
         if self.lull.goes_on(now) > silence_ms * 1_000_000 {
-            self.leaving = Some(0); // The launching side is gone without closing the channel.
+            let silent = show_ns(silence_ms * 1_000_000);
+            let why = format!("nothing came from the launching side for {silent}");
+            self.leave(why, 0);
         }
         if now - self.spoke_ns >= HEARTBEAT_NS {
             self.spoke_ns = now;
