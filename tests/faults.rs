@@ -38,10 +38,19 @@ fn run_at(stage: Stage, words: &[&str]) -> Run {
             "go",
             &["--time", "30s", "--warmup", "50ms", "--rate", "50M"],
         ),
-        // A block takes two seconds at that rate, and there are two boundaries.
+        // A block takes a second at that rate, and there are two boundaries.
         Stage::Drain => (
             "go",
-            &["--time", "100ms", "--warmup", "50ms", "--rate", "1M"],
+            &[
+                "--time",
+                "100ms",
+                "--warmup",
+                "50ms",
+                "--rate",
+                "2.1M",
+                "--block-size",
+                "256K",
+            ],
         ),
         Stage::Collect => ("collect", &["--buffers", "3"]),
     };

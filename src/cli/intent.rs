@@ -576,6 +576,10 @@ mod tests {
             ("--hosts n1 --rate 1", "--rate: 1: 1 bit/s? (write 1G"),
             ("--hosts n1 --rate 1bit/s", "--rate: at least 8"),
             (
+                "--hosts n1 --rate 1M --block-size 1M",
+                "--rate 1M: less than a block of 1M each second",
+            ),
+            (
                 "--hosts n1 --verify maybe",
                 "--verify \"maybe\" is not known",
             ),

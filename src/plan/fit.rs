@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::size::{self, PROCESS_BYTES, product};
-use super::{Coupling, Datapath, Pattern, Test, Workers};
+use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Test, Workers};
 use crate::units::show_bytes;
 
 /// What of a test was not asked for.
@@ -214,11 +214,22 @@ fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
         }),
         _ => false,
     };
-    if idles || (test.datapath == Datapath::Zerocopy && passes) {
+    let usual = if idles || (test.datapath == Datapath::Zerocopy && passes) {
         1 << 20
     } else {
         256 << 10
-    }
+    };
+    usual.min(block_of_pace(test).unwrap_or(usual))
+}
+
+/// The largest block of which a link that is held back passes many in a second; else a second shows one block or none.
+fn block_of_pace(test: &Test) -> Option<usize> {
+    const BLOCKS_PER_S: u64 = 16;
+    let timed = matches!(test.bound, Bound::Time { .. });
+    let bits_per_s = test.sockets.rate_bits_per_s.filter(|_| timed)?;
+    let bytes = usize::try_from(bits_per_s / 8 / BLOCKS_PER_S).unwrap_or(usize::MAX);
+    let bytes = bytes.clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end());
+    Some(1 << bytes.ilog2())
 }
 
 /// What the buffers of all nodes of a host may take: no more than they need be to load it, and half of what it has left.
@@ -386,6 +397,22 @@ mod tests {
         let mut test = test_of(2, 1);
         assert_eq!(settle(&mut test, 3, &[host(3, Some(2), Some(1))]), None);
         assert_eq!(test, test_of(2, 1));
+    }
+
+    #[test]
+    fn a_link_that_is_held_back_has_blocks_that_show_it() {
+        let block = |bits_per_s| {
+            let mut test = test_of(2, 1);
+            test.bound = Bound::Time {
+                window_ns: 1_000_000_000,
+                warmup_ns: 0,
+            };
+            test.sockets.rate_bits_per_s = Some(bits_per_s);
+            usual_block_bytes(&test, 64, &[])
+        };
+        assert_eq!(block(1_000_000_000), 256 << 10);
+        assert_eq!(block(1_000_000), 4096);
+        assert_eq!(block(8), 64);
     }
 
     #[test]

@@ -31,6 +31,16 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
             arguments.block_size.as_deref().unwrap_or_default()
         ));
     }
+    let timed = matches!(test.bound, Bound::Time { .. });
+    if let (Some(block), Some(rate), true) =
+        (&arguments.block_size, test.sockets.rate_bits_per_s, timed)
+        && rate / 8 < test.block_bytes as u64
+    {
+        return refuse(format!(
+            "--rate {}: less than a block of {block} each second (leave out --block-size, or give a smaller one)",
+            arguments.sockets.rate.as_deref().unwrap_or_default()
+        ));
+    }
     match test.bound {
         Bound::Time { window_ns, .. } if window_ns < 10_000_000 => {
             return refuse("--time: at least 10ms; shorter windows measure the clock".to_owned());
