@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::confirm::Request;
+use super::decide::Decision;
 use super::fabric::{Fabric, Observation, Place};
-use super::fault::Fault;
+use super::fault::{Cover, Fault};
 use crate::units::sum;
 
 /// Losses of a pair: lost, and sent.
@@ -54,6 +55,32 @@ pub struct Losses {
     pub in_host: Vec<(Fault, f64)>,
     /// What must be measured first.
     pub open: Vec<Request>,
+}
+
+impl Losses {
+    /// Takes from what lost once, and not again alone, whatever goes through something narrow that several ports share: when that is full, it
+    /// drops, whoever sends.
+    pub fn leave_to(&mut self, decision: &Decision, fabric: &Fabric) {
+        let confirmed = decision.confirmed.iter().map(|one| &one.fault);
+        let undecided = decision.undecided.iter().map(|(fault, _)| fault);
+        let shared = |fault: &&Fault| {
+            let is_uplink = matches!(fault, Fault::Place(Place::Up(_) | Place::Down(_)));
+            is_uplink || matches!(fault, Fault::Shared { .. } | Fault::Path(_))
+        };
+        let narrow = confirmed.chain(undecided).filter(shared);
+        let narrow: Vec<Cover> = narrow.map(|fault| fault.cover(fabric)).collect();
+        if narrow.is_empty() {
+            return;
+        }
+        let ports = fabric.ports.len();
+        self.undecided.retain(|(fault, _)| {
+            let own = fault.cover(fabric);
+            let mut pairs = (0..ports).flat_map(|from| (0..ports).map(move |to| (from, to)));
+            !pairs.any(|(from, to)| {
+                own.has(from, to) && narrow.iter().any(|narrow| narrow.has(from, to))
+            })
+        });
+    }
 }
 
 /// Whether so many losses are more than chance makes of a share of `limit`.
@@ -374,6 +401,38 @@ mod tests {
             }
         }
         panic!("asks without end");
+    }
+
+    #[test]
+    fn losses_of_a_full_uplink_are_not_charged_to_a_pair() {
+        let fabric = of_hosts(4);
+        let once = |fault| Losses {
+            undecided: vec![(fault, 1e-3)],
+            ..Losses::default()
+        };
+        let across = Fault::Shared {
+            from: vec![0, 1],
+            to: vec![2, 3],
+        };
+        let decision = Decision {
+            undecided: vec![(across, 0.6)],
+            ..Decision::default()
+        };
+        let left = |fault: Fault| {
+            let mut losses = once(fault);
+            losses.leave_to(&decision, &fabric);
+            losses.undecided.len()
+        };
+        assert_eq!(left(Fault::Pair(0, 2)), 0);
+        assert_eq!(left(Fault::Place(Place::Receive(3))), 0);
+        assert_eq!(left(Fault::Pair(2, 0)), 1, "back, it is not full");
+        // What lost alone, too, is no matter of the uplink.
+        let mut losses = Losses {
+            confirmed: vec![(Fault::Pair(0, 2), 1e-3)],
+            ..Losses::default()
+        };
+        losses.leave_to(&decision, &fabric);
+        assert_eq!(losses.confirmed.len(), 1);
     }
 
     #[test]

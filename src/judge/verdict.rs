@@ -38,7 +38,7 @@ pub fn judge(
     jobs: &[LinktestRecord],
 ) -> Judgement {
     let mut view = View::of_all(plan, hosts, tests, jobs);
-    let losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
+    let mut losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
     let (mut decision, mut open) = rates(&view);
     let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
@@ -74,6 +74,7 @@ pub fn judge(
         .collect();
     let slowed = Slowed::by(&view.fabric, &view.observations, &lossy);
     slowed.leave_out(&view.fabric, &view.observations, &mut decision);
+    losses.leave_to(&decision, &view.fabric);
     let may_look = open.is_empty() && !unfit::is_in_vain(&view);
     if let (hol::Finding::Open(requests), true) = (&blocking, may_look) {
         open.clone_from(requests);
