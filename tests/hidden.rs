@@ -2,7 +2,7 @@
 
 mod fabrics;
 
-use fabrics::{Kind, Tally, trial};
+use fabrics::{Kind, Tally, trial, trial_by};
 
 /// Draws of each kind; the benchmark has as many as one likes.
 const DRAWS: u64 = 20;
@@ -95,4 +95,18 @@ fn sound_fabrics_pass_without_a_second_look() {
         );
         assert!(tally.looks.iter().all(|looks| *looks == 0), "{kind:?}");
     }
+}
+
+#[test]
+fn a_port_at_92_per_cent_among_many_does_not_pass_where_peers_judge() {
+    for left in [0.92, 0.95, 0.96] {
+        let tally = trial_by(Kind::Port, 1..=20, Some(left), true);
+        assert!(
+            tally.named >= 19 && tally.innocent == 0,
+            "{:#?}",
+            tally.wrong
+        );
+    }
+    let sound = trial_by(Kind::Sound, 1..=20, None, true);
+    assert_eq!(sound.right, 20, "{:#?}", sound.wrong);
 }

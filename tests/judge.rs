@@ -76,6 +76,7 @@ impl World {
             ports: (0..ports).map(port).collect(),
             groups,
             uplink_floor: 0.9,
+            behind: std::collections::BTreeSet::new(),
         };
         let mut capacities = Vec::new();
         for _ in 0..ports {

@@ -8,7 +8,7 @@
 #[path = "../../tests/fabrics/mod.rs"]
 mod fabrics;
 
-use fabrics::{Kind, Tally, trial};
+use fabrics::{Kind, Tally, trial, trial_by};
 
 /// What the detection is drawn at, in percent of what a place should carry.
 const SIZES: [u32; 7] = [50, 80, 90, 93, 95, 97, 98];
@@ -39,17 +39,18 @@ fn main() {
         page.push_str(&row);
         wrong.append(&mut tally.wrong);
     }
-    page.push_str("\nHow often a port direction, a pair, and an uplink as fast as its ports are found, by what they leave:\n\n| leaves | port | pair | uplink |\n|---|---|---|---|\n");
+    page.push_str("\nHow often a port direction, a pair, and an uplink as fast as its ports are found, by what they leave:\n\n| leaves | port | port, `--floor peers` | pair | uplink |\n|---|---|---|---|---|\n");
     for size in SIZES {
-        let found = |kind: Kind| {
-            let tally = trial(kind, 1..=draws, Some(f64::from(size) / 100.0));
+        let found = |kind: Kind, peers: bool| {
+            let tally = trial_by(kind, 1..=draws, Some(f64::from(size) / 100.0), peers);
             format!("{} %", tally.named * 100 / tally.all)
         };
         let row = format!(
-            "| {size} % | {} | {} | {} |\n",
-            found(Kind::Port),
-            found(Kind::Pair),
-            found(Kind::FullUplink)
+            "| {size} % | {} | {} | {} | {} |\n",
+            found(Kind::Port, false),
+            found(Kind::Port, true),
+            found(Kind::Pair, false),
+            found(Kind::FullUplink, false)
         );
         print!("{row}");
         page.push_str(&row);

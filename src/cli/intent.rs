@@ -397,7 +397,8 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     if arguments.order.min_rate.is_none() {
-        all.push(("floor", format!("{}%", arguments.order.floor)));
+        let percent = if plan.criteria.peers { "" } else { "%" };
+        all.push(("floor", format!("{}{percent}", arguments.order.floor)));
     }
     all.push(("fanout", arguments.launch.fanout.to_string()));
     all.push(("seed", plan.seed.to_string()));

@@ -80,6 +80,36 @@ impl<'a> Case<'a> {
         self.looks.iter().filter(|look| look.loads())
     }
 
+    /// Which place has a number.
+    pub(super) fn place(&self, number: usize) -> Place {
+        self.fabric.place(number)
+    }
+
+    /// Port directions of one speed that were judged in a test under load, by number and with the share that passed; a list for each direction,
+    /// speed and test. Those of hosts at their limit are left out, and what `held_down` says of a place and a test.
+    pub(super) fn alike(&self, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Vec<(usize, f64)>> {
+        /// Acknowledgements make capacities of one speed differ by less.
+        const SAME: f64 = 1.05;
+        let mut classes = Vec::new();
+        for (look, back) in self.loading().flat_map(|look| [(look, 0), (look, 1)]) {
+            let one = look.observation;
+            let directions = (back..2 * self.fabric.ports.len()).step_by(2);
+            let own = directions.filter(|number| {
+                let host = self.fabric.ports[number / 2].host;
+                let at_limit = one.host_limited.get(host).is_some_and(|at| *at);
+                !at_limit && !held_down(self.place(*number), one.test)
+            });
+            let shares = own.filter_map(|number| {
+                Some((number, look.judged_share(number)?, one.capacities[number]))
+            });
+            let mut shares: Vec<(usize, f64, f64)> = shares.collect();
+            shares.sort_by(|a, b| a.2.total_cmp(&b.2));
+            let of_speed = shares.chunk_by(|a, b| b.2 <= a.2 * SAME);
+            classes.extend(of_speed.map(|all| all.iter().map(|one| (one.0, one.1)).collect()));
+        }
+        classes
+    }
+
     /// The least share of what was expected that passed a place, in all tests that load the fabric; none if it was not loaded.
     pub fn least_share(&self, place: Place) -> Option<f64> {
         let number = self.fabric.number(place);

@@ -34,6 +34,15 @@ pub struct Decision {
     pub undecided: Vec<(Fault, f64)>,
 }
 
+impl Decision {
+    /// Faults whose effects on others are known.
+    pub fn known(&self) -> Vec<Fault> {
+        let confirmed = self.confirmed.iter().map(|one| one.fault.clone());
+        let limited = self.host_limited.iter().copied().map(Fault::Place);
+        confirmed.chain(limited).collect()
+    }
+}
+
 /// A fault that was confirmed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blamed {

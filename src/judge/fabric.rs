@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows of nodes, processes or records: [`super::view`] makes it from a record, and tests make it from nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::filling::Flow;
 use super::filling::fill;
@@ -16,7 +16,12 @@ pub struct Fabric {
     pub groups: usize,
     /// Share of what is expected that every uplink must carry.
     pub uplink_floor: f64,
+    /// Port directions that must carry [`PEERS`] of what is expected, since those like them do.
+    pub behind: BTreeSet<Place>,
 }
+
+/// Share of what ports like it carry that a port must reach where it is judged by these.
+pub const PEERS: f64 = 0.97;
 
 /// A data interface of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -77,9 +82,14 @@ impl Fabric {
 
     /// Share of what is expected that must pass a place.
     pub fn floor(&self, number: usize) -> f64 {
-        match self.place(number) {
+        let place = self.place(number);
+        let own = match place {
             Place::Send(port) | Place::Receive(port) => self.ports[port].floor,
             Place::Up(_) | Place::Down(_) => self.uplink_floor,
+        };
+        match self.behind.contains(&place) {
+            true => own.max(PEERS),
+            false => own,
         }
     }
 
@@ -327,6 +337,7 @@ pub(crate) mod tests {
             ports: (0..hosts).map(port).collect(),
             groups: 0,
             uplink_floor: 0.9,
+            behind: BTreeSet::new(),
         }
     }
 

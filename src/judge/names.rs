@@ -4,7 +4,7 @@ use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_gbit;
 
-use super::fabric::Place;
+use super::fabric::{PEERS, Place};
 use super::fault::Fault;
 
 /// The floor as a reader knows it.
@@ -12,8 +12,36 @@ pub fn floor_text(plan: &RunPlan) -> String {
     match plan.criteria.min_rate_bits_per_s {
         Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
         // As it was given: two floors that differ never read alike.
-        None => format!("{} %", (plan.criteria.floor * 1e6).round() / 1e4),
+        None if plan.criteria.peers => format!(
+            "{}, and {} of what ports like it carry",
+            percent(plan.criteria.floor),
+            percent(PEERS)
+        ),
+        None => percent(plan.criteria.floor),
     }
+}
+
+/// That by which a fault was judged.
+pub fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
+    match own_floor(sheet, culprit) {
+        Some(floor) => format!("{} by the ports like it", percent(floor)),
+        None if plan.criteria.peers => percent(plan.criteria.floor),
+        None => floor_text(plan),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// The floor of a port direction where that is not the run's.
+fn own_floor(sheet: &Sheet, culprit: &Culprit) -> Option<f64> {
+    let direction = match culprit {
+        Culprit::Send(port) => sheet.ports.get(*port)?.send,
+        Culprit::Receive(port) => sheet.ports.get(*port)?.receive,
+        _ => None,
+    };
+    direction?.floor
 }
 
 /// What second looks said of a fault that is not decided.
@@ -37,7 +65,9 @@ pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
             // With as much coming back a port carries a little less, and the rate is asked for still.
             rate / if rate <= expected { expected } else { ceiling }
         });
-        asked.unwrap_or(plan.criteria.floor)
+        asked
+            .unwrap_or(plan.criteria.floor)
+            .max(own_floor(sheet, &fault.culprit).unwrap_or(0.0))
     };
     let looks: Vec<(f64, f64)> = if fault.culprit.is_uplink() || fault.culprit.is_shared() {
         let (rate, expected) = fault.direct_evidence().fold((0.0, 0.0), |sum, one| {

@@ -2,12 +2,14 @@
 //!
 //! Only among six members and more: with three hosts, a slow one owns four of six links, and the median is the fault.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::stats::spread::{sigmas_exceeded_with, usual};
 use crate::units::{show_gbit, whole};
 
-use super::fabric::{Observation, Place};
+use super::Decision;
+use super::case::Case;
+use super::fabric::{Fabric, Observation, PEERS, Place};
 use super::view::View;
 
 /// Fewer members than this say nothing of each other.
@@ -30,6 +32,80 @@ pub struct Odd {
     pub members: usize,
     /// Index of the test.
     pub test: usize,
+}
+
+/// A port direction that carries less than those like it in the median of its tests: by little, and always.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Behind {
+    /// Where.
+    pub place: Place,
+    /// What passed in the median of its tests, of what passed those like it in the middle.
+    pub share: f64,
+    /// Members of its class.
+    pub members: usize,
+    /// Tests that show it.
+    pub tests: usize,
+}
+
+/// Every port direction that carries less than [`PEERS`] of what those like it do, in the median of its tests, the worst first. Those that
+/// differ no more than the others do among themselves are left out, and so is what a known fault holds down.
+pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Behind> {
+    /// In standard deviations as the others have them.
+    const FAR: f64 = 5.0;
+    let mut shares: BTreeMap<usize, (Vec<f64>, usize)> = BTreeMap::new();
+    for class in case.alike(held_down) {
+        let all: Vec<f64> = class.iter().map(|(_, share)| *share).collect();
+        let Some((median, _)) = usual(&all).filter(|_| class.len() >= MEMBERS) else {
+            continue;
+        };
+        for (place, share) in &class {
+            let (known, members) = shares.entry(*place).or_default();
+            known.push(share / median.max(f64::MIN_POSITIVE));
+            *members = class.len();
+        }
+    }
+    let middle = |(place, (shares, members)): (usize, (Vec<f64>, usize))| {
+        let (share, _) = usual(&shares)?;
+        Some(Behind {
+            place: case.place(place),
+            share,
+            members,
+            tests: shares.len(),
+        })
+    };
+    let all: Vec<Behind> = shares.into_iter().filter_map(middle).collect();
+    let alone: Vec<f64> = all.iter().map(|one| one.share).collect();
+    let limit = usual(&alone).map_or(PEERS, |(median, scale)| (median - FAR * scale).min(PEERS));
+    let mut behind: Vec<Behind> = all.into_iter().filter(|one| one.share < limit).collect();
+    behind.sort_by(|a, b| a.share.total_cmp(&b.share));
+    behind
+}
+
+/// Places that are behind though nothing that was decided explains it: they are judged by those like them.
+pub fn raised(
+    fabric: &Fabric,
+    observations: &[Observation],
+    decision: &Decision,
+) -> BTreeSet<Place> {
+    let case = Case::new(fabric, observations);
+    let foreseen = case.foreseen(&decision.known());
+    let held_down = |place, test| foreseen.is_short(fabric.number(place), test);
+    let behind = behind(&case, &held_down).into_iter();
+    behind.map(|one| one.place).collect()
+}
+
+/// The same in a sentence.
+pub fn behind_sentence(view: &View, behind: &Behind) -> String {
+    let (label, direction) = named(view, behind.place);
+    let tests = match behind.tests {
+        1 => "its test".to_owned(),
+        several => format!("the median of {several} tests"),
+    };
+    format!(
+        "{label} {direction} carries {:.1} % less than the {} like it, in {tests}",
+        (1.0 - behind.share) * 100.0,
+        behind.members - 1,
+    )
 }
 
 /// What makes port directions alike: direction, speed, what was expected of them, how many links they had.
@@ -121,11 +197,7 @@ fn classes(
 
 /// In a sentence.
 pub fn sentence(view: &View, odd: &Odd) -> String {
-    let (port, direction) = match odd.place {
-        Place::Send(port) => (port, "send"),
-        Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),
-    };
-    let label = view.ports.get(port).map_or("", |port| port.label.as_str());
+    let (label, direction) = named(view, odd.place);
     format!(
         "{label} {direction} differs from the {} like it: {} Gbit/s, their median is {} (test {}, {:.1} standard deviations)",
         odd.members - 1,
@@ -134,6 +206,15 @@ pub fn sentence(view: &View, odd: &Odd) -> String {
         odd.test + 1,
         odd.sigmas
     )
+}
+
+fn named(view: &View, place: Place) -> (&str, &'static str) {
+    let (port, direction) = match place {
+        Place::Send(port) => (port, "send"),
+        Place::Receive(port) | Place::Up(port) | Place::Down(port) => (port, "receive"),
+    };
+    let label = view.ports.get(port).map_or("", |port| port.label.as_str());
+    (label, direction)
 }
 
 #[cfg(test)]

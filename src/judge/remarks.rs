@@ -78,8 +78,14 @@ impl Writer<'_> {
             let number = self.view.fabric.number(place);
             self.foreseen.is_short(number, test)
         };
+        let behind = peers::behind(&self.case, &held_down);
+        let is_told = |place| behind.iter().any(|behind| behind.place == place);
         let odd = peers::odd(self.view, &held_down).into_iter();
-        let odd = odd.filter(|odd| !blamed(odd.place)).take(MOST_ODD);
+        let odd = odd
+            .filter(|odd| !blamed(odd.place) && !is_told(odd.place))
+            .take(MOST_ODD);
+        let told = behind.iter().take(MOST_ODD);
+        remarks.extend(told.map(|behind| peers::behind_sentence(self.view, behind)));
         remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
         remarks
     }

@@ -6,7 +6,7 @@ use crate::units::show_gbit;
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::names::{Alone, by_itself, culprit, floor_text, name, name_of};
+use super::names::{Alone, by_itself, culprit, floor_text, floor_text_of, name, name_of};
 use super::verdict::Writer;
 
 impl Writer<'_> {
@@ -256,7 +256,7 @@ impl Writer<'_> {
             show_gbit(gbit),
             show_gbit(expected),
             percent(fault.share),
-            floor_text(self.plan),
+            floor_text_of(self.plan, sheet, &fault.culprit),
             fault.stretch.map_or_else(String::new, |one| {
                 let mean = percent(one.mean_bits_per_s / 1e9 / expected.max(1e-9));
                 format!(

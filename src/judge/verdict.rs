@@ -9,12 +9,13 @@ use crate::record::{
 use super::case::{Case, Foreseen};
 use super::confirm::Request;
 use super::disturbed::{self, Disturbed};
-use super::fabric::{Observation, Place};
+use super::fabric::{Observation, PEERS, Place};
 use super::fault::Fault;
 use super::hol;
 use super::loss::{self, Losses};
 use super::names::culprit;
 use super::pairs;
+use super::peers;
 use super::slowed::Slowed;
 use super::unfit;
 use super::view::View;
@@ -41,6 +42,13 @@ pub fn judge(
     let mut losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
     let (mut decision, mut open) = rates(&view);
+    if plan.criteria.peers && open.is_empty() {
+        let behind = peers::raised(&view.fabric, &view.observations, &decision);
+        if !behind.is_empty() {
+            view.fabric.behind = behind;
+            (decision, open) = rates(&view);
+        }
+    }
     let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
     match disturbed::look(&view, &decision) {
         Disturbed::Open(request) if open.is_empty() => open.push(request),
@@ -80,7 +88,7 @@ pub fn judge(
         open.clone_from(requests);
     }
     let case = Case::new(&view.fabric, &view.observations);
-    let foreseen = case.foreseen(&known_of(&decision));
+    let foreseen = case.foreseen(&decision.known());
     // A host that fell short only where its port was measured by itself hides nothing of what the port carried under load.
     let is_short = |place: &Place| {
         let mut passes = case.passes(*place).into_iter();
@@ -119,13 +127,6 @@ pub fn judge(
         verdict,
         sheet,
     }
-}
-
-/// Faults whose effects on others are known.
-fn known_of(decision: &Decision) -> Vec<Fault> {
-    let confirmed = decision.confirmed.iter().map(|one| one.fault.clone());
-    let limited = decision.host_limited.iter().copied().map(Fault::Place);
-    confirmed.chain(limited).collect()
 }
 
 /// What the rates say, or what must be measured before they do.
@@ -245,6 +246,7 @@ impl Writer<'_> {
             test: least.test,
             most_bits_per_s: most,
             stretch: self.stretch(place, least),
+            floor: self.view.fabric.behind.contains(&place).then_some(PEERS),
         })
     }
 
@@ -271,7 +273,7 @@ impl Writer<'_> {
             .any(|(known, _)| *known == fault);
         let by_rates = self.foreseen.is_short(number, pass.test);
         let by_losses = self.slowed.is_less_than_full(number, pass.test);
-        !known_of(&self.decision).contains(&fault) && !lossy && (by_rates || by_losses)
+        !self.decision.known().contains(&fault) && !lossy && (by_rates || by_losses)
     }
 
     fn word(

@@ -1,6 +1,6 @@
 //! From plan, hosts and measurements to what the judge looks at: ports, uplinks, and observations in payload bits per second.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
@@ -107,6 +107,7 @@ impl View {
                 ports: Vec::new(),
                 groups: groups.len(),
                 uplink_floor: plan.criteria.floor,
+                behind: BTreeSet::new(),
             },
             ports: Vec::new(),
             groups,

@@ -21,6 +21,9 @@ pub struct Criteria {
     /// All ports at once must carry what each of them can: nothing that several of them share may be narrower.
     #[serde(default)]
     pub non_blocking: bool,
+    /// Ports are judged by those like them, too.
+    #[serde(default)]
+    pub peers: bool,
 }
 
 /// What joins a group of ports to all others.
@@ -42,6 +45,7 @@ impl Default for Criteria {
             overhead_bytes: 0,
             uplinks: Vec::new(),
             non_blocking: false,
+            peers: false,
         }
     }
 }

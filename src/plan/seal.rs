@@ -61,6 +61,9 @@ pub fn criteria(plan: &RunPlan) -> String {
     if criteria.non_blocking {
         line(&mut text, "fabric non-blocking");
     }
+    if criteria.peers {
+        line(&mut text, "floor peers");
+    }
     for uplink in &criteria.uplinks {
         line(
             &mut text,

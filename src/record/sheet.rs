@@ -131,6 +131,9 @@ pub struct DirectionSheet {
     /// The part of that test's window in which it passed; the whole of it if none.
     #[serde(default)]
     pub stretch: Option<StretchSheet>,
+    /// Share that it must reach where that is not the run's floor: those like it do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
 }
 
 /// Part of a test's window, in which less passed than in the whole.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pipebench::judge::fabric::{Fabric, Observation, Place, Seen};
 use pipebench::judge::fault::Fault;
 use pipebench::judge::filling::Flow;
+use pipebench::judge::peers::raised;
 use pipebench::judge::{Decision, Step, decide};
 
 /// From port to port.
@@ -135,6 +136,8 @@ pub struct World {
     pub hidden: Vec<Hidden>,
     /// Nothing but a mesh is run, without permutations.
     pub mesh_only: bool,
+    /// Ports are judged by those like them, too.
+    pub peers: bool,
 }
 
 /// What came of it.
@@ -184,10 +187,12 @@ impl World {
                 ports: (0..ports).map(port).collect(),
                 groups,
                 uplink_floor: 0.9,
+                behind: std::collections::BTreeSet::new(),
             },
             declared,
             hidden: Vec::new(),
             mesh_only: false,
+            peers: false,
         };
         for port in 0..ports {
             world.add(Fault::Place(Place::Send(port)), 1.0);
@@ -462,9 +467,18 @@ impl World {
         }
         let deficit = self.deficit(&seen);
         let mut looks = 0;
+        let mut fabric = self.fabric.clone();
         for _ in 0..MOST_ROUNDS {
-            match decide(&self.fabric, &seen) {
+            match decide(&fabric, &seen) {
                 Step::Done(decision) => {
+                    let behind = match self.peers && fabric.behind.is_empty() {
+                        true => raised(&fabric, &seen, &decision),
+                        false => BTreeSet::new(),
+                    };
+                    if !behind.is_empty() {
+                        fabric.behind = behind;
+                        continue;
+                    }
                     return Outcome {
                         decision,
                         looks,
@@ -698,6 +712,16 @@ pub struct Tally {
 
 /// Draws of one kind, each with a seed of its own; what is hidden leaves so much, or as it is drawn.
 pub fn trial(kind: Kind, seeds: std::ops::RangeInclusive<u64>, left: Option<f64>) -> Tally {
+    trial_by(kind, seeds, left, false)
+}
+
+/// The same, by the ports like each of them, too, if `peers`.
+pub fn trial_by(
+    kind: Kind,
+    seeds: std::ops::RangeInclusive<u64>,
+    left: Option<f64>,
+    peers: bool,
+) -> Tally {
     /// A place that lacks so much must not pass.
     const DEFICIT: f64 = 0.15;
     /// What lacks less need not be found: the floor is 90 %.
@@ -708,7 +732,8 @@ pub fn trial(kind: Kind, seeds: std::ops::RangeInclusive<u64>, left: Option<f64>
         let ports = 4 + draw.below(7);
         let drawn = draw.between(0.5, 0.82);
         let left = left.unwrap_or(drawn);
-        let world = World::new(kind, ports, left, &mut draw);
+        let mut world = World::new(kind, ports.max(if peers { 6 } else { 0 }), left, &mut draw);
+        world.peers = peers;
         let outcome = world.judge(&mut draw);
         let decision = &outcome.decision;
         let is_pass = *decision == Decision::default();

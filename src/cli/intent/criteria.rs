@@ -32,8 +32,16 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
             units::show_gbit(node.speed_bits_per_s.unwrap_or(asked) as f64 / 1e9)
         ));
     }
-    if !(1.0..=100.0).contains(&order.floor) {
-        return refuse(format!("--floor {}: from 1 to 100 percent", order.floor));
+    let peers = order.floor == "peers";
+    let floor = match peers {
+        true => Criteria::default().floor,
+        false => order.floor.parse().unwrap_or(f64::NAN) / 100.0,
+    };
+    if !(0.01..=1.0).contains(&floor) {
+        return refuse(format!(
+            "--floor {}: from 1 to 100 percent, or peers",
+            order.floor
+        ));
     }
     if order.mtu.is_some_and(|mtu| !MTUS.contains(&mtu)) {
         return refuse(format!(
@@ -61,7 +69,8 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
         uplinks.push(uplink);
     }
     Ok(Criteria {
-        floor: order.floor / 100.0,
+        floor,
+        peers,
         min_rate_bits_per_s: min_rate,
         mtu_bytes: order.mtu,
         overhead_bytes: order.overhead_bytes,
