@@ -200,3 +200,10 @@ fn an_uplink_that_was_not_declared_is_found() {
     let uplink = Some(Injury::HiddenUplink);
     expect(NON_BLOCKING, 4, Shape::Plain, uplink, 60, VerdictWord::Fail);
 }
+
+#[test]
+fn a_port_at_94_per_cent_among_six_fails_by_those_like_it() {
+    let tests = [PERMUTATIONS, &["--floor", "peers"]].concat();
+    let sends = Some(Injury::Send(2));
+    expect(&tests, 6, Shape::Plain, sends, 94, VerdictWord::Fail);
+}

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::stats::spread::{sigmas_exceeded_with, usual};
+use crate::stats::spread::{NORMAL, median, median_size, sigmas_exceeded_with, usual};
 use crate::units::{show_gbit, whole};
 
 use super::Decision;
@@ -50,32 +50,31 @@ pub struct Behind {
 /// Every port direction that carries less than [`PEERS`] of what those like it do, in the median of its tests, the worst first. Those that
 /// differ no more than the others do among themselves are left out, and so is what a known fault holds down.
 pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Behind> {
-    /// In standard deviations as the others have them.
-    const FAR: f64 = 5.0;
     let mut shares: BTreeMap<usize, (Vec<f64>, usize)> = BTreeMap::new();
     for class in case.alike(held_down) {
-        let all: Vec<f64> = class.iter().map(|(_, share)| *share).collect();
-        let Some((median, _)) = usual(&all).filter(|_| class.len() >= MEMBERS) else {
+        if class.len() < MEMBERS {
             continue;
-        };
+        }
+        let mut all: Vec<f64> = class.iter().map(|(_, share)| *share).collect();
+        let median = median(&mut all).max(f64::MIN_POSITIVE);
         for (place, share) in &class {
             let (known, members) = shares.entry(*place).or_default();
-            known.push(share / median.max(f64::MIN_POSITIVE));
+            known.push(share / median);
             *members = class.len();
         }
     }
-    let middle = |(place, (shares, members)): (usize, (Vec<f64>, usize))| {
-        let (share, _) = usual(&shares)?;
-        Some(Behind {
+    let all: Vec<Behind> = shares
+        .into_iter()
+        .map(|(place, (mut shares, members))| Behind {
             place: case.place(place),
-            share,
+            share: median(&mut shares),
             members,
             tests: shares.len(),
         })
-    };
-    let all: Vec<Behind> = shares.into_iter().filter_map(middle).collect();
-    let alone: Vec<f64> = all.iter().map(|one| one.share).collect();
-    let limit = usual(&alone).map_or(PEERS, |(median, scale)| (median - FAR * scale).min(PEERS));
+        .collect();
+    let off: Vec<f64> = all.iter().map(|one| one.share - 1.0).collect();
+    let far = sigmas_exceeded_with(CHANCE / all.len().max(1) as f64) * NORMAL * median_size(&off);
+    let limit = PEERS.min(1.0 - far);
     let mut behind: Vec<Behind> = all.into_iter().filter(|one| one.share < limit).collect();
     behind.sort_by(|a, b| a.share.total_cmp(&b.share));
     behind
