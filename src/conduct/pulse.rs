@@ -207,7 +207,7 @@ mod tests {
             told(9, [7, 8], Vec::new()),
         ]);
         assert_eq!(first.received_bytes, [5, 6, 7, 8]);
-        // A second that is told late is as long as the others.
+        // A second that is reported late covers one second, like the others.
         let mut late = Pulse::begin(&test, 1, true);
         let mut told_at = |at_ms: u64, bytes: u64| {
             let mut one = told(0, [bytes, 0], Vec::new()).expect("a word");

@@ -233,7 +233,7 @@ impl View {
         });
     }
 
-    /// Whether anything can be judged: of ports whose speed nobody knows, nothing can.
+    /// Whether the speed of any port is known. Without one there is nothing to judge by.
     pub fn has_speeds(&self) -> bool {
         let mut speeds = self.ports.iter().map(|port| port.speed_bits_per_s);
         speeds.any(|speed| speed.is_some())

@@ -10,8 +10,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Hardware addresses, as in `02:00:00:00:00:07`, of those that answer for these addresses on an interface, seen from its own address.
-/// What is reached over a router is left out; so is what somebody wrote into the table (nobody answered), and IPv6, for which hosts
-/// themselves look for duplicates (RFC 4862, 5.4).
+/// Three kinds of address are left out: those behind a router, those with a permanent entry in the table (nobody answered for them), and
+/// those of IPv6, since hosts look for duplicates of these themselves (RFC 4862, 5.4).
 pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr, String)> {
     /// The discard protocol (RFC 863).
     const DISCARD: u16 = 9;
