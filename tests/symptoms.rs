@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use pipebench::judge::verdict::{self, Judgement};
-use pipebench::plan::Sink;
+use pipebench::plan::{Pattern, Sink, Uplink};
 use pipebench::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
 use pipebench::report::{json, text};
 
@@ -287,4 +287,88 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     }
     let told = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
     assert!(judged(&record).sheet.remarks.contains(&told.to_owned()));
+}
+
+/// The acceptance run of four hosts as leaves of two, whose uplinks carry so much, with its first tests only.
+fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
+    let mut record = record(name);
+    record.plan.tests.truncate(tests);
+    record.tests.truncate(tests);
+    for (number, node) in record.plan.nodes.iter_mut().enumerate() {
+        node.group = Some(if number < 2 { "a" } else { "b" }.to_owned());
+    }
+    let uplink = |group: &str| Uplink {
+        group: group.to_owned(),
+        bits_per_s: uplink_bits_per_s,
+    };
+    record.plan.criteria.uplinks = vec![uplink("a"), uplink("b")];
+    record
+}
+
+/// PASS, though the uplinks that were ordered were never full.
+#[test]
+fn an_uplink_that_no_test_filled_does_not_pass() {
+    let said = judged(&leaves("acceptance", 10_000_000_000, 3));
+    expect_word(&said, VerdictWord::Undecided);
+    expect_reason(&said, "uplink of a, out: 0.18");
+    expect_reason(
+        &said,
+        "of 10.00 Gbit/s at most, no test filled it; its hosts can fill 0.18",
+    );
+    expect_reason(&said, "of that: name more of them");
+    let said = judged(&leaves("acceptance", 200_000_000, 1));
+    expect_word(&said, VerdictWord::Undecided);
+    expect_reason(
+        &said,
+        "no test filled it; --pattern rotate, in which all of its hosts send to others at once, would",
+    );
+}
+
+/// PASS of a non-blocking switch of which one port was loaded.
+#[test]
+fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
+    let mut record = record("acceptance");
+    record.plan.criteria.non_blocking = true;
+    expect_word(&judged(&record), VerdictWord::Pass);
+    record.plan.tests.truncate(1);
+    record.tests.truncate(1);
+    record.plan.tests[0].pattern = Pattern::Links(vec![(0, 1)]);
+    record.tests[0]
+        .links
+        .retain(|link| (link.lane.from, link.lane.to) == (0, 1));
+    let said = judged(&record);
+    expect_word(&said, VerdictWord::Undecided);
+    expect_reason(
+        &said,
+        "--fabric non-blocking: no test loaded all ports at once in both directions (--pattern rotate does)",
+    );
+}
+
+/// NOT JUDGED, and exit 0: the uplinks alone were judged.
+#[test]
+fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
+    let said = judged(&leaves("slow-uplink", 62_000_000, 1));
+    expect_word(&said, VerdictWord::Undecided);
+    expect_reason(
+        &said,
+        "n1 send: an uplink on its way was full in every test, so what the port itself can carry was not seen",
+    );
+}
+
+/// "weakest n4 receive 99.6 %" above a row with 59 %.
+#[test]
+fn the_weakest_port_says_what_it_leaves_out() {
+    let mut record = leaves("acceptance", 100_000_000, 3);
+    let test = &mut record.tests[1];
+    for link in test.links.iter_mut().filter(|link| link.crosses_switch) {
+        link.interval_bytes /= 2;
+    }
+    let said = judged(&record);
+    expect_word(&said, VerdictWord::Pass);
+    let told = "figures of 8 port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum";
+    assert!(
+        said.sheet.remarks.contains(&told.to_owned()),
+        "{:?}",
+        said.sheet.remarks
+    );
 }

@@ -23,11 +23,12 @@ impl Writer<'_> {
                 reason: format!("{}{more}", self.sentence(sheet, worst)),
             };
         }
-        let mut directions = sheet
-            .ports
-            .iter()
-            .flat_map(|port| [&port.send, &port.receive]);
-        let judged = directions.any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
+        let of_ports = sheet.ports.iter();
+        let of_ports = of_ports.flat_map(|port| [&port.send, &port.receive]);
+        let of_uplinks = sheet.uplinks.iter().flat_map(|one| [&one.up, &one.down]);
+        let judged = of_ports
+            .chain(of_uplinks)
+            .any(|one| one.as_ref().is_some_and(|one| one.share.is_some()));
         let passed_over = || self.passed_over(sheet).filter(|_| all_told);
         if let Some(reason) = self.below_the_asked_rate(sheet).or_else(passed_over) {
             return Verdict {

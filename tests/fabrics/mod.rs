@@ -743,7 +743,8 @@ pub fn trial_by(
         };
         tally.all += 1;
         tally.right += usize::from(is_right);
-        tally.named += usize::from(world.is_right(&outcome));
+        let is_named = !decision.confirmed.is_empty() && !world.blames_innocents(decision);
+        tally.named += usize::from(is_named);
         let vote = world.vote(&outcome.seen);
         tally.votes += usize::from(world.is_right_vote(&vote, &outcome));
         tally.innocent += usize::from(world.blames_innocents(decision));
