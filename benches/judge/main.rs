@@ -65,9 +65,36 @@ fn main() {
     }
 }
 
+fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Sound => "nothing",
+        Kind::SoundFullUplink => "nothing, uplinks as fast as their ports",
+        Kind::SoundHalfUplink => "nothing, uplinks half as fast",
+        Kind::Port => "a port, one way",
+        Kind::BothWays => "a port, both ways",
+        Kind::Pair => "a pair",
+        Kind::TwoPorts => "two ports",
+        Kind::ThreeFaults => "two ports and a pair",
+        Kind::FullUplink => "a declared uplink as fast as its ports",
+        Kind::HalfUplink => "a declared uplink half as fast",
+        Kind::HiddenUplink => "an uplink that was not declared",
+        Kind::Chip => "what some ports send or receive",
+        Kind::MemberByPort => "one of two members of an uplink, chosen by port",
+        Kind::MemberByAddress => "one of two members of an uplink, chosen by address",
+        Kind::Backplane => "all ports together",
+        Kind::SharedPath => "a path that two pairs share",
+        Kind::HalfDuplex => "a port that cannot send and receive at once",
+        Kind::ComesAndGoes => "a port that is slow in some tests",
+        Kind::PortBesideBackplane => "a port, and all ports together",
+        Kind::PairBesidePort => "a pair, and a port",
+        Kind::PortBesideUplink => "a port, and an uplink",
+    }
+}
+
 fn row(kind: Kind, tally: &Tally) -> String {
     format!(
-        "| {kind:?} | {} | {} | {} | {} | {} | {} | {} |\n",
+        "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
+        words(kind),
         tally.all,
         tally.right,
         tally.votes,

@@ -380,3 +380,20 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_less_than_nothing_is_said_to_be_noise() {
+        let mut together = Together {
+            terms: vec![("spine1-leaf1".to_owned(), 1.0), ("n1".to_owned(), -1.0)],
+            value_s: -2e-7,
+            error_s: Some(1e-6),
+        };
+        assert!(equation(&together).ends_with(" (noise: less than nothing)"));
+        together.value_s = 2e-7;
+        assert!(!equation(&together).contains("noise"));
+    }
+}

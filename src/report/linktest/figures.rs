@@ -198,3 +198,24 @@ fn names(plan: &RunPlan, job: &LinktestRecord) -> Vec<String> {
         .map(|rank| name(rank.node).unwrap_or_default())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_link_is_first_whichever_round_measured_it() {
+        let text = include_str!("../../../tests/golden/linktest/record.json");
+        let mut record: Record = serde_json::from_str(text).unwrap();
+        let rounds = &mut record.jobs[0].rounds;
+        let mut second = rounds[0].clone();
+        second.retests.truncate(1);
+        second.retests[0].old_s *= 2.0;
+        let worst = second.retests[0].old_s;
+        rounds.push(second);
+        let figures = Figures::of(&record, &record.jobs[0]).unwrap();
+        let old: Vec<f64> = figures.retests().iter().map(|one| one.old_s).collect();
+        assert!(old.is_sorted_by(|a, b| a >= b), "{old:?}");
+        assert_eq!(old.first(), Some(&worst));
+    }
+}

@@ -148,3 +148,17 @@ fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usi
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_a_file_is_that_of_the_commit_and_nothing_else() {
+        let hash = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(commit(hash), hash);
+        assert_eq!(commit(&format!("{hash}-modified")), hash);
+        assert_eq!(commit("unknown"), "");
+        assert_eq!(commit(""), "");
+    }
+}
