@@ -2,7 +2,8 @@
 
 mod fabrics;
 
-use fabrics::{Kind, Tally, trial, trial_by};
+use fabrics::{Draw, Kind, Tally, World, trial, trial_by};
+use pipebench::judge::Decision;
 
 /// Draws of each kind; the benchmark has as many as one likes.
 const DRAWS: u64 = 20;
@@ -109,4 +110,31 @@ fn a_port_at_92_per_cent_among_many_does_not_pass_where_peers_judge() {
     }
     let sound = trial_by(Kind::Sound, 1..=20, None, true);
     assert_eq!(sound.right, 20, "{:#?}", sound.wrong);
+}
+
+/// 19 of 20 pairs of runs on one fabric end with the same word, and blame the same wherever both are a FAIL.
+#[test]
+fn two_runs_on_one_fabric_say_the_same() {
+    let kinds = [&Kind::WRONG[..], &[Kind::Sound, Kind::SoundFullUplink]].concat();
+    let (mut all, mut differ) = (0, Vec::new());
+    for (number, kind) in (0_u64..).zip(kinds.iter().cycle().take(60)) {
+        let mut draw = Draw::new(77_000 + number);
+        let (ports, left) = (4 + draw.below(7), draw.between(0.5, 0.82));
+        let world = World::new(*kind, ports, left, &mut draw);
+        let runs = [1, 2].map(|run| world.judge(&mut Draw::new(number * 10 + run)).decision);
+        let word = |decision: &Decision| {
+            (
+                decision.confirmed.is_empty(),
+                *decision == Decision::default(),
+            )
+        };
+        let [one, other] = &runs;
+        all += 1;
+        if word(one) != word(other) {
+            differ.push(format!("{kind:?} {number}: {one:?}, {other:?}"));
+        } else if !one.confirmed.is_empty() {
+            assert_eq!(world.named(one), world.named(other), "{kind:?} {number}");
+        }
+    }
+    assert!(differ.len() * 20 <= all, "{}", differ.join("\n"));
 }

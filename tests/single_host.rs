@@ -517,8 +517,11 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
         held::take_turn();
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("record.json");
-        let mut child = Command::new(PIPEBENCH)
+        // Who runs the tests under nohup has hangups ignored, and children have that from their parents.
+        let mut child = Command::new("env")
             .args([
+                "--default-signal=HUP",
+                PIPEBENCH,
                 "--hosts",
                 "local:2",
                 "--time",

@@ -183,6 +183,17 @@ fn a_port_that_degrades_is_short_where_the_window_ends() {
     assert_eq!(receive.stretch.expect("a stretch").from_s, 20);
 }
 
+/// PASS, for a mean above the floor of 85 %: the port stalled for 300 ms in every 3 s.
+#[test]
+fn a_port_that_stalls_in_every_third_second_does_not_hide_in_its_mean() {
+    let mut record = over_twenty_seconds(|second| if second % 3 == 2 { 0.7 } else { 1.0 });
+    record.plan.criteria.floor = 0.85;
+    let said = judged(&record);
+    assert!(!said.open.is_empty(), "it is to be looked at");
+    let receive = said.sheet.ports[1].receive.expect("it was loaded");
+    assert_eq!(receive.stretch.expect("a stretch").seconds, 2);
+}
+
 /// A guest sees neither the machines that share its card nor the card.
 #[test]
 fn a_virtual_card_that_is_slow_is_not_the_switch() {

@@ -39,7 +39,7 @@ pub struct Odd {
 pub struct Behind {
     /// Where.
     pub place: Place,
-    /// What passed in the median of its tests, of what passed those like it in the middle.
+    /// What passed, as a share of the median of those like it, in the median of its tests.
     pub share: f64,
     /// Members of its class.
     pub members: usize,

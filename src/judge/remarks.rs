@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use launcher::hosts::fold;
 
-use crate::plan::{Coupling, Sink};
+use crate::plan::{Coupling, Sink, Test};
 use crate::record::FaultSheet;
 use crate::units::sum;
 
@@ -12,32 +12,24 @@ use super::fabric::Place;
 use super::fault::Fault;
 use super::look::EXCEEDS;
 use super::names::culprit;
-use super::peers;
+use super::peers::{self, Odd};
 use super::verdict::Writer;
+
+/// More of a kind tell nothing more.
+const MOST: usize = 10;
 
 impl Writer<'_> {
     /// What a reader should know besides faults.
     pub(super) fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
-        /// More of them tell nothing more.
-        const MOST_ODD: usize = 10;
+        let any = |is: fn(&Test) -> bool| self.plan.tests.iter().any(is);
         let mut remarks = self.repeated.clone();
-        if self
-            .plan
-            .tests
-            .iter()
-            .any(|test| test.coupling == Coupling::Buffer)
-        {
+        if any(|test| test.coupling == Coupling::Buffer) {
             remarks.push(
                 "coupled by buffer, all links run at the pace of the slowest: not judged"
                     .to_owned(),
             );
         }
-        if self
-            .plan
-            .tests
-            .iter()
-            .any(|test| matches!(test.sink, Sink::File(_)))
-        {
+        if any(|test| matches!(test.sink, Sink::File(_))) {
             let slow = self.view.unfit.values().find(|unfit| unfit.lasts);
             let cache = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
             remarks.push(slow.map_or_else(|| cache.to_owned(), |slow| slow.why.clone()));
@@ -52,53 +44,54 @@ impl Writer<'_> {
                 "figures of {left} port directions leave out tests in which an uplink on their way was full: there the uplink is judged, by its sum"
             ));
         }
-        remarks.extend(self.unseen().take(MOST_ODD));
+        remarks.extend(self.unseen().take(MOST));
         remarks.extend(self.beyond());
-        let blamed = |place| {
-            let own = culprit(&Fault::Place(place));
-            faults.iter().any(|fault| fault.culprit == own)
-        };
-        let broken = self
-            .view
-            .ports
-            .iter()
-            .enumerate()
-            .filter_map(|(number, port)| {
-                let told = port
-                    .broken_frames()
-                    .filter(|_| !blamed(Place::Receive(number)))?;
-                Some(format!(
+        remarks.extend(self.broken(faults).take(MOST));
+        remarks.extend(self.dropped().take(MOST));
+        remarks.extend(self.unlike_others(faults));
+        remarks
+    }
+
+    /// Ports to which frames came broken, and that are not blamed anyway.
+    fn broken(&self, faults: &[FaultSheet]) -> impl Iterator<Item = String> {
+        let ports = self.view.ports.iter().enumerate();
+        ports.filter_map(|(number, port)| {
+            let told = port.broken_frames()?;
+            (!is_blamed(faults, Place::Receive(number))).then(|| {
+                format!(
                     "{} received broken frames: {told} (cable, optics or port)",
                     port.label
-                ))
-            });
-        remarks.extend(broken.take(MOST_ODD));
-        remarks.extend(self.dropped().take(MOST_ODD));
+                )
+            })
+        })
+    }
+
+    /// Ports that carry less than those like them: always, or by far in one test.
+    fn unlike_others(&self, faults: &[FaultSheet]) -> Vec<String> {
+        /// A port is as slow as its slow partner if it differs by less.
+        const AS_SLOW: f64 = 1.01;
         let held_down = |place, test| {
             let number = self.view.fabric.number(place);
             self.foreseen.is_short(number, test)
         };
         let behind = peers::behind(&self.case, &held_down);
-        // What is behind, and blamed for it, or not, takes its partners with it.
         let by_peers = |fault: &&FaultSheet| {
             let mut behind = self.view.fabric.behind.iter();
             behind.any(|place| culprit(&Fault::Place(*place)) == fault.culprit)
         };
-        let slow = faults.iter().filter(by_peers);
-        let slow: Vec<f64> = slow.map(|fault| fault.rate_bits_per_s).collect();
-        let is_partner = |odd: &peers::Odd| {
+        let blamed = faults.iter().filter(by_peers);
+        let blamed: Vec<f64> = blamed.map(|fault| fault.rate_bits_per_s).collect();
+        let is_partner = |odd: &Odd| {
             let behind = behind.iter().map(|one| one.share * odd.median);
-            let mut all = behind.chain(slow.iter().copied());
-            all.any(|rate| rate <= odd.rate * 1.01)
+            let mut slow = behind.chain(blamed.iter().copied());
+            slow.any(|rate| rate <= odd.rate * AS_SLOW)
         };
         let odd = peers::odd(self.view, &held_down).into_iter();
-        let odd = odd
-            .filter(|odd| !blamed(odd.place) && !is_partner(odd))
-            .take(MOST_ODD);
-        let told = behind.iter().take(MOST_ODD);
-        remarks.extend(told.map(|behind| peers::behind_sentence(self.view, behind)));
-        remarks.extend(odd.map(|odd| peers::sentence(self.view, &odd)));
-        remarks
+        let odd = odd.filter(|odd| !is_blamed(faults, odd.place) && !is_partner(odd));
+        let odd = odd.map(|odd| peers::sentence(self.view, &odd)).take(MOST);
+        let behind = behind.iter().take(MOST);
+        let behind = behind.map(|behind| peers::behind_sentence(self.view, behind));
+        behind.chain(odd).collect()
     }
 
     /// What stands between ports and the switch that hosts cannot see, with all ports of which that is true.
@@ -173,4 +166,9 @@ impl Writer<'_> {
             })
         })
     }
+}
+
+fn is_blamed(faults: &[FaultSheet], place: Place) -> bool {
+    let own = culprit(&Fault::Place(place));
+    faults.iter().any(|fault| fault.culprit == own)
 }

@@ -13,6 +13,8 @@ use pipebench::judge::filling::Flow;
 use pipebench::judge::peers::raised;
 use pipebench::judge::{Decision, Step, decide};
 
+pub mod unlisted;
+
 /// From port to port.
 pub type Pair = (usize, usize);
 
@@ -606,15 +608,17 @@ impl World {
         if self.blames_innocents(decision) {
             return false;
         }
-        let named: BTreeSet<usize> = decision
-            .confirmed
-            .iter()
-            .flat_map(|one| std::iter::once(&one.fault).chain(&one.or))
-            .filter_map(|fault| self.names(fault))
-            .collect();
+        let named = self.named(decision);
         let wrong = self.hidden.iter().enumerate().filter(|(_, one)| one.wrong);
         let mut left = wrong.filter(|(at, _)| !named.contains(at));
         left.all(|(at, _)| self.is_covered(at) || !self.was_loaded(at, seen))
+    }
+
+    /// What is blamed of what was hidden.
+    pub fn named(&self, decision: &Decision) -> BTreeSet<usize> {
+        let confirmed = decision.confirmed.iter();
+        let all = confirmed.flat_map(|one| std::iter::once(&one.fault).chain(&one.or));
+        all.filter_map(|fault| self.names(fault)).collect()
     }
 
     /// Whether a test of the plan filled what is hidden, so that it could show.
