@@ -30,6 +30,12 @@ fn expect_word(said: &Judgement, word: VerdictWord) {
     assert_eq!(verdict.word, word, "{}", verdict.reason);
 }
 
+/// The word, and these words in its reason.
+fn expect(said: &Judgement, word: VerdictWord, words: &str) {
+    expect_word(said, word);
+    expect_reason(said, words);
+}
+
 /// Its reason has these words.
 fn expect_reason(said: &Judgement, words: &str) {
     let reason = &said.verdict.reason;
@@ -93,8 +99,7 @@ fn a_run_in_which_nothing_moved_is_invalid() {
         }
     }
     let said = judged(&record);
-    expect_word(&said, VerdictWord::Invalid);
-    expect_reason(&said, "no byte arrived on any link");
+    expect(&said, VerdictWord::Invalid, "no byte arrived on any link");
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
 
@@ -285,8 +290,11 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
         }
     }
     let said = judged(&record);
-    expect_word(&said, VerdictWord::HostLimited);
-    expect_reason(&said, "test 1 was not what was asked for: n2 wrote 0.0184");
+    expect(
+        &said,
+        VerdictWord::HostLimited,
+        "test 1 was not what was asked for: n2 wrote 0.0184",
+    );
     expect_reason(
         &said,
         "to /scratch/%n, and its receivers waited for that 70 % of the time",
@@ -320,17 +328,16 @@ fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
 #[test]
 fn an_uplink_that_no_test_filled_does_not_pass() {
     let said = judged(&leaves("acceptance", 10_000_000_000, 3));
-    expect_word(&said, VerdictWord::Undecided);
-    expect_reason(&said, "uplink of a, out: 0.18");
+    expect(&said, VerdictWord::Undecided, "uplink of a, out: 0.18");
     expect_reason(
         &said,
         "of 10.00 Gbit/s at most, no test filled it; its hosts can fill 0.18",
     );
     expect_reason(&said, "of that: name more of them");
     let said = judged(&leaves("acceptance", 200_000_000, 1));
-    expect_word(&said, VerdictWord::Undecided);
-    expect_reason(
+    expect(
         &said,
+        VerdictWord::Undecided,
         "no test filled it; --pattern rotate, in which all of its hosts send to others at once, would",
     );
 }
@@ -348,9 +355,9 @@ fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
         .links
         .retain(|link| (link.lane.from, link.lane.to) == (0, 1));
     let said = judged(&record);
-    expect_word(&said, VerdictWord::Undecided);
-    expect_reason(
+    expect(
         &said,
+        VerdictWord::Undecided,
         "--fabric non-blocking: no test loaded all ports at once in both directions (--pattern rotate does)",
     );
 }
@@ -359,9 +366,9 @@ fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
 #[test]
 fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
     let said = judged(&leaves("slow-uplink", 62_000_000, 1));
-    expect_word(&said, VerdictWord::Undecided);
-    expect_reason(
+    expect(
         &said,
+        VerdictWord::Undecided,
         "n1 send: an uplink on its way was full in every test, so what the port itself can carry was not seen",
     );
 }

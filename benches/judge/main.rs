@@ -118,7 +118,7 @@ fn unlisted() -> String {
     rows.sort_by_key(|(rank, _)| *rank);
     let rows: String = rows.into_iter().map(|(_, row)| row).collect();
     format!(
-        "\n## Faults that were not listed\n\nThought of by a reader who had not seen the judge (`tests/fabrics/unlisted.rs`), each with a seed of its own; ports count from 0. Misses first.\n\n| fault | seed | what came of it | what was blamed |\n|---|---|---|---|\n{rows}"
+        "\n## Faults that were not listed\n\nA reader who had not seen the judge thought of these (`tests/fabrics/unlisted.rs`) and chose the seeds. The first port is 0. Misses come first.\n\n| fault | seed | what came of it | what was blamed |\n|---|---|---|---|\n{rows}"
     )
 }
 

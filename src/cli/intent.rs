@@ -397,8 +397,12 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
             .filter_map(|(name, value)| Some((name, value?))),
     );
     if arguments.order.min_rate.is_none() {
-        let percent = if plan.criteria.peers { "" } else { "%" };
-        all.push(("floor", format!("{}{percent}", arguments.order.floor)));
+        let percent = (plan.criteria.floor * 1e6).round() / 1e4;
+        let floor = match plan.criteria.peers {
+            true => "peers".to_owned(),
+            false => format!("{percent}%"),
+        };
+        all.push(("floor", floor));
     }
     all.push(("fanout", arguments.launch.fanout.to_string()));
     all.push(("seed", plan.seed.to_string()));
@@ -576,6 +580,14 @@ mod tests {
             ("--hosts n1 --rate fast", "--rate: rate \"fast\""),
             ("--hosts n1 --rate 1", "--rate: 1: 1 bit/s? (write 1G"),
             ("--hosts n1 --rate 1bit/s", "--rate: at least 8"),
+            (
+                "--hosts n1 --floor peer",
+                "--floor peer: from 1 to 100 percent, or peers",
+            ),
+            (
+                "--hosts n1 --floor 0.9",
+                "--floor 0.9: from 1 to 100 percent, or peers",
+            ),
             (
                 "--hosts n1 --rate 1M --block-size 1M",
                 "--rate 1M: less than a block of 1M each second",

@@ -229,7 +229,7 @@ pub(super) fn leave_unmeasured(
             let share = one.share?;
             let is_short = match criteria.min_rate_bits_per_s {
                 Some(asked) => one.rate_bits_per_s < asked as f64,
-                None => share < criteria.floor,
+                None => share < one.floor.unwrap_or(criteria.floor),
             };
             is_short.then(|| (share, format!("{} {way}", port.label)))
         })

@@ -85,8 +85,8 @@ impl<'a> Case<'a> {
         self.fabric.place(number)
     }
 
-    /// Port directions of one speed that were judged in a test under load, by number and with the share that passed; a list for each direction,
-    /// speed and test. Those of hosts at their limit are left out, and what `held_down` says of a place and a test.
+    /// A list for each test under load, direction and speed: the places that were judged, by number, each with its share of what was expected. Leaves
+    /// out hosts at their limit, and places that `held_down` names in that test.
     pub(super) fn alike(&self, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Vec<(usize, f64)>> {
         /// Acknowledgements make capacities of one speed differ by less.
         const SAME: f64 = 1.05;

@@ -16,7 +16,7 @@ pub struct Fabric {
     pub groups: usize,
     /// Share of what is expected that every uplink must carry.
     pub uplink_floor: f64,
-    /// Port directions that must carry [`PEERS`] of what is expected, since those like them do.
+    /// Port directions with a floor of [`PEERS`]: they carry less than the others of their speed.
     pub behind: BTreeSet<Place>,
 }
 

@@ -58,8 +58,8 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Takes from what lost once, and not again alone, whatever goes through something narrow that several ports share: when that is full, it
-    /// drops, whoever sends.
+    /// Drops what lost under load and not alone, if its way leads through a narrow place that several ports share: a full place drops the segments
+    /// of all its links.
     pub fn leave_to(&mut self, decision: &Decision, fabric: &Fabric) {
         let confirmed = decision.confirmed.iter().map(|one| &one.fault);
         let undecided = decision.undecided.iter().map(|(fault, _)| fault);

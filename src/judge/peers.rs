@@ -34,7 +34,7 @@ pub struct Odd {
     pub test: usize,
 }
 
-/// A port direction that carries less than those like it in the median of its tests: by little, and always.
+/// A port direction that carries a little less than the others of its speed, in most tests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behind {
     /// Where.
@@ -47,8 +47,8 @@ pub struct Behind {
     pub tests: usize,
 }
 
-/// Every port direction that carries less than [`PEERS`] of what those like it do, in the median of its tests, the worst first. Those that
-/// differ no more than the others do among themselves are left out, and so is what a known fault holds down.
+/// Port directions whose share of the median of their class is below [`PEERS`], in the median of their tests; the worst first. Leaves out those
+/// that are no further off than the others scatter, and what a known fault holds down.
 pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Behind> {
     let mut shares: BTreeMap<usize, (Vec<f64>, usize)> = BTreeMap::new();
     for class in case.alike(held_down) {
@@ -80,7 +80,7 @@ pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<
     behind
 }
 
-/// Places that are behind though nothing that was decided explains it: they are judged by those like them.
+/// Places that are behind and that no known fault explains.
 pub fn raised(
     fabric: &Fabric,
     observations: &[Observation],

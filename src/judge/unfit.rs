@@ -18,7 +18,7 @@ const WINDOW: f64 = 0.05;
 const SKEW: f64 = 0.1;
 /// A port shows no more than this part of what it can carry: beyond it, a shaper's burst or what waited when the window began.
 const CARRIES: f64 = 1.5;
-/// A sink is slow where receivers wait for it for this part of the time.
+/// A sink is slow if receivers wait for it for this part of the time.
 const SLOW_SINK: f64 = 0.5;
 /// A test is repeated so often.
 const REPEATS: usize = 2;
@@ -82,7 +82,7 @@ pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Un
     slow_sink(hosts, planned, test)
 }
 
-/// Which host writes more slowly than it receives, if one does: then its links show what its disk takes, and its partners' ports are not full.
+/// The host that writes more slowly than it receives, if there is one. Its links show the rate of its disk then, and its partners' ports are not full.
 fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
     let Sink::File(pattern) = &planned.sink else {
         return None;

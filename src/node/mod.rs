@@ -334,8 +334,11 @@ impl Node {
         self.leave(what, u8::try_from(128 + signal).unwrap_or(255));
     }
 
-    /// Ends before it was told to, and says why: whoever hears it still has more than an exit code.
+    /// Ends before it was told to, and says why, so that who still hears it has more than an exit code.
     fn leave(&mut self, why: String, code: u8) {
+        if self.leaving.is_some() {
+            return;
+        }
         let trouble = Trouble {
             kind: TroubleKind::Ended,
             node: String::new(),

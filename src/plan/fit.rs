@@ -222,7 +222,7 @@ fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     usual.min(block_of_pace(test).unwrap_or(usual))
 }
 
-/// The largest block of which a link that is held back passes many in a second; else a second shows one block or none.
+/// The largest block of which a rate limit lets many pass each second. With larger ones a second shows one block or none.
 fn block_of_pace(test: &Test) -> Option<usize> {
     const BLOCKS_PER_S: u64 = 16;
     let timed = matches!(test.bound, Bound::Time { .. });

@@ -131,7 +131,7 @@ pub struct DirectionSheet {
     /// The part of that test's window in which it passed; the whole of it if none.
     #[serde(default)]
     pub stretch: Option<StretchSheet>,
-    /// Share that it must reach where that is not the run's floor: those like it do.
+    /// Its own floor, if it is judged by the other ports of its speed; none if by the floor of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
 }

@@ -41,8 +41,8 @@ pub struct Order {
     /// Share of the expected payload that every port direction must reach, in percent, or peers
     ///
     /// Expected is what max-min fair filling gives for speeds, uplinks and pattern, in payload. A port direction below it is
-    /// measured by itself before anything is said. With `peers` that is 90, and 97 % of what those like it carry, in the median
-    /// of its tests, where there are six or more. Default 90. Example: --floor 95
+    /// measured by itself before anything is said. `peers` means 90, and besides 97 % of the median of the ports of its speed,
+    /// if there are six or more. Default 90. Example: --floor 95
     #[arg(
         long,
         value_name = "PERCENT",

@@ -85,7 +85,7 @@ pub struct Sockets {
 
     /// Greatest rate of each link, in bits per second
     ///
-    /// Paced by the kernel on TCP, by the sender on Unix sockets; blocks are as small as to pass 16 times a second. Default: none. Example: --rate 1G
+    /// Paced by the kernel on TCP, by the sender on Unix sockets; blocks become so small that 16 pass each second. Default: none. Example: --rate 1G
     #[arg(long, value_name = "RATE", help_heading = "Sockets")]
     pub rate: Option<String>,
 }

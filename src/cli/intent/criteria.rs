@@ -35,7 +35,10 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
     let peers = order.floor == "peers";
     let floor = match peers {
         true => Criteria::default().floor,
-        false => order.floor.parse().unwrap_or(f64::NAN) / 100.0,
+        false => {
+            let percent = order.floor.trim_end_matches('%').parse();
+            percent.unwrap_or(f64::NAN) / 100.0
+        }
     };
     if !(0.01..=1.0).contains(&floor) {
         return refuse(format!(
