@@ -2,6 +2,7 @@
 
 mod fabrics;
 
+use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, World, trial, trial_by};
 use pipebench::judge::Decision;
 
@@ -110,6 +111,20 @@ fn a_port_at_92_per_cent_among_many_does_not_pass_where_peers_judge() {
     }
     let sound = trial_by(Kind::Sound, 1..=20, None, true);
     assert_eq!(sound.right, 20, "{:#?}", sound.wrong);
+}
+
+#[test]
+fn a_port_that_was_full_with_another_partner_is_not_blamed() {
+    let one_buffer = ALL.iter().find(|one| one.what.contains("one buffer"));
+    let one_buffer = one_buffer.expect("it is among them");
+    for seed in 0..20 {
+        let mut draw = Draw::new(one_buffer.seed + seed);
+        let world = (one_buffer.world)(&mut draw);
+        let outcome = world.judge(&mut draw);
+        let decision = &outcome.decision;
+        assert!(!world.blames_innocents(decision), "{seed}: {decision:?}");
+        assert_ne!(*decision, Decision::default(), "{seed}");
+    }
 }
 
 /// 19 of 20 pairs of runs on one fabric end with the same word, and blame the same wherever both are a FAIL.

@@ -6,7 +6,7 @@ mod lab;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions, wait_until};
-use pipebench::record::{HeldBy, Record};
+use pipebench::record::{HeldBy, Record, VerdictWord};
 use pipebench::report::figures::{Direction, Figures};
 use pipebench::report::json;
 
@@ -416,6 +416,74 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
     for host in [1, 3] {
         lab.expect_no_survivors(host, "pipebench", Duration::from_secs(15));
     }
+}
+
+/// The file system at /mnt of a host, on a disk that writes slowly and has next to no cache.
+struct SlowDisk {
+    /// Of the block device, as `7:0`.
+    number: String,
+}
+
+impl SlowDisk {
+    const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
+
+    fn mount(lab: &Lab, host: usize, bytes_per_s: u32) -> Self {
+        let script = "truncate -s 200M /tmp/disk && mkfs.ext4 -q /tmp/disk && mount -o loop /tmp/disk /mnt && rm /tmp/disk && lsblk -no MAJ:MIN $(findmnt -no SOURCE /mnt)";
+        let mounted = lab.run(host, &["sh", "-c", script], DEADLINE);
+        let disk = Self {
+            number: mounted.expect_success().stdout.trim().to_owned(),
+        };
+        disk.set("strict_limit", "1");
+        disk.set("max_bytes", "4194304");
+        disk.hold(bytes_per_s);
+        disk
+    }
+
+    fn set(&self, what: &str, value: &str) {
+        let path = format!("/sys/class/bdi/{}/{what}", self.number);
+        std::fs::write(&path, value).unwrap_or_else(|why| panic!("{path}: {why}"));
+    }
+
+    fn hold(&self, bytes_per_s: u32) {
+        let line = format!("{} {bytes_per_s}", self.number);
+        std::fs::write(Self::THROTTLE, line).expect("the disk can be slowed down");
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        self.hold(0);
+        self.set("max_ratio", "100");
+        self.set("strict_limit", "0");
+    }
+}
+
+#[test]
+fn a_slow_disk_at_the_sink_is_named_and_none_of_its_partners() {
+    let lab = raise();
+    for host in lab.test_hosts() {
+        lab.shape_egress(host, 200);
+        lab.shape_ingress(host, 200);
+    }
+    for host in [1, 3] {
+        lab.run(host, &["mount", "-t", "tmpfs", "tmpfs", "/mnt"], DEADLINE)
+            .expect_success();
+    }
+    let disk = SlowDisk::mount(&lab, 2, 4_000_000);
+    let words = ["--hosts", "n1,n2,n3", "--link-speed", "200M"];
+    let sink = ["--time", "4s", "--sink", "/mnt/copy"];
+    let (finished, record) = run(&lab, &[&words[..], &sink].concat());
+    drop(disk);
+    let record = record.expect("a record");
+    assert_eq!(record.verdict.word, VerdictWord::HostLimited, "{finished}");
+    let reason = &record.verdict.reason;
+    assert!(reason.contains("n2 wrote 0.0"), "{finished}");
+    assert!(
+        !reason.contains("n1") && !reason.contains("n3"),
+        "{finished}"
+    );
+    assert!(record.sheet.faults.is_empty(), "{finished}");
+    expect_clean(&lab);
 }
 
 #[test]

@@ -66,11 +66,19 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
             "1s",
             "--output",
             &first,
-            "--quiet",
         ];
         let begun = run(&lab, &words);
         should!(begun.code() == Some(1), "{begun}");
-        let (name, _) = record(&lab, &first);
+        let (name, measured) = record(&lab, &first);
+        // The time of second looks is printed before they begin.
+        let told = "suspects are measured alone: 4 measurements, about ";
+        let told = begun.stderr.split_once(told);
+        let seconds = told.and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());
+        let looks = measured.tests.iter().skip(2);
+        should!(
+            looks.count() == 4 && (8..=24).contains(&seconds.unwrap_or(0)),
+            "{begun}"
+        );
         should!(
             begun
                 .stdout

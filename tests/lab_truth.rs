@@ -55,6 +55,24 @@ fn a_sound_fabric_passes() {
     expect(ALL, 4, Shape::Plain, None, 100, VerdictWord::Pass);
 }
 
+/// BBR's acknowledgements wait behind what a port receives: in a ring of six every second port is short.
+#[test]
+fn a_sound_fabric_of_hosts_with_bbr_passes() {
+    let case = Case {
+        hosts: 6,
+        shape: Shape::Plain,
+        congestion: "bbr",
+        injury: None,
+        left: 100,
+    };
+    tries::of_three(|| {
+        let outcome = try_case(PIPEBENCH, &case, &["--pattern", "rotate", "--time", "2s"]);
+        let said = &outcome.said;
+        should!(outcome.word == VerdictWord::Pass, "{said}");
+        Ok(())
+    });
+}
+
 #[test]
 fn mixed_speeds_and_a_slow_port_on_purpose_pass() {
     expect(

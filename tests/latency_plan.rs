@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pipebench::latency::analysis::{self, Question};
 use pipebench::latency::detect;
 use pipebench::latency::fabric::{Draft, Fabric};
 use pipebench::latency::generate;
@@ -610,6 +611,75 @@ fn noise_and_slow_cables_are_told_apart_as_simulated() {
             (0, 0),
             "{name}: {found:?}"
         );
+    }
+}
+
+/// Measured in the lab: two pairs of sound cables took twice their time, and the pairs of n5 thirty times theirs.
+#[test]
+fn noisy_pairs_do_not_hide_a_cable_that_takes_forty_times_as_long() {
+    let fabric = described(
+        r#"
+version = 1
+name = "lab"
+hosts = ["n1", "n2", "n3", "n4", "n5", "n6"]
+switches = ["s1", "s2"]
+[[cables]]
+list = [["n1", "s1"], ["n2", "s1"], ["n3", "s1"], ["n4", "s2"], ["n5", "s2"], ["n6", "s2"], ["s1", "s2"]]
+[routes]
+rule = "symmetric"
+"#,
+    );
+    let measured = [
+        (1, 2, 72.5),
+        (3, 6, 85.4),
+        (4, 5, 1246.7),
+        (1, 4, 38.0),
+        (2, 3, 34.3),
+        (5, 6, 1258.6),
+        (1, 3, 34.5),
+        (2, 5, 1287.3),
+        (4, 6, 34.8),
+        (3, 4, 37.6),
+        (1, 6, 37.3),
+    ];
+    let pairs: Vec<(u32, u32)> = measured.iter().map(|(a, b, _)| (a - 1, b - 1)).collect();
+    let times: Vec<f64> = measured.iter().map(|(.., time)| *time).collect();
+    let plan = plan(&fabric, &Wishes::default());
+    let model = plan.model(&fabric);
+    let errors = [49.1, 51.5, 50.4, 50.8, 53.8, 52.3, 29.9].map(Some);
+    let baseline = detect::Baseline {
+        values: &[11.6, 6.0, 14.5, 11.4, 14.1, 10.3, -5.1],
+        errors: &errors,
+    };
+    let question = Question {
+        baseline: Some(baseline),
+        samples: 101,
+        locate: false,
+    };
+    let found = analysis::analyse(&model, &pairs, &times, question).suspects;
+    let found: Vec<u32> = found.iter().map(|suspect| suspect.column).collect();
+    assert_eq!(found, [4]);
+}
+
+/// One sample of few may be a spike, and does not count in full: that must not hide a cable that is a fifth slower.
+#[test]
+fn fewer_than_five_pings_find_a_slow_cable() {
+    let fabric = tree(8, 3, Rule::Symmetric);
+    let plan = plan(&fabric, &Wishes::default());
+    for samples in [3, 4] {
+        let setting = Setting {
+            samples,
+            detection_trials: 20,
+            ..Setting::default()
+        };
+        let mut simulation = Simulation::new(&fabric, &plan, &setting);
+        for (class, found) in simulation.detection(false) {
+            let name = &fabric.classes[usize::from(class)];
+            assert!(
+                found.against_baseline >= 19 && found.wrong <= 1,
+                "{samples} samples, {name}: {found:?}"
+            );
+        }
     }
 }
 

@@ -213,6 +213,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             streams: arguments.streams.is_none(),
             socket_buffers: arguments.sockets.sndbuf.is_none()
                 && arguments.sockets.rcvbuf.is_none(),
+            congestion: arguments.sockets.congestion.is_none(),
         },
         datapath: match arguments.datapath.as_str() {
             "copy" => Datapath::Copy,
@@ -351,13 +352,6 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.push(("verify", arguments.verify.clone()));
     all.push(("datapath", arguments.datapath.clone()));
     all.push(("pin", arguments.pin.clone()));
-    all.push((
-        "congestion",
-        test.sockets
-            .congestion
-            .clone()
-            .unwrap_or_else(|| "system".to_owned()),
-    ));
     let optional = [
         ("data-network", joined(&arguments.sockets.data_network)),
         ("interface", joined(&arguments.sockets.interface)),
@@ -462,7 +456,7 @@ mod tests {
             nodes: 0,
             processors: Some(2),
             memory_bytes: Some(memory_bytes),
-            flows: 0,
+            ..Capacity::default()
         }
     }
 

@@ -218,6 +218,7 @@ pub fn here() -> Capacity {
         processors: Some(sys::affinity::allowed().len()),
         memory_bytes: sys::limits::spare_memory(),
         flows: 0, // Which port bears the data is not known yet.
+        bbr: sys::facts::congestion().starts_with("bbr"),
     }
 }
 

@@ -42,9 +42,13 @@ impl Running<'_> {
             1 => "1 measurement".to_owned(),
             several => format!("{several} measurements"),
         };
+        let what = match open.iter().all(|request| request.again.is_some()) {
+            true => "tests are repeated as they were",
+            false => "suspects are measured alone",
+        };
         self.plan.tests.extend(tests);
         crew.notice(&format!(
-            "suspects are measured alone: {looks}, about {}",
+            "{what}: {looks}, about {}",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         ));
         self.tell_notices(crew);

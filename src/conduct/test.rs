@@ -75,10 +75,12 @@ impl Running<'_> {
                 processors: Some(host.facts.cores),
                 memory_bytes: host.facts.spare_memory_bytes,
                 flows: flows_of(host),
+                bbr: host.facts.congestion.starts_with("bbr"),
             })
             .collect();
         let test = &mut self.plan.tests[number];
         let streams = test.streams;
+        let theirs = test.sockets.congestion.is_none();
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
             crew.notice(&note);
         }
@@ -91,6 +93,14 @@ impl Running<'_> {
             if let (Some((_, value)), true) = (known, number == self.first) {
                 *value = each.to_string();
             }
+        }
+        let bbr = capacities.iter().filter(|host| host.bbr).count();
+        let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
+        if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
+            crew.notice(&format!(
+                "{bbr} of {} hosts have bbr by default, which may leave sound ports unfilled: {chosen} loads them (--congestion bbr keeps it)",
+                capacities.len()
+            ));
         }
         fit::renew_options(&mut self.options, test);
         let test = test.clone();

@@ -232,6 +232,23 @@ impl<'a> Case<'a> {
         self.limited_mostly(place) || alone.all(explained)
     }
 
+    /// Ports with which a port carried what it should, at least once; where ports carried one link each.
+    pub fn full_with(&self, place: Place) -> BTreeSet<usize> {
+        let number = self.fabric.number(place);
+        let telling = self.looks.iter();
+        let telling = telling.filter(|look| look.tells_rates() && look.single);
+        let well = telling.filter(|look| look.seen[number] > 0.0 && !look.is_short(number));
+        let partner = |look: &Look<'_>| {
+            let mut links = look.observation.links.iter();
+            links.find_map(|link| match place {
+                Place::Send(port) => (link.from == port).then_some(link.to),
+                Place::Receive(port) => (link.to == port).then_some(link.from),
+                Place::Up(_) | Place::Down(_) => None,
+            })
+        };
+        well.filter_map(partner).collect()
+    }
+
     /// The pair with which a port fell short under load, if it was one of several and the only one; where ports carry one link each.
     pub fn only_slow_pair(&self, place: Place) -> Option<(usize, usize)> {
         let number = self.fabric.number(place);

@@ -9,8 +9,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::units::whole;
-
 use super::case::Case;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
@@ -48,15 +46,12 @@ pub enum Standing {
     Undecided,
 }
 
-/// More suspects than this are not each measured alone at once.
-const FEW: usize = 8;
-
 /// Second looks until now.
 pub struct Second<'a> {
-    fabric: &'a Fabric,
-    case: &'a Case<'a>,
+    pub(super) fabric: &'a Fabric,
+    pub(super) case: &'a Case<'a>,
     /// What each place can carry by itself, as far as is known.
-    capacities: Vec<f64>,
+    pub(super) capacities: Vec<f64>,
     pairs: BTreeMap<(usize, usize), Looked>,
     /// Uplinks whose crossing links were measured alone, with their share.
     uplinks: BTreeMap<Place, f64>,
@@ -93,7 +88,7 @@ struct Looked {
 
 /// What second looks say of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Said {
+pub(super) enum Said {
     Nothing,
     /// It reached the floor.
     Well,
@@ -182,38 +177,12 @@ impl<'a> Second<'a> {
         }
     }
 
-    fn said(&self, pair: (usize, usize)) -> Said {
+    pub(super) fn said(&self, pair: (usize, usize)) -> Said {
         match self.pairs.get(&pair) {
             None => Said::Nothing,
             Some(looked) if looked.well => Said::Well,
             Some(looked) => Said::Short(looked.width),
         }
-    }
-
-    fn capacity(&self, place: Place) -> f64 {
-        let number = self.fabric.number(place);
-        self.capacities
-            .get(number)
-            .copied()
-            .unwrap_or(f64::INFINITY)
-    }
-
-    /// The most that a port can be shown to carry: its own capacity, or that of the fastest it can be measured with.
-    fn reach(&self, place: Place) -> f64 {
-        let ports = 0..self.fabric.ports.len();
-        let partners: Vec<Place> = match place {
-            Place::Send(port) => ports
-                .filter(|other| self.may_send((port, *other)))
-                .map(Place::Receive)
-                .collect(),
-            Place::Receive(port) => ports
-                .filter(|other| self.may_send((*other, port)))
-                .map(Place::Send)
-                .collect(),
-            Place::Up(_) | Place::Down(_) => Vec::new(),
-        };
-        let fastest = partners.into_iter().map(|place| self.capacity(place));
-        self.capacity(place).min(fastest.fold(0.0, f64::max))
     }
 
     /// Faults that are none: they reached the floor when they were measured by themselves.
@@ -237,39 +206,6 @@ impl<'a> Second<'a> {
             }
         }
         cleared
-    }
-
-    /// Ports that fell short alone with two partners that are well with others: whatever sharing under load looks like, this
-    /// is their fault.
-    pub fn established(&self) -> Vec<Place> {
-        let ports = 0..self.fabric.ports.len();
-        let directions = ports.flat_map(|port| [Place::Send(port), Place::Receive(port)]);
-        directions
-            .filter(|place| self.is_established(*place))
-            .collect()
-    }
-
-    fn is_established(&self, place: Place) -> bool {
-        let through = |pair: &(usize, usize)| match place {
-            Place::Send(port) => pair.0 == port,
-            Place::Receive(port) => pair.1 == port,
-            Place::Up(_) | Place::Down(_) => false,
-        };
-        let own = || self.pairs.keys().copied().filter(through);
-        let short = own().filter(|pair| self.said(*pair) == Said::Short(1));
-        let short: Vec<(usize, usize)> = short.collect();
-        let partner_is_well = |pair: &(usize, usize)| {
-            let mut others = self.pairs.keys().filter(|other| !through(other));
-            others.any(|other| {
-                let meets = match place {
-                    Place::Send(_) => other.1 == pair.1,
-                    _ => other.0 == pair.0,
-                };
-                meets && self.said(*other) == Said::Well
-            })
-        };
-        let any_well = own().any(|pair| self.said(pair) == Said::Well);
-        short.len() >= 2 && !any_well && short.iter().all(partner_is_well)
     }
 
     /// What is known of a fault, and what must be measured to know it; `blamed` are all of them.
@@ -439,7 +375,6 @@ impl<'a> Second<'a> {
     }
 
     fn port(&self, port: usize, sends: bool, blamed: &[Fault]) -> Standing {
-        const PARTNERS: usize = 2;
         let partners = self.partners(port, sends, blamed);
         let pair = |partner: usize| match sends {
             true => (port, partner),
@@ -462,10 +397,11 @@ impl<'a> Second<'a> {
         let short: Vec<usize> = sound()
             .filter(|partner| self.said(pair(*partner)) == Said::Short(1))
             .collect();
-        let reach = self.reach(match sends {
+        let place = match sends {
             true => Place::Send(port),
             false => Place::Receive(port),
-        });
+        };
+        let (reach, full) = (self.reach(place), self.case.full_with(place));
         let as_fast = |partner: &usize| {
             let place = match sends {
                 true => Place::Receive(*partner),
@@ -473,15 +409,16 @@ impl<'a> Second<'a> {
             };
             self.capacity(place) >= reach * 0.99
         };
-        let enough = PARTNERS.min(sound().filter(as_fast).count());
-        if enough > 0 && short.len() >= enough {
+        let chosen = self.two_of(sound().filter(as_fast).collect(), &full);
+        let mut all = chosen.iter();
+        let refuted = all.any(|one| !short.contains(one) && full.contains(one));
+        if !chosen.is_empty() && short.len() >= chosen.len() && !refuted {
             return Standing::Confirmed;
         }
-        let chosen = &partners[..enough];
         let mut wanted: Vec<(usize, usize)> = chosen.iter().map(|partner| pair(*partner)).collect();
         // As evidence: the other direction, and the partners with each other.
         let told = |pair: &(usize, usize)| self.said(*pair) != Said::Nothing;
-        if let [first, rest @ ..] = chosen {
+        if let [first, rest @ ..] = &chosen[..] {
             let (from, to) = pair(*first);
             let between = rest.first().map(|second| (*first, *second));
             let evidence = [Some((to, from)), between];
@@ -512,7 +449,7 @@ impl<'a> Second<'a> {
             let looked = self.pairs.get(&pair(partner));
             looked.map_or((0, 0), |looked| looked.alone)
         };
-        let chosen: Vec<usize> = partners.into_iter().take(OFTEN).collect();
+        let chosen = self.two_of(partners, &self.case.full_with(place));
         let (mut all, mut short, mut both) = (0, 0, true);
         for partner in &chosen {
             let own = alone(*partner);
@@ -613,91 +550,8 @@ impl<'a> Second<'a> {
         }
     }
 
-    fn may_send(&self, pair: (usize, usize)) -> bool {
+    pub(super) fn may_send(&self, pair: (usize, usize)) -> bool {
         self.fabric.may_send(pair)
-    }
-
-    /// Ports to measure a port with: none of its own host or of another rail, those that are as fast first, then those
-    /// that are well, then those of its group.
-    fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
-        let place = |other| match sends {
-            true => Place::Receive(other),
-            false => Place::Send(other),
-        };
-        let own = self.fabric.ports[port];
-        let reach = self.reach(match sends {
-            true => Place::Send(port),
-            false => Place::Receive(port),
-        });
-        let mut all: Vec<(bool, bool, bool, u64, usize)> = (0..self.fabric.ports.len())
-            .filter(|other| {
-                let other = self.fabric.ports[*other];
-                other.host != own.host && other.rail == own.rail
-            })
-            .map(|other| {
-                let is_blamed = blamed.iter().any(|fault| match fault {
-                    Fault::Place(blamed) => *blamed == place(other),
-                    Fault::Pair(from, to) => match sends {
-                        true => (*from, *to) == (port, other),
-                        false => (*from, *to) == (other, port),
-                    },
-                    Fault::BothWays(port) => *port == other,
-                    Fault::Shared { .. } | Fault::Path(_) => false,
-                });
-                let share = self.case.least_share(place(other)).unwrap_or(1.0);
-                // In steps of five per cent, so that noise does not choose.
-                let short = whole((1.0 - share).clamp(0.0, 1.0) * 20.0);
-                let apart = self.fabric.ports[other].group != own.group;
-                let slow = self.capacity(place(other)) < reach;
-                (slow, is_blamed, apart, short, other)
-            })
-            .collect();
-        all.sort_unstable();
-        all.into_iter().map(|(.., other)| other).collect()
-    }
-
-    /// Puts requests of single links together where there are many, so that no port carries more than one each way: first all of
-    /// them, then half as many as fell short together, and so on until each was alone.
-    pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
-        let (single, others): (Vec<Request>, Vec<Request>) = requests
-            .into_iter()
-            .partition(|request| request.pairs.len() == 1 && request.again.is_none());
-        let mut pairs: Vec<(usize, usize)> = single
-            .into_iter()
-            .flat_map(|request| request.pairs)
-            .collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        let before = |pair: &(usize, usize)| match self.said(*pair) {
-            Said::Short(width) => width,
-            _ => usize::MAX,
-        };
-        let narrowest = pairs.iter().map(before).min().unwrap_or(usize::MAX);
-        let width = match narrowest {
-            usize::MAX if pairs.len() <= FEW => 1,
-            usize::MAX => pairs.len(),
-            width => width / 2,
-        };
-        let mut packed: Vec<Request> = Vec::new();
-        for pair in pairs {
-            let meets = |request: &&mut Request| {
-                // A look at a pair of ports is one at all rails of their hosts.
-                let host = |port: usize| self.fabric.ports[port].host;
-                let mut others = request.pairs.iter();
-                let free = others
-                    .all(|(from, to)| host(*from) != host(pair.0) && host(*to) != host(pair.1));
-                request.pairs.len() < width.max(1) && free
-            };
-            match packed.iter_mut().find(meets) {
-                Some(request) => request.pairs.push(pair),
-                None => packed.push(Request::of(vec![pair])),
-            }
-        }
-        for request in &mut packed {
-            request.pairs.sort_unstable();
-        }
-        packed.extend(others);
-        packed
     }
 }
 

@@ -65,7 +65,7 @@ impl Model<'_> {
             };
             guesses.insert((unique(|pair| pair.0), unique(|pair| pair.1)));
         }
-        if let Some((one, other)) = self.two_sides() {
+        for (one, other) in self.two_sides() {
             guesses.insert((one.clone(), other.clone()));
             guesses.insert((other, one));
         }
@@ -76,36 +76,52 @@ impl Model<'_> {
             .collect()
     }
 
-    /// Two groups such that only links between them fall short, if there are.
-    fn two_sides(&self) -> Option<(Vec<usize>, Vec<usize>)> {
+    /// Two groups such that only links between them fall short, if there are: all ways to put together what is not joined by any such link.
+    fn two_sides(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        /// With more parts than this, they are put together in one way only.
+        const MOST_PARTS: usize = 4;
         let pairs = self.short_pairs();
-        let mut side: Vec<Option<bool>> = vec![None; self.fabric.ports.len()];
-        loop {
-            let mut changed = false;
-            for (from, to) in &pairs {
-                match (side[*from], side[*to]) {
-                    (Some(one), Some(other)) if one == other => return None,
-                    (Some(_), Some(_)) => continue,
-                    (Some(one), None) => side[*to] = Some(!one),
-                    (None, Some(other)) => side[*from] = Some(!other),
-                    (None, None) if !changed && side.iter().all(Option::is_none) => {
-                        (side[*from], side[*to]) = (Some(false), Some(true));
-                    }
-                    (None, None) => continue,
-                }
-                changed = true;
+        let mut parts: Vec<[BTreeSet<usize>; 2]> = Vec::new();
+        for (from, to) in pairs {
+            let touches = |part: &[BTreeSet<usize>; 2]| {
+                part.iter()
+                    .any(|side| side.contains(&from) || side.contains(&to))
+            };
+            let (joined, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(touches);
+            parts = others;
+            let mut whole = [BTreeSet::from([from]), BTreeSet::from([to])];
+            for [one, other] in joined {
+                let turned = one.contains(&to) || other.contains(&from);
+                let [mine, yours] = if turned { [other, one] } else { [one, other] };
+                whole[0].extend(mine);
+                whole[1].extend(yours);
             }
-            if !changed {
-                break;
+            if !whole[0].is_disjoint(&whole[1]) {
+                return Vec::new(); // A link between ports of one side.
             }
+            parts.push(whole);
         }
-        let of = |which: bool| -> Vec<usize> {
-            let all = side.iter().enumerate();
-            let own = all.filter(|(_, side)| **side == Some(which));
-            own.map(|(port, _)| port).collect()
+        let Some((first, rest)) = parts.split_first() else {
+            return Vec::new();
         };
-        let (one, other) = (of(false), of(true));
-        (one.len() > 1 && other.len() > 1).then_some((one, other))
+        let ways = if rest.len() < MOST_PARTS {
+            1 << rest.len()
+        } else {
+            1
+        };
+        let put = |way: usize| {
+            let mut sides = first.clone();
+            for (at, part) in rest.iter().enumerate() {
+                let turned = usize::from(way >> at & 1 == 1);
+                sides[0].extend(&part[turned]);
+                sides[1].extend(&part[1 - turned]);
+            }
+            let [one, other] = sides.map(|side| side.into_iter().collect::<Vec<usize>>());
+            (one, other)
+        };
+        let all = (0..ways).map(put);
+        all.filter(|(one, other)| one.len() > 1 && other.len() > 1)
+            .collect()
     }
 
     /// Pairs that fell short together, in a look of which most was well.

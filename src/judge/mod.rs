@@ -24,6 +24,7 @@ pub mod loss;
 pub mod names;
 pub mod order;
 mod pairs;
+mod partners;
 pub mod peers;
 mod predict;
 mod remarks;

@@ -34,6 +34,8 @@ const NARROW: f64 = 0.96;
 /// What a fault that comes and goes costs more, and for each time it was there.
 const VARIES: f64 = 4.0;
 const EACH_TIME: f64 = 2.5;
+/// What several links share is more often what some ports send or receive, or what leaves a group, than anything else.
+const UNUSUAL: f64 = 1.5;
 /// What was ruled out still leads to others like it.
 const NEVER: f64 = 1e9;
 
@@ -194,7 +196,11 @@ impl<'a> Model<'a> {
             Fault::Shared { .. } if fault.is_all(self.fabric) => 7.0,
             Fault::Shared { from, to } => {
                 let odd = |list: &[usize]| (list.len() as f64).min(ports - list.len() as f64);
-                8.0 + 0.25 * (odd(from) + odd(to))
+                let is_all = |list: &[usize]| list.len() == self.fabric.ports.len();
+                let apart = from.iter().all(|port| !to.contains(port));
+                let is_leaf = apart && from.len() + to.len() == self.fabric.ports.len();
+                let usual = is_all(from) || is_all(to) || is_leaf;
+                8.0 + 0.25 * (odd(from) + odd(to)) + if usual { 0.0 } else { UNUSUAL }
             }
             Fault::Path(pairs) => 7.0 + pairs.len() as f64,
         };

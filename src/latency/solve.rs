@@ -39,6 +39,8 @@ pub struct Solution {
     pub residuals: Vec<f64>,
     /// Standard deviation of these, from their median size, corrected for the unknowns that were fitted; none if there are no more rows than unknowns.
     pub sigma: Option<f64>,
+    /// Standard deviation of what was measured from what the values come to, in the unit of the times; none if there is no `sigma`.
+    pub off: Option<f64>,
 }
 
 /// Beyond so many deviations a row counts less (Huber: "Robust estimation of a location parameter", 1964).
@@ -155,10 +157,16 @@ impl Equations {
                 by_median
             }
         });
+        let off = (spare > 0).then(|| {
+            let rows = 0..self.pairs.len();
+            let off = rows.map(|index| measured[index] - self.sum(index, &values));
+            (off.map(|off| off * off).sum::<f64>() / spare as f64).sqrt()
+        });
         Solution {
             values,
             residuals,
             sigma,
+            off,
         }
     }
 

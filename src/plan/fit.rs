@@ -21,6 +21,9 @@ pub struct Unasked {
     /// Links per pair.
     #[serde(default)]
     pub streams: bool,
+    /// Congestion control of the data sockets.
+    #[serde(default)]
+    pub congestion: bool,
 }
 
 /// A host, as far as it is known.
@@ -36,6 +39,8 @@ pub struct Capacity {
     pub memory_bytes: Option<u64>,
     /// Connections that its fastest data port wants to be full; zero where nothing is known of it.
     pub flows: usize,
+    /// Its own congestion control is BBR.
+    pub bbr: bool,
 }
 
 /// One connection fills about so much, in Mbit/s: a processor core copies no more. A choice.
@@ -61,6 +66,11 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
     }
     if test.unasked.workers {
         test.workers = workers_that_pay(test, nodes, hosts);
+    }
+    if test.unasked.congestion {
+        // BBR leaves sound ports unfilled: its acknowledgements wait behind what a port receives. Reno may be set by anyone.
+        let any = hosts.iter().any(|host| host.bbr);
+        test.sockets.congestion = any.then(|| "reno".to_owned());
     }
     if test.unasked.socket_buffers {
         let bytes = small_buffers_pay(test, nodes, hosts).then_some(SMALL_SOCKET_BUFFER_BYTES);
@@ -104,6 +114,8 @@ pub fn options(test: &Test) -> Vec<(&'static str, String)> {
         ("workers", test.workers.name().to_owned()),
     ];
     let sockets = &test.sockets;
+    let congestion = sockets.congestion.as_deref().unwrap_or("system");
+    options.push(("congestion", congestion.to_owned()));
     options.extend(
         sockets
             .send_buffer_bytes
@@ -119,7 +131,7 @@ pub fn options(test: &Test) -> Vec<(&'static str, String)> {
 
 /// Puts what a test has settled meanwhile into the options in effect, in place of what they said of it.
 pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
-    const SETTLED: [&str; 4] = ["block-size", "workers", "sndbuf", "rcvbuf"];
+    const SETTLED: [&str; 5] = ["block-size", "workers", "congestion", "sndbuf", "rcvbuf"];
     let settled = |(name, _): &(String, String)| SETTLED.contains(&name.as_str());
     let place = options.iter().position(settled).unwrap_or(options.len());
     options.retain(|option| !settled(option));
@@ -271,6 +283,7 @@ mod tests {
         block: true,
         socket_buffers: true,
         streams: true,
+        congestion: true,
     };
 
     fn host(nodes: usize, processors: Option<usize>, memory_mib: Option<u64>) -> Capacity {
@@ -279,7 +292,7 @@ mod tests {
             nodes,
             processors,
             memory_bytes: memory_mib.map(|mib| mib << 20),
-            flows: 0,
+            ..Capacity::default()
         }
     }
 
@@ -329,6 +342,25 @@ mod tests {
         assert_eq!(test.workers, Workers::Peer);
         settle(&mut test, 9, &local(9, 2));
         assert_eq!(test.workers, Workers::Shared);
+    }
+
+    #[test]
+    fn ports_are_loaded_with_reno_where_a_host_has_bbr_unless_that_was_asked_for() {
+        let bbr = Capacity {
+            bbr: true,
+            ..host(1, Some(2), None)
+        };
+        let hosts = [host(1, Some(2), None), bbr];
+        let settled = |asked: Option<&str>, hosts: &[Capacity]| {
+            let mut test = test_of(2, 1);
+            test.unasked.congestion = asked.is_none();
+            test.sockets.congestion = asked.map(str::to_owned);
+            settle(&mut test, 2, hosts);
+            test.sockets.congestion
+        };
+        assert_eq!(settled(None, &hosts).as_deref(), Some("reno"));
+        assert_eq!(settled(Some("bbr"), &hosts).as_deref(), Some("bbr"));
+        assert_eq!(settled(None, &hosts[..1]), None);
     }
 
     #[test]
@@ -458,8 +490,9 @@ mod tests {
         };
         let mut options = words("phases=3 block-size=256KiB workers=peer pin=auto");
         let (test, _) = settled(3, 64, &[host(64, Some(2), None)]);
-        let expected =
-            words("phases=3 block-size=64KiB workers=shared sndbuf=64KiB rcvbuf=64KiB pin=auto");
+        let expected = words(
+            "phases=3 block-size=64KiB workers=shared congestion=system sndbuf=64KiB rcvbuf=64KiB pin=auto",
+        );
         renew_options(&mut options, &test);
         assert_eq!(options, expected);
         renew_options(&mut options, &test);

@@ -520,19 +520,16 @@ fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
 
 fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
-    let bbr: Vec<String> = record
-        .hosts
-        .iter()
-        .filter(|host| host.facts.congestion.starts_with("bbr"))
-        .map(|host| host.node.clone())
-        .collect();
+    let mut hosts = record.hosts.iter();
+    let has_bbr = hosts.any(|host| host.facts.congestion.starts_with("bbr"));
     let tcp = test.links.iter().any(|link| link.kind == LinkKind::Tcp);
-    if tcp && plan.sockets.congestion.is_none() && !bbr.is_empty() {
-        notes.push(format!(
-            "{}: the system's congestion control is bbr, which costs 2 to 4 times the CPU where nothing is lost \
-             (try --congestion reno)",
-            fold(&bbr)
-        ));
+    let used = plan.sockets.congestion.as_deref();
+    if tcp && used.map_or(has_bbr, |name| name.starts_with("bbr")) {
+        notes.push(
+            "the congestion control is bbr, which costs 2 to 4 times the CPU where nothing is lost, and may leave sound ports unfilled \
+             (try --congestion reno)"
+                .to_owned(),
+        );
     }
     notes.extend(lacks_of_reserved_pages(record, plan));
     notes.extend(wires::short_paths(record, test));

@@ -147,6 +147,11 @@ impl HostFacts {
     }
 }
 
+/// Name of the congestion control that sockets of this host have unless they ask for another.
+pub fn congestion() -> String {
+    sysctl("net/ipv4/tcp_congestion_control")
+}
+
 /// Collects the facts of this host.
 pub fn collect() -> HostFacts {
     let names = nix::sys::utsname::uname().ok();
@@ -166,7 +171,7 @@ pub fn collect() -> HostFacts {
         available_memory_bytes: super::usage::available_memory().unwrap_or(0),
         spare_memory_bytes: super::limits::spare_memory(),
         reserved_pages_bytes: super::usage::free_reserved_bytes(),
-        congestion: sysctl("net/ipv4/tcp_congestion_control"),
+        congestion: congestion(),
         congestion_allowed: sysctl("net/ipv4/tcp_allowed_congestion_control"),
         session_address: session_address(),
         interfaces: interfaces(),

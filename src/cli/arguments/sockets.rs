@@ -72,8 +72,8 @@ pub struct Sockets {
 
     /// Congestion control of every data socket
     ///
-    /// reno may be set by anyone; bbr costs 2 to 4 times the CPU where nothing is lost. Default: the system's.
-    /// Example: --congestion reno
+    /// Default: the system's; reno where that of a host is bbr, which may leave sound ports unfilled and costs 2 to 4 times the CPU where
+    /// nothing is lost. Example: --congestion reno
     #[arg(long, value_name = "NAME", help_heading = "Sockets")]
     pub congestion: Option<String>,
 

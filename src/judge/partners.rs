@@ -1,0 +1,138 @@
+//! Whom a suspect is measured with, and which second looks are made at the same time.
+
+use std::collections::BTreeSet;
+
+use crate::units::whole;
+
+use super::confirm::{Request, Said, Second};
+use super::fabric::Place;
+use super::fault::Fault;
+
+/// More suspects than this are not each measured alone at once.
+const FEW: usize = 8;
+
+impl Second<'_> {
+    pub(super) fn capacity(&self, place: Place) -> f64 {
+        let number = self.fabric.number(place);
+        self.capacities
+            .get(number)
+            .copied()
+            .unwrap_or(f64::INFINITY)
+    }
+
+    /// The most that a port can be shown to carry: its own capacity, or that of the fastest it can be measured with.
+    pub(super) fn reach(&self, place: Place) -> f64 {
+        let ports = 0..self.fabric.ports.len();
+        let partners: Vec<Place> = match place {
+            Place::Send(port) => ports
+                .filter(|other| self.may_send((port, *other)))
+                .map(Place::Receive)
+                .collect(),
+            Place::Receive(port) => ports
+                .filter(|other| self.may_send((*other, port)))
+                .map(Place::Send)
+                .collect(),
+            Place::Up(_) | Place::Down(_) => Vec::new(),
+        };
+        let fastest = partners.into_iter().map(|place| self.capacity(place));
+        self.capacity(place).min(fastest.fold(0.0, f64::max))
+    }
+
+    /// Ports to measure a port with: none of its own host or of another rail, those that are as fast first, then those
+    /// that are well, then those of its group.
+    pub(super) fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
+        let place = |other| match sends {
+            true => Place::Receive(other),
+            false => Place::Send(other),
+        };
+        let own = self.fabric.ports[port];
+        let reach = self.reach(match sends {
+            true => Place::Send(port),
+            false => Place::Receive(port),
+        });
+        let mut all: Vec<(bool, bool, bool, u64, usize)> = (0..self.fabric.ports.len())
+            .filter(|other| {
+                let other = self.fabric.ports[*other];
+                other.host != own.host && other.rail == own.rail
+            })
+            .map(|other| {
+                let is_blamed = blamed.iter().any(|fault| match fault {
+                    Fault::Place(blamed) => *blamed == place(other),
+                    Fault::Pair(from, to) => match sends {
+                        true => (*from, *to) == (port, other),
+                        false => (*from, *to) == (other, port),
+                    },
+                    Fault::BothWays(port) => *port == other,
+                    Fault::Shared { .. } | Fault::Path(_) => false,
+                });
+                let share = self.case.least_share(place(other)).unwrap_or(1.0);
+                // In steps of five per cent, so that noise does not choose.
+                let short = whole((1.0 - share).clamp(0.0, 1.0) * 20.0);
+                let apart = self.fabric.ports[other].group != own.group;
+                let slow = self.capacity(place(other)) < reach;
+                (slow, is_blamed, apart, short, other)
+            })
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(.., other)| other).collect()
+    }
+
+    /// The best partner, and one that shows whether it is the port: one with which it was full, if there is one, since a port that is at fault
+    /// is so with everybody; else the second best.
+    pub(super) fn two_of(&self, partners: Vec<usize>, full: &BTreeSet<usize>) -> Vec<usize> {
+        let [first, rest @ ..] = &partners[..] else {
+            return partners;
+        };
+        let was_full = |partner: &&usize| full.contains(partner);
+        let telling = match full.contains(first) {
+            true => None,
+            false => rest.iter().find(was_full),
+        };
+        let second = telling.or(rest.first()).copied();
+        std::iter::once(*first).chain(second).collect()
+    }
+
+    /// Puts requests of single links together where there are many, so that no port carries more than one each way: first all of
+    /// them, then half as many as fell short together, and so on until each was alone.
+    pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
+        let (single, others): (Vec<Request>, Vec<Request>) = requests
+            .into_iter()
+            .partition(|request| request.pairs.len() == 1 && request.again.is_none());
+        let mut pairs: Vec<(usize, usize)> = single
+            .into_iter()
+            .flat_map(|request| request.pairs)
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let before = |pair: &(usize, usize)| match self.said(*pair) {
+            Said::Short(width) => width,
+            _ => usize::MAX,
+        };
+        let narrowest = pairs.iter().map(before).min().unwrap_or(usize::MAX);
+        let width = match narrowest {
+            usize::MAX if pairs.len() <= FEW => 1,
+            usize::MAX => pairs.len(),
+            width => width / 2,
+        };
+        let mut packed: Vec<Request> = Vec::new();
+        for pair in pairs {
+            let meets = |request: &&mut Request| {
+                // A look at a pair of ports is one at all rails of their hosts.
+                let host = |port: usize| self.fabric.ports[port].host;
+                let mut others = request.pairs.iter();
+                let free = others
+                    .all(|(from, to)| host(*from) != host(pair.0) && host(*to) != host(pair.1));
+                request.pairs.len() < width.max(1) && free
+            };
+            match packed.iter_mut().find(meets) {
+                Some(request) => request.pairs.push(pair),
+                None => packed.push(Request::of(vec![pair])),
+            }
+        }
+        for request in &mut packed {
+            request.pairs.sort_unstable();
+        }
+        packed.extend(others);
+        packed
+    }
+}
