@@ -36,9 +36,15 @@ impl Running<'_> {
             return false;
         };
         let of = |request| ask::test_for(&self.plan, &self.hosts, &base, request);
-        let tests: Vec<Test> = open.iter().map(of).collect();
+        let tests = open.iter().map(of);
+        let tests: Vec<Test> = tests
+            .filter(|test| ask::may_tell(&self.plan.tests, test))
+            .collect();
+        if tests.is_empty() {
+            return false;
+        }
         let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
-        let looks = match open.len() {
+        let looks = match tests.len() {
             1 => "1 measurement".to_owned(),
             several => format!("{several} measurements"),
         };

@@ -67,6 +67,18 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     test
 }
 
+/// Whether a look may be made: one that was made so often and is still asked for tells nothing.
+pub fn may_tell(made: &[Test], look: &Test) -> bool {
+    /// As often as a port that comes and goes is looked at.
+    const MOST_TIMES: usize = 8;
+    let alike = made.iter().filter(|one| {
+        one.purpose == Purpose::Isolated
+            && one.pattern == look.pattern
+            && one.paces.is_empty() == look.paces.is_empty()
+    });
+    alike.count() < MOST_TIMES
+}
+
 /// So many times as long as the plan's own looks for losses, within reason.
 fn stretched(plan: &RunPlan, times: f64) -> u64 {
     let own = plan.tests.iter().find_map(|test| match test.bound {
@@ -127,4 +139,32 @@ fn pairs(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Vec<(usize, usize
         .collect();
     pairs.dedup();
     pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lanes::tests::test_of;
+
+    #[test]
+    fn a_look_that_tells_nothing_is_not_made_without_end() {
+        let look = |from: usize| Test {
+            pattern: Pattern::Links(vec![(from, 3)]),
+            purpose: Purpose::Isolated,
+            ..test_of(2, 1)
+        };
+        let mut made = vec![test_of(2, 1)];
+        while may_tell(&made, &look(1)) {
+            made.push(look(1));
+        }
+        assert_eq!(made.len(), 9);
+        assert!(may_tell(&made, &look(2)), "another one was not made");
+        let mut held = look(1);
+        held.paces = vec![Pace {
+            from: 1,
+            to: 3,
+            bits_per_s: 1,
+        }];
+        assert!(may_tell(&made, &held), "it looks for losses");
+    }
 }

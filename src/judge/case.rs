@@ -203,6 +203,17 @@ impl<'a> Case<'a> {
         (!repeated).then_some(least.observation.test)
     }
 
+    /// Whether more links compete for an uplink in a test than it can carry.
+    pub(super) fn compete_for(&self, place: Place, test: usize) -> bool {
+        let number = self.fabric.number(place);
+        let own = self
+            .looks
+            .iter()
+            .filter(|look| look.observation.test == test);
+        let mut flows = own.flat_map(|look| look.observation.flows.iter().zip(&look.by_chance));
+        flows.any(|(flow, by_chance)| *by_chance && flow.route.contains(&number))
+    }
+
     /// In how many of the tests that should fill it a place fell short.
     pub fn short_in(&self, place: Place) -> (usize, usize) {
         let number = self.fabric.number(place);

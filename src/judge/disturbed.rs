@@ -1,14 +1,18 @@
-//! Tests that a host disturbed: measured once more as they were, and judged by that if the host keeps up then.
+//! Tests that a host disturbed, or chance: measured again as they were, and judged by that if all is well then.
 //!
 //! A host that was at its own limit in one window and not in the same test again says nothing of the switch, and nothing that
-//! need be excused. Nothing is replaced unless all is well then: whatever else fell short keeps every word against it.
+//! need be excused. Nor does an uplink for which more links compete than it can carry, if they leave it less than full only then: TCP does
+//! so in every fifth test of two seconds. Nothing is replaced unless all is well then: whatever else fell short keeps every word
+//! against it.
+
+use std::collections::BTreeSet;
 
 use crate::plan::{Purpose, Test};
-use crate::record::TestRecord;
 
 use super::Decision;
 use super::case::{Case, Pass};
 use super::confirm::Request;
+use super::fabric::Place;
 use super::view::View;
 
 /// What is to be done about tests that hosts disturbed.
@@ -21,22 +25,19 @@ pub enum Disturbed {
     Well(Vec<(usize, usize)>),
 }
 
+/// A test in which links competed for an uplink is repeated so often.
+const REPEATS_OF_CHANCE: usize = 2;
+
 /// Looks for them in what was decided.
 pub fn look(view: &View, decision: &Decision) -> Disturbed {
-    let only_hosts = decision.confirmed.is_empty() && decision.undecided.is_empty();
-    if !only_hosts || decision.host_limited.is_empty() {
-        return Disturbed::Stands;
-    }
     let case = Case::new(&view.fabric, &view.observations);
-    let is_short = |pass: &Pass| pass.judged && pass.is_short();
-    let mut short: Vec<usize> = Vec::new();
-    for place in &decision.host_limited {
-        let passes = case.passes(*place).into_iter();
-        let passes = passes.filter(|pass| !pass.isolated && is_short(pass));
-        short.extend(passes.map(|pass| pass.test));
-    }
-    short.sort_unstable();
-    short.dedup();
+    let by_chance = competed(view, &case);
+    let only_hosts = decision.confirmed.is_empty() && decision.undecided.is_empty();
+    let (short, times) = match by_chance.is_empty() {
+        false => (by_chance, REPEATS_OF_CHANCE),
+        true if only_hosts => (limited(&case, decision), 1),
+        true => return Disturbed::Stands,
+    };
     let is_well = |test: usize| {
         let places = (0..view.fabric.places()).map(|number| view.fabric.place(number));
         let passes = places.flat_map(|place| case.passes(place));
@@ -44,37 +45,78 @@ pub fn look(view: &View, decision: &Decision) -> Disturbed {
         own.peek().is_some() && own.all(|pass| !is_short(&pass))
     };
     let mut well = Vec::new();
-    for test in short {
-        match view.repeats.get(&test) {
-            Some(repeat) if is_well(*repeat) => well.push((test, *repeat)),
-            Some(_) => return Disturbed::Stands,
+    for test in &short {
+        let repeats = view.all_repeats.iter().filter(|(first, _)| first == test);
+        let repeats: Vec<usize> = repeats.map(|(_, repeat)| *repeat).collect();
+        match repeats.iter().find(|repeat| is_well(**repeat)) {
+            Some(repeat) => well.push((*test, *repeat)),
+            None if repeats.len() >= times => return Disturbed::Stands,
             None => {
                 return Disturbed::Open(Request {
-                    again: Some(test),
+                    again: Some(*test),
                     ..Request::of(Vec::new())
                 });
             }
         }
     }
-    Disturbed::Well(well)
+    match well.is_empty() {
+        true => Disturbed::Stands,
+        false => Disturbed::Well(well),
+    }
 }
 
-/// Which earlier test a second look repeats as it was, if it does.
-pub fn repeated(tests: &[Test], records: &[TestRecord], look: usize) -> Option<usize> {
-    let own = tests
+fn is_short(pass: &Pass) -> bool {
+    pass.judged && pass.is_short()
+}
+
+/// Tests in which ports fell short whose hosts were at their limit.
+fn limited(case: &Case<'_>, decision: &Decision) -> BTreeSet<usize> {
+    let places = decision.host_limited.iter();
+    let passes = places.flat_map(|place| case.passes(*place));
+    let short = passes.filter(|pass| !pass.isolated && is_short(pass));
+    short.map(|pass| pass.test).collect()
+}
+
+/// Tests in which links competed for an uplink and left it less than full, if nothing else fell short anywhere, and it was full in a test in
+/// which they did not compete for it.
+fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
+    let mut tests = BTreeSet::new();
+    for (place, _) in case.suspects() {
+        let (by_chance, free): (Vec<Pass>, Vec<Pass>) = case
+            .passes(place)
+            .into_iter()
+            .filter(|pass| pass.judged && !pass.isolated)
+            .partition(|pass| case.compete_for(place, pass.test));
+        let is_uplink = matches!(place, Place::Up(_) | Place::Down(_));
+        if !is_uplink || free.is_empty() || free.iter().any(Pass::is_short) {
+            return BTreeSet::new();
+        }
+        let short = by_chance.iter().filter(|pass| pass.is_short());
+        tests.extend(short.map(|pass| pass.test));
+    }
+    // A repeat that stands for a test is no test of its own.
+    tests.retain(|test| !view.all_repeats.iter().any(|(_, repeat)| repeat == test));
+    tests
+}
+
+/// Which of the tests that were run before it a second look repeats as they were: all that are alike.
+pub fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
+    let Some(own) = tests
         .get(look)
-        .filter(|own| own.purpose == Purpose::Isolated)?;
+        .filter(|own| own.purpose == Purpose::Isolated)
+    else {
+        return Vec::new();
+    };
     let alike = |test: &Test| {
         test.purpose != Purpose::Isolated
             && (&test.pattern, test.phases, test.streams, test.bound)
                 == (&own.pattern, own.phases, own.streams, own.bound)
             && test.paces == own.paces
     };
-    let mut earlier = records
-        .iter()
-        .map(|record| record.test)
-        .filter(|test| *test < look);
-    earlier.find(|test| tests.get(*test).is_some_and(alike))
+    let earlier = run.iter().copied().filter(|test| *test < look);
+    earlier
+        .filter(|test| tests.get(*test).is_some_and(alike))
+        .collect()
 }
 
 /// A view in which repeats stand for what they repeated.
@@ -92,14 +134,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::judge::fabric::tests::of_hosts;
-    use crate::judge::fabric::{Observation, Seen};
+    use crate::judge::fabric::{Fabric, Observation, Seen};
     use crate::judge::fault::Fault;
     use crate::judge::filling::Flow;
     use crate::judge::{Step, decide};
     use crate::record::Basis;
 
     use super::*;
-    use crate::judge::fabric::Place;
 
     /// A ring of four; one of its links carries so much, with the receiving host at its limit or not.
     fn ring(test: usize, isolated: bool, rate: f64, limited: bool) -> Observation {
@@ -181,6 +222,66 @@ mod tests {
         assert!(!view.observations[0].isolated && view.limits.is_empty());
         let clean = decide(&view.fabric, &view.observations);
         assert_eq!(clean, Step::Done(Decision::default()));
+    }
+
+    /// A test that was one of several alike was repeated without end: its repeat counted as that of the first of them.
+    #[test]
+    fn a_repeat_is_one_of_all_tests_that_are_alike() {
+        use crate::plan::lanes::tests::test_of;
+        let look = Test {
+            purpose: Purpose::Isolated,
+            ..test_of(2, 1)
+        };
+        let other = test_of(2, 2);
+        let tests = [test_of(2, 1), other, test_of(2, 1), look];
+        let run = [0, 1, 2, 3];
+        assert_eq!(repeated(&tests, &run, 3), [0, 2]);
+        assert!(repeated(&tests, &run, 2).is_empty());
+    }
+
+    /// Two hosts in each of two groups, uplinks as fast as one port: a shift by one fills them, a shift by two competes for them.
+    fn shift(test: usize, isolated: bool, by: usize, share: f64) -> (Fabric, Observation) {
+        let mut fabric = of_hosts(4);
+        fabric.groups = 2;
+        for (number, port) in fabric.ports.iter_mut().enumerate() {
+            port.group = Some(number / 2);
+        }
+        let mut one = ring(test, isolated, 100.0, false);
+        one.pairs = (0..4).map(|from| (from, (from + by) % 4)).collect();
+        one.capacities = vec![100.0; fabric.places()];
+        for ((flow, link), pair) in one.flows.iter_mut().zip(&mut one.links).zip(&one.pairs) {
+            flow.route = fabric.way(pair.0, pair.1);
+            (link.from, link.to) = *pair;
+            link.rate = share * if by == 2 { 0.5 } else { 1.0 };
+        }
+        (fabric, one)
+    }
+
+    #[test]
+    fn an_uplink_that_links_left_less_than_full_by_chance_is_no_suspect() {
+        let looked = |first: &[(usize, bool, usize, f64)], repeats: &[(usize, usize)]| {
+            let all = first.iter();
+            let all = all.map(|(test, alone, by, share)| shift(*test, *alone, *by, *share));
+            let (fabrics, seen): (Vec<Fabric>, Vec<Observation>) = all.unzip();
+            let mut view = view(seen, repeats);
+            view.fabric = fabrics[0].clone();
+            look(&view, &Decision::default())
+        };
+        let first = [(0, false, 1, 100.0), (1, false, 2, 80.0)];
+        let asks = |found| matches!(found, Disturbed::Open(request) if request.again == Some(1));
+        assert!(asks(looked(&first, &[])));
+        let with = |more: &[(usize, bool, usize, f64)]| [&first[..], more].concat();
+        let short = with(&[(2, true, 2, 82.0)]);
+        assert!(asks(looked(&short, &[(1, 2)])), "once more");
+        let well = [&short[..], &[(3, true, 2, 97.0)]].concat();
+        let found = looked(&well, &[(1, 2), (1, 3)]);
+        assert!(matches!(found, Disturbed::Well(replaced) if replaced == [(1, 3)]));
+        let again = [&short[..], &[(3, true, 2, 81.0)]].concat();
+        let found = looked(&again, &[(1, 2), (1, 3)]);
+        assert!(matches!(found, Disturbed::Stands), "it is no chance");
+        // Nor is it where the uplink was not full without competition.
+        let slow = [(0, false, 1, 80.0), (1, false, 2, 80.0)];
+        assert!(matches!(looked(&slow, &[]), Disturbed::Stands));
     }
 
     #[test]

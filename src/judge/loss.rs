@@ -128,13 +128,17 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
             let reached = shares.get(&pair);
             let free = best.get(&pair).is_some_and(|share| *share >= FREE);
             if !free && reached.is_some_and(|share| share.part() < REACHED) {
+                if observation.isolated {
+                    // It was looked at, and tells nothing: it would not the next time either.
+                    alone.entry(pair).or_default();
+                }
                 continue;
             }
             let counts: &mut BTreeMap<(usize, usize), Count> = match observation.isolated {
                 true => &mut alone,
                 false => &mut loaded,
             };
-            let count = counts.entry((link.from, link.to)).or_default();
+            let count = counts.entry(pair).or_default();
             count.add(link.lost, link.segments);
             if !observation.isolated {
                 segments_per_look = segments_per_look.max(link.segments);
@@ -361,6 +365,7 @@ mod tests {
     use super::*;
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::fabric::{Frames, Seen};
+    use crate::judge::filling::Flow;
 
     fn paced(
         isolated: bool,
@@ -401,6 +406,32 @@ mod tests {
             }
         }
         panic!("asks without end");
+    }
+
+    #[test]
+    fn a_pair_that_does_not_reach_its_rate_alone_is_looked_at_once() {
+        let fabric = of_hosts(3);
+        let look = |isolated: bool, rate: f64| {
+            let mut one = paced(isolated, &[(0, 1)], |_, _| 50);
+            one.links[0].rate = rate;
+            one.pairs = vec![(0, 1)];
+            one.capacities = vec![100.0; 6];
+            one.flows = vec![Flow {
+                route: fabric.way(0, 1),
+                weight: 1.0,
+                cap: 95.0,
+            }];
+            one
+        };
+        let mut seen = vec![look(false, 95.0)];
+        let asked = judge(&fabric, &seen, 1e-5).open;
+        assert_eq!(asked.len(), 1);
+        seen.push(look(true, 60.0));
+        let losses = judge(&fabric, &seen, 1e-5);
+        assert_eq!(
+            (losses.open, losses.undecided),
+            (Vec::new(), vec![(Fault::Place(Place::Receive(1)), 5e-4)])
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Tests that were not what was asked for, and so are no evidence: windows that nodes kept badly, rates that no port can carry, nothing that
 //! moved, other traffic on a port. They are repeated, and the repeat counts; if that is no better, the reason is the verdict.
 
+use std::collections::BTreeSet;
+
 use crate::plan::{Purpose, RunPlan, Sink, Test};
 use crate::record::{HostRecord, LinkRecord, TestRecord, Verdict, VerdictWord, WireKind};
 use crate::units::{gbit_per_s, show_gbit, show_ns, sum};
@@ -199,8 +201,10 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
 
 /// Whether so many repeats were no evidence either that these hosts cannot do it: then second looks would tell nothing.
 pub fn is_in_vain(view: &View) -> bool {
-    let repeats = view.all_repeats.iter();
-    let in_vain = repeats.filter(|(_, repeat)| view.unfit.contains_key(repeat));
+    let repeats: BTreeSet<usize> = view.all_repeats.iter().map(|(_, repeat)| *repeat).collect();
+    let in_vain = repeats
+        .iter()
+        .filter(|repeat| view.unfit.contains_key(repeat));
     in_vain.count() >= MOST_IN_VAIN
 }
 

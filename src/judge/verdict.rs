@@ -51,7 +51,8 @@ pub fn judge(
     }
     let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
     match disturbed::look(&view, &decision) {
-        Disturbed::Open(request) if open.is_empty() => open.push(request),
+        // Before suspects are measured alone: it may be that there are none.
+        Disturbed::Open(request) => open = vec![request],
         Disturbed::Well(replaced) => {
             let sentences = replaced.iter().map(|pair| repeated(&view, *pair));
             let sentences: Vec<String> = sentences.collect();
@@ -60,9 +61,10 @@ pub fn judge(
             if rates(&calm) == (Decision::default(), Vec::new()) {
                 (view, decision, told) = (calm, Decision::default(), sentences);
                 instead.extend(replaced);
+                open.clear();
             }
         }
-        Disturbed::Open(_) | Disturbed::Stands => {}
+        Disturbed::Stands => {}
     }
     // What is no evidence is measured anew before anything is asked on its account.
     let again = unfit::open(plan, &view);
@@ -147,17 +149,20 @@ fn rates(view: &View) -> (Decision, Vec<Request>) {
     }
 }
 
-/// Why a test is judged by its repeat, and what it would have said.
+/// Why a test is judged by its repeat.
 fn repeated(view: &View, (test, repeat): (usize, usize)) -> String {
     let mut why = Vec::new();
     for ((_, host), limit) in view.limits.iter().filter(|((of, _), _)| *of == test) {
         let ports = view.ports.iter().filter(|port| port.node == *host);
         why.extend(ports.map(|port| format!("{}: {limit}", port.label)).take(1));
     }
+    let why = match why.is_empty() {
+        true => "links that competed for an uplink left it less than full by chance".to_owned(),
+        false => format!("a host was at its limit ({})", why.join("; ")),
+    };
     format!(
-        "test {} was disturbed by a host ({}), and was measured once more: test {} is judged in its place",
+        "test {}: {why}; test {} repeats it and is judged in its place",
         test + 1,
-        why.join("; "),
         repeat + 1
     )
 }

@@ -126,22 +126,23 @@ impl View {
                 }
             }
         }
+        let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
         for test in tests {
             let planned = &plan.tests[test.test];
             view.mark_gone(hosts, test);
             view.count(hosts, test);
             let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
             if test.complete && tells && is_whole(test) {
-                let first = disturbed::repeated(&plan.tests, tests, test.test);
-                view.all_repeats
-                    .extend(first.map(|first| (first, test.test)));
+                let alike = disturbed::repeated(&plan.tests, &run, test.test);
+                let repeats = alike.into_iter().map(|first| (first, test.test));
+                view.all_repeats.extend(repeats.clone());
                 match unfit::why(hosts, planned, test) {
                     Some(unfit) => {
                         view.unfit.insert(test.test, unfit);
                     }
                     None => {
                         view.add_test(plan, hosts, planned, test);
-                        view.repeats.extend(first.map(|first| (first, test.test)));
+                        view.repeats.extend(repeats);
                     }
                 }
             }
