@@ -7,7 +7,7 @@
 //! come from real runs in the lab, the first on sound ports, the second with the port into n3 at 60 %; host names, kernels,
 //! addresses and speeds were replaced. `linktest` is a link test in the lab with the port into n2 at half of its speed, changed in the same way. `latency` is a plan of latencies
 //! in the lab with 500 µs of delay at the cable of n2; `patterns` are benchmarks of four ranks on one machine, whose hosts were replaced by those of `linktest`. The others come from
-//! the lab and were changed in the same way, one for each word and kind of fault: `slow-pair` has a pair at half, `slow-uplink` a trunk at 60 %, `losses` one frame in
+//! the lab and were changed in the same way, one for each word and kind of fault: `slow-pair` has a pair at half, `slow-uplink` a trunk at 60 %, `backplane` a switch that carries 60 % of its ports, `losses` one frame in
 //! 500 lost on its way to n3, `host-limited` a host with hundredths of a processor, `undecided` a port that was slow in the first test and not
 //! again, `not-as-ordered` frames of 1500 bytes where 9000 were ordered. `blocked` is the pattern of head-of-line blocking with the victim at 30 %, whose look by
 //! itself was made well by hand and judged anew: no switch of the lab blocks. `several/` holds what is made of more than one record.
@@ -22,7 +22,7 @@ use pipebench::report::compare::Comparison;
 use pipebench::report::merge::Merged;
 use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
 
-const RECORDS: [&str; 15] = [
+const RECORDS: [&str; 16] = [
     "one-host",
     "two-hosts",
     "broken-off",
@@ -33,6 +33,7 @@ const RECORDS: [&str; 15] = [
     "patterns",
     "slow-pair",
     "slow-uplink",
+    "backplane",
     "losses",
     "blocked",
     "host-limited",
