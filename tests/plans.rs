@@ -233,6 +233,27 @@ fn a_preflight_needs_no_plan() {
         0,
     );
     assert!(plan.contains("mesh"), "{plan}");
+    // Whatever was ordered, it is one test of one buffer, and nothing is measured again: it took two minutes.
+    let ordered = [
+        "check",
+        "--hosts",
+        "local:3",
+        "--link-speed",
+        "10g",
+        "--fabric",
+        "non-blocking",
+        "--profile",
+        "acceptance",
+    ];
+    let (plan, _) = said(folder.path(), &[&ordered[..], &["--dry-run"]].concat(), 0);
+    let tests: Vec<&str> = plan
+        .lines()
+        .filter(|line| line.starts_with("test "))
+        .collect();
+    assert_eq!(tests.len(), 1, "{plan}");
+    assert!(plan.contains(" buffers=1 "), "{plan}");
+    let (out, _) = said(folder.path(), &ordered, 0);
+    assert!(out.contains("\nREADY  "), "{out}");
 }
 
 /// More tests than there is time for: what was run is in the record, and what was not is said.
