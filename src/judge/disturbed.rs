@@ -25,6 +25,8 @@ pub enum Disturbed {
     Well(Vec<(usize, usize)>),
 }
 
+/// Competing links left sound uplinks at 74 % of what they can carry at least; less than this is no chance.
+const LEAST_BY_CHANCE: f64 = 0.7;
 /// A test in which links competed for an uplink is repeated so often.
 const REPEATS_OF_CHANCE: usize = 2;
 
@@ -81,20 +83,28 @@ fn limited(case: &Case<'_>, decision: &Decision) -> BTreeSet<usize> {
 /// which they did not compete for it.
 fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
     let mut tests = BTreeSet::new();
-    for (place, _) in case.suspects() {
+    for (place, share) in case.suspects() {
         let (by_chance, free): (Vec<Pass>, Vec<Pass>) = case
             .passes(place)
             .into_iter()
             .filter(|pass| pass.judged && !pass.isolated)
             .partition(|pass| case.compete_for(place, pass.test));
         let is_uplink = matches!(place, Place::Up(_) | Place::Down(_));
-        if !is_uplink || free.is_empty() || free.iter().any(Pass::is_short) {
+        if !is_uplink
+            || share < LEAST_BY_CHANCE
+            || free.is_empty()
+            || free.iter().any(Pass::is_short)
+        {
             return BTreeSet::new();
         }
         let short = by_chance.iter().filter(|pass| pass.is_short());
-        tests.extend(short.map(|pass| pass.test));
+        let short: Vec<usize> = short.map(|pass| pass.test).collect();
+        if short.len() > 1 && short.len() * 2 > by_chance.len() {
+            return BTreeSet::new(); // More often than not is no chance.
+        }
+        tests.extend(short);
     }
-    // A repeat that stands for a test is no test of its own.
+    // Repeats are not repeated.
     tests.retain(|test| !view.all_repeats.iter().any(|(_, repeat)| repeat == test));
     tests
 }
@@ -282,6 +292,13 @@ mod tests {
         // Nor is it where the uplink was not full without competition.
         let slow = [(0, false, 1, 80.0), (1, false, 2, 80.0)];
         assert!(matches!(looked(&slow, &[]), Disturbed::Stands));
+        // Nor is what comes in most tests, though one repeat is well.
+        let mostly = [first[0], first[1], (2, false, 2, 80.0), (3, true, 2, 97.0)];
+        let found = looked(&mostly, &[(1, 3), (2, 3)]);
+        assert!(matches!(found, Disturbed::Stands));
+        // Nor is half of it.
+        let half = [(0, false, 1, 100.0), (1, false, 2, 50.0)];
+        assert!(matches!(looked(&half, &[]), Disturbed::Stands));
     }
 
     #[test]

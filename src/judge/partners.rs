@@ -38,8 +38,8 @@ impl Second<'_> {
         self.capacity(place).min(fastest.fold(0.0, f64::max))
     }
 
-    /// Ports to measure a port with: none of its own host or of another rail, those that are as fast first, then those
-    /// that are well, then those of its group.
+    /// Partners to measure a port with, the best first: as fast as the port, not blamed, in its group, and short by least. Leaves out ports of
+    /// its own host and of other rails.
     pub(super) fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
         let place = |other| match sends {
             true => Place::Receive(other),
@@ -77,8 +77,8 @@ impl Second<'_> {
         all.into_iter().map(|(.., other)| other).collect()
     }
 
-    /// The best partner, and one that shows whether it is the port: one with which it was full, if there is one, since a port that is at fault
-    /// is so with everybody; else the second best.
+    /// The best partner, and a second one with which the port was full, if there is one: a port at fault is short with that one, too. Else the
+    /// second best.
     pub(super) fn two_of(&self, partners: Vec<usize>, full: &BTreeSet<usize>) -> Vec<usize> {
         let [first, rest @ ..] = &partners[..] else {
             return partners;
