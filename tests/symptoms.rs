@@ -390,3 +390,37 @@ fn the_weakest_port_says_what_it_leaves_out() {
         said.sheet.remarks
     );
 }
+
+/// Ports at 47 % of their rate were shown with the word PASS, since they were full in a look at each alone: the word and the share are of one
+/// measurement.
+#[test]
+fn no_direction_passes_with_a_share_below_its_floor() {
+    for name in [
+        "acceptance",
+        "backplane",
+        "slow-pair",
+        "slow-receiver",
+        "slow-uplink",
+        "undecided",
+    ] {
+        let record = record(name);
+        let sheet = judged(&record).sheet;
+        let ports = sheet
+            .ports
+            .iter()
+            .flat_map(|port| [port.send, port.receive]);
+        let uplinks = sheet.uplinks.iter().flat_map(|one| [one.up, one.down]);
+        for one in ports.chain(uplinks).flatten() {
+            let floor = one.floor.unwrap_or(record.plan.criteria.floor);
+            if one.word == VerdictWord::Pass {
+                assert!(
+                    one.share.is_some_and(|share| share >= floor),
+                    "{name}: {one:?}"
+                );
+            }
+            if one.word == VerdictWord::NotJudged {
+                assert_eq!(one.share, None, "{name}: {one:?}");
+            }
+        }
+    }
+}

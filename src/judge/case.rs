@@ -45,6 +45,21 @@ impl Pass {
     pub fn is_short(&self) -> bool {
         self.share.is_some_and(|share| share < self.floor)
     }
+
+    /// This measurement, told by the share that shows the place to be well: of what was to be expected where that was all it can carry, of what
+    /// it can carry elsewhere.
+    pub fn well(&self) -> Option<Self> {
+        if self.judged && self.share.is_some_and(|share| share >= self.floor) {
+            return Some(*self);
+        }
+        let by_capacity = Self {
+            judged: true,
+            expected: self.capacity,
+            share: Some(self.rate / self.capacity),
+            ..*self
+        };
+        (self.rate >= self.floor * self.capacity).then_some(by_capacity)
+    }
 }
 
 /// What a set of faults predicts to fall short.

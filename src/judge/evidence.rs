@@ -53,16 +53,24 @@ impl Writer<'_> {
         told.into_iter().collect()
     }
 
-    /// Least share of a suspect under load, and what passed then.
+    /// Least share of a suspect in the tests under load that judge it, and what passed then; where none does, in any that loaded it, and what
+    /// only a second look showed is told by that.
     pub(super) fn under_load(&self, fault: &Fault) -> Option<Pass> {
         let passes = self.case.passes_of(fault);
-        // What only a second look showed is told by that.
-        let loaded = passes.iter().any(|pass| !pass.isolated);
-        let loading = passes.iter().filter(|pass| pass.isolated != loaded);
+        let judges = |pass: &Pass| !pass.isolated && pass.judged;
+        let loads = |pass: &Pass| !pass.isolated;
+        let any = |_: &Pass| true;
         // Where floors differ, by how far it is below its own.
-        let shares = loading.filter_map(|pass| Some((pass.share?, pass)));
-        let least = shares.min_by(|a, b| (a.0 / a.1.floor).total_cmp(&(b.0 / b.1.floor)));
-        least.map(|(_, pass)| *pass)
+        let least = |which: &dyn Fn(&Pass) -> bool| {
+            let known = passes.iter().filter(|pass| which(pass));
+            let known = known.filter_map(|pass| Some((pass.share? / pass.floor, pass)));
+            known
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .map(|(_, pass)| *pass)
+        };
+        least(&judges)
+            .or_else(|| least(&loads))
+            .or_else(|| least(&any))
     }
 
     /// In how many tests under load a suspect fell short, and how many should have filled it.

@@ -6,7 +6,7 @@ use crate::record::{
     Sheet, SignedFigure, StretchSheet, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
-use super::case::{Case, Foreseen};
+use super::case::{Case, Foreseen, Pass};
 use super::confirm::Request;
 use super::disturbed::{self, Disturbed};
 use super::fabric::{Observation, PEERS, Place};
@@ -228,35 +228,33 @@ impl Writer<'_> {
         };
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
         // Where a fault elsewhere holds it down, its figure is that of the fault; unless it was seen nowhere else.
-        let held_down = |pass: &&super::case::Pass| self.is_held_down(place, pass);
+        let held_down = |pass: &&Pass| self.is_held_down(place, pass);
         let judged = || loading().filter(|pass| pass.judged);
-        let free: Vec<&super::case::Pass> = judged().filter(|pass| !held_down(pass)).collect();
-        let judged: Vec<&super::case::Pass> = match free.is_empty() {
+        let free: Vec<&Pass> = judged().filter(|pass| !held_down(pass)).collect();
+        let judged: Vec<&Pass> = match free.is_empty() {
             true => judged().collect(),
             false => free,
         };
         let judged = judged.into_iter();
         // Where floors differ, by how far it is above its own.
-        let share = |pass: &&super::case::Pass| {
-            pass.share.map_or(f64::INFINITY, |share| share / pass.floor)
-        };
+        let share = |pass: &&Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
         let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
         let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
-        let word = self.word(place, least, &passes);
+        let (word, told) = self.word(place, least, &passes);
         Some(DirectionSheet {
             word,
-            share: least.share.filter(|_| least.judged),
-            rate_bits_per_s: least.rate,
-            expected_bits_per_s: Some(least.expected).filter(|expected| expected.is_finite()),
-            test: least.test,
+            share: told.share.filter(|_| told.judged),
+            rate_bits_per_s: told.rate,
+            expected_bits_per_s: Some(told.expected).filter(|expected| expected.is_finite()),
+            test: told.test,
             most_bits_per_s: most,
-            stretch: self.stretch(place, least),
+            stretch: self.stretch(place, &told),
             floor: self.view.fabric.behind.contains(&place).then_some(PEERS),
         })
     }
 
     /// The stretch in which a place carried what is said of it, if that is less than in the whole window.
-    fn stretch(&self, place: Place, pass: &super::case::Pass) -> Option<StretchSheet> {
+    fn stretch(&self, place: Place, pass: &Pass) -> Option<StretchSheet> {
         let stretch = self.view.stretches.get(&pass.test)?;
         let mean = *stretch.means.get(self.view.fabric.number(place))?;
         (pass.rate < mean).then_some(StretchSheet {
@@ -268,7 +266,7 @@ impl Writer<'_> {
     }
 
     /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
-    pub(super) fn is_held_down(&self, place: Place, pass: &super::case::Pass) -> bool {
+    pub(super) fn is_held_down(&self, place: Place, pass: &Pass) -> bool {
         let number = self.view.fabric.number(place);
         let fault = Fault::Place(place);
         let lossy = self
@@ -281,55 +279,52 @@ impl Writer<'_> {
         !self.decision.known().contains(&fault) && !lossy && (by_rates || by_losses)
     }
 
-    fn word(
-        &self,
-        place: Place,
-        least: &super::case::Pass,
-        passes: &[super::case::Pass],
-    ) -> VerdictWord {
+    /// The word for a place, and the measurement that shows it: the least, or where a fault elsewhere held that down, what it carried without.
+    fn word(&self, place: Place, least: &Pass, passes: &[Pass]) -> (VerdictWord, Pass) {
+        if let Some(word) = self.word_of_its_faults(place) {
+            return (word, *least);
+        }
+        if !least.judged || least.share.is_none() {
+            return (VerdictWord::NotJudged, *least);
+        }
+        if least.is_short() {
+            let well = passes.iter().filter_map(Pass::well);
+            let well = well.min_by(|a, b| a.rate.total_cmp(&b.rate));
+            let unjudged = Pass {
+                judged: false,
+                ..*least
+            };
+            return well.map_or((VerdictWord::NotJudged, unjudged), |well| {
+                (VerdictWord::Pass, well)
+            });
+        }
+        let is_port = matches!(place, Place::Send(_) | Place::Receive(_));
+        match is_port && self.misses_the_asked_rate(least.rate, least.test) {
+            true => (VerdictWord::Undecided, *least),
+            false => (VerdictWord::Pass, *least),
+        }
+    }
+
+    /// The word for a place that is at fault or may be.
+    fn word_of_its_faults(&self, place: Place) -> Option<VerdictWord> {
         let fault = Fault::Place(place);
         let lossy = |list: &[(Fault, f64)]| list.iter().any(|(known, _)| *known == fault);
         let blamed = |one: &super::Blamed| one.fault == fault;
         let broken = lossy(&self.losses.confirmed) || lossy(&self.losses.broken);
         if self.decision.confirmed.iter().any(blamed) || broken {
-            return match self.unseen_at(&fault) {
+            return Some(match self.unseen_at(&fault) {
                 Some(_) => VerdictWord::Undecided,
                 None => VerdictWord::Fail,
-            };
+            });
         }
         if self.decision.host_limited.contains(&place) || lossy(&self.losses.in_host) {
-            return VerdictWord::HostLimited;
+            return Some(VerdictWord::HostLimited);
         }
-        let undecided = self
-            .decision
-            .undecided
-            .iter()
-            .any(|(known, _)| *known == fault);
-        if undecided || lossy(&self.losses.undecided) || lossy(&self.losses.broken_once) {
-            return VerdictWord::Undecided;
-        }
-        match least.share.filter(|_| least.judged) {
-            None => VerdictWord::NotJudged,
-            Some(_)
-                if !least.is_short()
-                    && matches!(place, Place::Send(_) | Place::Receive(_))
-                    && self.misses_the_asked_rate(least.rate, least.test) =>
-            {
-                VerdictWord::Undecided
-            }
-            Some(_) if !least.is_short() => VerdictWord::Pass,
-            // Somebody else's fault held it down: it passes if it reached its floor without that.
-            Some(_) => {
-                let well = |pass: &super::case::Pass| {
-                    let full = pass.judged && pass.share.is_some_and(|share| share >= pass.floor);
-                    full || pass.rate >= pass.floor * pass.capacity
-                };
-                match passes.iter().any(well) {
-                    true => VerdictWord::Pass,
-                    false => VerdictWord::NotJudged,
-                }
-            }
-        }
+        let mut undecided = self.decision.undecided.iter();
+        let undecided = undecided.any(|(known, _)| *known == fault)
+            || lossy(&self.losses.undecided)
+            || lossy(&self.losses.broken_once);
+        undecided.then_some(VerdictWord::Undecided)
     }
 
     fn faults(&self) -> Vec<FaultSheet> {
@@ -471,9 +466,8 @@ impl Writer<'_> {
     fn figure(&self) -> Option<SignedFigure> {
         let mut least: Option<(f64, SignedFigure)> = None;
         // What is bounced loads one direction at a time: nothing to sign under.
-        let is_load = |pass: &super::case::Pass| {
-            !pass.isolated && pass.judged && pass.test < self.plan.tests.len()
-        };
+        let is_load =
+            |pass: &Pass| !pass.isolated && pass.judged && pass.test < self.plan.tests.len();
         for port in 0..self.view.ports.len() {
             let both =
                 [Place::Send(port), Place::Receive(port)].map(|place| self.case.passes(place));
