@@ -1,8 +1,10 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
-//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--write]`. Each case is told as it ends, and kept in
-//! `rows.jsonl` beside this file with a check sum of the judge, so that several runs add up, one that broke off goes on, and what an older judge said does not count; `--write` makes docs/truth.md of all of them, and `--only` draws until a case has all of these words. A case takes half a
-//! minute to a minute and a half. Needs root, as the lab does.
+//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N] [--again] [--keep FOLDER] [--write]`.
+//! Each case is printed when it ends, and kept in `rows.jsonl` beside this file with a check sum of the judge: several runs add up, one that was broken off is
+//! resumed, and what an older judge said does not count. `--write` makes docs/truth.md of all rows. `--only` draws until a case has all of these
+//! words. `--at-once` tries so many cases at the same time: one takes about 7 % of two processors. `--again` tries the same draws a second
+//! time. `--keep` puts the record of each run into a folder. A case takes half a minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
@@ -14,9 +16,12 @@ mod truth;
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::panic::catch_unwind;
+use std::path::PathBuf;
+use std::sync::Mutex;
 
 use table::Row;
-use truth::{Case, Injury, Shape, try_case};
+use truth::{Case, Injury, Outcome, Shape, try_case};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
@@ -26,15 +31,25 @@ struct Options {
     seed: u64,
     time: Option<String>,
     only: String,
+    at_once: usize,
+    again: bool,
+    records: Option<PathBuf>,
     write: bool,
+}
+
+/// A case that was drawn.
+struct Drawn {
+    case: Case,
+    number: u64,
+    key: String,
 }
 
 fn main() {
     let options = options();
     let mut draw = Draw(options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let known = table::read(&results());
-    let kinds = [(true, options.injured), (false, options.sound)];
-    for (injured, count) in kinds {
+    let mut cases = Vec::new();
+    for (injured, count) in [(true, options.injured), (false, options.sound)] {
         for number in 1..=count {
             let case = loop {
                 let case = if injured {
@@ -47,34 +62,58 @@ fn main() {
                     break case;
                 }
             };
-            let key = format!("{} {injured} {number} {}", options.seed, options.only);
-            if known.iter().any(|row| row.key == key) {
-                continue; // It broke off later, and goes on from there.
-            }
-            let begun = std::time::Instant::now();
-            let outcome = try_case(
-                PIPEBENCH,
-                &case,
-                &["--profile", "acceptance", "--time", time(&case, &options)],
+            let again = if options.again { table::AGAIN } else { "" };
+            let key = format!(
+                "{} {injured} {number} {}{again}",
+                options.seed, options.only
             );
-            let row = Row::of(&case, &outcome, begun.elapsed().as_secs_f64(), key);
-            println!(
-                "{number:4} {}  {} {case}",
-                if row.right { "right" } else { "WRONG" },
-                row.word
-            );
-            if !row.right || (!injured && row.word != "PASS") {
-                println!("{}\n", outcome.said);
+            // It was broken off later, and is resumed from there.
+            if !known.iter().any(|row| row.key == key) {
+                cases.push(Drawn { case, number, key });
             }
-            keep(&row);
         }
     }
+    let queue = Mutex::new(cases.into_iter());
+    let next = || queue.lock().expect("no thread panics here").next();
+    std::thread::scope(|scope| {
+        for _ in 0..options.at_once {
+            scope.spawn(|| {
+                while let Some(drawn) = next() {
+                    try_one(&drawn, &options);
+                }
+            });
+        }
+    });
     let rows = table::read(&results());
     let page = table::page(&rows);
     println!("{page}");
     if options.write {
         std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/truth.md"), page)
             .expect("docs/truth.md can be written");
+    }
+}
+
+/// Tries a case, prints what came of it, and keeps that.
+fn try_one(drawn: &Drawn, options: &Options) {
+    let (case, number) = (&drawn.case, drawn.number);
+    let begun = std::time::Instant::now();
+    let tests = ["--profile", "acceptance", "--time", time(case, options)];
+    // A run without a verdict is a wrong one.
+    let outcome = catch_unwind(|| try_case(PIPEBENCH, case, &tests));
+    let outcome = outcome.unwrap_or_else(|_| Outcome::none());
+    let seconds = begun.elapsed().as_secs_f64();
+    let row = Row::of(case, &outcome, seconds, drawn.key.clone());
+    let right = if row.right { "right" } else { "WRONG" };
+    let unexpected = !row.right || case.injury.is_none() && row.word != "PASS";
+    let said = match unexpected {
+        true => format!("{}\n\n", outcome.said),
+        false => String::new(),
+    };
+    print!("{number:4} {right}  {} {case}\n{said}", row.word);
+    keep(&row);
+    if let Some(folder) = &options.records {
+        let file = folder.join(drawn.key.trim().replace(' ', "-") + ".json");
+        std::fs::write(file, &outcome.record).expect("--keep: a folder that can be written");
     }
 }
 
@@ -87,7 +126,7 @@ fn time<'a>(case: &Case, options: &'a Options) -> &'a str {
     }
 }
 
-fn results() -> std::path::PathBuf {
+fn results() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/benches/truth/rows.jsonl").into()
 }
 
@@ -105,6 +144,9 @@ fn options() -> Options {
         seed: 1,
         time: None,
         only: String::new(),
+        at_once: 1,
+        again: false,
+        records: None,
         write: false,
     };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
@@ -115,6 +157,9 @@ fn options() -> Options {
             "--seed" => options.seed = value().parse().expect("--seed: a number"),
             "--time" => options.time = Some(value()),
             "--only" => options.only = value(),
+            "--at-once" => options.at_once = value().parse().expect("--at-once: a number"),
+            "--again" => options.again = true,
+            "--keep" => options.records = Some(value().into()),
             "--write" => options.write = true,
             count => counts.push(count.parse().expect("a number of cases")),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use pipebench::record::VerdictWord;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub struct Row {
     pub innocent: bool,
     /// The verdict.
     pub word: String,
+    /// What was blamed.
+    #[serde(default)]
+    pub blamed: Vec<String>,
     /// How long it took, with all second looks.
     pub seconds: f64,
     /// Which draw it was.
@@ -68,6 +72,7 @@ impl Row {
             right: outcome.right,
             innocent: outcome.innocent,
             word: outcome.word.to_string(),
+            blamed: outcome.blamed.clone(),
             seconds,
             key,
             judge: judge(),
@@ -90,6 +95,9 @@ impl Row {
     }
 }
 
+/// Ends the key of a draw that was tried a second time.
+pub const AGAIN: &str = " again";
+
 /// Rows of the judge as it is now; those of an older one say nothing of it.
 pub fn read(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -99,8 +107,13 @@ pub fn read(path: &Path) -> Vec<Row> {
     rows.filter(|row: &Row| row.judge == judge()).collect()
 }
 
-/// What the judge is: a check sum of those of its sources that decide, and not of its words.
+/// What the judge is: a check sum of those of its sources that decide, and not of its words, as they were when this program started.
 pub fn judge() -> String {
+    static JUDGE: OnceLock<String> = OnceLock::new();
+    JUDGE.get_or_init(check_sum).clone()
+}
+
+fn check_sum() -> String {
     const WORDS: [&str; 6] = [
         "cables.rs",
         "evidence.rs",
@@ -144,7 +157,7 @@ pub fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# Truth\n\n\
          What pipebench says of fabrics whose faults are known: hosts and switches in the lab (`tests/lab/`), drawn by `cargo bench --bench truth`. \
-         Every port is shaped to 200 Mbit/s. The run is `--profile acceptance`, shortened to permutations of two seconds. Where frames are lost, \
+         Every port is shaped to 200 Mbit/s, with a queue of 12 ms. The run is `--profile acceptance`, shortened to permutations of two seconds after two. Where frames are lost, \
          permutations take twelve seconds and looks for losses four: at 200 Mbit/s these are 60 thousand frames, of which six are lost. Hosts of a \
          sound fabric that is said to have bbr have it by default; pipebench loads their ports with reno.\n\n\
          *Right* means that the injury is blamed, in its direction, and nothing else is. It may stand among places that hosts cannot tell from it. \
@@ -154,7 +167,10 @@ pub fn page(rows: &[Row]) -> String {
     );
     match rows.is_empty() {
         true => page.push_str("\nThe judge has changed since the last live cases were tried, so that none of them counts.\n"),
-        false => add_live(&mut page, rows),
+        false => {
+            add_live(&mut page, rows);
+            add_pairs(&mut page, rows);
+        }
     }
     page.push_str(DRAWN);
     page.push_str(include_str!("draws.md"));
@@ -244,6 +260,32 @@ fn add_live(page: &mut String, rows: &[Row]) {
             "\nA case took {median:.0} s in the median, and {most:.0} s at most.\n"
         ));
     }
+}
+
+/// What two runs on one fabric said.
+fn add_pairs(page: &mut String, rows: &[Row]) {
+    let second = rows.iter().filter_map(|row| {
+        let first = row.key.strip_suffix(AGAIN)?;
+        Some((rows.iter().find(|row| row.key == first)?, row))
+    });
+    let pairs: Vec<(&Row, &Row)> = second.collect();
+    if pairs.is_empty() {
+        return;
+    }
+    let alike = pairs.iter().filter(|(one, other)| one.word == other.word);
+    let failed = || {
+        let fail = VerdictWord::Fail.to_string();
+        let failed = pairs.iter();
+        failed.filter(move |(one, other)| one.word == fail && other.word == fail)
+    };
+    let same = failed().filter(|(one, other)| one.blamed == other.blamed);
+    page.push_str(&format!(
+        "\n## Twice the same\n\nTwo runs on one fabric ended with the same word in {} of {} draws, and where both said FAIL they blamed the same in {} of {}.\n",
+        alike.count(),
+        pairs.len(),
+        same.count(),
+        failed().count()
+    ));
 }
 
 fn right(rows: &[&Row]) -> usize {
