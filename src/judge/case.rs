@@ -218,13 +218,17 @@ impl<'a> Case<'a> {
         (!repeated).then_some(least.observation.test)
     }
 
-    /// Whether more links compete for an uplink in a test than it can carry.
-    pub(super) fn compete_for(&self, place: Place, test: usize) -> bool {
+    /// Whether chance has a say in what passes a place in a test: more links compete for an uplink than it can carry, or several links share a
+    /// port.
+    pub(super) fn by_chance(&self, place: Place, test: usize) -> bool {
         let number = self.fabric.number(place);
-        let own = self
+        let mut own = self
             .looks
             .iter()
             .filter(|look| look.observation.test == test);
+        if matches!(place, Place::Send(_) | Place::Receive(_)) {
+            return own.any(|look| !look.single);
+        }
         let mut flows = own.flat_map(|look| look.observation.flows.iter().zip(&look.by_chance));
         flows.any(|(flow, by_chance)| *by_chance && flow.route.contains(&number))
     }
