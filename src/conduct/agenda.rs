@@ -61,6 +61,28 @@ impl Running<'_> {
         true
     }
 
+    /// Shows how long the planned tests take, if all of them are bounded by time.
+    pub(super) fn tell_estimate(&mut self) {
+        let tests = &self.plan.tests[self.first..];
+        let is_timed = |test: &Test| matches!(test.bound, Bound::Time { .. });
+        if tests.is_empty() || !tests.iter().all(is_timed) {
+            return;
+        }
+        let takes_ns: u64 = tests.iter().map(|test| self.takes_ns(test)).sum();
+        let tests = match tests.len() {
+            1 => "1 test".to_owned(),
+            several => format!("{several} tests"),
+        };
+        let limit = match self.plan.deadlines.run_ms {
+            Some(ms) => format!("at most {}", show_ns(ms.saturating_mul(1_000_000))),
+            None => "--max-time limits that".to_owned(),
+        };
+        self.observer.notice(&format!(
+            "{tests}, about {}; what falls short is measured again, which takes longer ({limit})",
+            show_ns(takes_ns.next_multiple_of(SECOND_NS))
+        ));
+    }
+
     /// How long a test takes, with what the tests until now took beside their windows.
     fn takes_ns(&self, test: &Test) -> u64 {
         /// Setting up and draining, as long as nothing is known of it.
