@@ -11,6 +11,7 @@ pub mod judge;
 pub mod latency;
 pub mod link;
 pub mod node;
+pub mod outside;
 pub mod pipeline;
 pub mod plan;
 pub mod ranks;

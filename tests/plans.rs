@@ -265,6 +265,10 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     let began = Instant::now();
     let limited = [&words[..], &times, &["--max-time", "6s"]].concat();
     let (out, err) = said(folder.path(), &limited, 3);
+    // Five windows of two seconds, and two seconds for each to start and drain.
+    let estimate =
+        "5 tests, about 20 s; what falls short is measured again, which takes longer (at most 6 s)";
+    assert!(err.contains(estimate), "{err}");
     assert!(began.elapsed() < Duration::from_secs(12), "{err}");
     let text = fs::read_to_string(folder.path().join("r")).expect("a record");
     let record = json::read(&text).expect("a record");
@@ -290,4 +294,27 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
         2,
     );
     assert!(err.contains("--max-time 0.5s: at least 1s"), "{err}");
+}
+
+/// 100,000 hosts were allowed, and a dry run of them did not end.
+#[test]
+fn the_largest_list_of_hosts_is_planned_and_a_larger_one_refused_before_it_is_written_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (out, _) = said(folder.path(), &["--hosts", "n[1-10000]", "--dry-run"], 0);
+    assert!(out.contains("nodes      10000: n[1-10000]"), "{out}");
+    for list in ["n[1-10001]", "n[1-200]m[1-200]", "n[1-999999999999]"] {
+        let (_, err) = said(folder.path(), &["--hosts", list, "--dry-run"], 2);
+        let line = "pipebench: --hosts: the host list has more than 10000 hosts\n";
+        assert_eq!(err, line, "{list}");
+    }
+    let name = format!("{}[1-9999]", "n".repeat(50_000));
+    let (_, err) = said(folder.path(), &["--hosts", &name, "--dry-run"], 2);
+    assert!(err.contains("at most 255 are allowed"), "{err}");
+    let lines = format!("n[1-9999] data={}\n", "9".repeat(300_000));
+    fs::write(folder.path().join("hosts"), lines).expect("written");
+    let (_, err) = said(folder.path(), &["--hostfile", "hosts", "--dry-run"], 2);
+    assert!(
+        err.contains("line 1: it is longer than 4096 bytes"),
+        "{err}"
+    );
 }

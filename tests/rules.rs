@@ -6,16 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
-const LAYERS: [&str; 20] = [
-    "units", "sys", "plan", "record", "exit", "stats", "latency", "judge", "wire", "link",
-    "buffer", "pipeline", "ranks", "jobs", "node", "conduct", "store", "report", "web", "cli",
+const LAYERS: [&str; 21] = [
+    "units", "outside", "sys", "plan", "record", "exit", "stats", "latency", "judge", "wire",
+    "link", "buffer", "pipeline", "ranks", "jobs", "node", "conduct", "store", "report", "web",
+    "cli",
 ];
 
 /// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.
 const EXCEPTIONS: [(&str, &str, &str); 0] = [];
 
 /// Who may use the launcher's crate: conduct and cli start hosts; report folds host names, which is pure.
-const MAY_USE_LAUNCHER: [&str; 4] = ["judge", "conduct", "report", "cli"];
+/// Which characters steer a terminal, both say in the same way.
+const MAY_USE_LAUNCHER: [&str; 5] = ["outside", "judge", "conduct", "report", "cli"];
 
 /// Layers that neither do input or output nor read a clock.
 const PURE: [&str; 5] = ["latency", "plan", "stats", "judge", "report"];
@@ -320,6 +322,54 @@ fn nothing_is_unwrapped_or_left_to_do() {
                     source.at(source.code.len() + number)
                 ));
             }
+        }
+    }
+    expect_none(&wrong);
+}
+
+#[test]
+fn what_comes_from_outside_is_read_in_one_place() {
+    // Clean and bounded: a string that steers the terminal, or a file without end, is none that anybody has to think of.
+    const PARSES: [&str; 3] = [
+        "serde_json::from_str",
+        "serde_json::from_slice",
+        "serde_json::from_reader",
+    ];
+    const READS: [&str; 3] = ["read_to_string(", "fs::read(", "read_to_end("];
+    const MAY_PARSE: [(&str, &str); 5] = [
+        ("src/outside.rs", "the place"),
+        (
+            "src/node/channel.rs",
+            "the launching side is trusted, and names of files stay as they are",
+        ),
+        ("src/node/ranks.rs", "ranks are processes of the node"),
+        ("src/node/rank.rs", "its node is trusted"),
+        ("src/node/run.rs", "the node's own children"),
+    ];
+    const MAY_READ: [(&str, &str); 4] = [
+        ("src/store/bounded.rs", "the place"),
+        ("src/web/tally.rs", "a file of its own, that it holds"),
+        ("src/web/logouts.rs", "another one"),
+        ("src/web/cgi.rs", "a body of bounded length"),
+    ];
+    let mut wrong = Vec::new();
+    let allowed = |list: &[(&str, &str)], path: &str| list.iter().any(|(known, _)| *known == path);
+    for source in sources(&["src"]) {
+        let is_system = source.layer() == Some("sys");
+        for (number, line) in source.bare() {
+            let parses = PARSES.iter().any(|way| line.contains(way));
+            let reads = READS.iter().any(|way| line.contains(way));
+            if parses && !allowed(&MAY_PARSE, &source.path) {
+                wrong.push(format!("{}: read it by outside::read", source.at(number)));
+            }
+            if reads && !is_system && !allowed(&MAY_READ, &source.path) {
+                wrong.push(format!("{}: read it by store::bounded", source.at(number)));
+            }
+        }
+        let is_table = |line: &(usize, String)| line.1.contains("csv::Writer::from_writer");
+        let ends = |line: &(usize, String)| line.1.contains("finish(writer)");
+        if source.bare().any(|line| is_table(&line)) && !source.bare().any(|line| ends(&line)) {
+            wrong.push(format!("{}: end a table by csv::finish", source.path));
         }
     }
     expect_none(&wrong);

@@ -4,6 +4,8 @@
 mod site;
 
 use std::fs;
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -151,4 +153,48 @@ fn a_host_that_is_not_there_is_named() {
     assert!(page.body.contains("no-such-host.invalid"), "{page:?}");
     let next = server.start_run(SHORT);
     assert_eq!(server.wait_for(&next, &["ended", "failed"])["exit_code"], 0);
+}
+
+#[test]
+fn clients_that_ask_nothing_keep_nobody_out() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    // More than there are seats. Whoever waited for their time to pass would find most of them gone.
+    let silent: Vec<TcpStream> = (0..300)
+        .map(|_| TcpStream::connect(server.address).expect("a server"))
+        .collect();
+    assert_eq!(server.get("/health").status, 200);
+    let is_open = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).expect("a socket");
+        let read = (&**stream).read(&mut [0; 1]);
+        read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
+    let open = silent.iter().filter(is_open).count();
+    assert!(open >= 200, "{open} of 300 are still there");
+}
+
+#[test]
+fn a_request_for_another_host_is_refused_however_it_says_so() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let status = |head: &str| {
+        let request = format!("{head}\r\nConnection: close\r\n\r\n");
+        server.send(request.as_bytes()).status
+    };
+    assert_eq!(status("GET / HTTP/1.1\r\nHost: localhost"), 200);
+    assert_eq!(status("GET / HTTP/1.1\r\nHost: evil"), 421);
+    for names in ["localhost\r\nHost: evil", "evil\r\nHost: localhost"] {
+        assert_eq!(status(&format!("GET / HTTP/1.1\r\nHost: {names}")), 400);
+    }
+    assert_eq!(status("GET http://evil/ HTTP/1.1\r\nHost: localhost"), 421);
+    assert_eq!(status("GET http://localhost/ HTTP/1.1\r\nHost: evil"), 200);
+}
+
+#[test]
+fn a_wrong_token_of_a_program_is_refused_and_told() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let wrong = [("Authorization", "Bearer wrong")];
+    assert_eq!(server.ask("GET", "/api/v1/runs", &wrong, "").status, 401);
+    wait_until("it is told", || server.said().contains("wrong token from"));
 }

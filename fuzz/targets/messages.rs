@@ -1,6 +1,7 @@
 //! Messages of the control channel, both ways, and what is computed from them alone.
 
 use pipebench::jobs::linktest::schedule;
+use pipebench::outside;
 use pipebench::plan::job::Round;
 use pipebench::ranks::Group;
 use pipebench::record::RankWord;
@@ -115,12 +116,20 @@ fn follow_round(round: &Round) -> String {
 }
 
 fn from_node(input: &[u8]) -> String {
-    let message: FromNode = match serde_json::from_slice(input) {
+    let message: FromNode = match outside::read(input) {
         Ok(message) => message,
-        Err(error) => return super::misread(&error),
+        Err(error) => {
+            assert!(!error.to_string().contains(outside::steers), "{error:?}");
+            return super::misread(&error);
+        }
     };
+    let shown = format!("{message:?}");
+    assert!(
+        !shown.contains("\\u{1b}") && !shown.contains("\\u{202e}"),
+        "{shown}"
+    );
     let text = serde_json::to_vec(&message).expect("a message is JSON");
-    let again: FromNode = serde_json::from_slice(&text).expect("it was read before");
+    let again: FromNode = outside::read(&text).expect("it was read before");
     assert_eq!(again, message);
     match message {
         FromNode::Hello(hello) => format!("hello {}", magnitude(hello.facts.interfaces.len())),
@@ -142,7 +151,7 @@ fn from_node(input: &[u8]) -> String {
             format!("troubles {}", magnitude(lines.len()))
         }
         FromNode::Seen(mut sighting) => {
-            sighting.clean();
+            sighting.keep_sound();
             format!("seen {}", magnitude(sighting.nodes.len()))
         }
         FromNode::Asked(asked) => format!("asked {}", magnitude(asked.len())),

@@ -50,9 +50,9 @@ impl RemoteShell {
     }
 
     /// The OpenSSH client with what settings and host list say; the rest it finds in its own
-    /// configuration.
+    /// configuration. The user's agent stays here, whatever that says: root on a host could use it.
     pub(crate) fn openssh(host: &Host, settings: &Settings) -> RemoteShell {
-        let mut words: Vec<OsString> = ["ssh", "-T", "-x"].map(OsString::from).into();
+        let mut words: Vec<OsString> = ["ssh", "-T", "-x", "-a"].map(OsString::from).into();
         let mut option = |text: String| words.extend(["-o".into(), text.into()]);
         option("BatchMode=yes".to_owned());
         option(format!(
@@ -383,6 +383,7 @@ mod tests {
             words.contains(&"UserKnownHostsFile=\"/k n\"")
                 && words.contains(&"IdentityFile=\"/id\"")
         );
+        assert!(words.contains(&"-a"), "the agent stays here");
         assert!(words.ends_with(&["-6", "-l", "ann", "-p", "77", "--", "::1", "/bin/sh", "-s"]));
     }
 

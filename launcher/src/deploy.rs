@@ -117,17 +117,19 @@ impl Order {
             .replace("@SKIP@", &skip)
             .replace("@FOLDERS@", &self.folder_cases())
             .replace("@PREFIX@", FOLDER)
+            .replace("@DIGEST@", &self.digest)
+            .replace("@FROM@", FROM)
             .replace("@ARGUMENTS@", &arguments)
     }
 
-    /// The folders in their order: a number, the folder, and whether others may write beside it.
+    /// The folders in their order: a number, the folder, and the sub-folder that is this user's own.
     fn folder_cases(&self) -> String {
         match self.remote_dir.as_deref() {
-            Some(named) => format!("l_try 1 {} named", folder_word(named)),
+            Some(named) => format!("l_try 1 {} \"@PREFIX@-$l_id\"", folder_word(named)),
             None => [
-                "l_try 1 \"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/@PREFIX@\" home",
-                "l_try 2 \"/var/tmp/@PREFIX@-$l_id\" shared",
-                "l_try 3 \"/tmp/@PREFIX@-$l_id\" shared",
+                "l_try 1 \"${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}\" @PREFIX@",
+                "l_try 2 /var/tmp \"@PREFIX@-$l_id\"",
+                "l_try 3 /tmp \"@PREFIX@-$l_id\"",
             ]
             .join(" || "),
         }
@@ -178,31 +180,40 @@ fn nonce() -> String {
     format!("{:016x}{:016x}", half(), half())
 }
 
+/// The environment variable with the folder in which the remote shell began. The program is started in its own folder, and goes back there.
+pub const FROM: &str = "PIPEBENCH_FROM";
+
 /// Every variable begins with `l_`, so that an exported one of the user is not changed for the
 /// program. The size is asked of `wc`, since `stat` has no portable options. The proof that files
 /// can be executed is made with a script in that very folder: `test -x` does not see every kind of
 /// noexec.
+///
+/// Whoever may write to a folder can exchange what is in it at any moment. So the program goes into
+/// a sub-folder that belongs to this user and that nobody else may write to. The script enters the
+/// sub-folder first and checks it then, by the name `.`, which cannot be exchanged. A copy that is
+/// there already is started only if its digest is right.
 const SCRIPT: &str = r#"{
 l_n=@LEFT@; l_n="$l_n"@RIGHT@
 l_say() { printf '%s %s\n' "$l_n" "$*"; }
 l_mask=$(umask); umask 077
 l_arch=$(uname -m </dev/null)
 [ "$l_arch" = @ARCH@ ] || { l_say "arch $l_arch"; exit 1; }
-l_id=$(id -u </dev/null); l_host=$(uname -n </dev/null)
+l_id=$(id -u </dev/null); l_host=$(uname -n </dev/null); l_from=$(pwd -P)
+l_sum() { { sha256sum || openssl dgst -sha256 -r; } <"$1" 2>/dev/null; }
+l_sums=no; case $(l_sum /dev/null) in e3b0c44298fc1c14*) l_sums=yes;; esac
+l_same() { case $(l_sum "$1") in @DIGEST@*) ;; *) return 1;; esac; }
 l_size() { [ -f "$1" ] && [ "$(($(wc -c <"$1")))" -eq @SIZE@ ]; }
-l_good() { [ -x "$1" ] && [ -O "$1" ] && [ ! -L "$1" ] && l_size "$1"; }
+l_good() { [ $l_sums = yes ] && [ -x "$1" ] && [ -O "$1" ] && [ ! -L "$1" ] && l_size "$1" && l_same "$1"; }
+l_whole() { l_size "$1" && { [ $l_sums = no ] || l_same "$1"; }; }
 l_usable() {
-  case "$2" in
-  shared)
-    mkdir -m 700 "$1" 2>/dev/null </dev/null
-    [ ! -L "$1" ] || { l_why='it is a symbolic link'; return 1; }
-    [ -d "$1" ] || { l_why='it cannot be made'; return 1; }
-    [ -O "$1" ] || { l_why='it belongs to another user'; return 1; }
-    chmod 700 "$1" </dev/null;;
-  *)
-    l_why=$(LC_ALL=C mkdir -p "$1" 2>&1 </dev/null) || return 1;;
-  esac
-  l_file=$1/@FILE@; l_tmp=$l_file.tmp.$l_host.$$.$l_n
+  l_why=$(LC_ALL=C mkdir -p "$1" 2>&1 </dev/null) || return 1
+  l_made=$(LC_ALL=C mkdir "$l_dir" 2>&1 </dev/null)
+  [ ! -L "$l_dir" ] || { l_why="$2 in it is a symbolic link"; return 1; }
+  CDPATH='' cd -P -- "$l_dir" 2>/dev/null || { l_why=${l_made:-"$2 in it cannot be entered"}; return 1; }
+  [ -O . ] || { l_why="$2 in it belongs to another user"; return 1; }
+  chmod 700 . 2>/dev/null </dev/null
+  case $(ls -ld . </dev/null) in drwx------*) ;; *) l_why="others may write to $2 in it"; return 1;; esac
+  l_file=./@FILE@; l_tmp=$l_file.tmp.$l_host.$$.$l_n
   l_have=no; l_good "$l_file" && l_have=yes
   if l_why=$( { printf '#!/bin/sh\nexit 0\n' | LC_ALL=C cat >"$l_tmp" && chmod 700 "$l_tmp"; } 2>&1 ) && [ -s "$l_tmp" ]; then
     "$l_tmp" </dev/null >/dev/null 2>&1; l_ran=$?
@@ -215,7 +226,7 @@ l_usable() {
 }
 l_try() {
   case " @SKIP@" in *" $1 "*) return 1;; esac
-  l_index=$1; l_dir=$2
+  l_index=$1; l_dir=$2/$3
   l_usable "$2" "$3" && return 0
   l_say "note $2: $(printf %s "$l_why" | tr '\n' ' ')"
   return 1
@@ -223,12 +234,12 @@ l_try() {
 @FOLDERS@ || { l_say none; exit 1; }
 if [ "$l_have" = yes ]; then
   touch -c "$l_file" 2>/dev/null </dev/null
-  l_say "have $l_file"
+  l_say "have $l_dir/@FILE@"
 else
   trap 'rm -f "$l_tmp"; exit 1' HUP INT TERM
   l_say "need $l_index $l_dir"
   l_why=$( { LC_ALL=C head -c @SIZE@ >"$l_tmp"; } 2>&1 )
-  if l_size "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
+  if l_whole "$l_tmp" && chmod 700 "$l_tmp" && { sync "$l_tmp" || sync; } 2>/dev/null </dev/null && { l_good "$l_file" || mv -f "$l_tmp" "$l_file"; } </dev/null; then
     rm -f "$l_tmp"
     trap - HUP INT TERM
     l_say stored
@@ -237,9 +248,10 @@ else
     l_say "short $(printf %s "${l_why:-only a part of it arrived}" | tr '\n' ' ')"
     exit 1
   fi
-  find "$l_dir" -maxdepth 1 -type f -name '@PREFIX@-*' ! -name @FILE@ \( -mtime +30 -o -name '*.tmp.*' -mtime +1 \) -exec rm -f {} + </dev/null >/dev/null 2>&1
+  find . -maxdepth 1 -type f -name '@PREFIX@-*' ! -name @FILE@ \( -mtime +30 -o -name '*.tmp.*' -mtime +1 \) -exec rm -f {} + </dev/null >/dev/null 2>&1
 fi
 umask "$l_mask"
+@FROM@=$l_from; export @FROM@
 exec "$l_file"@ARGUMENTS@
 }
 "#;
@@ -263,6 +275,11 @@ mod tests {
             bytes: Arc::new(bytes.to_vec()),
             arch: machine.machine().to_string_lossy().into_owned(),
         }
+    }
+
+    /// The sub-folder of this user.
+    fn own(folder: &Path) -> PathBuf {
+        folder.join(format!("{FOLDER}-{}", nix::unistd::geteuid()))
     }
 
     fn order(remote_dir: Option<&Path>) -> Order {
@@ -404,9 +421,10 @@ mod tests {
     #[test]
     fn a_file_of_another_size_is_replaced() {
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("named folder");
-        std::fs::create_dir(&folder).unwrap();
-        let order = order(Some(&folder));
+        let named = home.path().join("named folder");
+        let folder = own(&named);
+        std::fs::create_dir_all(&folder).unwrap();
+        let order = order(Some(&named));
         let name = format!("{FOLDER}-{}", &program(PROGRAM).digest[..32]);
         std::fs::write(folder.join(&name), "cut off").unwrap();
         std::fs::set_permissions(folder.join(&name), std::fs::Permissions::from_mode(0o700))
@@ -425,8 +443,9 @@ mod tests {
     #[test]
     fn old_files_of_ours_go_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("d");
-        std::fs::create_dir(&folder).unwrap();
+        let named = home.path().join("d");
+        let folder = own(&named);
+        std::fs::create_dir_all(&folder).unwrap();
         let days = |name: &str, days: u64| {
             let file = std::fs::File::create(folder.join(name)).unwrap();
             file.set_modified(
@@ -439,7 +458,7 @@ mod tests {
         days(&format!("{FOLDER}-x.tmp.stale"), 3);
         days(&format!("{FOLDER}-x.tmp.fresh"), 0);
         days("another", 400);
-        let mut shell = Shell::run("sh", home.path(), &order(Some(&folder)));
+        let mut shell = Shell::run("sh", home.path(), &order(Some(&named)));
         assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
         shell.input.write_all(PROGRAM).unwrap();
         assert_eq!(shell.answer(), Some(Answer::Stored));
@@ -466,7 +485,7 @@ mod tests {
             panic!("no note")
         };
         assert!(
-            note.contains(".cache") && note.contains("Not a directory"),
+            note.contains(".cache") && note.contains("File exists"),
             "{note}"
         );
         let next = shell.answer();
@@ -483,31 +502,109 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_folder_must_be_ours_and_no_link() {
+    fn a_sub_folder_that_is_a_link_is_passed_over() {
         let home = tempfile::tempdir().unwrap();
-        let link = home.path().join("link");
-        symlink(home.path(), &link).unwrap();
-        let mut named = order(Some(&link));
-        let script = named.script().replace(" named", " shared");
-        named.remote_dir = None;
-        let mut child = Command::new("sh")
-            .arg("-s")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+        symlink("/", own(home.path())).unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
+        let Some(Answer::Note(note)) = shell.answer() else {
+            panic!("no note")
+        };
+        assert!(note.ends_with("in it is a symbolic link"), "{note}");
+        assert_eq!(shell.answer(), Some(Answer::None));
+        shell.end();
+    }
+
+    /// A folder that a group shares, as scratch file systems have them.
+    #[test]
+    fn a_folder_that_others_may_write_to_gets_a_sub_folder_that_they_may_not() {
+        let home = tempfile::tempdir().unwrap();
+        let mode = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(home.path(), mode.clone()).unwrap();
+        // What was left open by an earlier version is closed.
+        std::fs::create_dir(own(home.path())).unwrap();
+        std::fs::set_permissions(own(home.path()), mode).unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
+        assert!(matches!(shell.answer(), Some(Answer::Need { .. })));
+        shell.input.write_all(PROGRAM).unwrap();
+        assert_eq!(shell.answer(), Some(Answer::Stored));
+        assert_eq!(shell.end().1, Some(0));
+        let made = std::fs::metadata(own(home.path())).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_rotten_copy_of_the_right_size_is_replaced_and_not_started() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = own(home.path());
+        std::fs::create_dir(&folder).unwrap();
+        let name = format!("{FOLDER}-{}", &program(PROGRAM).digest[..32]);
+        let rotten = String::from_utf8_lossy(PROGRAM).replace("umask", "uname");
+        std::fs::write(folder.join(&name), rotten).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(folder.join(&name), mode).unwrap();
+        let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
+        let answer = shell.answer();
+        assert!(matches!(answer, Some(Answer::Need { .. })), "{answer:?}");
+        shell.input.write_all(PROGRAM).unwrap();
+        assert_eq!(shell.answer(), Some(Answer::Stored));
+        shell.end();
+        assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
+    }
+
+    /// The owner of the folder exchanges what is in it as fast as he can, for a program that notes who ran it.
+    #[test]
+    fn nothing_of_another_users_folder_runs() {
+        const RUNS: usize = 12;
+        if !nix::unistd::geteuid().is_root() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root");
+            eprintln!("SKIPPED: only root can be two users");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("scratch");
+        std::fs::create_dir(&folder).unwrap();
+        let anyone = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(home.path(), anyone.clone()).unwrap();
+        std::fs::set_permissions(&folder, anyone).unwrap();
+        let nobody = nix::unistd::Uid::from_raw(65_534);
+        nix::unistd::chown(&folder, Some(nobody), None).unwrap();
+        let name = format!("{FOLDER}-{}", &program(PROGRAM).digest[..32]);
+        let attack = format!(
+            "cd {0}; i=0; plant() {{ printf '#!/bin/sh\\nid -u >>{0}/ran-by\\n' >$1; chmod 755 $1; }}
+             while :; do
+               i=$((i+1)); [ -e {1} ] || plant {1}
+               for sub in {FOLDER}-0; do
+                 [ -O $sub ] || mv $sub away-$i 2>/dev/null
+                 mkdir -m 777 $sub 2>/dev/null && plant $sub/{1}
+                 rm -rf away-$i $sub 2>/dev/null
+               done
+             done",
+            folder.display(),
+            name
+        );
+        let mut attacker = Command::new("setpriv")
+            .args(["--reuid", "65534", "--clear-groups", "sh", "-c", &attack])
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(script.as_bytes())
-            .unwrap();
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            text.contains("it is a symbolic link") && text.contains(" none\n"),
-            "{text}"
-        );
+        let mut started = 0;
+        for _ in 0..RUNS {
+            let mut shell = Shell::run("sh", home.path(), &order(Some(&folder)));
+            let mut answer = shell.answer();
+            if matches!(answer, Some(Answer::Need { .. })) {
+                shell.input.write_all(PROGRAM).unwrap();
+                answer = shell.answer();
+            }
+            started += usize::from(matches!(answer, Some(Answer::Stored | Answer::Have)));
+            let (output, status) = shell.end();
+            let is_own = output.ends_with("\nit's $HOME\n");
+            assert!(is_own || status != Some(0), "{answer:?}: {output}");
+        }
+        attacker.kill().unwrap();
+        attacker.wait().unwrap();
+        let by = std::fs::read_to_string(folder.join("ran-by")).unwrap_or_default();
+        assert!(!by.lines().any(|uid| uid == "0"), "root ran it");
+        eprintln!("{started} of {RUNS} runs started under attack");
     }
 
     #[test]

@@ -89,11 +89,15 @@ fn hint_in_brackets(hint: Option<&str>) -> String {
 
 /// One printable line: what another machine says must neither break lines nor steer a terminal.
 pub(crate) fn one_line(text: &str) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let clean = text.replace(steers, " ");
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a character steers a terminal or changes how text beside it is read: control characters (C0, DEL and C1), those of
+/// bidirectional text, and separators of lines.
+pub fn steers(letter: char) -> bool {
+    let bidirectional = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || bidirectional || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

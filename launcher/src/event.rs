@@ -4,6 +4,7 @@
 //! `session/drive.rs`, where most of these are made.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::error::{LaunchError, Stage};
 
@@ -24,9 +25,9 @@ pub enum Event {
         noise: String,
     },
     /// Bytes of the program's standard output after the magic word.
-    Bytes(Vec<u8>),
+    Bytes(Vec<u8>, Ticket),
     /// A line of the program's standard error, or of the command that carries the session.
-    Complaint(String),
+    Complaint(String, Ticket),
     /// The program had come up and is gone; neither status nor signal means that the connection was
     /// lost or aborted.
     Ended {
@@ -37,4 +38,26 @@ pub enum Event {
     },
     /// The program never came up.
     Failed(LaunchError),
+}
+
+/// Held by an event until its owner has dealt with it: a host that says more than that has to wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket(Arc<()>);
+
+/// Tickets of one host.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets(Arc<()>);
+
+impl Tickets {
+    /// Events of one host that its owner has not dealt with; each has at most 64 KiB.
+    const MOST: usize = 16;
+
+    pub(crate) fn next(&self) -> Ticket {
+        Ticket(Arc::clone(&self.0))
+    }
+
+    /// Whether the owner is so far behind that nothing more should be read.
+    pub(crate) fn are_out(&self) -> bool {
+        Arc::strong_count(&self.0) > Self::MOST
+    }
 }

@@ -292,7 +292,7 @@ mod tests {
         while ends.len() < hosts {
             let (host, event) = events.recv_timeout(LONG).unwrap();
             match event {
-                Event::Bytes(more) => bytes.entry(host).or_default().extend(more),
+                Event::Bytes(more, _) => bytes.entry(host).or_default().extend(more),
                 Event::Ended { .. } | Event::Failed(_) => {
                     let bytes = bytes.remove(&host).unwrap_or_default();
                     assert!(
@@ -350,7 +350,7 @@ mod tests {
         let fleet = start(&parse("local:2").unwrap(), settings(), program, sender);
         let mut sleepers = BTreeMap::new();
         while sleepers.len() < 2 {
-            if let (host, Event::Bytes(bytes)) = events.recv_timeout(LONG).unwrap() {
+            if let (host, Event::Bytes(bytes, _)) = events.recv_timeout(LONG).unwrap() {
                 sleepers.insert(host, String::from_utf8(bytes).unwrap());
             }
         }
@@ -460,9 +460,10 @@ mod tests {
     #[test]
     fn a_folder_that_is_full_gives_way_to_the_next_one() {
         let folder = tempfile::tempdir().unwrap();
-        let (_other, mut program) = script("echo MAGIC; echo $0; cat");
+        let (_other, mut program) = script("echo MAGIC; pwd; cat");
         let mut bytes = program.bytes.as_ref().clone();
         bytes.extend(std::iter::repeat_n(b'#', 100_000));
+        program.digest = crate::program::digest_of(&bytes);
         program.bytes = Arc::new(bytes);
         let run = |settings: Settings| {
             let (sender, events) = channel();
@@ -512,7 +513,8 @@ mod tests {
         };
         assert_eq!(error.stage, Stage::Deploy);
         assert!(
-            error.text.contains("/named: ") && error.text.contains("No space left on device"),
+            error.text.contains("/named/pipebench-")
+                && error.text.contains("No space left on device"),
             "{error}"
         );
     }

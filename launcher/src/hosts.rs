@@ -16,7 +16,7 @@ pub use fold::fold;
 pub use hostfile::hostfile;
 
 /// The most entries a host list may have.
-pub const MAX_HOSTS: usize = 100_000;
+pub const MAX_HOSTS: usize = 10_000;
 
 /// One entry of a host list; the same name twice is two entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

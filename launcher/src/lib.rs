@@ -41,8 +41,9 @@ mod secure;
 mod session;
 mod settings;
 
-pub use error::{LaunchError, Stage};
-pub use event::Event;
+pub use deploy::FROM;
+pub use error::{LaunchError, Stage, steers};
+pub use event::{Event, Ticket};
 pub use fleet::{Fleet, start};
 pub use program::{Program, ProgramError, digest_of, own_digest};
 pub use settings::{Ask, Deadlines, Family, Settings};

@@ -266,8 +266,8 @@ impl Run {
                 Event::Up {
                     transport, noise, ..
                 } => story.up = Some((transport, noise)),
-                Event::Bytes(bytes) => story.text.push_str(&String::from_utf8(bytes).unwrap()),
-                Event::Complaint(_) => {}
+                Event::Bytes(bytes, _) => story.text.push_str(&String::from_utf8(bytes).unwrap()),
+                Event::Complaint(..) => {}
                 end => assert!(story.end.replace(end).is_none(), "two ends"),
             }
         }

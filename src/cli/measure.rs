@@ -56,6 +56,7 @@ pub struct Ready {
     program: Program,
     stop: Arc<AtomicUsize>,
     token: String,
+    secret: String,
     started_ms: u64,
     folder: Option<PathBuf>,
 }
@@ -63,7 +64,7 @@ pub struct Ready {
 /// Sees that results can be written, `more` files among them, before anything is measured for them; makes the folder of the run.
 pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
     let started_ms = run::now_ms();
-    let token = conduct::random_token();
+    let (token, secret) = (run::random_digits()?, run::random_digits()?);
     let all = [files.csv, files.json, more];
     if !run::can_keep(all.into_iter().flatten(), files.parent) {
         return Err(exit::NOT_WRITTEN);
@@ -80,6 +81,7 @@ pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
         program,
         stop,
         token,
+        secret,
         started_ms,
         folder,
     })
@@ -122,6 +124,7 @@ impl Ready {
             options: intent.options,
             hold: None,
             token: self.token,
+            secret: self.secret,
             started_ms: self.started_ms,
             seal: None,
             resumed: None,

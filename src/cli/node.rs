@@ -6,6 +6,13 @@ use super::terminal;
 
 /// Serves until told to leave.
 pub fn serve() -> u8 {
+    // Names of files are meant from the folder in which the remote shell began.
+    if let Some(from) = std::env::var_os(launcher::FROM)
+        && let Err(error) = std::env::set_current_dir(&from)
+    {
+        terminal::complain(&format!("cannot enter {}: {error}", from.display()));
+        return exit::RESOURCE;
+    }
     // Read piece by piece: every process below would inherit a copy of the executable.
     let digest = match launcher::own_digest() {
         Ok(digest) => digest,

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::plan::{PLAN_VERSION, Purpose, Site, Test};
+use crate::store::bounded;
 
 use super::arguments::Arguments;
 use super::intent::{self, Intent};
@@ -98,7 +99,7 @@ impl Words {
 
 /// Reads a plan file into what is to be done, and the arguments that say how.
 pub fn read(path: &Path) -> Result<(Arguments, Intent), PlanFileError> {
-    let text = std::fs::read_to_string(path)
+    let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
     Reader { path, text: &text }.read()
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::outside;
 use crate::plan::{Purpose, RunPlan, seal};
 use crate::record::{Resumed, TestRecord};
 use crate::report::json;
@@ -136,7 +137,7 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     let mut earlier: Option<Earlier> = None;
     for (number, line) in text.lines().enumerate() {
         // The last line may be cut off.
-        let Ok(line) = serde_json::from_str::<Line>(line) else {
+        let Ok(line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
             continue;
         };
         if let (Some(plan), Some(_), Some(_)) = (line.plan, line.token, line.started_ms) {

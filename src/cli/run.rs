@@ -112,7 +112,10 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
     let command = own_words();
     let name = arguments.folder.as_deref().and_then(Path::file_name);
     let name = name.map(|name| name.to_string_lossy().into_owned());
-    let token = token_of(name.as_deref());
+    let (token, secret) = match (random_digits(), random_digits()) {
+        (Ok(token), Ok(secret)) => (token_of(name.as_deref(), &token), secret),
+        (Err(code), _) | (_, Err(code)) => return code,
+    };
     let seal = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &program.digest);
     let identity = Identity {
         token: &token,
@@ -151,6 +154,7 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         options,
         hold: intent.hold,
         token: token.clone(),
+        secret,
         started_ms: identity.started_ms,
         seal: Some(seal.clone()),
         resumed: intent.resumed,
@@ -173,9 +177,18 @@ fn own_words() -> Vec<String> {
     std::env::args().skip(1).filter(kept).collect()
 }
 
-/// A token at random; one that goes with a name ends as the name does.
-fn token_of(name: Option<&str>) -> String {
-    let random = conduct::random_token();
+/// 32 digits at random, or the code to leave with: without random numbers there is no run.
+pub fn random_digits() -> Result<String, u8> {
+    conduct::random_digits().map_err(|error| {
+        complain(&format!(
+            "cannot read random numbers of the kernel: {error}"
+        ));
+        exit::RESOURCE
+    })
+}
+
+/// The token of a run from random digits; one that goes with a name begins as the name ends.
+fn token_of(name: Option<&str>, random: &str) -> String {
     let shown = name.and_then(|name| name.rsplit('-').next()).unwrap_or("");
     shown.to_owned() + random.get(shown.len()..).unwrap_or("")
 }

@@ -118,7 +118,9 @@ impl Destination {
             command: Vec::new(),
             options: Vec::new(),
             hold: None,
+            // A visitor makes no links.
             token: String::new(),
+            secret: String::new(),
             started_ms: 0,
             seal: None,
             resumed: None,

@@ -179,10 +179,12 @@ fn tools() -> Option<Tools> {
             ))
         })
         .ok()?;
+    // Names, sessions and tokens are made of them.
+    run::random_digits().ok()?;
     Some(Tools {
         understand,
         now_ms: run::now_ms,
-        random: conduct::random_token,
+        random: || conduct::random_digits().expect("the kernel had random numbers at the start"),
         program,
     })
 }

@@ -53,8 +53,10 @@ pub struct Conditions {
     pub options: Vec<(String, String)>,
     /// Stand still there.
     pub hold: Option<Hold>,
-    /// Name of the run, of `conduct::random_token`.
+    /// Name of the run, of `conduct::random_digits`.
     pub token: String,
+    /// What its links say first, of `conduct::random_digits`, too.
+    pub secret: String,
     /// Start of the run, milliseconds since 1970.
     pub started_ms: u64,
     /// What was settled before the start.

@@ -1,5 +1,6 @@
 //! The nodes as seen from the launching side: what each has said, whether it is still there.
 
+mod allowance;
 mod clocks;
 mod hearing;
 mod losses;
@@ -29,6 +30,7 @@ use crate::wire::message::{Hello, Listener, Progress, ToNode};
 use super::heartbeat::Heartbeat;
 use super::pulse::Pulse;
 use super::{Conditions, LOOK_UP, Observer};
+use allowance::Allowance;
 use clocks::Clocks;
 
 /// Why a stage did not come to its end.
@@ -48,6 +50,12 @@ pub struct Member {
     /// The run goes on without it.
     lost: Option<Missing>,
     decoder: Decoder,
+    /// What it may still say.
+    allowance: Allowance,
+    /// It said what it must not, and is not heard any more.
+    cut_off: bool,
+    /// It said that its run is not complete.
+    unexplained: bool,
     transport: String,
     address: Option<IpAddr>,
     local: bool,
@@ -164,6 +172,7 @@ impl Crew {
     /// Starts all nodes.
     pub fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
         let (sender, events) = channel();
+        let message_bytes = allowance::message_bytes(plan);
         let members: Vec<Member> = plan
             .nodes
             .iter()
@@ -172,6 +181,7 @@ impl Crew {
                 place,
                 label: node.label.clone(),
                 local: node.local,
+                decoder: Decoder::with_limit(message_bytes),
                 ..Member::default()
             })
             .collect();
@@ -217,6 +227,9 @@ impl Crew {
     pub fn send(&self, node: usize, message: &ToNode) {
         if self.members[node].gone {
             return;
+        }
+        if matches!(message, ToNode::Ping { .. }) {
+            self.members[node].allowance.ask();
         }
         if let Ok(text) = serde_json::to_vec(message) {
             // A full or closed line shows as silence or an ended session.
@@ -543,6 +556,13 @@ impl Crew {
         (member.hello.is_some() && !member.gone).then_some(member)
     }
 
+    /// Labels of nodes that said that their run is not complete.
+    pub fn unexplained(&self) -> Vec<String> {
+        let all = self.members.iter();
+        let unexplained = all.filter(|member| member.unexplained);
+        unexplained.map(|member| member.label.clone()).collect()
+    }
+
     /// What has failed until now.
     pub fn troubles(&self) -> &[Trouble] {
         &self.troubles
@@ -633,7 +653,11 @@ impl Crew {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_UP),
         }
-        while let Ok((place, event)) = self.events.try_recv() {
+        // Who says very much must not keep this loop from its other duties.
+        let until = Instant::now() + LOOK_UP;
+        while Instant::now() < until
+            && let Ok((place, event)) = self.events.try_recv()
+        {
             self.handle(place, event);
         }
         self.look_for_silence();

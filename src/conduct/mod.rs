@@ -91,6 +91,7 @@ pub fn conduct(
         ..
     } = run;
     missing.extend(crew.lost().cloned());
+    let unexplained = crew.unexplained();
     let (mut troubles, notices) = crew.dismiss();
     record::rank(&mut troubles);
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
@@ -101,8 +102,14 @@ pub fn conduct(
         || latencies.iter().any(|job| !job.complete)
         || patterns.iter().any(|job| !job.complete);
     if broken && troubles.is_empty() {
-        let what = "a run broke off and nobody said why";
-        troubles.push(Trouble::own(TroubleKind::Bug, what));
+        let what = "its run is not complete, and it gave no reason";
+        troubles.push(match unexplained.is_empty() {
+            true => Trouble::own(TroubleKind::Bug, "a run broke off and no reason was given"),
+            false => Trouble {
+                node: launcher::hosts::fold(&unexplained),
+                ..Trouble::own(TroubleKind::Lost, what)
+            },
+        });
     }
     let invalid = tests
         .iter()
@@ -174,16 +181,11 @@ pub fn conduct(
 }
 
 /// 128 bits from the kernel, as hexadecimal digits.
-pub fn random_token() -> String {
+pub fn random_digits() -> std::io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 16];
-    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    if read.is_err() {
-        // Without the kernel's random numbers the token still tells runs apart.
-        let unique = u128::from(clock::monotonic_ns()) << 32 | u128::from(std::process::id());
-        bytes = unique.to_le_bytes();
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 struct Running<'a> {
@@ -226,6 +228,7 @@ impl Running<'_> {
             self.choose_ports(crew, number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
+        self.tell_estimate();
         while number < self.plan.tests.len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;

@@ -87,6 +87,7 @@ impl Running<'_> {
             let same_host = hosts.map(|other| other.facts.identity == *identity);
             let assignment = RankAssignment {
                 token: self.token.to_owned(),
+                secret: self.conditions.secret.clone(),
                 by: facts::own_name(),
                 started_ms: self.started_ms,
                 node,

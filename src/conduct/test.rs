@@ -166,6 +166,7 @@ impl Running<'_> {
                 .collect();
             let assignment = Assignment {
                 token: self.token.to_owned(),
+                secret: self.conditions.secret.clone(),
                 by: facts::own_name(),
                 started_ms: self.started_ms,
                 node,

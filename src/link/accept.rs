@@ -174,9 +174,9 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    fn hello(token: u8) -> LinkHello {
+    fn hello(secret: u8) -> LinkHello {
         LinkHello {
-            token: [token; 32],
+            secret: [secret; 32],
             boundary: 1,
             from: 2,
             to: 3,
@@ -211,7 +211,7 @@ mod tests {
             silence: second,
         };
         let mut strangers = 0;
-        let admit = |hello: &LinkHello| (hello.token == [7; 32]).then_some(hello.stream);
+        let admit = |hello: &LinkHello| (hello.secret == [7; 32]).then_some(hello.stream);
         let (link, stream) = Reception::new(&ground)
             .next(admit, |_| (), || strangers += 1)
             .unwrap();

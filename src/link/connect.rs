@@ -37,7 +37,7 @@ impl Target {
     fn connect(&self, options: &SocketOptions, limit: Duration) -> io::Result<OwnedFd> {
         match self {
             Self::Tcp { from, to, .. } => socket::connect_tcp(*from, *to, options, limit),
-            Self::Unix(name) => socket::connect_unix(name, options),
+            Self::Unix(name) => socket::connect_unix(name, options, limit),
         }
     }
 }

@@ -65,6 +65,11 @@ impl Guests {
         });
         match came {
             Ok(None) => Ok(false),
+            // Ends of a run belong to one user: nobody else is heard on a Unix socket.
+            Ok(Some(socket)) if !socket::is_of_own_user(&socket) => {
+                self.shown_out += 1;
+                Ok(false)
+            }
             Ok(Some(socket)) => {
                 self.guests.push_back(Guest {
                     socket,

@@ -2,6 +2,7 @@
 
 use crate::buffer::board::{self, EndState};
 use crate::buffer::snapshot::{Snapshot, SnapshotError};
+use crate::outside;
 use crate::record::{
     Asked, Card, ClosedSegment, ENDED_FROM_OUTSIDE, EndRole, SeenEnd, SeenNode, SeenState, Sighting,
 };
@@ -23,7 +24,7 @@ pub fn look(with_ends: bool) -> Sighting {
             Some(ClosedSegment {
                 token: token.to_owned(),
                 node,
-                user: facts::user_name(user).unwrap_or_else(|| format!("user {user}")),
+                user: facts::user(user),
                 why,
             })
         };
@@ -93,7 +94,7 @@ fn ask_to_end(snapshot: &Snapshot) -> Option<String> {
 }
 
 fn card_of(snapshot: &Snapshot) -> Option<Card> {
-    let card: Card = serde_json::from_str(snapshot.text()).ok()?;
+    let card: Card = outside::read(snapshot.text().as_bytes()).ok()?;
     card.is_sound().then_some(card)
 }
 

@@ -19,11 +19,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::outside;
 use crate::plan::Assignment;
 use crate::plan::job::RankAssignment;
 use crate::record::{Trouble, TroubleKind};
-use crate::sys::socket::{self, SocketOptions};
-use crate::sys::{clock, process, why};
+use crate::sys::socket::{self, Owner, SocketOptions};
+use crate::sys::{clock, facts, process, why};
 use crate::units::show_since;
 
 use super::census;
@@ -55,10 +56,10 @@ struct Holder {
 /// Why the name could not be had.
 #[derive(Debug)]
 enum Refusal {
-    /// Another run has it.
-    Taken(Holder),
-    /// Somebody has it and says nothing.
-    Silent(Option<i32>),
+    /// This user's process has it, for this run, as it says.
+    Taken(u32, Holder),
+    /// Some process has it and says nothing.
+    Silent(Option<Owner>),
     /// It cannot be had at all.
     Failed(io::Error),
 }
@@ -105,7 +106,6 @@ impl HostLock {
     /// Takes the host for a run.
     pub fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
         let own = Holder {
-            // Anybody on the host may ask; the whole token would open the run's links.
             token: claim.token.chars().take(16).collect(),
             by: claim.by.to_owned(),
             since_ms: claim.started_ms,
@@ -154,67 +154,82 @@ fn take(name: &str, own: &Holder) -> Result<HostLock, Refusal> {
         let first_ns = *first_ns.get_or_insert_with(clock::monotonic_ns);
         let is_late = |limit_ns| clock::monotonic_ns() > first_ns + limit_ns;
         match ask(name) {
-            Answer::Holder(holder) if is_late(GRACE_NS) => return Err(Refusal::Taken(holder)),
-            Answer::Silent(pid) if is_late(LIMIT_NS) || pid.is_some_and(process::is_stopped) => {
-                return Err(Refusal::Silent(pid));
+            Answer::Holder(user, holder) if is_late(GRACE_NS) => {
+                return Err(Refusal::Taken(user, holder));
+            }
+            Answer::Silent(owner) if is_late(LIMIT_NS) || is_stopped(owner) => {
+                return Err(Refusal::Silent(owner));
             }
             Answer::Gone if is_late(LIMIT_NS) => return Err(Refusal::Silent(None)),
-            Answer::Holder(_) | Answer::Silent(_) | Answer::Gone => {}
+            Answer::Holder(..) | Answer::Silent(_) | Answer::Gone => {}
         }
         clock::sleep_until(clock::monotonic_ns() + 20_000_000);
     }
 }
 
 enum Answer {
-    Holder(Holder),
-    Silent(Option<i32>),
+    Holder(u32, Holder),
+    Silent(Option<Owner>),
     /// It has ended meanwhile.
     Gone,
 }
 
+fn is_stopped(owner: Option<Owner>) -> bool {
+    let pid = owner.and_then(|owner| owner.pid);
+    pid.is_some_and(process::is_stopped)
+}
+
 fn ask(name: &str) -> Answer {
-    let (pid, said) = match socket::ask_unix(name, PATIENCE, LINE_BYTES) {
-        Ok((pid, Ok(said))) => (pid, said),
-        Ok((pid, Err(error))) if error.kind() == io::ErrorKind::WouldBlock => {
-            return Answer::Silent(pid);
+    let (owner, said) = match socket::ask_unix(name, PATIENCE, LINE_BYTES) {
+        Ok((owner, Ok(said))) => (owner, said),
+        Ok((owner, Err(error))) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Answer::Silent(Some(owner));
         }
-        // Its backlog is full: so many ask, and nobody answers.
+        // Its backlog is full: so many ask, and it answers none of them.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Answer::Silent(None),
         Ok((_, Err(_))) | Err(_) => return Answer::Gone,
     };
-    match serde_json::from_slice(&said) {
-        Ok(holder) => Answer::Holder(holder),
+    match outside::read(&said) {
+        Ok(holder) => Answer::Holder(owner.user, holder),
         Err(_) if said.is_empty() => Answer::Gone,
-        Err(_) => Answer::Silent(pid),
+        Err(_) => Answer::Silent(Some(owner)),
     }
 }
 
-/// The same words on every host that the same run keeps busy, so that they are printed once.
+/// The same words on every host that the same run keeps busy, so that they are printed once. Any process may take the name and say anything:
+/// if it is another user's, that user stands first, as the kernel says.
 fn explain(refusal: Refusal, now_ms: u64) -> String {
     let run = |token: &str, by: &str, since_ms: u64| {
-        // Anybody may listen at the name, and say anything.
-        let clean = |text: &str, longest: usize| -> String {
-            text.replace(char::is_control, " ")
-                .chars()
-                .take(longest)
-                .collect()
-        };
-        let (token, by) = (clean(token, 6), clean(by, 100));
+        let cut = |text: &str, longest: usize| -> String { text.chars().take(longest).collect() };
+        let (token, by) = (cut(token, 6), cut(by, 100));
         format!("run {token} by {by} since {}", show_since(since_ms, now_ms))
     };
+    let held = |user: u32, run: String| match user == nix::unistd::geteuid().as_raw() {
+        true => run,
+        false => format!("user {} holds this host and says: {run}", facts::user(user)),
+    };
     match refusal {
-        Refusal::Taken(holder) => {
-            let run = run(&holder.token, &holder.by, holder.since_ms);
+        Refusal::Taken(user, holder) => {
+            let run = held(user, run(&holder.token, &holder.by, holder.since_ms));
             format!("busy: {run} (see 'pipebench status HOSTS')")
         }
-        Refusal::Silent(pid) => {
+        Refusal::Silent(owner) => {
+            let pid = owner.and_then(|owner| owner.pid);
             let card = pid.and_then(census::card_of_owner);
-            let who = match (card, pid) {
-                (Some(card), _) => run(&card.token, &card.by, card.started_ms),
-                (None, Some(pid)) => format!("process {pid} has this host"),
-                (None, None) => "somebody has this host".to_owned(),
+            let who = match (card, owner, pid) {
+                (Some(card), Some(owner), _) => {
+                    held(owner.user, run(&card.token, &card.by, card.started_ms))
+                }
+                (_, Some(owner), Some(pid)) => {
+                    let user = facts::user(owner.user);
+                    format!("process {pid} of user {user} holds this host")
+                }
+                (_, Some(owner), None) => {
+                    format!("user {} holds this host", facts::user(owner.user))
+                }
+                (_, None, _) => "another process holds this host".to_owned(),
             };
-            let how = if pid.is_some_and(process::is_stopped) {
+            let how = if is_stopped(owner) {
                 "is stopped"
             } else {
                 "does not answer"
@@ -253,11 +268,11 @@ mod tests {
             lock.answer();
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
-        let Some(Refusal::Taken(told)) = second.join().unwrap() else {
+        let Some(Refusal::Taken(user, told)) = second.join().unwrap() else {
             panic!("not refused");
         };
         assert_eq!(told, holder("3f"));
-        let text = explain(Refusal::Taken(told), 1_795_225_500_000);
+        let text = explain(Refusal::Taken(user, told), 1_795_225_500_000);
         assert_eq!(
             text,
             "busy: run 3f3f3f by alice@login1 since 01:44 UTC (see 'pipebench status HOSTS')"
@@ -282,25 +297,50 @@ mod tests {
     fn a_holder_that_says_nothing_is_named_by_its_process() {
         let name = name("silent");
         let _lock = take(&name, &holder("3f")).unwrap();
-        let Err(Refusal::Silent(pid)) = take(&name, &holder("77")) else {
+        let Err(Refusal::Silent(Some(owner))) = take(&name, &holder("77")) else {
             panic!("not refused");
         };
-        assert_eq!(pid, Some(process::own_pid()));
-        let text = explain(Refusal::Silent(pid), 0);
+        assert_eq!(owner.pid, Some(process::own_pid()));
+        let text = explain(Refusal::Silent(Some(owner)), 0);
         assert!(
-            text.contains("has this host, which does not answer"),
+            text.contains("holds this host, which does not answer"),
             "{text}"
         );
     }
 
+    /// "busy: run deadbe by NAME@HOST since 1970-01-01": an innocent person.
     #[test]
-    fn whoever_listens_at_the_name_cannot_steer_a_terminal() {
+    fn a_host_that_another_user_holds_is_told_with_his_name_first() {
+        let nobody = 65_534;
+        let text = explain(Refusal::Taken(nobody, holder("3f")), 1_795_225_500_000);
+        let user = facts::user(nobody);
+        let told = "run 3f3f3f by alice@login1 since 01:44 UTC";
+        let told = format!("busy: user {user} holds this host and says: {told} (see");
+        assert!(text.starts_with(&told), "{text}");
+    }
+
+    #[test]
+    fn a_process_that_listens_at_the_name_cannot_steer_a_terminal() {
         let mut bad = holder("\u{1b}[");
-        bad.by = "x\n\u{7}".repeat(1000);
-        let text = explain(Refusal::Taken(bad), 0);
+        bad.by = "x\n\u{7}\u{202e}".repeat(1000);
+        let name = name("steers");
+        let listener = socket::listen_unix(&name, &SocketOptions::default()).unwrap();
+        let line = serde_json::to_vec(&bad).unwrap();
+        let answers = std::thread::spawn(move || {
+            while let Ok(Some(caller)) = socket::accept(listener.as_fd(), Duration::from_secs(1)) {
+                match socket::send_bytes(caller.as_fd(), &line) {
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        });
+        let Err(refusal) = take(&name, &holder("77")) else {
+            panic!("not refused");
+        };
+        let text = explain(refusal, 0);
         assert!(
-            !text.contains(char::is_control) && text.len() < 300,
+            !text.contains(outside::steers) && text.len() < 400,
             "{text}"
         );
+        answers.join().unwrap();
     }
 }

@@ -15,7 +15,7 @@ use crate::sys::process;
 use crate::sys::socket;
 use crate::sys::{affinity, why};
 use crate::wire::frame::{self, Decoder};
-use crate::wire::hello::token_bytes;
+use crate::wire::hello::secret_bytes;
 use crate::wire::message::{FromRank, ToRank};
 
 /// What a rank inherits.
@@ -168,7 +168,7 @@ impl Rank<'_> {
             common: post.common.cloned(),
             book: book.iter().enumerate().map(address).collect(),
             from: assignment.port.address,
-            token: token_bytes(&assignment.token),
+            secret: secret_bytes(&assignment.secret),
             options: job.ranks().sockets.clone(),
             connect_limit: Duration::from_millis(assignment.deadlines.connect_ms),
             hello_limit: Duration::from_millis(assignment.deadlines.link_hello_ms),

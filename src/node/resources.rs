@@ -223,6 +223,7 @@ mod tests {
         test.ports = Some((5201, 5203));
         Assignment {
             token: "00".repeat(16),
+            secret: "11".repeat(16),
             by: String::new(),
             started_ms: 0,
             keep_going: false,

@@ -11,7 +11,7 @@ use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
-use crate::wire::hello::{LinkHello, token_bytes};
+use crate::wire::hello::{LinkHello, secret_bytes};
 
 use super::flow::{Failure, Flow, drive, failure};
 use super::inflow::Inflow;
@@ -195,7 +195,7 @@ fn end_of<'plant>(plant: &'plant Plant, lane: &Lane) -> LinkEnd<'plant> {
 /// The lane of a hello of this run, over this rail, that nobody has taken yet.
 fn admit(plant: &Plant, boundary: usize, rail: usize, hello: &LinkHello) -> Option<Lane> {
     let assignment = &plant.assignment;
-    if hello.token != token_bytes(&assignment.token) {
+    if hello.secret != secret_bytes(&assignment.secret) {
         return None;
     }
     let lanes = lanes::incoming(

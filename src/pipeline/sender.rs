@@ -11,7 +11,7 @@ use crate::plan::lanes::Lane;
 use crate::plan::{self, LinkKind};
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
-use crate::wire::hello::{LinkHello, token_bytes};
+use crate::wire::hello::{LinkHello, secret_bytes};
 
 use super::flow::{Failure, drive, failure};
 use super::outflow::{Feed, Outflow};
@@ -119,7 +119,7 @@ fn make_link<'plant>(
         return Err((TroubleKind::Deadline, "no address book came".to_owned()));
     }
     let hello = LinkHello {
-        token: token_bytes(&assignment.token),
+        secret: secret_bytes(&assignment.secret),
         boundary: narrow(lane.boundary),
         from: narrow(lane.from),
         to: narrow(lane.to),

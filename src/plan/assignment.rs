@@ -26,8 +26,10 @@ pub struct DataPort {
 /// What one node is told of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Random name of the run; links without it are strangers.
+    /// Random name of the run, which anybody may read.
     pub token: String,
+    /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
+    pub secret: String,
     /// Who started the run, as `user@host`.
     pub by: String,
     /// When, in milliseconds since 1970, by the launching side's clock.
@@ -188,6 +190,7 @@ pub(crate) mod tests {
     pub(crate) fn assignment() -> Assignment {
         Assignment {
             token: "t".to_owned(),
+            secret: "s".to_owned(),
             node: 1,
             labels: vec!["n1".to_owned(), "n2".to_owned()],
             same_host: vec![false, true],

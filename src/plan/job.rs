@@ -339,8 +339,10 @@ pub enum Round {
 /// What one node is told of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankAssignment {
-    /// Random name of the run; links without it are strangers.
+    /// Random name of the run, which anybody may read.
     pub token: String,
+    /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
+    pub secret: String,
     /// Who started the run, as `user@host`.
     pub by: String,
     /// When, in milliseconds since 1970, by the launching side's clock.
@@ -537,6 +539,7 @@ pub(crate) mod tests {
     fn an_assignment_that_makes_no_sense_is_refused() {
         let good = RankAssignment {
             token: "t".to_owned(),
+            secret: "s".to_owned(),
             by: String::new(),
             started_ms: 0,
             node: 1,

@@ -43,8 +43,8 @@ pub struct Ground {
     pub book: Vec<RankAddress>,
     /// Own address, from which TCP links are made.
     pub from: IpAddr,
-    /// Token of the run.
-    pub token: [u8; 32],
+    /// Secret of the run.
+    pub secret: [u8; 32],
     /// What is asked of TCP sockets.
     pub options: SocketOptions,
     /// How long a connection may take. The answer on it takes as long as the other rank measures with somebody else.
@@ -109,7 +109,11 @@ impl Meeting {
                 let made = socket::connect_tcp(ground.from, *to, &ground.options, limit);
                 (to.to_string(), made)
             }
-            RankAddress::Unix(name) => (name.clone(), socket::connect_unix(name, &unix_options())),
+            RankAddress::Unix(name) => {
+                let limit = ground.connect_limit;
+                let made = socket::connect_unix(name, &unix_options(), limit);
+                (name.clone(), made)
+            }
             // Such a link stands from the start, where there is such memory.
             RankAddress::Memory(place) => {
                 let none = io::Error::from(io::ErrorKind::NotFound);
@@ -120,7 +124,7 @@ impl Meeting {
         let socket = connected.map_err(connect)?;
         self.set_up(rank, &socket)?;
         let hello = RankHello {
-            token: ground.token,
+            secret: ground.secret,
             from: self.own,
             to: u32::try_from(rank).unwrap_or(u32::MAX),
         };
@@ -186,7 +190,7 @@ impl Meeting {
             };
             match RankHello::decode(&bytes) {
                 Some(hello)
-                    if hello.token == self.ground.token
+                    if hello.secret == self.ground.secret
                         && hello.to == self.own
                         && hello.from != self.own
                         && (hello.from as usize) < ranks =>

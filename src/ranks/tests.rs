@@ -59,7 +59,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
         common: Some(Arc::clone(&common)),
         book: book(own),
         from: LOOPBACK,
-        token: [9; 32],
+        secret: [9; 32],
         options: options.clone(),
         connect_limit: Duration::from_secs(20),
         hello_limit: Duration::from_secs(2),
@@ -404,7 +404,7 @@ fn a_message_that_stops_half_way_ends_the_wait() {
         let options = SocketOptions::default();
         let socket = socket::connect_tcp(LOOPBACK, own, &options, Duration::from_secs(5)).unwrap();
         let hello = crate::wire::rank::RankHello {
-            token: other.token,
+            secret: other.secret,
             from: 1,
             to: 0,
         };
@@ -447,7 +447,7 @@ fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
     let (silent, wrong, right) = (connect(), connect(), connect());
     socket::send_bytes(wrong.as_fd(), &[b'x'; 64]).unwrap();
     let hello = crate::wire::rank::RankHello {
-        token: [9; 32],
+        secret: [9; 32],
         from: 1,
         to: 0,
     };

@@ -66,12 +66,6 @@ impl Card {
         let lanes = self.lanes(role, 0).into_iter();
         lanes.map(|lane| lane.peer_of(self.node)).collect()
     }
-
-    fn words(&mut self) -> impl Iterator<Item = &mut String> {
-        [&mut self.token, &mut self.by]
-            .into_iter()
-            .chain(&mut self.labels)
-    }
 }
 
 /// All runs of a host at one instant.
@@ -88,14 +82,9 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// Replaces what could steer a terminal, and drops what is not sound.
-    pub fn clean(&mut self) {
+    /// Drops what is not sound.
+    pub fn keep_sound(&mut self) {
         self.nodes.retain(|node| node.card.is_sound());
-        let words = self.nodes.iter_mut().flat_map(|node| node.card.words());
-        let closed = self.closed.iter_mut();
-        for word in words.chain(closed.flat_map(|it| [&mut it.token, &mut it.user, &mut it.why])) {
-            *word = word.replace(char::is_control, " ");
-        }
     }
 }
 
@@ -221,25 +210,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_host_says_cannot_steer_a_terminal_and_must_fit() {
-        let mut node = seen(1, &["n1", "n2"]);
-        node.card.by = "\u{1b}[2Jalice\n@n0".to_owned();
+    fn what_a_host_says_must_fit() {
+        let node = seen(1, &["n1", "n2"]);
         let mut unsound = seen(0, &["n1"]);
         unsound.card.node = 5;
         let mut sighting = Sighting {
-            nodes: vec![node, unsound],
-            closed: vec![ClosedSegment {
-                token: "x".to_owned(),
-                node: 0,
-                user: "bob\u{7}".to_owned(),
-                why: "not permitted".to_owned(),
-            }],
+            nodes: vec![node.clone(), unsound],
             ..Sighting::default()
         };
-        sighting.clean();
-        assert_eq!(sighting.nodes.len(), 1);
-        assert_eq!(sighting.nodes[0].card.by, " [2Jalice @n0");
-        assert_eq!(sighting.closed[0].user, "bob ");
+        sighting.keep_sound();
+        assert_eq!(sighting.nodes, [node]);
     }
 
     #[test]

@@ -124,9 +124,37 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
         row[12] = decimal(figures.total_gbit_per_s);
         writer.write_record(&row)?;
     }
-    let bytes = writer
-        .into_inner()
-        .map_err(|error| csv::Error::from(error.into_error()))?;
+    finish(writer)
+}
+
+/// The text of a table. A spreadsheet takes a cell that begins with one of these letters for a formula and runs it: names of hosts get an
+/// apostrophe before it, which spreadsheets do not show. Numbers stay as they are.
+pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
+    let written = writer.into_inner().map_err(|error| error.into_error())?;
+    let is_formula = |cell: &[u8]| {
+        let begins = cell
+            .first()
+            .is_some_and(|first| b"=+-@\t\r".contains(first));
+        let is_number = || std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
+        begins && cell.len() > 1 && !is_number()
+    };
+    let mut rows = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(&written[..]);
+    let mut safe = csv::WriterBuilder::new()
+        .flexible(true)
+        .from_writer(Vec::new());
+    for row in rows.byte_records() {
+        for cell in &row? {
+            match is_formula(cell) {
+                true => safe.write_field([b"'", cell].concat())?,
+                false => safe.write_field(cell)?,
+            }
+        }
+        safe.write_record(None::<&[u8]>)?;
+    }
+    let bytes = safe.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -203,4 +231,29 @@ fn decimal(value: f64) -> String {
 
 fn seconds(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_of_a_table_is_a_formula() {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let names = [
+            "=HYPERLINK(\"http://x\")",
+            "+n1",
+            "-n1",
+            "@n1",
+            "n1",
+            "-",
+            "-4.5",
+            "1e-9",
+            "",
+        ];
+        writer.write_record(names).unwrap();
+        let text = finish(writer).unwrap();
+        let safe = "\"'=HYPERLINK(\"\"http://x\"\")\",'+n1,'-n1,'@n1,n1,-,-4.5,1e-9,\n";
+        assert_eq!(text, safe);
+    }
 }

@@ -1,5 +1,6 @@
 //! The record itself, as JSON; its fields are described in docs/record.md.
 
+use crate::outside;
 use crate::plan::{PHASES, RAILS, STREAMS};
 use crate::record::{RECORD_VERSION, Record};
 
@@ -17,6 +18,9 @@ pub enum JsonError {
     Version(u64),
 }
 
+/// Strings of a record that are texts of several lines: what was settled before the start, and the description of a fabric.
+pub const LINES: [&str; 2] = ["seal", "fabric"];
+
 /// The record as text, with a newline at its end.
 pub fn write(record: &Record) -> Result<String, JsonError> {
     Ok(serde_json::to_string_pretty(record)? + "\n")
@@ -24,7 +28,7 @@ pub fn write(record: &Record) -> Result<String, JsonError> {
 
 /// Reads a record. What is read, every report can be made of.
 pub fn read(text: &str) -> Result<Record, JsonError> {
-    let value: serde_json::Value = serde_json::from_str(text)?;
+    let value: serde_json::Value = outside::read_but(text.as_bytes(), &LINES)?;
     let version = value
         .get("version")
         .and_then(serde_json::Value::as_u64)

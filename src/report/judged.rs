@@ -119,9 +119,10 @@ fn judged_part(record: &Record) -> Option<String> {
     (judged < all).then(|| format!("      {judged} of {all} port directions judged"))
 }
 
-/// The figure to sign, in words.
+/// The figure to sign, in words; none where there is nothing to sign.
 pub fn to_sign(record: &Record) -> Option<String> {
-    let figure = record.sheet.figure?;
+    let passed = record.verdict.word == VerdictWord::Pass;
+    let figure = record.sheet.figure.filter(|_| passed)?;
     let port = record.sheet.ports.get(figure.port)?;
     let way = if figure.sends { "send" } else { "receive" };
     let interface = record

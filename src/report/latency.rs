@@ -377,8 +377,7 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
             ])?;
         }
     }
-    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    super::csv::finish(writer)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Results on disk: run folders, and files written so that a full disk leaves no half result.
 
+pub mod bounded;
 mod journal;
 pub mod linktest;
 pub mod runs;

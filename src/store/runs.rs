@@ -8,6 +8,8 @@ use thiserror::Error;
 
 use crate::sys::why;
 
+use super::bounded;
+
 /// File of a run's folder that holds its record.
 pub const RECORD: &str = "record.json";
 /// What names of runs begin with.
@@ -63,7 +65,7 @@ pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
 pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
     const JOURNAL: &str = "journal.jsonl";
     let named = |path: &Path| {
-        let text = fs::read_to_string(path.join(JOURNAL)).ok()?;
+        let text = bounded::kept(&path.join(JOURNAL), bounded::RECORD_BYTES).ok()?;
         Some((name_of_folder(path), text))
     };
     if Path::new(name).is_dir() {
@@ -100,7 +102,8 @@ pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
 
 /// The text of a record.
 pub fn read(path: &Path) -> Result<String, FindError> {
-    fs::read_to_string(path).map_err(|error| FindError::Unreadable(path.to_owned(), error))
+    bounded::kept(path, bounded::RECORD_BYTES)
+        .map_err(|error| FindError::Unreadable(path.to_owned(), error))
 }
 
 /// How the run of a record is called: by its folder, or its file where that stands alone.

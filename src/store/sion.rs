@@ -10,6 +10,8 @@
 //! a file says of lengths is compared with its own length before anything is allocated. Writes one chunk per task, as the serial
 //! library does, byte for byte.
 
+use std::os::unix::fs::OpenOptionsExt;
+
 use thiserror::Error;
 
 const MAGIC: &[u8; 4] = b"sion";
@@ -29,7 +31,11 @@ const RANKS_AT: u64 = 1076;
 /// Bytes of META1 besides three words for each task.
 const FIXED_BYTES: u64 = 1088;
 /// A file of more tasks than this is none that anybody has.
-const MOST_TASKS: u32 = 1 << 24;
+const MOST_TASKS: u32 = 1 << 17;
+/// What tasks have written, all together, in bytes: holes of a file take no room on a disk and all of it in memory.
+const MOST_DATA_BYTES: u64 = 128 << 20;
+/// Cells of the second table: blocks times tasks.
+const MOST_CELLS: u64 = 1 << 22;
 
 /// Why bytes are no container.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -70,6 +76,9 @@ pub enum SionError {
         /// Reason.
         why: String,
     },
+    /// Longer than any that is known.
+    #[error("tasks have written more than {} MiB", MOST_DATA_BYTES >> 20)]
+    Data,
     /// A set of several files.
     #[error("is one of {0} files of a set; only sets of one file are read")]
     Files(u32),
@@ -108,7 +117,11 @@ pub struct Stored {
 impl Stored {
     /// Opens an ordinary file; a device or a pipe has no length, and is none.
     pub fn open(path: &std::path::Path) -> std::io::Result<Self> {
-        let file = std::fs::File::open(path)?;
+        // A pipe that no process writes to must not hold the one that opens it.
+        let file = std::fs::File::options()
+            .read(true)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
             return Err(std::io::Error::other("no ordinary file"));
@@ -213,6 +226,13 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
     let first_data = round_up(FIXED_BYTES + 16 * count, u64::from(block_bytes));
     let used = reader.positives("blocks of a task", second, count)?;
     // The table must be there whole before it is believed how long it is.
+    if blocks.saturating_mul(count) > MOST_CELLS {
+        return Err(value(
+            "number of blocks",
+            u32::try_from(blocks).unwrap_or(u32::MAX),
+            blocks_at,
+        ));
+    }
     let cells = blocks.saturating_mul(8 * count);
     reader.expect("bytes of blocks", second + 8 * count, cells)?;
     if let Some(task) = used.iter().position(|used| *used > blocks) {
@@ -223,6 +243,7 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
         });
     }
     let skip: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
+    let mut data_bytes = 0_u64;
     let mut streams = vec![Vec::new(); ranks.len()];
     let mut pieces = vec![Vec::new(); ranks.len()];
     for block in 0..blocks {
@@ -232,6 +253,10 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
         for (task, size) in sizes.iter().enumerate() {
             if block < used[task] {
                 let bytes = bytes_written(written[task], *size, at + 8 * task as u64)?;
+                data_bytes = data_bytes.saturating_add(bytes);
+                if data_bytes > MOST_DATA_BYTES {
+                    return Err(SionError::Data);
+                }
                 streams[task].extend(reader.bytes("data of a task", start, bytes)?);
                 if bytes > 0 {
                     pieces[task].push((start, bytes));
@@ -511,7 +536,7 @@ mod tests {
         );
         // Tasks that would take more than the file has.
         assert_eq!(
-            broken(24, &[0xff, 0xff, 0x0f]),
+            broken(24, &[0xff, 0xff, 0x01]),
             format!(
                 "ends at byte {}, where table of tasks at byte 1076 was expected",
                 good.len()
@@ -536,6 +561,48 @@ mod tests {
             broken(second, &[2]),
             format!("blocks of a task 2 at byte {second} cannot be")
         );
+    }
+
+    /// A file of one task whose only chunk is a hole.
+    struct Hole(u64);
+
+    impl Source for Hole {
+        fn length(&self) -> u64 {
+            self.0 + (2 << 20)
+        }
+
+        fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
+            // Its second table stands behind the hole.
+            let second = 1 << 20 | self.0;
+            let mut head = vec![0; usize::try_from(FIXED_BYTES + 16).unwrap()];
+            head[..4].copy_from_slice(MAGIC);
+            let mut four =
+                |at: usize, value: u32| head[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            for (at, value) in [(16, FORMAT), (20, 1), (24, 1), (28, 1), (1092, 1)] {
+                four(at, value);
+            }
+            head[1084..1092].copy_from_slice(&self.0.to_le_bytes());
+            head[1096..1104].copy_from_slice(&second.to_le_bytes());
+            let tail = [1_u64.to_le_bytes(), self.0.to_le_bytes()].concat();
+            for (place, byte) in (at..).zip(into) {
+                let known = usize::try_from(place)
+                    .ok()
+                    .and_then(|place| head.get(place));
+                let behind = place
+                    .checked_sub(second)
+                    .and_then(|place| usize::try_from(place).ok());
+                let behind = behind.and_then(|place| tail.get(place));
+                *byte = *known.or(behind).unwrap_or(&0);
+            }
+            Ok(())
+        }
+    }
+
+    /// It was an abort: a file of a kilobyte asked for 100 GiB of memory.
+    #[test]
+    fn a_hole_of_a_hundred_gigabytes_is_an_error() {
+        assert_eq!(read(&Hole(1 << 20)).unwrap().streams[0].len(), 1 << 20);
+        assert_eq!(read(&Hole(100 << 30)), Err(SionError::Data));
     }
 
     proptest! {

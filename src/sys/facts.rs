@@ -395,6 +395,11 @@ pub fn user_name(user: u32) -> Option<String> {
     })
 }
 
+/// A user by name, or by number where the name is not known.
+pub fn user(number: u32) -> String {
+    user_name(number).unwrap_or_else(|| number.to_string())
+}
+
 /// Who this process runs for, as `user@host`.
 pub fn own_name() -> String {
     let user = nix::unistd::geteuid().as_raw();

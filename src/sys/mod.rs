@@ -20,6 +20,7 @@ pub mod limits;
 pub mod memory;
 pub mod neighbours;
 pub mod pages;
+pub mod peers;
 pub mod process;
 pub mod signals;
 pub mod socket;

@@ -5,7 +5,7 @@
 //! never comes; an inherited self-pipe would be shared. Fork is allowed only in a process with one thread,
 //! which is checked each time: whoever has threads starts the own executable again.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -300,12 +300,42 @@ pub fn user_of(pid: i32) -> Option<u32> {
 /// Asks a process to end, if it still is the one that began at `start`.
 pub fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
     let signal = Signal::try_from(signal)?;
-    if pid <= 1 || start_time(pid) != Some(start) {
+    if pid <= 1 {
         return Err(nix::Error::ESRCH.into());
     }
-    nix::sys::signal::kill(Pid::from_raw(pid), signal)?;
-    // One that is stopped hears of it only when it goes on.
-    Ok(nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGCONT)?)
+    // Held before it is looked at: the number may be another process's a moment later.
+    let held = hold(pid);
+    if start_time(pid) != Some(start) {
+        return Err(nix::Error::ESRCH.into());
+    }
+    // One that is stopped hears of it only when it is continued.
+    for signal in [signal, Signal::SIGCONT] {
+        match &held {
+            Ok(process) => signal_held(process, signal)?,
+            // Kernels before 5.3 cannot hold a process.
+            Err(nix::Error::ENOSYS) => nix::sys::signal::kill(Pid::from_raw(pid), signal)?,
+            Err(error) => return Err((*error).into()),
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor of a process: it means that process alone, even after its end.
+fn hold(pid: i32) -> nix::Result<OwnedFd> {
+    // SAFETY: the call takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = nix::errno::Errno::result(fd)?;
+    let fd = RawFd::try_from(fd).map_err(|_| nix::Error::EBADF)?;
+    // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn signal_held(process: &OwnedFd, signal: Signal) -> nix::Result<()> {
+    let (fd, number) = (process.as_raw_fd(), signal as i32);
+    let no_details = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a valid descriptor; without details of the signal the call reads no memory of ours.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, no_details, 0) };
+    nix::errno::Errno::result(sent).map(drop)
 }
 
 #[cfg(test)]

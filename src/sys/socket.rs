@@ -154,10 +154,12 @@ pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects to an abstract Unix name of this network namespace.
-pub fn connect_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
+/// Connects to an abstract Unix name of this network namespace within `timeout`, which bounds later calls, too: where many wait to be
+/// accepted there, one has to wait for a place.
+pub fn connect_unix(name: &str, options: &SocketOptions, timeout: Duration) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
+    bound_calls(&socket, timeout)?;
     nix::sys::socket::connect(
         socket.as_raw_fd(),
         &UnixAddr::new_abstract(name.as_bytes())?,
@@ -165,14 +167,29 @@ pub fn connect_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> 
     Ok(socket)
 }
 
+/// Whether the process at the other end of a connection is one of this process's user, as the kernel says. Of TCP it says nothing, which
+/// counts as yes.
+pub fn is_of_own_user(socket: &OwnedFd) -> bool {
+    let peer = nix::sys::socket::getsockopt(socket, sockopt::PeerCredentials);
+    peer.is_ok_and(|peer| peer.uid() == u32::MAX || peer.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// The process that began to listen on a Unix socket, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Process id; none where this pid namespace does not know it.
+    pub pid: Option<i32>,
+    /// User id.
+    pub user: u32,
+}
+
 /// What the owner of an abstract Unix name says to whoever connects, up to its end-of-file or `limit_bytes`, all within
-/// about `timeout`; and its process id, which the kernel tells even if the owner itself says nothing. The id is that of
-/// whoever began to listen, and is missing where this pid namespace does not know it.
+/// about `timeout`; and who the owner is.
 pub fn ask_unix(
     name: &str,
     timeout: Duration,
     limit_bytes: usize,
-) -> io::Result<(Option<i32>, io::Result<Vec<u8>>)> {
+) -> io::Result<(Owner, io::Result<Vec<u8>>)> {
     let socket = unix_socket()?;
     bound_calls(&socket, timeout)?;
     nix::sys::socket::connect(
@@ -194,7 +211,11 @@ pub fn ask_unix(
             break Ok(said);
         }
     };
-    Ok((Some(peer.pid()).filter(|pid| *pid > 0), heard))
+    let owner = Owner {
+        pid: Some(peer.pid()).filter(|pid| *pid > 0),
+        user: peer.uid(),
+    };
+    Ok((owner, heard))
 }
 
 fn unix_socket() -> io::Result<OwnedFd> {
@@ -627,7 +648,8 @@ mod tests {
     fn an_abstract_name_joins_two_unix_sockets() {
         let name = format!("pipebench-unit-{}", std::process::id());
         let listener = listen_unix(&name, &SocketOptions::default()).unwrap();
-        let client = connect_unix(&name, &SocketOptions::default()).unwrap();
+        let client =
+            connect_unix(&name, &SocketOptions::default(), Duration::from_secs(5)).unwrap();
         let server = accept(listener.as_fd(), Duration::from_secs(5))
             .unwrap()
             .unwrap();
@@ -646,7 +668,10 @@ mod tests {
             io::ErrorKind::ConnectionRefused
         );
         let listener = listen_unix(&name, &SocketOptions::default()).unwrap();
-        let own = Some(i32::try_from(std::process::id()).unwrap());
+        let own = Owner {
+            pid: Some(i32::try_from(std::process::id()).unwrap()),
+            user: nix::unistd::geteuid().as_raw(),
+        };
         let (owner, heard) = ask_unix(&name, timeout, 10).unwrap();
         assert_eq!(owner, own);
         assert_eq!(heard.unwrap_err().kind(), io::ErrorKind::WouldBlock);

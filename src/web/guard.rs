@@ -13,10 +13,16 @@ use cookie::Cookie;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::store::bounded;
+
 use super::Site;
+use super::logouts::Logouts;
 use super::shelf::RunName;
 use super::tally::Tally;
 
+/// Files in the folder of runs.
+const KEY: &str = ".session-key";
+const LOGOUTS: &str = ".logouts";
 /// Name of the cookie.
 const COOKIE: &str = "pipebench";
 /// A session lasts half a day.
@@ -50,6 +56,8 @@ pub struct Asker {
     pub is_known: bool,
     /// Has said the token itself, as programs do and no browser does by itself.
     pub has_token: bool,
+    /// Has said another token.
+    pub has_wrong_token: bool,
     /// How: a session in a browser, whose forms must have its mark.
     pub session: Option<String>,
     /// User that the web server knows.
@@ -60,7 +68,10 @@ pub struct Asker {
 
 /// Sees who asks.
 pub struct Guard {
+    /// Random, and of this site alone: from what it signs the token cannot be guessed offline.
     key: Hmac<Sha256>,
+    token: String,
+    logouts: Logouts,
     names: Vec<String>,
     /// Who is believed when it says whom it brings.
     proxies: Vec<IpAddr>,
@@ -84,10 +95,13 @@ impl Guard {
         random: fn() -> String,
     ) -> Result<Self, TokenError> {
         let token = token(&site.token_file, random)?;
+        let key = self::token(&site.results.join(KEY), random)?;
         let file = |name: &str| folder.map(|folder| folder.join(name));
         Ok(Self {
             // Any length will do for a key.
-            key: Hmac::new_from_slice(token.as_bytes()).expect("HMAC takes keys of any length"),
+            key: Hmac::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length"),
+            token,
+            logouts: Logouts::new(site.results.join(LOGOUTS)),
             names: site.names.iter().map(|name| name.to_lowercase()).collect(),
             proxies: site.proxies.clone(),
             private: site.private || open && !site.public_reading,
@@ -120,9 +134,9 @@ impl Guard {
         self.proxies.contains(&address.to_canonical())
     }
 
-    /// Whether somebody may read who is not known: from this machine, under its own name, or wherever the site has it so.
-    pub fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> bool {
-        const BROUGHT: [&str; 4] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+    /// Whether a client may read that is not known: from this machine, under its own name, or wherever the site has it so. A proxy on this
+    /// machine brings others without a word if it is not told to say so; it is another user's process, as `near` tells where that is known.
+    pub fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
         let name = text(headers, header::HOST.as_str())
             .map(host_of)
             .unwrap_or_default();
@@ -131,7 +145,8 @@ impl Guard {
             || address.is_ok_and(|address| address.is_loopback());
         let peer = peer.map(|address| address.to_canonical());
         let is_direct = peer.is_none_or(|peer| peer.is_loopback() && !self.is_proxy(peer))
-            && !BROUGHT.iter().any(|name| headers.contains_key(*name));
+            && near != Near::OtherUser
+            && !headers.keys().any(|name| is_of_proxy(name.as_str()));
         let is_near = is_here && is_direct;
         !self.private && (self.public || is_near)
     }
@@ -156,6 +171,7 @@ impl Guard {
         let mut asker = Asker {
             is_known: false,
             has_token: false,
+            has_wrong_token: false,
             session: None,
             user: None,
             from,
@@ -166,6 +182,7 @@ impl Guard {
         if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         {
             asker.has_token = self.is_token(token, from, now_ms)?;
+            asker.has_wrong_token = !asker.has_token;
             asker.is_known = asker.has_token;
             return Ok(asker);
         }
@@ -179,23 +196,18 @@ impl Guard {
         Ok(asker)
     }
 
-    /// Whether this is the token. Whoever was wrong too often within a minute is not heard.
+    /// Whether this is the token; an error if it is not, and others were wrong too often within this minute. The right one is never refused: who
+    /// shares an address with one that guesses must not be kept out by that.
     pub fn is_token(&self, text: &str, from: Option<IpAddr>, now_ms: u64) -> Result<bool, TooMany> {
-        let from = from.unwrap_or(HERE);
-        if self.guesses.is_full(from, now_ms) {
-            return Err(TooMany);
+        // The same time for any text: what is compared are codes of both.
+        let own = self.sign("token", &self.token);
+        if self.is_signed("token", text.trim(), &own) {
+            return Ok(true);
         }
-        // The same time for any text: what is compared are codes of the key that it makes.
-        let own = self.sign("token", "");
-        let Ok(mut theirs) = Hmac::<Sha256>::new_from_slice(text.trim().as_bytes()) else {
-            return Ok(false);
-        };
-        theirs.update(b"token\0");
-        let is_it = theirs.verify_slice(&bytes_of(&own)).is_ok();
-        if !is_it {
-            self.guesses.count(from, now_ms);
+        match self.guesses.count(from.unwrap_or(HERE), now_ms) {
+            true => Ok(false),
+            false => Err(TooMany),
         }
-        Ok(is_it)
     }
 
     /// Counts a start.
@@ -214,9 +226,12 @@ impl Guard {
         self.cookie(&value, i64::try_from(SESSION_S).unwrap_or(i64::MAX), path)
     }
 
-    /// The cookie that takes a session away.
-    pub fn close_session(&self, path: &str) -> String {
-        self.cookie("", 0, path)
+    /// Ends a session, wherever there are copies of its cookie; the cookie that takes it away.
+    pub fn close_session(&self, asker: &Asker, now_ms: u64, path: &str) -> std::io::Result<String> {
+        if let Some((until_s, nonce)) = asker.session.as_deref().and_then(parts_of) {
+            self.logouts.end(nonce, until_s, now_ms / 1000)?;
+        }
+        Ok(self.cookie("", 0, path))
     }
 
     fn cookie(&self, value: &str, age_s: i64, path: &str) -> String {
@@ -236,11 +251,12 @@ impl Guard {
         let Some((signed, code)) = value.rsplit_once('.') else {
             return false;
         };
-        let until = signed
-            .split('.')
-            .next()
-            .and_then(|until| until.parse::<u64>().ok());
-        until.is_some_and(|until| until > now_ms / 1000) && self.is_signed("session", signed, code)
+        let Some((until_s, nonce)) = parts_of(value) else {
+            return false;
+        };
+        until_s > now_ms / 1000
+            && self.is_signed("session", signed, code)
+            && !self.logouts.has(nonce)
     }
 
     /// What a question carries, so that its run is started once.
@@ -299,9 +315,11 @@ impl Guard {
 
     fn code(&self, what: &str, text: &str) -> Hmac<Sha256> {
         let mut code = self.key.clone();
-        code.update(what.as_bytes());
-        code.update(b"\0");
-        code.update(text.as_bytes());
+        // With another token nothing counts that was signed before.
+        for part in [what, &self.token, text] {
+            code.update(&(part.len() as u64).to_le_bytes());
+            code.update(part.as_bytes());
+        }
         code
     }
 }
@@ -309,6 +327,33 @@ impl Guard {
 /// The user that a web server knows, put there by the program below it and by nobody else: no header becomes this.
 #[derive(Debug, Clone)]
 pub struct RemoteUser(pub String);
+
+/// Whose process a connection from this machine comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near {
+    /// The user's who runs the server.
+    OwnUser,
+    /// Another user's.
+    OtherUser,
+    /// It cannot be known: a web server stands between.
+    Unknown,
+}
+
+/// End of a session in seconds since 1970, and what names it.
+fn parts_of(session: &str) -> Option<(u64, &str)> {
+    let mut parts = session.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?))
+}
+
+/// Whether a header is one by which proxies say whom they bring, with any of the names that are in use.
+fn is_of_proxy(name: &str) -> bool {
+    let known = matches!(name, "forwarded" | "via" | "x-real-ip");
+    known
+        || name.starts_with("x-forwarded")
+        || name.starts_with("x-original")
+        || name.ends_with("client-ip")
+        || name.ends_with("connecting-ip")
+}
 
 /// Somebody asks too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -394,7 +439,7 @@ fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
     if mode & 0o077 != 0 {
         return Err(TokenError::Open(path.to_owned()));
     }
-    let text = std::fs::read_to_string(path).map_err(fail)?;
+    let text = bounded::given(path, bounded::TEXT_BYTES).map_err(fail)?;
     let token = text.trim();
     if token.len() < LEAST {
         return Err(TokenError::Short(path.to_owned()));
@@ -413,6 +458,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let site = Site {
             token_file: folder.path().join("token"),
+            results: folder.path().to_owned(),
             proxies: proxies.iter().map(|text| text.parse().unwrap()).collect(),
             ..site()
         };
@@ -428,15 +474,62 @@ mod tests {
                 let name = axum::http::HeaderName::from_static(name);
                 (name, HeaderValue::from_static(value))
             });
-            guard.may_read(&pairs.collect(), Some(peer.parse().unwrap()))
+            guard.may_read(&pairs.collect(), Some(peer.parse().unwrap()), Near::OwnUser)
         };
         let here = ("host", "localhost:8080");
         assert!(may("127.0.0.1", &[here]) && may("::1", &[("host", "[::1]:8080")]));
         assert!(!may("10.0.0.1", &[here]) && !may("127.0.0.1", &[("host", "bench")]));
         assert!(!may("127.0.0.9", &[here]), "a proxy that says nothing");
-        for name in ["x-forwarded-for", "x-real-ip", "forwarded", "via"] {
+        for name in [
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-real-ip",
+            "x-client-ip",
+            "true-client-ip",
+            "cf-connecting-ip",
+            "forwarded",
+            "via",
+        ] {
             assert!(!may("127.0.0.1", &[here, (name, "127.0.0.1")]), "{name}");
         }
+        // A proxy that says nothing is another user's process.
+        let mut headers = HeaderMap::new();
+        headers.insert("host", HeaderValue::from_static("127.0.0.1:8080"));
+        let peer = Some(HERE);
+        assert!(guard.may_read(&headers, peer, Near::OwnUser));
+        assert!(guard.may_read(&headers, peer, Near::Unknown));
+        assert!(!guard.may_read(&headers, peer, Near::OtherUser));
+    }
+
+    #[test]
+    fn the_right_token_is_taken_however_many_wrong_ones_came_from_its_address() {
+        let (_folder, guard) = guard(&[]);
+        let try_token = |text: &str| guard.is_token(text, None, 1_000);
+        for _ in 0..GUESSES {
+            assert_eq!(try_token("wrong"), Ok(false));
+        }
+        assert_eq!(try_token("wrong"), Err(TooMany));
+        assert_eq!(try_token(&"x".repeat(32)), Ok(true));
+    }
+
+    #[test]
+    fn a_copied_cookie_opens_nothing_after_its_session_was_logged_out() {
+        let (_folder, guard) = guard(&[]);
+        let cookie = |nonce: &str| {
+            let made = guard.open_session(nonce, 5_000, "");
+            let value = made.split(';').next().unwrap().split_once('=').unwrap().1;
+            value.to_owned()
+        };
+        let (one, other) = (cookie("aa"), cookie("bb"));
+        let asker = |session: &str| {
+            let mut headers = HeaderMap::new();
+            let value = HeaderValue::from_str(&format!("{COOKIE}={session}")).unwrap();
+            headers.insert(header::COOKIE, value);
+            guard.see(&headers, None, 6_000).unwrap()
+        };
+        assert!(asker(&one).is_known && asker(&other).is_known);
+        guard.close_session(&asker(&one), 6_000, "").unwrap();
+        assert!(!asker(&one).is_known && asker(&other).is_known);
     }
 
     #[test]
@@ -463,7 +556,13 @@ mod tests {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(token(&path, || "y".repeat(32)).unwrap(), "x".repeat(32));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut names: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, [KEY, "token"]);
     }
 
     #[test]

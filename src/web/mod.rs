@@ -12,6 +12,7 @@ mod documents;
 mod events;
 mod guard;
 mod keeper;
+mod logouts;
 mod openapi;
 mod pages;
 mod request;

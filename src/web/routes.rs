@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 
 use super::clerk::Declined;
 use super::documents::{OPENMETRICS, compare, download};
-use super::guard::{Asker, RemoteUser, TooMany, is_reading};
+use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::request::{Fields, Refusal};
 use super::shelf::RunName;
 use super::state::State as RunState;
@@ -64,9 +64,11 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .map(|ConnectInfo(address)| address.ip());
+    let near = request.extensions().get::<Near>().copied();
+    let near = near.unwrap_or(Near::Unknown);
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/api/");
-    let mut answer = match decide(&app, &mut request, peer) {
+    let mut answer = match decide(&app, &mut request, (peer, near)) {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
             // Whoever follows a link to a run is brought there behind the login.
@@ -111,9 +113,19 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
 
 type Turned = (StatusCode, &'static str);
 
-fn decide(app: &App, request: &mut Request, peer: Option<IpAddr>) -> Result<(), Turned> {
+fn decide(
+    app: &App,
+    request: &mut Request,
+    (peer, near): (Option<IpAddr>, Near),
+) -> Result<(), Turned> {
     let guard = &app.guard;
     let from = guard.origin(request.headers(), peer);
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        return Err((
+            StatusCode::BAD_REQUEST,
+            "two names of a host in one request",
+        ));
+    }
     if !guard.is_own_name(request.headers()) {
         return Err((
             StatusCode::MISDIRECTED_REQUEST,
@@ -129,6 +141,10 @@ fn decide(app: &App, request: &mut Request, peer: Option<IpAddr>) -> Result<(), 
     let mut asker = guard
         .see(request.headers(), from, app.clerk.now_ms())
         .map_err(too_many)?;
+    if asker.has_wrong_token {
+        tell(&asker, "wrong token");
+        return Err((StatusCode::UNAUTHORIZED, "this is not the token"));
+    }
     if let (Some(RemoteUser(user)), true) =
         (request.extensions().get(), app.clerk.site.trust_remote_user)
     {
@@ -145,7 +161,7 @@ fn decide(app: &App, request: &mut Request, peer: Option<IpAddr>) -> Result<(), 
             "the API takes the token itself, and nothing that a browser sends unasked",
         ));
     }
-    let may_read = is_read && guard.may_read(request.headers(), peer);
+    let may_read = is_read && guard.may_read(request.headers(), peer, near);
     if !(asker.is_known || is_open || may_read) {
         return Err((StatusCode::UNAUTHORIZED, "this needs the token"));
     }
@@ -516,8 +532,13 @@ async fn log_in(
     }
 }
 
-async fn log_out(State(app): State<Arc<App>>, _own: Own) -> Response {
-    let cookie = app.guard.close_session(&app.base);
+async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
+    let now_ms = app.clerk.now_ms();
+    let closed = block_in_place(|| app.guard.close_session(&asker, now_ms, &app.base));
+    let Ok(cookie) = closed else {
+        let what = "the end of this session cannot be kept (is the disk full?): it lasts until its time is over";
+        return problem(&app, false, StatusCode::INTERNAL_SERVER_ERROR, what);
+    };
     (
         [(header::SET_COOKIE, cookie)],
         Redirect::to(&format!("{}/", app.base)),

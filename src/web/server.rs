@@ -3,6 +3,7 @@
 //! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
 //! served by others.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, StatusCode, Uri};
+use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::AbortHandle;
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
@@ -24,7 +26,7 @@ use crate::store::StoreError;
 use super::clerk::{Clerk, tend};
 use super::crowd::{Crowd, Place};
 use super::events::Desk;
-use super::guard::{Guard, TokenError};
+use super::guard::{Guard, Near, TokenError};
 use super::routes::routes;
 use super::{App, MOST_HEAVY, Site, Tools};
 
@@ -123,21 +125,33 @@ struct House {
 
 async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<bool>) {
     let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // Connections on which nothing was asked yet, oldest first.
+    let mut waiting: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
     loop {
-        // Whoever comes while all seats are taken waits in the kernel's queue.
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = ended.changed() => return,
         };
+        waiting
+            .retain(|(task, has_asked)| !task.is_finished() && !has_asked.load(Ordering::SeqCst));
         match accepted {
             Ok((stream, from)) => {
+                // Where all seats are taken, the oldest that has asked nothing goes: it may do so for ever.
+                if seats.available_permits() == 0
+                    && let Some((oldest, _)) = waiting.pop_front()
+                {
+                    oldest.abort();
+                }
+                let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
+                    return;
+                };
                 // A proxy is everybody.
                 let own = (!house.app.guard.is_proxy(from.ip())).then_some(from.ip());
                 if let Some(place) = house.crowd.enter(own) {
-                    tokio::spawn(attend(stream, from, house.clone(), (place, seat)));
+                    let has_asked = Arc::new(AtomicBool::new(false));
+                    let asks = Arc::clone(&has_asked);
+                    let task = attend(stream, from, house.clone(), asks, (place, seat));
+                    waiting.push_back((tokio::spawn(task).abort_handle(), has_asked));
                 }
             }
             // No descriptors, or the caller has gone: a moment later it may be better.
@@ -151,14 +165,35 @@ async fn attend(
     stream: TcpStream,
     from: SocketAddr,
     house: House,
+    has_asked: Arc<AtomicBool>,
     _held: (Place, OwnedSemaphorePermit),
 ) {
     // A client without these options is served as well.
     match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
         Ok(()) | Err(_) => {}
     }
+    let near = stream
+        .local_addr()
+        .ok()
+        .filter(|_| from.ip().to_canonical().is_loopback());
+    let near = match near.and_then(|own| crate::sys::peers::user_of(own, from)) {
+        Some(user) if user == nix::unistd::geteuid().as_raw() => Near::OwnUser,
+        Some(_) | None => Near::OtherUser,
+    };
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        has_asked.store(true, Ordering::SeqCst);
         request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(near);
+        // The whole form of an address names the host that is meant, whatever stands in the header (RFC 9112, 3.2.2).
+        let named = request
+            .uri()
+            .authority()
+            .map(|named| named.as_str().to_owned());
+        if let Some(named) = named.and_then(|named| HeaderValue::from_str(&named).ok())
+            && request.headers().get_all(header::HOST).iter().count() <= 1
+        {
+            request.headers_mut().insert(header::HOST, named);
+        }
         *request.uri_mut() = within(&house.base, request.uri());
         house.routes.clone().oneshot(request)
     });

@@ -14,15 +14,17 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::outside;
 use crate::record::Record;
 use crate::report::json;
-use crate::store::{self, StoreError, runs};
+use crate::store::{self, StoreError, bounded, runs};
 use crate::sys::process;
 
 use super::request::Request;
@@ -139,7 +141,12 @@ impl Shelf {
 
     /// Takes a run for its keeper, held until the file is dropped; none if another one has it.
     pub fn take(&self, name: &RunName) -> Option<File> {
-        let file = File::open(self.folder_of(name).join(REQUEST)).ok()?;
+        // A pipe in its place must not hold the one that opens it.
+        let file = File::options()
+            .read(true)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(self.folder_of(name).join(REQUEST))
+            .ok()?;
         file.try_lock().is_ok().then_some(file)
     }
 
@@ -179,7 +186,10 @@ impl Shelf {
             .flatten()
             .filter_map(|entry| {
                 let place = entry.file_name().into_string().ok()?;
-                Some((place, fs::read_to_string(entry.path()).ok()?))
+                Some((
+                    place,
+                    bounded::kept(&entry.path(), bounded::TEXT_BYTES).ok()?,
+                ))
             })
             .collect();
         found.sort();
@@ -274,8 +284,7 @@ impl Shelf {
 
     /// The record of a run.
     pub fn record(&self, name: &RunName) -> Option<Record> {
-        let text = runs::read(&self.folder_of(name).join(runs::RECORD)).ok()?;
-        json::read(&text).ok()
+        json::read(&self.text(name, runs::RECORD)?).ok()
     }
 
     /// Forgets what goes on: room for how it ended.
@@ -287,12 +296,13 @@ impl Shelf {
 
     /// Whether there is a record of a run.
     pub fn has_record(&self, name: &RunName) -> bool {
-        self.folder_of(name).join(runs::RECORD).is_file()
+        let record = self.folder_of(name).join(runs::RECORD);
+        is_inside(&record) && record.is_file()
     }
 
     /// The text of one of its files.
     pub fn text(&self, name: &RunName, file: &str) -> Option<String> {
-        fs::read_to_string(self.folder_of(name).join(file)).ok()
+        text_of(&self.folder_of(name).join(file))
     }
 
     /// Names of all runs, latest first.
@@ -389,8 +399,19 @@ impl Shelf {
     }
 }
 
+/// Whether a file of a run is in a folder of the shelf, and not in one elsewhere that a link leads to.
+fn is_inside(path: &Path) -> bool {
+    let folder = path.parent().map(fs::symlink_metadata);
+    folder.is_some_and(|folder| folder.is_ok_and(|folder| folder.is_dir()))
+}
+
+fn text_of(path: &Path) -> Option<String> {
+    let text = || bounded::kept(path, bounded::RECORD_BYTES).ok();
+    is_inside(path).then(text)?
+}
+
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    outside::read(text_of(path)?.as_bytes()).ok()
 }
 
 #[cfg(test)]
@@ -422,6 +443,27 @@ mod tests {
     const ONE: &str = "pb-20261121-101500-abcdef";
     const TWO: &str = "pb-20261121-101501-abcdef";
     const THREE: &str = "pb-20261121-101502-abcdef";
+
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_a_run_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        let shelf = Shelf::open(&folder.path().join("runs")).unwrap();
+        let [one, two]: [RunName; 2] = [ONE, TWO].map(|name| name.parse().unwrap());
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join(runs::RECORD), "{}").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, shelf.folder_of(&one)).unwrap();
+        assert!(!shelf.has_record(&one));
+        assert_eq!(shelf.text(&one, runs::RECORD), None);
+        fs::create_dir(shelf.folder_of(&two)).unwrap();
+        for file in [runs::RECORD, REQUEST] {
+            let path = shelf.folder_of(&two).join(file);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        assert_eq!(shelf.text(&two, runs::RECORD), None);
+        assert!(shelf.record(&two).is_none() && shelf.request(&two).is_none());
+        assert!(shelf.state(&two, 0).is_none());
+    }
 
     #[test]
     fn only_names_of_runs_are_names() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::store::bounded;
 use crate::units;
 
 /// What an example of the file says.
@@ -231,7 +232,7 @@ impl Site {
 
 /// Reads the file of a site. Paths in it are as seen from its own folder.
 pub fn read(path: &Path) -> Result<Site, SiteError> {
-    let text = std::fs::read_to_string(path)
+    let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| SiteError::Unreadable(path.to_owned(), error))?;
     parse(&text, path)
 }

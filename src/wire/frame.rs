@@ -4,8 +4,8 @@ use thiserror::Error;
 
 /// The word that a node prints before anything else; login shells print too, so the launcher looks for it.
 pub const MAGIC_WORD: &[u8] = b"\x01pipebench-node-1\x02\n";
-/// Longest frame in bytes.
-pub const LIMIT_BYTES: usize = 64 << 20;
+/// Longest frame in bytes, where nothing else was said.
+const LIMIT_BYTES: usize = 64 << 20;
 const MARK: [u8; 4] = *b"PBF1";
 const HEAD_BYTES: usize = 8;
 
@@ -16,8 +16,13 @@ pub enum FrameError {
     #[error("the control channel carries something that is no frame")]
     Mark,
     /// Announced longer than allowed.
-    #[error("control frame of {0} bytes, the limit is {LIMIT_BYTES}")]
-    Length(usize),
+    #[error("sent more than {limit} bytes in one message: {length}")]
+    Length {
+        /// Announced.
+        length: usize,
+        /// Allowed.
+        limit: usize,
+    },
 }
 
 /// Wraps a message.
@@ -31,13 +36,34 @@ pub fn encode(message: &[u8]) -> Vec<u8> {
 }
 
 /// Collects bytes as they arrive and gives out whole messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
     pending: Vec<u8>,
     taken: usize,
+    limit_bytes: usize,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::with_limit(LIMIT_BYTES)
+    }
 }
 
 impl Decoder {
+    /// One that refuses longer messages.
+    pub fn with_limit(limit_bytes: usize) -> Self {
+        Self {
+            pending: Vec::new(),
+            taken: 0,
+            limit_bytes,
+        }
+    }
+
+    /// Bytes that were not given out.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.len() - self.taken
+    }
+
     /// Adds what arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         // What was given out goes, even if a part of the next message stands behind it, as on a busy line it always
@@ -58,8 +84,9 @@ impl Decoder {
             return Ok(None);
         };
         let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > LIMIT_BYTES {
-            return Err(FrameError::Length(length));
+        if length > self.limit_bytes {
+            let limit = self.limit_bytes;
+            return Err(FrameError::Length { length, limit });
         }
         let Some(message) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else {
             return Ok(None);
@@ -118,8 +145,10 @@ mod tests {
         let mut decoder = Decoder::default();
         decoder.push(b"hello");
         assert_eq!(decoder.next_message(), Err(FrameError::Mark));
-        let mut decoder = Decoder::default();
-        decoder.push(b"PBF1\xff\xff\xff\xff");
-        assert_eq!(decoder.next_message(), Err(FrameError::Length(0xffff_ffff)));
+        let mut decoder = Decoder::with_limit(100);
+        decoder.push(b"PBF1\x65\x00\x00\x00");
+        let length = 101;
+        let too_long = FrameError::Length { length, limit: 100 };
+        assert_eq!(decoder.next_message(), Err(too_long));
     }
 }

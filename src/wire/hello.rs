@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  sender                                receiver (whoever of the boundary accepts)
-//!    | -- "PBLINK01" token link id ------->  |   within 2 s, or the connection is closed and counted
+//!    | -- "PBLINK01" secret link id ------->  |   within 2 s, or the connection is closed and counted
 //!    | <----------------- "PBLINKOK" ------  |   it is now this link's receiver
 //!    | -- one full segment (TCP) ---------->  |   a path that lets only smaller ones pass shows here
 //!    | <----------------- "PBLINKOK" ------  |
@@ -20,8 +20,8 @@ const MAGIC: [u8; 8] = *b"PBLINK01";
 /// Which link of which run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkHello {
-    /// Token of the run.
-    pub token: [u8; 32],
+    /// Secret of the run.
+    pub secret: [u8; 32],
     /// Boundary.
     pub boundary: u32,
     /// Sending node.
@@ -42,7 +42,7 @@ impl LinkHello {
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
-        bytes[8..40].copy_from_slice(&self.token);
+        bytes[8..40].copy_from_slice(&self.secret);
         let words = [
             self.boundary,
             self.from,
@@ -61,8 +61,8 @@ impl LinkHello {
         if bytes[0..8] != MAGIC {
             return None;
         }
-        let mut token = [0; 32];
-        token.copy_from_slice(&bytes[8..40]);
+        let mut secret = [0; 32];
+        secret.copy_from_slice(&bytes[8..40]);
         let word = |index: usize| {
             let mut part = [0; 4];
             part.copy_from_slice(&bytes[40 + index * 4..44 + index * 4]);
@@ -72,7 +72,7 @@ impl LinkHello {
             return None;
         }
         Some(Self {
-            token,
+            secret,
             boundary: word(0),
             from: word(1),
             to: word(2),
@@ -82,10 +82,10 @@ impl LinkHello {
     }
 }
 
-/// The token of a run as the fixed bytes of a hello: 32 hexadecimal digits, or zeros beyond a shorter text.
-pub fn token_bytes(token: &str) -> [u8; 32] {
+/// The secret of a run as the fixed bytes of a hello: 32 hexadecimal digits, or zeros beyond a shorter text.
+pub fn secret_bytes(secret: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
-    for (target, source) in bytes.iter_mut().zip(token.bytes()) {
+    for (target, source) in bytes.iter_mut().zip(secret.bytes()) {
         *target = source;
     }
     bytes
@@ -98,8 +98,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hello_survives_the_way(token in proptest::array::uniform32(any::<u8>()), boundary: u32, from: u32, to: u32, stream: u32, probe_bytes in 0..=MAX_PROBE_BYTES) {
-            let hello = LinkHello { token, boundary, from, to, stream, probe_bytes };
+        fn a_hello_survives_the_way(secret in proptest::array::uniform32(any::<u8>()), boundary: u32, from: u32, to: u32, stream: u32, probe_bytes in 0..=MAX_PROBE_BYTES) {
+            let hello = LinkHello { secret, boundary, from, to, stream, probe_bytes };
             prop_assert_eq!(LinkHello::decode(&hello.encode()), Some(hello));
         }
 

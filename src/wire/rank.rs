@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  rank a                                      rank b
-//!    | -- "PBRANK01" token a b ------------------>  |   a has something for b, and proposes a link
+//!    | -- "PBRANK01" secret a b ------------------>  |   a has something for b, and proposes a link
 //!    | <------------------------------ "PBLINKOK" - |   taken: it serves both directions from now on
 //!    | <------------------------------ end-of-file  |   or not: b had proposed, too, and the lower rank's link is kept
 //!    | -- head, payload, head, payload ... ------>  |
@@ -18,8 +18,8 @@ const MAGIC: [u8; 8] = *b"PBRANK01";
 /// Who proposes a link to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankHello {
-    /// Token of the run.
-    pub token: [u8; 32],
+    /// Secret of the run.
+    pub secret: [u8; 32],
     /// Rank that proposes.
     pub from: u32,
     /// Rank that it means.
@@ -31,7 +31,7 @@ impl RankHello {
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
-        bytes[8..40].copy_from_slice(&self.token);
+        bytes[8..40].copy_from_slice(&self.secret);
         bytes[40..44].copy_from_slice(&self.from.to_le_bytes());
         bytes[44..48].copy_from_slice(&self.to.to_le_bytes());
         bytes
@@ -44,10 +44,10 @@ impl RankHello {
             part.copy_from_slice(&bytes[at..at + 4]);
             u32::from_le_bytes(part)
         };
-        let mut token = [0; 32];
-        token.copy_from_slice(&bytes[8..40]);
+        let mut secret = [0; 32];
+        secret.copy_from_slice(&bytes[8..40]);
         (bytes[0..8] == MAGIC).then(|| Self {
-            token,
+            secret,
             from: word(40),
             to: word(44),
         })
@@ -112,8 +112,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn first_words_and_heads_survive_the_way(token in proptest::array::uniform32(any::<u8>()), from: u32, to: u32, bytes: u64, place: u64, lent: bool) {
-            let hello = RankHello { token, from, to };
+        fn first_words_and_heads_survive_the_way(secret in proptest::array::uniform32(any::<u8>()), from: u32, to: u32, bytes: u64, place: u64, lent: bool) {
+            let hello = RankHello { secret, from, to };
             prop_assert_eq!(RankHello::decode(&hello.encode()), Some(hello));
             let head = MessageHead { tag: from, sequence: to, bytes: bytes >> 1, lent, place };
             prop_assert_eq!(MessageHead::decode(&head.encode()), head);

@@ -94,6 +94,8 @@ struct Drive<'a> {
 const READ_BYTES: usize = 64 << 10;
 /// Reads in a row before the other duties have their turn.
 const READS_PER_TURN: usize = 16;
+/// How long nothing is read where the owner has not dealt with what was read before.
+const WHEN_AHEAD: Duration = Duration::from_millis(5);
 const MAX_HELD_COMPLAINTS: usize = 40;
 const MAX_LINE_BYTES: usize = 8 << 10;
 /// How often an ended or ending process is asked about where nothing else would wake the loop.
@@ -146,6 +148,10 @@ impl<'a> Drive<'a> {
     /// Everything that can be done now, then one wait.
     fn turn(&mut self, buffer: &mut [u8]) -> io::Result<Option<Outcome>> {
         self.write();
+        if self.report.is_ahead() {
+            std::thread::sleep(WHEN_AHEAD);
+            return Ok(None);
+        }
         let mut busy = match self.read_standard(buffer)? {
             Ok(busy) => busy,
             Err(refusal) => return Ok(Some(refused(refusal))),
@@ -171,7 +177,7 @@ impl<'a> Drive<'a> {
     /// Reads standard output; true if there may be more at once.
     fn read_standard(&mut self, buffer: &mut [u8]) -> io::Result<Result<bool, Refusal>> {
         for _ in 0..READS_PER_TURN {
-            if self.standard_ended {
+            if self.standard_ended || self.report.is_ahead() {
                 return Ok(Ok(false));
             }
             match would_block(self.carrier.read(Output::Standard, buffer))? {
@@ -209,7 +215,7 @@ impl<'a> Drive<'a> {
 
     fn read_error(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         for _ in 0..READS_PER_TURN {
-            if self.error_ended {
+            if self.error_ended || self.report.is_ahead() {
                 return Ok(false);
             }
             match would_block(self.carrier.read(Output::Error, buffer))? {

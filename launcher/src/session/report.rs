@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use crate::error::{LaunchError, Stage};
-use crate::event::Event;
+use crate::event::{Event, Tickets};
 use crate::gate::Place;
 use crate::session::carrier::Ending;
 use crate::session::line::Line;
@@ -15,6 +15,7 @@ use crate::session::line::Line;
 pub(crate) struct Report {
     host: usize,
     events: Sender<(usize, Event)>,
+    tickets: Tickets,
     place: Option<Place>,
     stage: Option<Stage>,
     up: bool,
@@ -27,6 +28,7 @@ impl Report {
         Report {
             host,
             events,
+            tickets: Tickets::default(),
             place: None,
             stage: None,
             up: false,
@@ -57,11 +59,16 @@ impl Report {
     }
 
     pub(crate) fn complaint(&self, line: String) {
-        self.tell(Event::Complaint(line));
+        self.tell(Event::Complaint(line, self.tickets.next()));
     }
 
     pub(crate) fn bytes(&self, bytes: Vec<u8>) {
-        self.tell(Event::Bytes(bytes));
+        self.tell(Event::Bytes(bytes, self.tickets.next()));
+    }
+
+    /// Whether the owner has to deal with events before more is read.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.tickets.are_out()
     }
 
     pub(crate) fn up(&mut self, transport: &str, address: Option<IpAddr>, noise: String) {

@@ -8,6 +8,7 @@ use launcher::hosts::{self, Host};
 
 use crate::plan::NodeSpec;
 use crate::plan::fit::Capacity;
+use crate::store::bounded;
 use crate::units;
 
 use super::UsageError;
@@ -39,7 +40,7 @@ pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, Usage
     match (list, file) {
         (Some("auto"), _) => {
             let variable = |name: &str| std::env::var(name).ok();
-            let read = |path: &str| std::fs::read_to_string(path);
+            let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
             hosts::from_environment(&variable, &read)
                 .map_err(|error| UsageError::Hosts("--hosts auto", error))
         }
@@ -97,7 +98,8 @@ fn own_names() -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<String, UsageError> {
-    std::fs::read_to_string(path).map_err(|error| UsageError::File(path.to_owned(), error))
+    bounded::given(path, bounded::TEXT_BYTES)
+        .map_err(|error| UsageError::File(path.to_owned(), error))
 }
 
 /// Labels are the names; a name that stands twice gets a number.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::plan::{NodeSpec, Pace, Pattern};
+use crate::store::bounded;
 use crate::units;
 
 use super::UsageError;
@@ -74,7 +75,7 @@ fn named(word: &str) -> Result<Option<Pattern>, UsageError> {
 
 /// A line per pair: who sends, who receives, and if wanted a rate limit; `#` begins a comment.
 fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+    let text = bounded::given(Path::new(name), bounded::TEXT_BYTES).map_err(|error| {
         UsageError::Value(format!(
             "--pattern {name:?} is neither a pattern ({WORDS}) nor a file: {}",
             crate::sys::why(&error)

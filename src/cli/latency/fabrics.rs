@@ -10,6 +10,7 @@ use crate::latency::fabric::{Draft, Fabric, FabricError};
 use crate::latency::generate as formulas;
 use crate::latency::import::{self as others, Topology};
 use crate::latency::routing::{RULES, Rule};
+use crate::store::bounded;
 use crate::sys::why;
 
 use super::words::{GenerateArguments, ImportArguments};
@@ -31,7 +32,7 @@ pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
 
 /// The text of a file.
 pub fn text_of(path: &Path) -> Result<String, u8> {
-    std::fs::read_to_string(path).map_err(|error| {
+    bounded::given(path, bounded::FABRIC_BYTES).map_err(|error| {
         complain(&format!("cannot read {}: {}", path.display(), why(&error)));
         exit::USAGE
     })

@@ -4,12 +4,18 @@ use std::time::Instant;
 
 use launcher::{Event, Stage};
 
+use crate::outside;
 use crate::record::{Trouble, TroubleKind};
 use crate::stats::offset::Sample;
 use crate::sys::clock;
+use crate::units::show_bytes;
+use crate::wire::frame::Decoder;
 use crate::wire::message::{FromNode, Hello, WIRE_VERSION};
 
-use super::Crew;
+use super::{Crew, Member};
+
+/// What all nodes together may have sent of messages that are not whole yet.
+const MOST_PENDING_BYTES: usize = 1 << 30;
 
 impl Crew {
     pub(super) fn handle(&mut self, place: usize, event: Event) {
@@ -35,13 +41,12 @@ impl Crew {
                 member.heard = Some(Instant::now());
                 member.lull.broken();
             }
-            Event::Bytes(bytes) => self.hear(node, &bytes),
-            Event::Complaint(line) => {
+            Event::Bytes(bytes, _ticket) => self.hear(node, &bytes),
+            Event::Complaint(line, _ticket) => {
                 const KEPT: usize = 20;
                 let complaints = &mut self.members[node].complaints;
                 if complaints.len() < KEPT {
-                    // What a host says must not steer the terminal.
-                    complaints.push(line.replace(char::is_control, " "));
+                    complaints.push(outside::clean(&line).into_owned());
                 }
             }
             Event::Failed(error) => {
@@ -108,6 +113,9 @@ impl Crew {
 
     fn hear(&mut self, node: usize, bytes: &[u8]) {
         let member = &mut self.members[node];
+        if member.cut_off {
+            return;
+        }
         member.heard = Some(Instant::now());
         member.lull.broken();
         member.decoder.push(bytes);
@@ -115,18 +123,56 @@ impl Crew {
             let member = &mut self.members[node];
             let message = match member.decoder.next_message() {
                 Ok(Some(message)) => message,
-                Ok(None) => return,
+                Ok(None) => return self.bound_pending(node),
                 Err(error) => {
-                    return self.lose(node, self.kind_of_nonsense(node), error.to_string());
+                    return self.cut_off(node, self.kind_of_nonsense(node), error.to_string());
                 }
             };
-            match serde_json::from_slice(&message) {
-                Ok(message) => self.take(node, message),
-                Err(error) => {
+            let read = outside::read::<FromNode>(&message);
+            let allowed = match &read {
+                Ok(read) => member.allowance.take(read, message.len()),
+                Err(_) => Ok(()),
+            };
+            match (read, allowed) {
+                (Ok(message), Ok(())) => self.take(node, message),
+                (Ok(_), Err(excess)) => {
+                    return self.cut_off(node, TroubleKind::Lost, excess);
+                }
+                (Err(error), _) => {
                     let what = format!("a message is not understood: {error}");
-                    return self.lose(node, self.kind_of_nonsense(node), what);
+                    return self.cut_off(node, self.kind_of_nonsense(node), what);
                 }
             }
+        }
+    }
+
+    /// Nothing more is heard of a node that has said what it must not.
+    fn cut_off(&mut self, node: usize, kind: TroubleKind, what: String) {
+        self.lose(node, kind, what);
+        let member = &mut self.members[node];
+        member.cut_off = true;
+        member.decoder = Decoder::default();
+        self.fleet.abort(member.place);
+    }
+
+    /// Messages that have not arrived whole stay in memory: all nodes together have a bound, and the one with most goes.
+    fn bound_pending(&mut self, node: usize) {
+        let own = self.members[node].decoder.pending_bytes();
+        let all: usize = self
+            .members
+            .iter()
+            .map(|one| one.decoder.pending_bytes())
+            .sum();
+        let is_most = |(_, one): &(usize, &Member)| one.decoder.pending_bytes() >= own;
+        if all > MOST_PENDING_BYTES
+            && let Some((most, _)) = self.members.iter().enumerate().find(is_most)
+        {
+            let what = format!(
+                "sent {} of a message that is not whole, while all nodes together had {}",
+                show_bytes(self.members[most].decoder.pending_bytes() as u64),
+                show_bytes(all as u64)
+            );
+            self.cut_off(most, TroubleKind::Lost, what);
         }
     }
 
@@ -172,22 +218,21 @@ impl Crew {
             FromNode::Trouble(_) | FromNode::Finished(_) if member.lost.is_some() => {}
             FromNode::Trouble(troubles) => {
                 let label = member.label.clone();
-                // What a host says must not steer the terminal.
-                let clean = |text: &str| text.replace(char::is_control, " ");
                 let of_node = |trouble: Trouble| Trouble {
-                    kind: trouble.kind,
                     node: label.clone(),
-                    who: clean(&trouble.who),
-                    what: clean(&trouble.what),
+                    ..trouble
                 };
                 self.troubles.extend(troubles.into_iter().map(of_node));
             }
             FromNode::Seen(mut sighting) => {
-                sighting.clean();
+                sighting.keep_sound();
                 member.sighting = Some(*sighting);
             }
             FromNode::Asked(asked) => member.asked = Some(asked),
-            FromNode::Finished(report) => member.report = Some(*report),
+            FromNode::Finished(report) => {
+                member.unexplained = !report.complete;
+                member.report = Some(*report);
+            }
             FromNode::Series { stretch_s, bytes } => member.series = Some((stretch_s, bytes)),
         }
     }

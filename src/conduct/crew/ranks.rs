@@ -37,6 +37,7 @@ impl Crew {
                         return Ok(());
                     }
                 }
+                self.members[node].allowance.ranks_were_heard();
             }
             if let Err(halt) = self.halt_on_trouble() {
                 // What was told meanwhile is kept.

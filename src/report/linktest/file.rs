@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use crate::report::csv::finish;
 use crate::report::fold;
 use crate::store::linktest::{DataSet, LinktestFile, Meaning, Pair};
 use crate::units::show_bytes;
@@ -212,8 +213,7 @@ pub fn csv(file: &LinktestFile) -> Result<Option<String>, csv::Error> {
             })?;
         }
     }
-    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(Some(finish(writer)?))
 }
 
 /// What stands in the file, and what its numbers mean.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::record::Record;
+use crate::report::csv::finish;
 
 use super::figures::Figures;
 
@@ -69,6 +70,5 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
             }
         }
     }
-    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    finish(writer)
 }

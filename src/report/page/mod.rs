@@ -130,11 +130,11 @@ fn tiles(record: &Record) -> Markup {
                     li { b { (format!("{:.1} %", share * 100.0)) } span { "of what a port can carry, by the least of them at its best" } }
                 }
             }
-            @if let Some(figure) = figure {
+            @if let (Some(figure), Some(said)) = (figure, judged::to_sign(record)) {
                 li {
                     b { (show_gbit(figure.rate_bits_per_s / 1e9)) " Gbit/s" }
                     span {
-                        "the figure to sign: " (judged::to_sign(record).unwrap_or_default())
+                        "the figure to sign: " (said)
                     }
                 }
             }

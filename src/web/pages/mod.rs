@@ -88,6 +88,7 @@ pub fn problem(app: &App, status: u16, what: &str) -> Markup {
     let nobody = Asker {
         is_known: false,
         has_token: false,
+        has_wrong_token: false,
         session: None,
         user: None,
         from: None,

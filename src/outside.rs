@@ -1,0 +1,192 @@
+//! Text that came from outside: from hosts, files, other users' processes. It must not steer a terminal, so it is cleaned before anything is
+//! read out of it. This is the only place that parses JSON; `tests/rules.rs` sees to that.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+/// Whether a character steers a terminal or changes how text beside it is read: control characters (C0, DEL and C1), those of
+/// bidirectional text, and separators of lines.
+pub fn steers(letter: char) -> bool {
+    launcher::steers(letter)
+}
+
+/// The same text with a space in place of each character that steers.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    match text.contains(steers) {
+        true => Cow::Owned(text.replace(steers, " ")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Reads a value from JSON. No string in it steers a terminal, and no error does either. Bytes that are no UTF-8 are no JSON.
+pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    read_but(json, &[])
+}
+
+/// The same; strings with these keys keep the ends of their lines.
+pub fn read_but<T: DeserializeOwned>(json: &[u8], lines: &[&str]) -> serde_json::Result<T> {
+    match std::str::from_utf8(json) {
+        Ok(text) => serde_json::from_str(&clean_json(text, lines)),
+        // It says at which byte.
+        Err(_) => serde_json::from_slice::<T>(json),
+    }
+}
+
+/// JSON whose strings have spaces in place of what steers, written as it is or escaped.
+fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
+    let escaped = ["\\u", "\\n", "\\r", "\\t", "\\b", "\\f"];
+    let raw = |letter: char| steers(letter) && !letter.is_ascii_whitespace();
+    if !json.contains(raw) && !escaped.iter().any(|escape| json.contains(escape)) {
+        return Cow::Borrowed(json);
+    }
+    let mut cleaned = String::with_capacity(json.len());
+    let mut letters = json.chars();
+    let mut inside = false;
+    // Where the last string began, and whether the one that is read now keeps the ends of its lines.
+    let (mut began, mut keeps) = (0, false);
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if !inside => {
+                inside = true;
+                keeps = lines.iter().any(|key| is_value_of(&cleaned, began, key));
+                began = cleaned.len() + 1;
+                cleaned.push('"');
+            }
+            '"' => {
+                inside = false;
+                cleaned.push('"');
+            }
+            '\\' if inside => {
+                let escape = letters.next().unwrap_or(' ');
+                let rest = letters.as_str();
+                let code = rest.get(..4).filter(|_| escape == 'u');
+                let code = code.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                let meant = match escape {
+                    'n' => Some('\n'),
+                    'r' | 't' | 'b' | 'f' => Some('\t'),
+                    _ => code.and_then(char::from_u32),
+                };
+                if code.is_some() {
+                    letters = rest[4..].chars();
+                }
+                match meant {
+                    Some('\n') if keeps => cleaned.push_str("\\n"),
+                    Some(meant) if steers(meant) => cleaned.push(' '),
+                    _ => {
+                        cleaned.push('\\');
+                        cleaned.push(escape);
+                        cleaned.push_str(code.map_or("", |_| &rest[..4]));
+                    }
+                }
+            }
+            _ if inside && steers(letter) || raw(letter) => cleaned.push(' '),
+            _ => cleaned.push(letter),
+        }
+    }
+    Cow::Owned(cleaned)
+}
+
+/// Whether a string that begins now is the value of this key, given where the string before it began.
+fn is_value_of(json: &str, began: usize, key: &str) -> bool {
+    let before = json.get(began..).and_then(|rest| rest.strip_prefix(key));
+    let between = before.and_then(|rest| rest.strip_prefix('"'));
+    between.is_some_and(|between| between.trim() == ":")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    const HOSTILE: &str =
+        "a\u{1b}[31m\u{9b}\u{202e}\u{2066}\u{7}\n\t\u{7f}b \u{e9}\u{1f600} \"\\u001b\"";
+
+    fn strings(value: &Value) -> Vec<String> {
+        match value {
+            Value::String(text) => vec![text.clone()],
+            Value::Array(all) => all.iter().flat_map(strings).collect(),
+            Value::Object(all) => {
+                let inside = all.iter();
+                let inside =
+                    inside.flat_map(|(key, one)| [vec![key.clone()], strings(one)].concat());
+                inside.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_string_of_a_message_steers_the_terminal() {
+        let json = serde_json::json!({HOSTILE: [HOSTILE, {"x": HOSTILE}], "n": 1.5});
+        let escaped = r#"["\u001b\u009B\u202E\u0007", "\u00e9\ud83d\ude00\\u001b"]"#;
+        for text in [
+            json.to_string(),
+            serde_json::to_string_pretty(&json).unwrap(),
+            escaped.to_owned(),
+        ] {
+            let read: Value = read(text.as_bytes()).unwrap();
+            for one in strings(&read) {
+                assert!(!one.contains(steers), "{one:?}");
+            }
+        }
+        let kept: Vec<String> = read(escaped.as_bytes()).unwrap();
+        assert_eq!(kept, ["    ", "\u{e9}\u{1f600}\\u001b"]);
+    }
+
+    #[test]
+    fn no_error_steers_the_terminal() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum Word {
+            Ready,
+        }
+        let text = serde_json::to_string(HOSTILE).unwrap();
+        let error = read::<Word>(text.as_bytes()).unwrap_err().to_string();
+        assert!(
+            error.contains("[31m") && !error.contains(steers),
+            "{error:?}"
+        );
+        assert!(matches!(read(b"\"ready\""), Ok(Word::Ready)));
+        assert!(read::<Word>(b"\"\xff\x1b\"").is_err());
+    }
+
+    #[test]
+    fn a_text_of_lines_keeps_their_ends_and_nothing_else_that_steers() {
+        let json = serde_json::json!({
+            "a": "x\ny", "seal": "x\ny\u{1b}\n", "b": {"seal": "x\ny"}, "c": "seal", "d": ["x\ny", "seal"],
+        });
+        let own = serde_json::json!({
+            "a": "x y", "seal": "x\ny \n", "b": {"seal": "x\ny"}, "c": "seal", "d": ["x y", "seal"],
+        });
+        for text in [
+            json.to_string(),
+            serde_json::to_string_pretty(&json).unwrap(),
+        ] {
+            let read: Value = read_but(text.as_bytes(), &["seal"]).unwrap();
+            assert_eq!(read, own);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_does_not_steer_stays_as_it_is(texts in proptest::collection::vec(".{0,20}", 0..6)) {
+            let json = serde_json::to_string(&texts).unwrap();
+            let read: Vec<String> = read(json.as_bytes()).unwrap();
+            let clean: Vec<String> = texts.iter().map(|text| clean(text).into_owned()).collect();
+            prop_assert_eq!(read, clean);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,40}") {
+            let quoted = format!("\"{text}\\u");
+            for text in [&text, &quoted] {
+                if let Ok(value) = read::<Value>(text.as_bytes()) {
+                    prop_assert!(strings(&value).iter().all(|one| !one.contains(steers)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Reading files of others: never more than a limit, never a device without end, never for ever.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::sys::socket;
+use crate::units::show_bytes;
+
+/// Longest record, and longest journal.
+pub const RECORD_BYTES: u64 = 64 << 20;
+/// Longest text that a person writes: lists of hosts, plans, options of a site.
+pub const TEXT_BYTES: u64 = 4 << 20;
+/// Longest description of a fabric, as its subnet manager prints it.
+pub const FABRIC_BYTES: u64 = 64 << 20;
+
+/// How long a pipe may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Text of a file in a folder to which others may write. What is no regular file is refused.
+pub fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
+    read(path, limit_bytes, true)
+}
+
+/// Text of a file that the user named, which may be a pipe.
+pub fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
+    read(path, limit_bytes, false)
+}
+
+fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
+    // A pipe that no process writes to must not hold the one that opens it.
+    let mut file = File::options()
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)?;
+    let about = file.metadata()?;
+    if regular && !about.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let too_long = || {
+        let limit = show_bytes(limit_bytes);
+        io::Error::other(format!("it is longer than {limit}"))
+    };
+    if about.is_file() && about.len() > limit_bytes {
+        return Err(too_long());
+    }
+    let mut text = Vec::new();
+    let mut heard = Instant::now();
+    let mut bytes = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(got) => {
+                text.extend_from_slice(&bytes[..got]);
+                heard = Instant::now();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = PATIENCE.saturating_sub(heard.elapsed());
+                if left.is_zero() {
+                    let seconds = PATIENCE.as_secs();
+                    let what = format!("nothing came out of it for {seconds} s");
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                }
+                socket::readable(file.as_fd(), left)?;
+            }
+            Err(error) => return Err(error),
+        }
+        if text.len() as u64 > limit_bytes {
+            return Err(too_long());
+        }
+    }
+    String::from_utf8(text).map_err(|_| io::Error::other("it is no text (UTF-8)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_end_is_refused_at_the_limit() {
+        for device in ["/dev/zero", "/dev/urandom"] {
+            let why = given(Path::new(device), 1 << 20).unwrap_err().to_string();
+            assert_eq!(why, "it is longer than 1 MiB", "{device}");
+            let why = kept(Path::new(device), 1 << 20).unwrap_err().to_string();
+            assert_eq!(why, "it is no regular file", "{device}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        File::create(&path).unwrap().set_len(20 << 30).unwrap();
+        let why = kept(&path, 64 << 20).unwrap_err().to_string();
+        assert_eq!(why, "it is longer than 64 MiB");
+    }
+
+    #[test]
+    fn a_pipe_is_read_where_the_user_names_one_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let why = kept(&path, 100).unwrap_err().to_string();
+        assert_eq!(why, "it is no regular file");
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let mut pipe = File::options().write(true).open(path).unwrap();
+                pipe.write_all(b"n1\nn2\n").unwrap();
+            }
+        });
+        // The writer's `open` returns when the pipe is opened here, and one that is there already has written nothing yet.
+        let mut text = String::new();
+        while text.is_empty() {
+            text = given(&path, 100).unwrap();
+        }
+        assert_eq!(text, "n1\nn2\n");
+        writer.join().unwrap();
+    }
+}

@@ -1,0 +1,94 @@
+//! Sessions that were ended before their time: a copy of their cookie opens nothing. In a file of the site, so that a server that is started again, and
+//! a CGI program, know them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use crate::outside;
+
+/// Ends of sessions that were logged out, in seconds since 1970, by what names a session.
+type Ended = BTreeMap<String, u64>;
+
+/// More than that are none that people made; the oldest ones go.
+const MOST: usize = 10_000;
+
+/// The sessions that were ended.
+#[derive(Debug)]
+pub struct Logouts {
+    file: PathBuf,
+}
+
+impl Logouts {
+    /// Kept in this file.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file }
+    }
+
+    /// Ends a session that would have lasted until then.
+    pub fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
+        let mut file = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&self.file)?;
+        file.lock()?;
+        let mut ended = read(&mut file)?;
+        ended.retain(|_, until_s| *until_s > now_s);
+        ended.insert(session.to_owned(), until_s);
+        while ended.len() > MOST {
+            let first = ended.iter().min_by_key(|(_, until_s)| **until_s);
+            let Some(first) = first.map(|(session, _)| session.clone()) else {
+                break;
+            };
+            ended.remove(&first);
+        }
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(serde_json::to_string(&ended)?.as_bytes())
+    }
+
+    /// Whether a session was ended. Where the file cannot be read, each one was.
+    pub fn has(&self, session: &str) -> bool {
+        let read = File::open(&self.file).and_then(|mut file| {
+            file.lock_shared()?;
+            read(&mut file)
+        });
+        match read {
+            Ok(ended) => ended.contains_key(session),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn read(file: &mut File) -> io::Result<Ended> {
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    match text.is_empty() {
+        true => Ok(Ended::new()),
+        false => Ok(outside::read(text.as_bytes())?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_was_ended_stays_so_until_its_time_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("logouts");
+        let logouts = Logouts::new(file.clone());
+        assert!(!logouts.has("a"));
+        logouts.end("a", 100, 10).unwrap();
+        logouts.end("b", 200, 20).unwrap();
+        let again = Logouts::new(file.clone());
+        assert!(again.has("a") && again.has("b") && !again.has("c"));
+        again.end("c", 300, 150).unwrap();
+        assert!(!again.has("a") && again.has("b"));
+        std::fs::write(file, "{").unwrap();
+        assert!(again.has("x"), "what cannot be read opens nothing");
+    }
+}
