@@ -704,3 +704,45 @@ fn the_fault_table_and_the_tests_of_faults_name_each_other() {
         }
     }
 }
+
+/// A threat without a test that shows what happens is a claim.
+#[test]
+fn every_test_that_the_page_of_threats_names_exists() {
+    let page = fs::read_to_string(root().join("docs/threats.md")).expect("the page");
+    let mut sources = String::new();
+    let mut folders: Vec<_> = ["src", "launcher", "tests"]
+        .map(|name| root().join(name))
+        .into();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let is_source = path.extension().is_some_and(|ending| ending == "rs");
+            match path.is_dir() {
+                true if path.ends_with("node_modules") => {}
+                true => folders.push(path),
+                false if is_source => sources += &fs::read_to_string(path).expect("text"),
+                false => {}
+            }
+        }
+    }
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.ends_with("` |"));
+    let mut named = 0;
+    for row in rows {
+        let cell = row
+            .trim_end_matches(" |")
+            .rsplit(" | ")
+            .next()
+            .expect("a cell");
+        for test in cell.split(", ") {
+            let name = test.trim_matches('`');
+            assert!(
+                sources.contains(&format!("fn {name}()")),
+                "there is no {name}"
+            );
+            named += 1;
+        }
+    }
+    assert!(named >= 20, "{named} tests");
+}

@@ -215,8 +215,9 @@ fn a_run_of_another_user_is_listed_and_cannot_be_ended() {
     let busy = as_nobody(&["--hosts", "local", "--time", "1s", "--quiet"]);
     assert_eq!(busy.code(), Some(12), "{busy}");
     assert!(
-        busy.stderr
-            .contains(&format!("busy: run {run} by root@n0 since ")),
+        busy.stderr.contains(&format!(
+            "busy: user root holds this host and says: run {run} by root@n0 since "
+        )),
         "{busy}"
     );
     let ended = lab.run(1, &[CARRIED, "status", "--end", &run], DEADLINE);

@@ -41,8 +41,9 @@ fn expect(
         injury,
         left,
     };
+    let tests = [tests, &["--warmup", "500ms"]].concat();
     tries::of_three(|| {
-        let outcome = try_case(PIPEBENCH, &case, tests);
+        let outcome = try_case(PIPEBENCH, &case, &tests);
         assert!(!outcome.innocent, "{case}: {outcome:#?}\n{}", outcome.said);
         should!(outcome.right, "{case}: {outcome:#?}\n{}", outcome.said);
         should!(outcome.word == word, "{case}:\n{}", outcome.said);
@@ -66,7 +67,11 @@ fn a_sound_fabric_of_hosts_with_bbr_passes() {
         left: 100,
     };
     tries::of_three(|| {
-        let outcome = try_case(PIPEBENCH, &case, &["--pattern", "rotate", "--time", "2s"]);
+        let outcome = try_case(
+            PIPEBENCH,
+            &case,
+            &["--pattern", "rotate", "--time", "2s", "--warmup", "500ms"],
+        );
         let said = &outcome.said;
         should!(outcome.word == VerdictWord::Pass, "{said}");
         Ok(())

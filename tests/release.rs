@@ -166,6 +166,46 @@ fn the_list_of_licences_is_that_of_cargo_lock() {
     );
 }
 
+/// Crates that `Cargo.lock` has in more than one version, each with what brings the older one.
+const OLD_COPIES: [(&str, &str); 7] = [
+    ("bitflags", "shared_memory, by nix 0.23"),
+    ("getrandom", "shared_memory, by rand 0.8"),
+    ("memoffset", "shared_memory, by nix 0.23"),
+    ("nix", "shared_memory"),
+    ("rand", "shared_memory"),
+    ("rand_core", "shared_memory, by rand 0.8"),
+    ("syn", "macros of maud and zerocopy, while building"),
+];
+
+/// docs/release.md says why they stay. A new one is a decision, and so is a crate that comes from elsewhere than a registry.
+#[test]
+fn crates_come_from_a_registry_and_old_copies_are_the_known_ones() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let lock: toml::Table = lock.parse().expect("TOML");
+    let packages = lock["package"].as_array().expect("packages");
+    let mut versions: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for package in packages {
+        let name = package["name"].as_str().expect("a name");
+        *versions.entry(name).or_default() += 1;
+        let source = package.get("source").and_then(|source| source.as_str());
+        assert!(
+            source.is_none_or(|source| source.starts_with("registry+")),
+            "{package}"
+        );
+        assert!(
+            source.is_none() || package.get("checksum").is_some(),
+            "{package}"
+        );
+    }
+    let several = versions.iter().filter(|(_, count)| **count > 1);
+    let several: Vec<&str> = several.map(|(name, _)| *name).collect();
+    assert_eq!(several, OLD_COPIES.map(|(name, _)| name));
+    let page = fs::read_to_string(root().join("docs/release.md")).expect("the page");
+    for (name, by) in OLD_COPIES {
+        assert!(page.contains(&format!("| {name} | {by} |")), "{name}");
+    }
+}
+
 #[test]
 fn the_version_is_one_line() {
     let line = format!("pipebench {}\n", env!("CARGO_PKG_VERSION"));

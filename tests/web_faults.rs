@@ -3,14 +3,17 @@
 
 mod site;
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Read};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pipebench::stats::random::Random;
 use site::{PIPEBENCH, SITE, Served, Site, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"1s"}"#;
@@ -197,4 +200,135 @@ fn a_wrong_token_of_a_program_is_refused_and_told() {
     let wrong = [("Authorization", "Bearer wrong")];
     assert_eq!(server.ask("GET", "/api/v1/runs", &wrong, "").status, 401);
     wait_until("it is told", || server.said().contains("wrong token from"));
+}
+
+/// A request that nobody would write: each part of one, or something else in its place.
+fn hostile_request(random: &mut Random) -> Vec<u8> {
+    const METHODS: [&str; 8] = [
+        "GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "get\tx",
+    ];
+    const PATHS: [&str; 14] = [
+        "/",
+        "/runs",
+        "/runs/../../etc/passwd",
+        "/runs/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/runs/pb-20261121-101500-abcdef/record.json",
+        "/runs?q=%00%ff%1b[31m",
+        "/api/v1/runs",
+        "/api/v1/runs/x/cancel",
+        "/api/v1/openapi.json",
+        "/login",
+        "/start",
+        "/confirm",
+        "/assets/../site.toml",
+        "*",
+    ];
+    const HEADERS: [&str; 12] = [
+        "Content-Type: application/json",
+        "Content-Type: application/x-www-form-urlencoded",
+        "Authorization: Bearer \u{202e}x",
+        "Authorization: Basic Og==",
+        "Cookie: pipebench=9999999999.x.y; pipebench=",
+        "X-Forwarded-For: 127.0.0.1, ::1, x",
+        "Range: bytes=0-,5-1",
+        "Transfer-Encoding: gzip, chunked",
+        "Content-Length: 18446744073709551616",
+        "Expect: 100-continue",
+        "Upgrade: h2c",
+        "Origin: http://evil",
+    ];
+    const BODIES: [&str; 6] = [
+        "",
+        r#"{"group":"here","time":"1e400s","phases":99999999999,"by":"\u001b[31m"}"#,
+        r#"{"group":"here","pattern":"--output=x","hosts":"-oProxyCommand=x"}"#,
+        "token=x&mark=&ticket=../../x",
+        "{{{{{{{{",
+        "5\r\nhello\r\n0\r\n\r\n",
+    ];
+    let of = |random: &mut Random, all: &[&str]| all[random.below(all.len())].to_owned();
+    let mut text = format!(
+        "{} {} HTTP/1.{}\r\n",
+        of(random, &METHODS),
+        of(random, &PATHS),
+        random.below(3)
+    );
+    let host = [
+        "localhost",
+        "127.0.0.1:1",
+        "evil",
+        "localhost\r\nHost: localhost",
+    ];
+    text += &format!("Host: {}\r\nConnection: close\r\n", of(random, &host));
+    for _ in 0..random.below(4) {
+        text += &format!("{}\r\n", of(random, &HEADERS));
+    }
+    let body = of(random, &BODIES);
+    if random.below(2) == 0 {
+        text += &format!("Content-Length: {}\r\n", body.len());
+    }
+    let mut bytes = (text + "\r\n" + &body).into_bytes();
+    // One in four has a byte changed, or ends early.
+    match random.below(8) {
+        0 => {
+            let at = random.below(bytes.len());
+            bytes[at] = u8::try_from(random.below(256)).expect("a byte");
+        }
+        1 => bytes.truncate(random.below(bytes.len())),
+        _ => {}
+    }
+    bytes
+}
+
+/// `PIPEBENCH_REQUESTS=10000 cargo test --test web_faults hostile_requests` sends as many as one likes.
+#[test]
+fn hostile_requests_change_nothing_and_the_server_goes_on() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let count = std::env::var("PIPEBENCH_REQUESTS").ok();
+    let count: u64 = count.map_or(300, |count| count.parse().expect("a number"));
+    let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();
+    for seed in 0..count {
+        let bytes = hostile_request(&mut Random::new(seed));
+        let mut stream = TcpStream::connect(server.address).expect("a server");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .expect("a time");
+        // What is not a whole request by then is none.
+        match stream
+            .write_all(&bytes)
+            .and_then(|()| stream.shutdown(Shutdown::Write))
+        {
+            Ok(()) | Err(_) => {}
+        }
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Ok(_) | Err(_) => {}
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        *statuses.entry(status.unwrap_or(0)).or_default() += 1;
+        let what = || {
+            format!(
+                "seed {seed}: {:?}: {answer}",
+                String::from_utf8_lossy(&bytes)
+            )
+        };
+        assert!(!matches!(status, Some(500..)), "{}", what());
+        assert!(!answer.contains("root:x:0"), "{}", what());
+    }
+    eprintln!("{count} requests: {statuses:?}");
+    assert_eq!(server.get("/health").status, 200);
+    let said = server.said();
+    assert!(!said.contains("panicked"), "{said}");
+    assert!(
+        !said.contains(|letter| letter != '\n' && pipebench::outside::steers(letter)),
+        "{said:?}"
+    );
+    assert!(site.names().is_empty());
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it is there");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak_kb: u64 = peak
+        .and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .expect("a number");
+    assert!(peak_kb < 200 << 10, "{peak_kb} KiB");
 }

@@ -396,8 +396,8 @@ fn a_large_executable_arrives_whole_and_much_data_goes_both_ways() {
         )
         .flatten(),
     );
+    program.digest = launcher::digest_of(&bytes);
     program.bytes = Arc::new(bytes);
-    program.digest = "large".repeat(10);
     let mut run = Run::start(&sshd.hosts(1), sshd.settings(), program);
     run.until_talking();
     let data = "0123456789abcde\n".repeat(1 << 18);

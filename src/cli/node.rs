@@ -7,7 +7,8 @@ use super::terminal;
 /// Serves until told to leave.
 pub fn serve() -> u8 {
     // Names of files are meant from the folder in which the remote shell began.
-    if let Some(from) = std::env::var_os(launcher::FROM)
+    let from = std::env::var_os(launcher::FROM).filter(|from| !from.is_empty());
+    if let Some(from) = from
         && let Err(error) = std::env::set_current_dir(&from)
     {
         terminal::complain(&format!("cannot enter {}: {error}", from.display()));

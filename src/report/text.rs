@@ -592,6 +592,8 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         let text = trouble.text();
         let line = *known.entry(text.clone()).or_insert(lines.len());
         match lines.get_mut(line) {
+            // A node that says so again is still one.
+            Some((nodes, _)) if nodes.contains(&trouble.node) => {}
             Some((nodes, _)) => nodes.push(trouble.node.clone()),
             None => lines.push((vec![trouble.node.clone()], text)),
         }
