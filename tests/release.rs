@@ -190,11 +190,11 @@ fn crates_come_from_a_registry_and_old_copies_are_the_known_ones() {
         let source = package.get("source").and_then(|source| source.as_str());
         assert!(
             source.is_none_or(|source| source.starts_with("registry+")),
-            "{package}"
+            "{package:?}"
         );
         assert!(
             source.is_none() || package.get("checksum").is_some(),
-            "{package}"
+            "{package:?}"
         );
     }
     let several = versions.iter().filter(|(_, count)| **count > 1);

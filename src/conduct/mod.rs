@@ -228,7 +228,6 @@ impl Running<'_> {
             self.choose_ports(crew, number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
-        self.tell_estimate();
         while number < self.plan.tests.len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;

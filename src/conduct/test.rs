@@ -122,6 +122,7 @@ impl Running<'_> {
         self.prepare(crew, number, test)?;
         if number == self.first {
             self.observer.hosts(&self.plan, &self.hosts, &self.options);
+            self.tell_estimate();
         }
         self.hold(crew, Hold::Fork)?;
         self.connect(crew, number, test)?;
