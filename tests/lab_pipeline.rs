@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions, wait_until};
 use pipebench::record::{HeldBy, Record, VerdictWord};
-use pipebench::report::figures::{Direction, Figures};
+use pipebench::report::figures::Figures;
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -150,8 +150,9 @@ fn shaped_port_fault(lab: &Lab) -> Option<String> {
     if !wrong.is_empty() {
         return Some(format!("{wrong:?}\n{finished}"));
     }
-    let (port, direction, _) = figures.weakest().expect("ports");
-    assert_eq!((port.label.as_str(), direction), ("n2", Direction::Receive));
+    // With three phases what a port receives goes back out of it: the direction is not told.
+    let (port, ..) = figures.weakest().expect("ports");
+    assert_eq!(port.label, "n2");
     assert!(
         finished.stdout.contains("4 of 12 links limit"),
         "{finished}"
