@@ -341,8 +341,8 @@ fn a_same_node_chain_does_not_run_ahead_of_the_others() {
 /// void, and nothing is left. `PIPEBENCH_KILLS=200 cargo test --test single_host killed_at_any_time` tries as many as one likes.
 #[test]
 fn a_process_killed_at_any_time_is_named_and_nothing_is_left() {
-    /// Window, drain and reports of a run of a second, and some more.
-    const LONGEST_MS: u64 = 2_500;
+    /// Warm-up, window, drain and reports of a run of a second.
+    const LONGEST_MS: u64 = 1_300;
     let words =
         "--hosts local:3 --phases 3 --time 1s --warmup 100ms --rate 50M --quiet --workers peer";
     let words: Vec<&str> = words.split(' ').collect();
