@@ -188,8 +188,8 @@ pub const FROM: &str = "PIPEBENCH_FROM";
 /// can be executed is made with a script in that very folder: `test -x` does not see every kind of
 /// noexec.
 ///
-/// Whoever may write to a folder can exchange what is in it at any moment. So the program goes into
-/// a sub-folder that belongs to this user and that nobody else may write to. The script enters the
+/// A user who may write to a folder can exchange its files at any moment. So the program goes into
+/// a sub-folder that belongs to this user and that no other user may write to. The script enters the
 /// sub-folder first and checks it then, by the name `.`, which cannot be exchanged. A copy that is
 /// there already is started only if its digest is right.
 const SCRIPT: &str = r#"{
