@@ -117,7 +117,7 @@ pub fn test(name: &str, target: Target, words: &'static [&'static str]) {
 }
 
 /// All inputs of a folder, in the order of their names.
-fn stored(folder: &Path) -> Vec<Vec<u8>> {
+pub fn stored(folder: &Path) -> Vec<Vec<u8>> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };

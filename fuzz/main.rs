@@ -9,6 +9,7 @@
 //! ```
 
 mod driver;
+mod files;
 mod mutator;
 mod selftest;
 mod targets;

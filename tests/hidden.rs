@@ -2,9 +2,12 @@
 
 mod fabrics;
 
+use std::collections::BTreeSet;
+
 use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, World, trial, trial_by};
 use pipebench::judge::Decision;
+use pipebench::judge::fault::Fault;
 
 /// Draws of each kind; the benchmark has as many as one likes.
 const DRAWS: u64 = 20;
@@ -68,6 +71,31 @@ fn what_several_ports_share_is_found() {
         Kind::Chip,
         Kind::SharedPath,
     ]);
+}
+
+/// Of all permutations one fills it, and eight ways to halve the ports explain that.
+#[test]
+fn an_uplink_between_halves_that_one_permutation_fills_is_found_soon() {
+    let halves: [Vec<usize>; 2] = [(0..4).collect(), (4..8).collect()];
+    let mut looks = Vec::new();
+    for seed in 1..=DRAWS {
+        let mut draw = Draw::new(seed);
+        let mut world = World::new(Kind::Sound, 8, 1.0, &mut draw);
+        for (from, to) in [(0, 1), (1, 0)] {
+            let (from, to) = (halves[from].clone(), halves[to].clone());
+            world.add_of(Fault::Shared { from, to }, 320.0);
+        }
+        let outcome = world.judge(&mut draw);
+        let decision = &outcome.decision;
+        assert_eq!(
+            world.named(decision),
+            BTreeSet::from([16, 17]),
+            "{seed}: {decision:#?}"
+        );
+        assert!(!world.blames_innocents(decision), "{seed}: {decision:#?}");
+        looks.push(outcome.looks);
+    }
+    assert!(looks.iter().all(|looks| *looks <= 16), "{looks:?}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
-//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N] [--again] [--keep FOLDER] [--write]`.
+//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N] [--again] [--floor peers] [--keep FOLDER] [--write]`.
 //! Each case is printed when it ends, and kept in `rows.jsonl` beside this file with a check sum of the judge: several runs add up, one that was broken off is
 //! resumed, and what an older judge said does not count. `--write` makes docs/truth.md of all rows. `--only` draws until a case has all of these
 //! words. `--at-once` tries so many cases at the same time: one takes about 7 % of two processors. `--again` tries the same draws a second
-//! time. `--keep` puts the record of each run into a folder. A case takes half a minute to a minute and a half. Needs root, as the lab does.
+//! time. `--floor peers` judges ports by those like them, too. `--keep` puts the record of each run into a folder. A case takes half a minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
@@ -33,6 +33,7 @@ struct Options {
     only: String,
     at_once: usize,
     again: bool,
+    floor: Option<String>,
     records: Option<PathBuf>,
     write: bool,
 }
@@ -63,8 +64,9 @@ fn main() {
                 }
             };
             let again = if options.again { table::AGAIN } else { "" };
+            let floor = options.floor.as_deref().unwrap_or_default();
             let key = format!(
-                "{} {injured} {number} {}{again}",
+                "{} {injured} {number} {}{floor}{again}",
                 options.seed, options.only
             );
             // It was broken off later, and is resumed from there.
@@ -97,12 +99,18 @@ fn main() {
 fn try_one(drawn: &Drawn, options: &Options) {
     let (case, number) = (&drawn.case, drawn.number);
     let begun = std::time::Instant::now();
-    let tests = ["--profile", "acceptance", "--time", time(case, options)];
+    let mut tests = vec!["--profile", "acceptance", "--time", time(case, options)];
+    if let Some(floor) = &options.floor {
+        tests.extend(["--floor", floor]);
+    }
     // A run without a verdict is a wrong one.
     let outcome = catch_unwind(|| try_case(PIPEBENCH, case, &tests));
     let outcome = outcome.unwrap_or_else(|_| Outcome::none());
     let seconds = begun.elapsed().as_secs_f64();
-    let row = Row::of(case, &outcome, seconds, drawn.key.clone());
+    let row = Row {
+        floor: options.floor.clone(),
+        ..Row::of(case, &outcome, seconds, drawn.key.clone())
+    };
     let right = if row.right { "right" } else { "WRONG" };
     let unexpected = !row.right || case.injury.is_none() && row.word != "PASS";
     let said = match unexpected {
@@ -146,6 +154,7 @@ fn options() -> Options {
         only: String::new(),
         at_once: 1,
         again: false,
+        floor: None,
         records: None,
         write: false,
     };
@@ -159,6 +168,7 @@ fn options() -> Options {
             "--only" => options.only = value(),
             "--at-once" => options.at_once = value().parse().expect("--at-once: a number"),
             "--again" => options.again = true,
+            "--floor" => options.floor = Some(value()),
             "--keep" => options.records = Some(value().into()),
             "--write" => options.write = true,
             count => counts.push(count.parse().expect("a number of cases")),

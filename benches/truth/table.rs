@@ -25,6 +25,9 @@ pub struct Row {
     /// What was blamed.
     #[serde(default)]
     pub blamed: Vec<String>,
+    /// What ports were judged by beside the usual floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<String>,
     /// How long it took, with all second looks.
     pub seconds: f64,
     /// Which draw it was.
@@ -73,6 +76,7 @@ impl Row {
             innocent: outcome.innocent,
             word: outcome.word.to_string(),
             blamed: outcome.blamed.clone(),
+            floor: None,
             seconds,
             key,
             judge: judge(),
@@ -168,8 +172,10 @@ pub fn page(rows: &[Row]) -> String {
     match rows.is_empty() {
         true => page.push_str("\nThe judge has changed since the last live cases were tried, so that none of them counts.\n"),
         false => {
-            add_live(&mut page, rows);
-            add_pairs(&mut page, rows);
+            let (peers, usual): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.floor.is_some());
+            add_live(&mut page, &usual);
+            add_pairs(&mut page, &usual);
+            add_peers(&mut page, &peers);
         }
     }
     page.push_str(DRAWN);
@@ -185,13 +191,13 @@ pub fn page(rows: &[Row]) -> String {
 }
 
 /// What came of live cases: faults, sound fabrics, and how long they took.
-fn add_live(page: &mut String, rows: &[Row]) {
+fn add_live(page: &mut String, rows: &[&Row]) {
     page.push_str(
         "\n## Faults\n\n\
          | fault | what it leaves | cases | blamed rightly | PASS | an innocent one blamed |\n|---|---|---|---|---|---|\n",
     );
     let mut groups: BTreeMap<(String, String), Vec<&Row>> = BTreeMap::new();
-    for row in rows {
+    for row in rows.iter().copied() {
         groups
             .entry((row.kind.clone(), row.size.clone()))
             .or_default()
@@ -213,8 +219,8 @@ fn add_live(page: &mut String, rows: &[Row]) {
         ));
     }
     let large = |row: &&Row| !row.is_sound() && !row.may_pass();
-    let large: Vec<&Row> = rows.iter().filter(large).collect();
-    let small: Vec<&Row> = rows.iter().filter(|row| row.may_pass()).collect();
+    let large: Vec<&Row> = rows.iter().copied().filter(large).collect();
+    let small: Vec<&Row> = rows.iter().copied().filter(|row| row.may_pass()).collect();
     page.push_str(&format!(
         "\nAt 80 % and below, losses and throttled hosts included: {} of {} right, at least {:.0} %. At 90 % and above, where the floor of \
          90 % need not find them: {} of {} blamed an innocent place.\n",
@@ -243,7 +249,7 @@ fn add_live(page: &mut String, rows: &[Row]) {
             own.len() - pass - fail
         ));
     }
-    let sound: Vec<&Row> = rows.iter().filter(|row| row.is_sound()).collect();
+    let sound: Vec<&Row> = rows.iter().copied().filter(|row| row.is_sound()).collect();
     let fails = sound
         .iter()
         .filter(|row| row.word == VerdictWord::Fail.to_string())
@@ -263,10 +269,10 @@ fn add_live(page: &mut String, rows: &[Row]) {
 }
 
 /// What two runs on one fabric said.
-fn add_pairs(page: &mut String, rows: &[Row]) {
+fn add_pairs(page: &mut String, rows: &[&Row]) {
     let second = rows.iter().filter_map(|row| {
         let first = row.key.strip_suffix(AGAIN)?;
-        Some((rows.iter().find(|row| row.key == first)?, row))
+        Some((*rows.iter().find(|row| row.key == first)?, *row))
     });
     let pairs: Vec<(&Row, &Row)> = second.collect();
     if pairs.is_empty() {
@@ -285,6 +291,23 @@ fn add_pairs(page: &mut String, rows: &[Row]) {
         pairs.len(),
         same.count(),
         failed().count()
+    ));
+}
+
+/// What was said of sound fabrics whose ports were judged by those like them, too.
+fn add_peers(page: &mut String, rows: &[&Row]) {
+    if rows.is_empty() {
+        return;
+    }
+    let of = |word: VerdictWord| {
+        let own = rows.iter().filter(|row| row.word == word.to_string());
+        own.count()
+    };
+    page.push_str(&format!(
+        "\n## By their peers\n\nWith `--floor peers`, {} sound fabrics of six ports or more of a class: {} FAIL, {} PASS.\n",
+        rows.len(),
+        of(VerdictWord::Fail),
+        of(VerdictWord::Pass)
     ));
 }
 

@@ -526,6 +526,7 @@ impl LinkEnd<'_> {
             activity_ns,
             cpu_ns: self.words[END_CPU].load(Relaxed),
             run_delay_ns: 0,
+            turns: 0,
             is_ready: false,
         }
     }

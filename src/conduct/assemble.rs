@@ -115,6 +115,9 @@ fn clocks(crew: &Crew, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> 
     .collect()
 }
 
+/// A process that had no more turns of a processor than this waited for them nearly all of the time.
+const FEW_TURNS_PER_S: u64 = 5;
+
 /// A report with its ends found by their place.
 struct View<'report> {
     report: &'report NodeReport,
@@ -160,10 +163,16 @@ impl<'report> View<'report> {
         };
         let at_ns = last.at_ns.saturating_sub(first.at_ns);
         let cpu_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
-        // A wait is counted when it ends, all of it: one that began earlier counts from the first reading on, and one that
-        // lasts through both was not counted yet.
-        let starved = first.is_ready && last.is_ready && cpu_ns < at_ns / 100;
-        let waited = last.run_delay_ns.saturating_sub(first.run_delay_ns);
+        // A wait is counted when it ends, all of it: one that began earlier counts from the first reading on, and one that lasts
+        // through the last was not counted yet. A process that is ready at both by chance had many turns between them.
+        let turns = last.turns.saturating_sub(first.turns);
+        let few_turns =
+            turns.saturating_mul(1_000_000_000) <= FEW_TURNS_PER_S.saturating_mul(at_ns);
+        let starved = first.is_ready && last.is_ready && few_turns;
+        let waited = match starved {
+            true => at_ns.saturating_sub(cpu_ns),
+            false => last.run_delay_ns.saturating_sub(first.run_delay_ns),
+        };
         // What waited in the socket when the window began had come before; what waits when it ends has come.
         let unread = |edge: usize| {
             let end = &self.report.ends[index];
@@ -177,7 +186,8 @@ impl<'report> View<'report> {
             activity_ns: [0, 1, 2, 3]
                 .map(|at: usize| last.activity_ns[at].saturating_sub(first.activity_ns[at])),
             cpu_ns,
-            run_delay_ns: if starved { at_ns } else { waited.min(at_ns) },
+            run_delay_ns: waited.min(at_ns),
+            turns,
             is_ready: last.is_ready,
         }
     }
@@ -480,6 +490,7 @@ mod tests {
             activity_ns: [most; 4],
             cpu_ns: most,
             run_delay_ns: most,
+            turns: most,
             is_ready: false,
         };
         let edge = |after_ns: u64, count: EndCount| Edge {
@@ -564,5 +575,26 @@ mod tests {
         // A sender's socket holds what comes back; that is no payload.
         one.ends[0].role = EndRole::Sender;
         assert_eq!(View::new(&one).counted(0).bytes, 5000);
+    }
+
+    /// A worker that does little was ready at both edges of a window of two seconds by chance, and its host counted as one without processors.
+    #[test]
+    fn a_process_that_had_its_turns_was_not_starved_though_it_was_ready_at_both_edges() {
+        let waited = |turns, cpu_ns, run_delay_ns| {
+            let mut one = report(&[(EndRole::Sender, 0, 0)]);
+            for (edge, at_ns) in one.edges.iter_mut().zip([0, 2_000_000_000]) {
+                edge.ends[0] = EndCount {
+                    at_ns,
+                    is_ready: true,
+                    ..EndCount::default()
+                };
+            }
+            let last = &mut one.edges[1].ends[0];
+            (last.turns, last.cpu_ns, last.run_delay_ns) = (turns, cpu_ns, run_delay_ns);
+            View::new(&one).counted(0).run_delay_ns
+        };
+        assert_eq!(waited(300, 8_000_000, 5_000_000), 5_000_000);
+        assert_eq!(waited(2, 8_000_000, 5_000_000), 1_992_000_000);
+        assert_eq!(waited(0, 2_000_000_000, 0), 0, "it ran all the time");
     }
 }

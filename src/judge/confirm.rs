@@ -277,6 +277,12 @@ impl<'a> Second<'a> {
         if all.len() < 2 {
             return Standing::Undecided;
         }
+        // Where all of them together are well it is refuted, and no part of it need be measured.
+        match self.together(&all) {
+            None => return Standing::Open(vec![Request::of(all)]),
+            Some(together) if together.well => return Standing::Undecided,
+            Some(_) => {}
+        }
         let mut sizes = vec![all.len()];
         while let Some(size) = sizes.last().copied().filter(|size| *size > 1) {
             sizes.push(size.div_ceil(2));

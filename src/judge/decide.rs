@@ -102,9 +102,15 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let mut requests = Vec::new();
     let (mut confirmed, mut host_limited) = (Vec::new(), Vec::new());
     let mut unproven = Vec::new();
+    let mut group_asked = false;
     for (fault, standing) in &standings {
         match (standing, fault) {
-            (Standing::Open(open), _) => requests.extend(open.iter().cloned()),
+            // What is seen of one group says something of the others.
+            (Standing::Open(_), _) if fault.is_shared() && group_asked => {}
+            (Standing::Open(open), _) => {
+                group_asked |= fault.is_shared();
+                requests.extend(open.iter().cloned());
+            }
             (Standing::Confirmed, Fault::Place(place))
                 if limited(fault) && case.limited_alone(*place) =>
             {

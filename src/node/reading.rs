@@ -27,12 +27,12 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         }
         // A process that has ended and was reaped is gone from /proc; it noted its time before that.
         let pid = i32::try_from(*pid).unwrap_or(0);
-        let (cpu_ns, run_delay_ns) = usage::scheduled(pid);
+        let [cpu_ns, run_delay_ns, turns] = usage::scheduled(pid);
         let (is_ready, core) = usage::place_of(pid);
         count.is_ready = is_ready;
         link_cores.extend(core);
         count.cpu_ns = count.cpu_ns.max(cpu_ns);
-        count.run_delay_ns = run_delay_ns;
+        (count.run_delay_ns, count.turns) = (run_delay_ns, turns);
     }
     let own = usage::own_cpu();
     // A phase that has ended is gone from /proc, and noted its time before that.

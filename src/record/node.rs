@@ -97,6 +97,9 @@ pub struct EndCount {
     /// Time until now in which the process was ready to run and did not, as far as such waits have ended.
     #[serde(default)]
     pub run_delay_ns: u64,
+    /// How often the process was given a processor until now.
+    #[serde(default)]
+    pub turns: u64,
     /// The process ran, or was ready to.
     #[serde(default)]
     pub is_ready: bool,

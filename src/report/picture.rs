@@ -257,6 +257,7 @@ mod tests {
                     activity_ns: [0, at_ns / 4, at_ns / 4 * 3, 0],
                     cpu_ns: 0,
                     run_delay_ns: 0,
+                    turns: 0,
                     is_ready: false,
                 };
                 ends.push(SeenEnd {

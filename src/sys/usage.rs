@@ -27,17 +27,15 @@ pub fn own_cpu() -> CpuTime {
 
 /// CPU time of another process of this host in nanoseconds; zero if it is gone.
 pub fn cpu_ns_of(pid: i32) -> u64 {
-    scheduled(pid).0
+    scheduled(pid)[0]
 }
 
-/// CPU time of another process of this host, and how long it was ready to run and did not, because others had the
-/// processors or its control group had used up its share; in nanoseconds, zero if it is gone.
-pub fn scheduled(pid: i32) -> (u64, u64) {
+/// CPU time of another process of this host, how long it was ready to run and did not, because others had the processors or its
+/// control group had used up its share, both in nanoseconds, and how often it was given a processor; zeros if it is gone.
+pub fn scheduled(pid: i32) -> [u64; 3] {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    let mut words = text
-        .split_whitespace()
-        .map(|word| word.parse().unwrap_or(0));
-    (words.next().unwrap_or(0), words.next().unwrap_or(0))
+    let mut words = text.split_whitespace();
+    [(); 3].map(|()| words.next().and_then(|word| word.parse().ok()).unwrap_or(0))
 }
 
 /// How long this process was ready to run and did not, asked again and again at little cost.

@@ -391,7 +391,7 @@ impl World {
         last.wrong = left < 1.0;
     }
 
-    fn add_of(&mut self, fault: Fault, capacity: f64) {
+    pub fn add_of(&mut self, fault: Fault, capacity: f64) {
         self.hidden.push(Hidden {
             links: self.links_of(&fault),
             capacity,

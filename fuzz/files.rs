@@ -1,0 +1,194 @@
+//! Whole commands on changed files: whatever a file says, the command ends soon, with little memory, and what it says steers no terminal.
+//!
+//! `PIPEBENCH_FILES=2000 cargo test --test fuzz -- commands_on_changed_files` changes as many of each kind; a few stand in each test run.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use pipebench::outside;
+
+use crate::driver::stored;
+use crate::mutator::{Random, mutate};
+use crate::targets;
+
+const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
+/// A command takes no longer than this, in seconds.
+const LONGEST_S: &str = "5";
+/// Nor more memory.
+const MOST_KB: i64 = 256 << 10;
+/// A record has several forms.
+const FORMS: [&str; 5] = ["text", "html", "csv", "junit", "openmetrics"];
+/// Golden records that are not cut when they are changed.
+const RECORDS: [&str; 6] = [
+    "blocked",
+    "broken-off",
+    "latency",
+    "linktest",
+    "not-as-ordered",
+    "two-hosts",
+];
+/// Exit codes of docs/reliability.md; none of them is a defect of the program.
+const CODES: [i32; 8] = [0, 1, 2, 3, 10, 11, 20, 30];
+
+/// What reads one kind of file.
+struct Reader {
+    what: &'static str,
+    /// Words of the command; `FILE` and `TEXT` stand for the file and what is in it.
+    command: &'static [&'static str],
+    words: &'static [&'static str],
+    samples: Vec<Vec<u8>>,
+}
+
+fn readers() -> Vec<Reader> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = |name: &str| stored(&root.join("fuzz/corpus").join(name));
+    let fabric = |name: &str| {
+        let path = root.join("fuzz/corpus/fabric").join(name);
+        vec![fs::read(path).expect("a sample")]
+    };
+    let records = RECORDS.iter().map(|name| {
+        let path = root.join("tests/golden").join(name).join("record.json");
+        fs::read(path).expect("a golden record")
+    });
+    let plan = Command::new(PIPEBENCH).args(["init", "-"]).output();
+    let reader = |what, command, words, samples| Reader {
+        what,
+        command,
+        words,
+        samples,
+    };
+    vec![
+        reader(
+            "SION file",
+            &["linktest", "show", "FILE"],
+            targets::linktest_file::WORDS,
+            corpus("linktest_file"),
+        ),
+        reader(
+            "ibnetdiscover with tables",
+            &[
+                "latency",
+                "import",
+                "--ibnetdiscover",
+                "FILE",
+                "--tables",
+                "FILE",
+            ],
+            targets::fabric::WORDS,
+            fabric("both"),
+        ),
+        reader(
+            "table of ports",
+            &["latency", "import", "--table", "FILE"],
+            targets::fabric::WORDS,
+            fabric("ports"),
+        ),
+        reader(
+            "fabric",
+            &["latency", "plan", "FILE"],
+            targets::fabric::WORDS,
+            fabric("description"),
+        ),
+        reader(
+            "plan",
+            &["run", "FILE", "--dry-run"],
+            targets::plan::WORDS,
+            vec![plan.expect("a plan is written").stdout],
+        ),
+        reader(
+            "record",
+            &["report", "FILE", "--format", "FORM"],
+            targets::record::WORDS,
+            records.collect(),
+        ),
+        reader(
+            "host file",
+            &["--hostfile", "FILE", "--dry-run"],
+            targets::host_file::WORDS,
+            corpus("host_file"),
+        ),
+        reader(
+            "host list",
+            &["--hosts", "TEXT", "--dry-run"],
+            targets::host_list::WORDS,
+            corpus("host_list"),
+        ),
+    ]
+}
+
+/// What is wrong with what came of a command on this file.
+fn wrong(reader: &Reader, random: &mut Random, path: &Path, bytes: &[u8]) -> Option<String> {
+    fs::write(path, bytes).expect("a file is written");
+    let text: String = String::from_utf8_lossy(bytes).replace('\0', " ");
+    // One word of a command line is no longer than 128 KiB.
+    let word = |word: &&str| match *word {
+        "FILE" => path.display().to_string(),
+        "FORM" => FORMS[random.below(FORMS.len())].to_owned(),
+        "TEXT" => text.clone(),
+        word => word.to_owned(),
+    };
+    let words: Vec<String> = reader.command.iter().map(word).collect();
+    let output = Command::new("timeout")
+        .args(["--signal=KILL", LONGEST_S, PIPEBENCH])
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let Some(code) = output.status.code() else {
+        return Some(format!("not done in {LONGEST_S} s"));
+    };
+    if !CODES.contains(&code) || errors.contains("panicked") {
+        return Some(format!("ended with {code}: {errors}"));
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let steers = |letter: char| outside::steers(letter) && letter != '\n';
+    if said.contains(steers) || errors.contains(steers) {
+        return Some(format!("it steers the terminal: {errors}"));
+    }
+    let complaints = errors
+        .lines()
+        .filter(|line| line.starts_with("pipebench: "));
+    if code == 2 && complaints.count() != 1 {
+        return Some(format!("not one complaint: {errors}"));
+    }
+    let children = getrusage(UsageWho::RUSAGE_CHILDREN).expect("own children");
+    (children.max_rss() > MOST_KB).then(|| format!("it took {} MiB", children.max_rss() >> 10))
+}
+
+#[test]
+fn commands_on_changed_files_end_soon_with_little_memory_and_one_line() {
+    let count = std::env::var("PIPEBENCH_FILES").ok();
+    let count: u32 = count.map_or(25, |count| count.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("changed");
+    let mut failures = Vec::new();
+    for reader in readers() {
+        let mut random = Random::new(u64::from(count));
+        let (begun, before) = (Instant::now(), failures.len());
+        for number in 1..=count {
+            let one = random.below(reader.samples.len());
+            let two = random.below(reader.samples.len());
+            let (one, two) = (&reader.samples[one], &reader.samples[two]);
+            let bytes = mutate(&mut random, one, two, reader.words);
+            if let Some(what) = wrong(&reader, &mut random, &path, &bytes) {
+                let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/artifacts");
+                let kept = kept.join(format!("{}-{number}", reader.what.replace(' ', "-")));
+                fs::copy(&path, &kept).expect("kept");
+                failures.push(format!("{} {number}: {what}", reader.what));
+            }
+        }
+        let children = getrusage(UsageWho::RUSAGE_CHILDREN).expect("own children");
+        eprintln!(
+            "{}: {count} changed, {} wrong, {:.1} s, so far at most {} MiB",
+            reader.what,
+            failures.len() - before,
+            begun.elapsed().as_secs_f64(),
+            children.max_rss() >> 10
+        );
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
