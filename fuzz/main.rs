@@ -36,6 +36,7 @@ targets! {
     link
     linktest_file
     messages
+    outside
     plan
     record
     reports

@@ -1,6 +1,7 @@
 //! The judge against thousands of drawn fabrics with hidden resources, beside a plain vote on the same draws.
 //!
-//! `cargo bench --bench judge -- [DRAWS] [--only WORD] [--write]`. `--write` keeps the tables of all kinds for docs/truth.md, which `cargo bench --bench truth --
+//! `cargo bench --bench judge -- [DRAWS] [--only WORD] [--uneven PART] [--write]`. Links that share something have weights that differ from one by up to a tenth, or
+//! by PART. `--write` keeps the tables of all kinds for docs/truth.md, which `cargo bench --bench truth --
 //! 0 0 --write` makes. Two hundred draws of each kind take six minutes.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
@@ -9,19 +10,23 @@
 mod fabrics;
 
 use fabrics::unlisted::ALL;
-use fabrics::{Draw, Kind, Tally, trial, trial_by};
+use fabrics::{Draw, Kind, Tally, trial_by};
 use pipebench::judge::Decision;
 
 /// What the detection is drawn at, in percent of what a place should carry.
 const SIZES: [u32; 7] = [50, 80, 90, 93, 95, 97, 98];
 
 fn main() {
-    let (mut draws, mut only, mut write) = (100, String::new(), false);
+    let (mut draws, mut only, mut write, mut uneven) = (100, String::new(), false, 0.1);
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     while let Some(word) = words.next() {
         match word.as_str() {
             "--only" => only = words.next().expect("a word behind --only"),
             "--write" => write = true,
+            "--uneven" => {
+                let part = words.next().and_then(|part| part.parse().ok());
+                uneven = part.expect("a number behind --uneven");
+            }
             count => draws = count.parse().expect("a number of draws"),
         }
     }
@@ -34,7 +39,7 @@ fn main() {
         if !format!("{kind:?}").contains(&only) {
             continue;
         }
-        let mut tally = trial(kind, 1..=draws, None);
+        let mut tally = trial_by(kind, 1..=draws, None, false, uneven);
         tally.looks.sort_unstable();
         let row = row(kind, &tally);
         print!("{row}");
@@ -42,7 +47,7 @@ fn main() {
         wrong.append(&mut tally.wrong);
     }
     if only.is_empty() {
-        page.push_str(&curve(draws));
+        page.push_str(&curve(draws, uneven));
     }
     let unlisted = unlisted();
     println!("{unlisted}");
@@ -57,13 +62,19 @@ fn main() {
 }
 
 /// How often faults are found, by what they leave.
-fn curve(draws: u64) -> String {
+fn curve(draws: u64, uneven: f64) -> String {
     let mut page = String::from(
         "\nHow often a port direction, a pair, and an uplink as fast as its ports are found, by what they leave:\n\n| leaves | port | port, `--floor peers` | pair | uplink |\n|---|---|---|---|---|\n",
     );
     for size in SIZES {
         let found = |kind: Kind, peers: bool| {
-            let tally = trial_by(kind, 1..=draws, Some(f64::from(size) / 100.0), peers);
+            let tally = trial_by(
+                kind,
+                1..=draws,
+                Some(f64::from(size) / 100.0),
+                peers,
+                uneven,
+            );
             format!("{} %", tally.named * 100 / tally.all)
         };
         let row = format!(

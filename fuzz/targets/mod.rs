@@ -9,6 +9,7 @@ pub mod known_hosts;
 pub mod link;
 pub mod linktest_file;
 pub mod messages;
+pub mod outside;
 pub mod plan;
 pub mod record;
 pub mod reports;

@@ -1,5 +1,6 @@
 //! Records: what reads has every report, and reads again as the same.
 
+use pipebench::outside;
 use pipebench::record::Record;
 use pipebench::report::compare::Comparison;
 use pipebench::report::merge::Merged;
@@ -64,6 +65,25 @@ pub fn follow(record: &Record) -> String {
         Merged::of(std::slice::from_ref(record))
             .map_or_else(|error| error.to_string(), |one| one.lines().join("\n")),
     ];
+    let steers = |letter: char| outside::steers(letter) && letter != '\n';
+    for document in &documents {
+        assert!(!document.contains(steers), "it steers: {document:?}");
+    }
+    let mut rows = ::csv::ReaderBuilder::new();
+    for row in rows
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(table.as_bytes())
+        .records()
+    {
+        for cell in &row.expect("a row") {
+            let is_number = cell.len() == 1 || cell.parse::<f64>().is_ok();
+            assert!(
+                is_number || !cell.starts_with(['=', '+', '-', '@']),
+                "a formula: {cell:?}"
+            );
+        }
+    }
     // The page has words and styles of its own, whatever it tells.
     let page = page::write(
         record,

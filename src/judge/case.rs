@@ -200,6 +200,20 @@ impl<'a> Case<'a> {
 
     /// The test under load in which a place carried least, if it was not repeated as it was.
     pub fn not_repeated(&self, place: Place) -> Option<usize> {
+        let (least, repeats) = self.repeats(place)?;
+        repeats.is_empty().then_some(least.observation.test)
+    }
+
+    /// Whether a place fell short each time the test was repeated in which it carried least.
+    pub fn is_short_again(&self, place: Place) -> bool {
+        let number = self.fabric.number(place);
+        self.repeats(place).is_some_and(|(_, repeats)| {
+            !repeats.is_empty() && repeats.iter().all(|look| look.is_short(number))
+        })
+    }
+
+    /// The test under load in which a place carried least, and its repeats.
+    fn repeats(&self, place: Place) -> Option<(&Look<'a>, Vec<&Look<'a>>)> {
         let number = self.fabric.number(place);
         let judged = self
             .loading()
@@ -210,12 +224,9 @@ impl<'a> Case<'a> {
             links.map(|link| (link.from, link.to)).collect()
         };
         let own = links(least);
-        let mut others = self
-            .looks
-            .iter()
-            .filter(|look| !look.loads() && look.tells_rates());
-        let repeated = others.any(|look| links(look) == own);
-        (!repeated).then_some(least.observation.test)
+        let others = self.looks.iter();
+        let others = others.filter(|look| !look.loads() && look.tells_rates());
+        Some((least, others.filter(|look| links(look) == own).collect()))
     }
 
     /// Whether chance has a say in what passes a place in a test: more links compete for an uplink than it can carry, or several links share a

@@ -11,8 +11,10 @@ use super::fault::Fault;
 const UNFAIR: f64 = 0.1;
 /// After so many second looks more of them tell nothing more.
 const MOST_LOOKS: usize = 40;
-/// Groups that give way to others.
-const MOST_RULED_OUT: usize = 4;
+/// So often what cannot be shown alone gives way to others.
+const MOST_ROUNDS: usize = 5;
+/// What explains no worse than this, in units of log-likelihood, is worth a look where the best cannot be shown.
+const AS_MUCH: f64 = 20.0;
 
 /// What follows from what was seen until now.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,10 +72,17 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         let mut ends = [Place::Send(from), Place::Receive(to)].into_iter();
         ends.find(|place| case.limited().contains(place) && case.limited_alone(*place))
     };
-    // A group that cannot be shown alone gives way to what explains nearly as much.
-    let mut ruled_out = Vec::new();
-    let (explanation, standings) = loop {
-        let explanation = case.explain(&ruled_out);
+    // Well alone, and short again when its load was repeated: only with the others it is slow.
+    let is_held_down = |fault: &Fault| match fault {
+        Fault::Place(place) => {
+            well.contains(fault) && !limited(fault) && case.is_short_again(*place)
+        }
+        _ => false,
+    };
+    // What cannot be shown alone gives way to what explains nearly as much.
+    let (mut ruled_out, mut rounds) = (Vec::new(), 0);
+    let mut explanation = case.explain(&ruled_out);
+    let standings = loop {
         let mut blamed = explanation.faults.clone();
         // What the set leaves open must be looked at, too, unless it was seen well.
         let leftover = case.unexplained(&blamed).into_iter();
@@ -83,7 +92,10 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         blamed.extend(leftover);
         let standing = |fault: &Fault| match fault {
             Fault::Place(place) if explanation.varying.contains(fault) && !limited(fault) => {
-                second.standing_of_varying(*place, &blamed)
+                match is_held_down(fault) {
+                    true => Standing::Undecided,
+                    false => second.standing_of_varying(*place, &blamed),
+                }
             }
             _ => second.standing(fault, &blamed),
         };
@@ -93,10 +105,33 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             .collect();
         let mut groups = standings.iter().filter(|(fault, _)| fault.is_shared());
         let refuted = groups.find(|(_, standing)| *standing == Standing::Undecided);
-        match refuted.filter(|_| ruled_out.len() < MOST_RULED_OUT) {
-            Some((fault, _)) => ruled_out.push(fault.clone()),
-            None => break (explanation, standings),
+        let give_way: Vec<Fault> = match refuted {
+            Some((group, _)) => vec![group.clone()],
+            None => explanation
+                .varying
+                .iter()
+                .filter(|fault| is_held_down(fault))
+                .cloned()
+                .collect(),
+        };
+        rounds += 1;
+        if give_way.is_empty() || rounds > MOST_ROUNDS {
+            break standings;
         }
+        let without = [&ruled_out[..], &give_way].concat();
+        let other = case.explain(&without);
+        let new = other.faults.iter();
+        let new: Vec<&Fault> = new
+            .filter(|one| !explanation.faults.contains(one))
+            .collect();
+        // A pair would be slow alone, too.
+        let is_more = !new.is_empty() && !new.iter().any(|one| matches!(one, Fault::Pair(..)));
+        let most = explanation.cost() + AS_MUCH * give_way.len() as f64;
+        let explains = is_more && other.cost() <= most;
+        if refuted.is_none() && !explains {
+            break standings;
+        }
+        (ruled_out, explanation) = (without, other);
     };
     let blamed: Vec<Fault> = standings.iter().map(|(fault, _)| fault.clone()).collect();
     let mut requests = Vec::new();

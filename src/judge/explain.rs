@@ -60,6 +60,13 @@ pub(super) struct Explanation {
     candidates: Vec<Rc<Member>>,
 }
 
+impl Explanation {
+    /// How unlikely it is that this was seen, and the prices of its faults.
+    pub(super) fn cost(&self) -> f64 {
+        self.set.cost
+    }
+}
+
 impl Model<'_> {
     /// What a set costs, when only looks that `changed` has a say in differ from what was known.
     fn set_of(&self, members: Vec<Rc<Member>>, known: &Set, changed: &[Rc<Member>]) -> Set {

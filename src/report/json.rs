@@ -28,15 +28,16 @@ pub fn write(record: &Record) -> Result<String, JsonError> {
 
 /// Reads a record. What is read, every report can be made of.
 pub fn read(text: &str) -> Result<Record, JsonError> {
-    let value: serde_json::Value = outside::read_but(text.as_bytes(), &LINES)?;
-    let version = value
-        .get("version")
-        .and_then(serde_json::Value::as_u64)
-        .unwrap_or(0);
+    #[derive(serde::Deserialize)]
+    struct Head {
+        #[serde(default)]
+        version: u64,
+    }
+    let Head { version } = outside::read(text.as_bytes())?;
     if version != u64::from(RECORD_VERSION) {
         return Err(JsonError::Version(version));
     }
-    let record = serde_json::from_value(value)?;
+    let record = outside::read_but(text.as_bytes(), &LINES)?;
     check(&record).map_err(JsonError::Contradiction)?;
     Ok(record)
 }

@@ -140,6 +140,10 @@ pub struct World {
     pub mesh_only: bool,
     /// Ports are judged by those like them, too.
     pub peers: bool,
+    /// By how much the weights of links that share something differ from one.
+    pub uneven: f64,
+    /// Ports whose links always get so much less of what they share.
+    pub meek: BTreeMap<usize, f64>,
 }
 
 /// What came of it.
@@ -195,6 +199,8 @@ impl World {
             hidden: Vec::new(),
             mesh_only: false,
             peers: false,
+            uneven: 0.1,
+            meek: BTreeMap::new(),
         };
         for port in 0..ports {
             world.add(Fault::Place(Place::Send(port)), 1.0);
@@ -413,7 +419,11 @@ impl World {
             .iter()
             .filter(|one| one.often >= 1.0 || draw.between(0.0, 1.0) < one.often)
             .collect();
-        let weights: Vec<f64> = pairs.iter().map(|_| draw.between(0.9, 1.1)).collect();
+        let weights = pairs.iter().map(|(from, _)| {
+            let meek = self.meek.get(from).copied().unwrap_or(1.0);
+            meek * draw.between(1.0 - self.uneven, 1.0 + self.uneven)
+        });
+        let weights: Vec<f64> = weights.collect();
         let rates = share(pairs, &weights, &here);
         let links = pairs.iter().zip(rates).map(|(pair, rate)| Seen {
             from: pair.0,
@@ -716,15 +726,16 @@ pub struct Tally {
 
 /// Draws of one kind, each with a seed of its own; what is hidden leaves so much, or as it is drawn.
 pub fn trial(kind: Kind, seeds: std::ops::RangeInclusive<u64>, left: Option<f64>) -> Tally {
-    trial_by(kind, seeds, left, false)
+    trial_by(kind, seeds, left, false, 0.1)
 }
 
-/// The same, by the ports like each of them, too, if `peers`.
+/// The same, by the ports like each of them, too, if `peers`, and with links that share so unevenly.
 pub fn trial_by(
     kind: Kind,
     seeds: std::ops::RangeInclusive<u64>,
     left: Option<f64>,
     peers: bool,
+    uneven: f64,
 ) -> Tally {
     /// A place that lacks so much must not pass.
     const DEFICIT: f64 = 0.15;
@@ -737,7 +748,7 @@ pub fn trial_by(
         let drawn = draw.between(0.5, 0.82);
         let left = left.unwrap_or(drawn);
         let mut world = World::new(kind, ports.max(if peers { 6 } else { 0 }), left, &mut draw);
-        world.peers = peers;
+        (world.peers, world.uneven) = (peers, uneven);
         let outcome = world.judge(&mut draw);
         let decision = &outcome.decision;
         let is_pass = *decision == Decision::default();

@@ -1,0 +1,59 @@
+//! JSON from outside: nothing that was read steers a terminal, and but for that it is what it was.
+
+use pipebench::outside;
+use serde_json::{Map, Value};
+
+use super::one_line;
+
+pub const WORDS: &[&str] = &[
+    "\\u001b",
+    "\\u202E",
+    "\\ud83d\\ude00",
+    "\\n",
+    "\\\\",
+    "\\\"",
+    "\"seal\": \"",
+    "\u{9b}",
+    "\u{2066}",
+];
+
+pub fn run(input: &[u8]) -> String {
+    let plain = serde_json::from_slice::<Value>(input);
+    let kept: Result<Value, _> = outside::read_but(input, &["seal"]);
+    match outside::read::<Value>(input) {
+        Err(error) => {
+            assert!(plain.is_err() && kept.is_err(), "only cleaned it is none");
+            one_line(&error, 1000)
+        }
+        Ok(value) => {
+            let kept = kept.expect("the same but for ends of lines");
+            // Two keys may be one when they are clean.
+            let mut collided = false;
+            assert_eq!(cleaned(&value, &mut collided), value);
+            assert_eq!(cleaned(&kept, &mut collided), value);
+            let same = plain.map(|plain| cleaned(&plain, &mut collided) == value);
+            assert!(
+                collided || !matches!(same, Ok(false)),
+                "it is another value"
+            );
+            format!("read, {}", same.is_ok())
+        }
+    }
+}
+
+fn cleaned(value: &Value, collided: &mut bool) -> Value {
+    let text = |text: &str| outside::clean(text).into_owned();
+    match value {
+        Value::String(own) => text(own).into(),
+        Value::Array(all) => all.iter().map(|one| cleaned(one, collided)).collect(),
+        Value::Object(all) => {
+            let pairs = all.iter();
+            let own: Map<String, Value> = pairs
+                .map(|(key, one)| (text(key), cleaned(one, collided)))
+                .collect();
+            *collided |= own.len() != all.len();
+            own.into()
+        }
+        other => other.clone(),
+    }
+}
