@@ -193,6 +193,15 @@ impl Campaign {
             }
             running.note(&input);
             match once(self.target, &input) {
+                // What is read has changed since it was kept, and all that is made of it would end here.
+                Ok((outcome, _)) if seed.is_some() && is_old(&outcome) => {
+                    running.remove();
+                    return Err(Failure {
+                        why: format!("a seed is old: {outcome}"),
+                        input,
+                        number,
+                    });
+                }
                 Ok((outcome, took)) => {
                     let fresh = heard.insert(fingerprint(&outcome));
                     if seed.is_some() {
@@ -289,6 +298,16 @@ impl Campaign {
             name = self.name,
         )
     }
+}
+
+/// Whether a seed was understood once, by what each reader says of it.
+fn is_old(outcome: &str) -> bool {
+    let unknown = |part: &str| {
+        ["missing field", "unknown variant"]
+            .iter()
+            .any(|words| part.contains(words))
+    };
+    outcome.contains("missing field") && outcome.split("; ").all(unknown)
 }
 
 /// The input under way, in a file: what ends the whole program leaves it behind.

@@ -28,8 +28,11 @@ pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
 pub fn read_but<T: DeserializeOwned>(json: &[u8], lines: &[&str]) -> serde_json::Result<T> {
     match std::str::from_utf8(json) {
         Ok(text) => serde_json::from_str(&clean_json(text, lines)),
-        // It says at which byte.
-        Err(_) => serde_json::from_slice::<T>(json),
+        // What is skipped is not looked at, so that the rest would be read as it is.
+        Err(error) => {
+            let at = error.valid_up_to() + 1;
+            Err(serde::de::Error::custom(format!("byte {at} is no UTF-8")))
+        }
     }
 }
 
@@ -151,6 +154,19 @@ mod tests {
         );
         assert!(matches!(read(b"\"ready\""), Ok(Word::Ready)));
         assert!(read::<Word>(b"\"\xff\x1b\"").is_err());
+    }
+
+    /// A field that nobody reads held a byte that is no UTF-8, and everything else came through as it was.
+    #[test]
+    fn a_byte_that_is_no_text_lets_nothing_through() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Hello {
+            #[expect(dead_code, reason = "it must not be read")]
+            cpu: String,
+        }
+        let json = b"{\"zzz\":\"\xff\",\"cpu\":\"\\u001b]0;x\\u0007\"}";
+        let error = read::<Hello>(json).unwrap_err().to_string();
+        assert_eq!(error, "byte 9 is no UTF-8");
     }
 
     #[test]

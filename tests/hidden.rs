@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, World, trial, trial_by};
-use pipebench::judge::Decision;
+use pipebench::judge::fabric::Place;
 use pipebench::judge::fault::Fault;
+use pipebench::judge::{Decision, Step, decide};
 
 /// Draws of each kind; the benchmark has as many as one likes.
 const DRAWS: u64 = 20;
@@ -81,6 +82,94 @@ fn what_is_shared_unevenly_is_named_and_no_port() {
             "{kind:?} {}\n{wrong}",
             tally.right
         );
+    }
+}
+
+/// A host whose cable flapped (seen live, in percent): both of its ports were blamed, and beside them a pair that was as slow with the other host.
+#[test]
+fn no_pair_is_blamed_at_a_port_that_was_well_with_nobody() {
+    let mut draw = Draw::new(1);
+    let world = World::new(Kind::Sound, 3, 1.0, &mut draw);
+    let loads: [&[(usize, usize, f64)]; 5] = [
+        &[(0, 1, 65.0), (1, 2, 26.0), (2, 0, 100.0)],
+        &[(0, 2, 100.0), (1, 0, 26.0), (2, 1, 44.0)],
+        &[
+            (0, 1, 3.0),
+            (0, 2, 96.0),
+            (1, 0, 24.0),
+            (1, 2, 4.0),
+            (2, 0, 36.0),
+            (2, 1, 3.0),
+        ],
+        &[
+            (0, 1, 1.0),
+            (0, 2, 77.0),
+            (1, 0, 12.0),
+            (1, 2, 12.0),
+            (2, 0, 89.0),
+            (2, 1, 10.0),
+        ],
+        &[
+            (0, 1, 11.0),
+            (0, 2, 87.0),
+            (1, 0, 5.0),
+            (1, 2, 9.0),
+            (2, 0, 94.0),
+            (2, 1, 5.0),
+        ],
+    ];
+    let looks: [&[(usize, usize, f64)]; 15] = [
+        &[(0, 1, 56.0), (1, 2, 27.0), (2, 0, 100.0)],
+        &[(0, 1, 58.0)],
+        &[(1, 2, 27.0)],
+        &[(2, 0, 100.0)],
+        &[(2, 1, 43.0)],
+        &[(1, 0, 34.0)],
+        &[(0, 2, 100.0)],
+        &[(2, 0, 100.0)],
+        &[(1, 2, 28.0)],
+        &[(2, 0, 100.0)],
+        &[(2, 0, 100.0)],
+        &[(2, 0, 100.0)],
+        &[(2, 0, 100.0)],
+        &[(2, 0, 100.0)],
+        &[(0, 2, 100.0), (1, 0, 27.0), (2, 1, 42.0)],
+    ];
+    let loads = loads.iter().map(|rates| (false, rates));
+    let all = loads.chain(looks.iter().map(|rates| (true, rates)));
+    let seen = all.enumerate().map(|(test, (isolated, rates))| {
+        let pairs: Vec<(usize, usize)> = rates.iter().map(|(from, to, _)| (*from, *to)).collect();
+        let mut seen = world.observe(&pairs, isolated, test, &mut draw);
+        for (link, (.., rate)) in seen.links.iter_mut().zip(*rates) {
+            link.rate = *rate;
+        }
+        seen
+    });
+    let seen: Vec<_> = seen.collect();
+    let Step::Done(decision) = decide(&world.fabric, &seen) else {
+        panic!("there is nothing more to be learnt");
+    };
+    let blamed: Vec<&Fault> = decision.confirmed.iter().map(|one| &one.fault).collect();
+    assert!(
+        blamed.contains(&&Fault::Place(Place::Send(1))),
+        "{decision:?}"
+    );
+    let pair = blamed.iter().find(|fault| matches!(fault, Fault::Pair(..)));
+    assert!(pair.is_none(), "{decision:?}");
+}
+
+/// All eight ports together carried 80 %, and without the one that is at its floor the other seven had room enough.
+#[test]
+fn a_backplane_beside_a_port_at_its_floor_is_named() {
+    for seed in 1..=5 {
+        let mut draw = Draw::new(seed);
+        let mut world = World::new(Kind::Sound, 8, 1.0, &mut draw);
+        world.add_of(Fault::Place(Place::Receive(3)), 93.0);
+        let all = Fault::of_all(&world.fabric);
+        world.add_of(all.clone(), 640.0);
+        let decision = world.judge(&mut draw).decision;
+        let blamed: Vec<&Fault> = decision.confirmed.iter().map(|one| &one.fault).collect();
+        assert_eq!(blamed, [&all], "{seed}: {decision:?}");
     }
 }
 

@@ -314,3 +314,30 @@ fn a_retest_needs_faults_hosts_and_places_that_are_known() {
     assert!(plan.contains("nodes      3: n[1-3]"), "{plan}");
     assert!(plan.contains("tests      4, one after the other"), "{plan}");
 }
+
+/// What another user wrote into a shared folder started his programs.
+#[test]
+fn a_record_that_anybody_may_have_written_starts_no_program_by_a_retest() {
+    let shelf = shelf(&[("pb-2", "slow-receiver")]);
+    let path = shelf.path().join("pb-2/record.json");
+    let text = fs::read_to_string(&path).expect("a record");
+    let started = shelf.path().join("started");
+    let mut record = pipebench::report::json::read(&text).expect("a record");
+    let shell = format!("touch {} #", started.display());
+    record.command = ["--hosts", "n1,n2,n3,n4", "--rsh", &shell]
+        .map(str::to_owned)
+        .to_vec();
+    fs::write(
+        &path,
+        pipebench::report::json::write(&record).expect("a record"),
+    )
+    .expect("written");
+    let anybody: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    fs::set_permissions(&path, anybody).expect("one's own file");
+    let said = refused(shelf.path(), &["retest", "pb-2"]);
+    assert!(
+        said.contains("may be another user's, and its command has --rsh"),
+        "{said}"
+    );
+    assert!(!started.exists());
+}

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -174,6 +174,33 @@ fn clients_that_ask_nothing_keep_nobody_out() {
     };
     let open = silent.iter().filter(is_open).count();
     assert!(open >= 200, "{open} of 300 are still there");
+}
+
+/// Seats were held for ever by one request each nine seconds.
+#[test]
+fn clients_that_asked_once_keep_nobody_out() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let asked: Vec<TcpStream> = (0..256)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).expect("a server");
+            stream
+                .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                .expect("sent");
+            let mut bytes = [0; 12];
+            stream.read_exact(&mut bytes).expect("an answer");
+            assert_eq!(&bytes, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(server.get("/health").status, 200);
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(asked);
 }
 
 #[test]

@@ -210,9 +210,10 @@ l_usable() {
   l_made=$(LC_ALL=C mkdir "$l_dir" 2>&1 </dev/null)
   [ ! -L "$l_dir" ] || { l_why="$2 in it is a symbolic link"; return 1; }
   CDPATH='' cd -P -- "$l_dir" 2>/dev/null || { l_why=${l_made:-"$2 in it cannot be entered"}; return 1; }
+  case $(pwd -P) in */"$2") ;; *) l_why="$2 in it is a symbolic link"; return 1;; esac
   [ -O . ] || { l_why="$2 in it belongs to another user"; return 1; }
   chmod 700 . 2>/dev/null </dev/null
-  case $(ls -ld . </dev/null) in drwx------*) ;; *) l_why="others may write to $2 in it"; return 1;; esac
+  case $(ls -ld . </dev/null) in drwx--[-S]---*) ;; *) l_why="others may write to $2 in it"; return 1;; esac
   l_file=./@FILE@; l_tmp=$l_file.tmp.$l_host.$$.$l_n
   l_have=no; l_good "$l_file" && l_have=yes
   if l_why=$( { printf '#!/bin/sh\nexit 0\n' | LC_ALL=C cat >"$l_tmp" && chmod 700 "$l_tmp"; } 2>&1 ) && [ -s "$l_tmp" ]; then

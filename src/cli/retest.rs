@@ -1,7 +1,8 @@
 //! `pipebench retest`: the links that told of a run's faults once more, after something was moved.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -67,7 +68,7 @@ pub fn run(words: &RetestArguments) -> u8 {
         Ok(kept) => kept,
         Err(code) => return code,
     };
-    match prepare(words, &kept.record) {
+    match prepare(words, &kept.record, is_own(&kept.path)) {
         Ok((arguments, intent)) => {
             run::execute(&arguments, intent, &Telling::Run(Some(&kept.record)))
         }
@@ -78,8 +79,36 @@ pub fn run(words: &RetestArguments) -> u8 {
     }
 }
 
+/// Whether only this user, or root, can have written a file.
+fn is_own(path: &Path) -> bool {
+    /// Anybody may write to it.
+    const OTHERS_WRITE: u32 = 0o002;
+    std::fs::metadata(path).is_ok_and(|about| {
+        let by_them = about.uid() == 0 || about.uid() == nix::unistd::geteuid().as_raw();
+        by_them && about.mode() & OTHERS_WRITE == 0
+    })
+}
+
+/// What in a command starts programs, trusts keys, or reads and writes files on hosts.
+fn acts(arguments: &Arguments) -> Option<&'static str> {
+    let is_file = |words: &str| !["memory", "discard"].contains(&words);
+    let all = [
+        ("a plan file", arguments.subcommand.is_some()),
+        ("--rsh", arguments.launch.rsh.is_some()),
+        ("--known-hosts", arguments.launch.known_hosts.is_some()),
+        ("--source", is_file(&arguments.source)),
+        ("--sink", is_file(&arguments.sink)),
+    ];
+    let mut all = all.into_iter().filter(|(_, given)| *given);
+    all.next().map(|(what, _)| what)
+}
+
 /// The run's own command with the tests of its faults, on the hosts that these need.
-fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Intent), String> {
+fn prepare(
+    words: &RetestArguments,
+    record: &Record,
+    is_own: bool,
+) -> Result<(Arguments, Intent), String> {
     let name = record.name();
     if let Some(first) = &record.plan.repeats {
         return Err(format!(
@@ -105,6 +134,12 @@ fn prepare(words: &RetestArguments, record: &Record) -> Result<(Arguments, Inten
             first_line(&error.to_string())
         )
     })?;
+    if let Some(what) = acts(&arguments).filter(|_| !is_own) {
+        return Err(format!(
+            "{name} may be another user's, and its command has {what}: read it, and retest a copy of the record that is yours (pipebench {})",
+            record.command.join(" ")
+        ));
+    }
     let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");
     let (mut arguments, mut intent) = match &arguments.subcommand {
         Some(Subcommand::Run(plan)) => planfile::read(&plan.plan).map_err(|error| told(&error))?,

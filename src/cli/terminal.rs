@@ -1,9 +1,11 @@
 //! What the user sees while a run goes on: one live line on a terminal, plain lines elsewhere, all on standard
 //! error. Results go to standard output.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::conduct::{Hold, Observer};
+use crate::outside;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::report::header;
@@ -14,14 +16,27 @@ pub fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &format!("pipebench: {text}\n"));
 }
 
-/// Writes to a stream. A reader that has gone away is no failure; false for any other.
+/// Writes lines to a stream, without what steers a terminal: file names, host files and messages of systems may have it. A reader that has
+/// gone away is no failure; false for any other.
 pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
+    let steers = |letter: char| outside::steers(letter) && !matches!(letter, '\n' | '\t');
+    let plain = match text.contains(steers) {
+        true => Cow::Owned(text.replace(steers, " ")),
+        false => Cow::Borrowed(text),
+    };
     match stream
-        .write_all(text.as_bytes())
+        .write_all(plain.as_bytes())
         .and_then(|()| stream.flush())
     {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::BrokenPipe,
+    }
+}
+
+/// Goes to the beginning of the terminal's line, and takes away what stands there.
+fn clear_line() {
+    match io::stderr().lock().write_all(b"\r\x1b[K") {
+        Ok(()) | Err(_) => {} // There is nobody to tell.
     }
 }
 
@@ -88,7 +103,7 @@ impl Terminal {
     pub fn close_line(&mut self) {
         if self.line_open {
             self.line_open = false;
-            write_all(&mut io::stderr().lock(), "\r\x1b[K");
+            clear_line();
         }
     }
 
@@ -98,7 +113,8 @@ impl Terminal {
         }
         if self.live {
             self.line_open = true;
-            write_all(&mut io::stderr().lock(), &format!("\r{text}\x1b[K"));
+            clear_line();
+            write_all(&mut io::stderr().lock(), text);
         } else {
             write_all(&mut io::stderr().lock(), &format!("{text}\n"));
         }

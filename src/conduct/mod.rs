@@ -188,6 +188,14 @@ pub fn random_digits() -> std::io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Names for the Unix sockets of one test.
+fn fresh_names() -> Result<String, Halt> {
+    random_digits().map_err(|error| {
+        let what = format!("no random numbers: {}", crate::sys::why(&error));
+        Halt::Trouble(Box::new(Trouble::own(TroubleKind::Resource, what)))
+    })
+}
+
 struct Running<'a> {
     /// Without the nodes that are missing from its start.
     plan: RunPlan,

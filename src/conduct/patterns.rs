@@ -85,7 +85,8 @@ impl Running<'_> {
         let mut done = 0;
         let mut foreign = None;
         let observer = &mut *self.observer;
-        let heard = crew.await_ranks(|node, rank, word| {
+        let limit_ms = self.plan.deadlines.volume_ms;
+        let heard = crew.await_ranks(limit_ms, |node, rank, word| {
             if rank >= ranks.len() || imb.ranks.node_of(rank, nodes) != node {
                 foreign = Some((node, rank));
                 return true;

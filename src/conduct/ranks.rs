@@ -81,6 +81,7 @@ impl Running<'_> {
         let nodes = self.hosts.len();
         let labels: Vec<String> = self.hosts.iter().map(|host| host.node.clone()).collect();
         crew.begin_job();
+        let names = super::fresh_names()?;
         for (node, host) in self.hosts.iter().enumerate() {
             let identity = &host.facts.identity;
             let hosts = self.hosts.iter();
@@ -88,6 +89,7 @@ impl Running<'_> {
             let assignment = RankAssignment {
                 token: self.token.to_owned(),
                 secret: self.conditions.secret.clone(),
+                names: names.clone(),
                 by: facts::own_name(),
                 started_ms: self.started_ms,
                 node,
@@ -295,8 +297,9 @@ impl Running<'_> {
         let nodes = self.hosts.len();
         let ranks = linktest.ranks.count(nodes);
         let directions = usize::from(matches!(round, Round::Whole { .. })) + 1;
-        let mut open: Vec<(usize, Vec<PairTime>)> = linktest::steps(linktest, round)
-            .iter()
+        let steps = linktest::steps(linktest, round);
+        let open = steps.iter();
+        let mut open: Vec<(usize, Vec<PairTime>)> = open
             .map(|step| (directions * step.len(), Vec::new()))
             .collect();
         let mut progress = RoundProgress {
@@ -319,9 +322,11 @@ impl Running<'_> {
         };
         let mut foreign = None;
         let observer = &mut *self.observer;
-        let heard = crew.await_ranks(|node, rank, word| {
+        let limit_ms = self.plan.deadlines.volume_ms;
+        let heard = crew.await_ranks(limit_ms, |node, rank, word| {
+            let not_its_own = |rank: usize| format!("speaks of rank {rank}, which is not its own");
             if rank >= ranks || linktest.ranks.node_of(rank, nodes) != node {
-                foreign = Some((node, rank));
+                foreign = Some((node, not_its_own(rank)));
                 return true;
             }
             match word {
@@ -330,9 +335,14 @@ impl Running<'_> {
                     for time in times {
                         let own = time.from == rank && time.to < ranks && time.to != rank;
                         let Some((links, known)) = open.get_mut(time.step).filter(|_| own) else {
-                            foreign = Some((node, time.from));
+                            foreign = Some((node, not_its_own(time.from)));
                             return true;
                         };
+                        if known.len() == *links {
+                            let what = format!("tells of more links than a step has ({links})");
+                            foreign = Some((node, what));
+                            return true;
+                        }
                         known.push(time.clone());
                         told.times.push(time);
                         if known.len() == *links {
@@ -354,24 +364,28 @@ impl Running<'_> {
             told.places.len() == ranks
         });
         let outcome = match foreign {
-            Some((node, rank)) => Err(Halt::Trouble(Box::new(Trouble {
+            Some((node, what)) => Err(Halt::Trouble(Box::new(Trouble {
                 node: self.hosts[node].node.clone(),
-                ..Trouble::own(
-                    TroubleKind::Bug,
-                    format!("speaks of rank {rank}, which is not its own"),
-                )
+                ..Trouble::own(TroubleKind::Bug, what)
             }))),
             None => heard,
         };
-        let missing = open.iter().filter(|(links, known)| known.len() < *links);
-        let outcome = match (outcome, missing.count()) {
-            (Ok(()), steps @ 1..) => {
-                let what = format!("{steps} steps of a round have links that nobody has told of");
-                Err(Halt::Trouble(Box::new(Trouble::own(
-                    TroubleKind::Bug,
-                    what,
-                ))))
-            }
+        // The ends of a link tell of it: the first one of a pair always, the other one where both directions are measured.
+        let untold = steps.iter().zip(&open).find_map(|(step, (_, known))| {
+            let tells = |rank: usize| known.iter().any(|time| time.from == rank);
+            let mut ranks = step
+                .iter()
+                .flat_map(|(from, to)| [*from, *to].into_iter().take(directions));
+            ranks.find(|rank| !tells(*rank))
+        });
+        let outcome = match (outcome, untold) {
+            (Ok(()), Some(rank)) => Err(Halt::Trouble(Box::new(Trouble {
+                node: self.hosts[linktest.ranks.node_of(rank, nodes)].node.clone(),
+                ..Trouble::own(
+                    TroubleKind::Lost,
+                    format!("rank {rank} came to its end and did not tell of its links"),
+                )
+            }))),
             (outcome, _) => outcome,
         };
         (told, outcome)

@@ -158,6 +158,7 @@ impl Running<'_> {
             .iter()
             .map(|node| node.label.clone())
             .collect();
+        let names = super::fresh_names()?;
         for node in 0..self.hosts.len() {
             let identity = &self.hosts[node].facts.identity;
             let same_host: Vec<bool> = self
@@ -168,6 +169,7 @@ impl Running<'_> {
             let assignment = Assignment {
                 token: self.token.to_owned(),
                 secret: self.conditions.secret.clone(),
+                names: names.clone(),
                 by: facts::own_name(),
                 started_ms: self.started_ms,
                 node,

@@ -347,9 +347,12 @@ impl<'a> Second<'a> {
 
     /// As many links through a fault as can be loaded without two of them meeting at a port, none of them at other faults.
     fn at_once(&self, fault: &Fault, blamed: &[Fault]) -> Vec<(usize, usize)> {
+        // Without a port that is well alone, what all of them share may have room for the rest.
+        let cleared = self.cleared();
+        let blamed = || blamed.iter().filter(|other| !cleared.contains(*other));
         let clean = |from: usize, to: usize| {
             self.may_send((from, to))
-                && !blamed.iter().any(|other| match other {
+                && !blamed().any(|other| match other {
                     Fault::Place(Place::Send(port)) => *port == from,
                     Fault::Place(Place::Receive(port)) => *port == to,
                     Fault::Pair(a, b) => (*a, *b) == (from, to),
@@ -496,8 +499,12 @@ impl<'a> Second<'a> {
                 let share = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
                 self.said(pair) == Said::Well && share >= own * CLEARLY
             };
-            let sends = onward.is_empty() || onward.iter().any(|other| well((from, *other)));
-            let receives = back.is_empty() || back.iter().any(|other| well((*other, to)));
+            // A port that is suspected itself must have been well with another one.
+            let unsuspected = |end: Place| !blamed.contains(&Fault::Place(end));
+            let sends = onward.iter().any(|other| well((from, *other)))
+                || onward.is_empty() && unsuspected(Place::Send(from));
+            let receives = back.iter().any(|other| well((*other, to)))
+                || back.is_empty() && unsuspected(Place::Receive(to));
             // A port that comes and goes looks like a pair once.
             let looked = self.pairs.get(&pair);
             match (

@@ -154,6 +154,8 @@ pub struct DraftPath {
 pub(super) struct Names {
     pub(super) vertices: HashMap<String, Vertex>,
     pub(super) cables: HashMap<String, u32>,
+    /// By the name of the first cable between two, the number from which on another one may be free.
+    pub(super) twins: HashMap<String, usize>,
 }
 
 impl Fabric {
@@ -162,6 +164,7 @@ impl Fabric {
         let mut names = Names {
             vertices: HashMap::with_capacity(draft.hosts.len() + draft.switches.len()),
             cables: HashMap::with_capacity(draft.cables.len()),
+            twins: HashMap::new(),
         };
         for (name, line) in draft.hosts.iter().chain(&draft.switches) {
             let number = number(names.vertices.len());
@@ -254,10 +257,16 @@ impl Fabric {
         let cable_number = number(self.cables.len());
         let name = draft.name.clone().unwrap_or_else(|| {
             let plain = format!("{first}-{second}");
+            if !names.cables.contains_key(&plain) {
+                return plain;
+            }
+            // From where the last search ended: thousands of cables may join the same two.
+            let next = names.twins.entry(plain.clone()).or_insert(2);
             let twin = |count: usize| format!("{plain}#{count}");
-            let mut twins = std::iter::once(plain.clone()).chain((2..).map(twin));
-            let free = twins.find(|name| !names.cables.contains_key(name));
-            free.unwrap_or_default()
+            while names.cables.contains_key(&twin(*next)) {
+                *next += 1;
+            }
+            twin(*next)
         });
         if names.cables.insert(name.clone(), cable_number).is_some() {
             return refuse(format!("cable {name} is there twice"));

@@ -1,7 +1,7 @@
 //! Fabrics from what sites have: the output of `ibnetdiscover` with a dump of forwarding tables (`dump_lfts.sh`, `ibroute`), or a table of
 //! hosts, switches and ports.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError};
 
@@ -228,14 +228,13 @@ impl Topology {
             .collect();
         // Where each port of a switch leads, as the cable is called.
         let mut behind: HashMap<Port, String> = HashMap::new();
+        let of_hosts: HashSet<&Port> = self.hosts.iter().map(|(port, ..)| port).collect();
         for (cable, (a, b, _)) in draft
             .cables
             .iter()
             .zip(self.cables.iter().filter(|(a, b, _)| {
-                let known = |port: &Port| {
-                    names.contains_key(port.0.as_str())
-                        || self.hosts.iter().any(|(own, ..)| own == port)
-                };
+                let known =
+                    |port: &Port| names.contains_key(port.0.as_str()) || of_hosts.contains(port);
                 known(a) && known(b)
             }))
         {

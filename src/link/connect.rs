@@ -262,8 +262,8 @@ fn await_answer(socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// Abstract Unix name of the listener of a boundary of a node.
-pub fn unix_name(token: &str, node: usize, boundary: usize) -> String {
-    format!("pipebench-{token}-{node}-{boundary}")
+pub fn unix_name(names: &str, node: usize, boundary: usize) -> String {
+    format!("pipebench-{names}-{node}-{boundary}")
 }
 
 #[cfg(test)]

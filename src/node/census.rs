@@ -10,10 +10,20 @@ use crate::sys::{clock, facts, memory, process, why};
 
 /// Looks at everything that is alive on this host, after removing what is not.
 pub fn look(with_ends: bool) -> Sighting {
+    /// What other users have written may take so much of a message.
+    const MOST_TEXT: usize = 1 << 20;
+    let mut text_of_others = 0;
     let mut sighting = Sighting {
         swept: board::sweep(),
         wall_ms: clock::wall_ms(),
         ..Sighting::default()
+    };
+    let own = nix::unistd::geteuid().as_raw();
+    let has_room = |snapshot: &Snapshot, text_of_others: &mut usize| {
+        if snapshot.user() != own {
+            *text_of_others += snapshot.text().len();
+        }
+        snapshot.user() == own || *text_of_others <= MOST_TEXT
     };
     for name in board::names() {
         let Some((token, node)) = board::read_name(&name) else {
@@ -30,6 +40,9 @@ pub fn look(with_ends: bool) -> Sighting {
         };
         match Snapshot::read(&name) {
             Ok(snapshot) => match card_of(&snapshot) {
+                Some(_) if !has_room(&snapshot, &mut text_of_others) => {
+                    sighting.closed.extend(closed("too long".to_owned()));
+                }
                 Some(card) => sighting.nodes.extend(seen(&snapshot, card, with_ends)),
                 None => sighting.closed.extend(closed("not understood".to_owned())),
             },

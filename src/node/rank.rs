@@ -39,8 +39,8 @@ pub struct Post<'a> {
 }
 
 /// Abstract Unix name at which a rank listens.
-pub fn unix_name(token: &str, rank: usize) -> String {
-    format!("pipebench-{token}-rank-{rank}")
+pub fn unix_name(names: &str, rank: usize) -> String {
+    format!("pipebench-{names}-rank-{rank}")
 }
 
 /// Life of a rank; returns its exit code. Runs in a process of its own.
@@ -154,7 +154,7 @@ impl Rank<'_> {
             (RankLink::Tcp, Some(address)) => RankAddress::Tcp(*address),
             (RankLink::Memory, _) => RankAddress::Memory(place(rank)),
             (RankLink::Tcp | RankLink::Unix, _) => {
-                RankAddress::Unix(unix_name(&assignment.token, rank))
+                RankAddress::Unix(unix_name(&assignment.names, rank))
             }
         };
         let failed = |error: &RankError| (error.kind(), error.to_string());

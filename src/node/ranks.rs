@@ -212,7 +212,7 @@ fn listen(
         own = Some(bound);
     }
     if others.contains(&RankLink::Unix) || ranks.transport == RankTransport::Unix {
-        let name = rank::unix_name(&assignment.token, number);
+        let name = rank::unix_name(&assignment.names, number);
         let made = socket::listen_unix(&name, &SocketOptions::default());
         listeners.push(
             made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,

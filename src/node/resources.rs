@@ -224,6 +224,7 @@ mod tests {
         Assignment {
             token: "00".repeat(16),
             secret: "11".repeat(16),
+            names: "22".repeat(16),
             by: String::new(),
             started_ms: 0,
             keep_going: false,

@@ -179,7 +179,7 @@ fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Lis
         }
         Listener::Tcp(addresses)
     } else if kinds.contains(&LinkKind::Unix) {
-        let name = link::unix_name(&assignment.token, assignment.node, boundary);
+        let name = link::unix_name(&assignment.names, assignment.node, boundary);
         let made = socket::listen_unix(&name, &unix_options(test));
         listeners.push(
             made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,

@@ -133,7 +133,7 @@ fn make_link<'plant>(
             to: address,
             here: assignment.same_host[lane.to],
         },
-        None => Target::Unix(link::unix_name(&assignment.token, lane.to, lane.boundary)),
+        None => Target::Unix(link::unix_name(&assignment.names, lane.to, lane.boundary)),
     };
     let limit = Duration::from_millis(deadlines.connect_ms);
     let mut options = plant.options(kind);

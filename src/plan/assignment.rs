@@ -30,6 +30,8 @@ pub struct Assignment {
     pub token: String,
     /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
     pub secret: String,
+    /// Random digits in the names of the Unix sockets of this test: nobody can take such a name before.
+    pub names: String,
     /// Who started the run, as `user@host`.
     pub by: String,
     /// When, in milliseconds since 1970, by the launching side's clock.
@@ -191,6 +193,7 @@ pub(crate) mod tests {
         Assignment {
             token: "t".to_owned(),
             secret: "s".to_owned(),
+            names: "n".to_owned(),
             node: 1,
             labels: vec!["n1".to_owned(), "n2".to_owned()],
             same_host: vec![false, true],

@@ -343,6 +343,8 @@ pub struct RankAssignment {
     pub token: String,
     /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
     pub secret: String,
+    /// Random digits in the names of the Unix sockets of this test: nobody can take such a name before.
+    pub names: String,
     /// Who started the run, as `user@host`.
     pub by: String,
     /// When, in milliseconds since 1970, by the launching side's clock.
@@ -540,6 +542,7 @@ pub(crate) mod tests {
         let good = RankAssignment {
             token: "t".to_owned(),
             secret: "s".to_owned(),
+            names: "n".to_owned(),
             by: String::new(),
             started_ms: 0,
             node: 1,

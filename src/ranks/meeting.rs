@@ -172,9 +172,15 @@ impl Meeting {
     fn let_in(&mut self) -> Result<(), RankError> {
         self.guests.show_out_late();
         for listener in &self.ground.listeners {
-            while self.guests.count() < MOST_GUESTS
-                && (self.guests.let_in(listener.as_fd())).map_err(RankError::Setup)?
-            {}
+            // Each at most once in a turn: who knocks without end must not keep this rank here.
+            for _ in 0..MOST_GUESTS {
+                if self.guests.count() >= MOST_GUESTS {
+                    self.guests.show_out_oldest();
+                }
+                if !(self.guests.let_in(listener.as_fd())).map_err(RankError::Setup)? {
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -127,16 +127,24 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
     finish(writer)
 }
 
-/// The text of a table. A spreadsheet takes a cell that begins with one of these letters for a formula and runs it: names of hosts get an
-/// apostrophe before it, which spreadsheets do not show. Numbers stay as they are.
+/// The text of a table. A spreadsheet takes a cell that begins with one of these letters for a formula and runs it, and some separate cells by
+/// semicolons or tabs: names of hosts get an apostrophe before the letter, which spreadsheets do not show. Numbers stay as they are.
 pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
     let written = writer.into_inner().map_err(|error| error.into_error())?;
-    let is_formula = |cell: &[u8]| {
-        let begins = cell
-            .first()
-            .is_some_and(|first| b"=+-@\t\r".contains(first));
+    let harmless = |cell: &[u8]| -> Vec<u8> {
         let is_number = || std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
-        begins && cell.len() > 1 && !is_number()
+        let (mut safe, mut begins) = (
+            Vec::with_capacity(cell.len()),
+            cell.len() > 1 && !is_number(),
+        );
+        for byte in cell {
+            if begins && b"=+-@\t\r".contains(byte) {
+                safe.push(b'\'');
+            }
+            safe.push(*byte);
+            begins = b";\t".contains(byte);
+        }
+        safe
     };
     let mut rows = csv::ReaderBuilder::new()
         .has_headers(false)
@@ -147,10 +155,7 @@ pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error>
         .from_writer(Vec::new());
     for row in rows.byte_records() {
         for cell in &row? {
-            match is_formula(cell) {
-                true => safe.write_field([b"'", cell].concat())?,
-                false => safe.write_field(cell)?,
-            }
+            safe.write_field(harmless(cell))?;
         }
         safe.write_record(None::<&[u8]>)?;
     }
@@ -250,10 +255,11 @@ mod tests {
             "-4.5",
             "1e-9",
             "",
+            "a;=cmd",
         ];
         writer.write_record(names).unwrap();
         let text = finish(writer).unwrap();
-        let safe = "\"'=HYPERLINK(\"\"http://x\"\")\",'+n1,'-n1,'@n1,n1,-,-4.5,1e-9,\n";
+        let safe = "\"'=HYPERLINK(\"\"http://x\"\")\",'+n1,'-n1,'@n1,n1,-,-4.5,1e-9,,a;'=cmd\n";
         assert_eq!(text, safe);
     }
 }

@@ -10,6 +10,7 @@ pub use journal::Growing;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -106,6 +107,23 @@ pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBu
     Ok(path)
 }
 
+/// Opens a file by which processes of this user hold something, or in which they count together. No other user may read it: who can read a file can
+/// lock it, for as long as he likes. A pipe in its place is not waited for.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
 /// Makes a folder and those above it, where they are not there.
 pub fn make_folders(path: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(path).map_err(|source| StoreError {
@@ -143,5 +161,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = make_folder(folder.path(), 1_795_225_495_000, "abcdef0123").unwrap();
         assert!(path.ends_with("pb-20261121-014455-abcdef"));
+    }
+
+    #[test]
+    fn files_by_which_processes_hold_something_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("held");
+        fs::write(&path, "x").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        for name in ["held", "new"] {
+            let file = open_private(&folder.path().join(name)).unwrap();
+            assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{name}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "x");
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        open_private(&pipe).expect("it is not waited for");
     }
 }

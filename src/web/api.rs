@@ -256,7 +256,13 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
             return absent();
         };
         match app.clerk.shelf.text(&name, RECORD) {
-            Some(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+            Some(text) => match app.sending.body(text) {
+                Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+                None => {
+                    let what = "many records are being sent: try again in a moment";
+                    problem(StatusCode::SERVICE_UNAVAILABLE, what, None)
+                }
+            },
             None => problem(StatusCode::CONFLICT, "it has no record, or none yet", None),
         }
     })

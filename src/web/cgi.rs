@@ -64,6 +64,7 @@ pub fn answer(
         desk: None,
         base: base.trim_end_matches('/').to_owned(),
         heavy: tokio::sync::Semaphore::new(MOST_HEAVY),
+        sending: super::sending::Sending::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -42,7 +42,10 @@ pub async fn download(
         let Some((kind, text, is_shown)) = made else {
             return absent(&app);
         };
-        let mut answer = ([(header::CONTENT_TYPE, kind)], text).into_response();
+        let Some(body) = app.sending.body(text) else {
+            return busy(&app);
+        };
+        let mut answer = ([(header::CONTENT_TYPE, kind)], body).into_response();
         let headers = answer.headers_mut();
         headers.insert(
             header::CONTENT_SECURITY_POLICY,

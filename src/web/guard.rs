@@ -145,7 +145,7 @@ impl Guard {
             || address.is_ok_and(|address| address.is_loopback());
         let peer = peer.map(|address| address.to_canonical());
         let is_direct = peer.is_none_or(|peer| peer.is_loopback() && !self.is_proxy(peer))
-            && near != Near::OtherUser
+            && near == Near::OwnUser
             && !headers.keys().any(|name| is_of_proxy(name.as_str()));
         let is_near = is_here && is_direct;
         !self.private && (self.public || is_near)
@@ -333,10 +333,8 @@ pub struct RemoteUser(pub String);
 pub enum Near {
     /// The user's who runs the server.
     OwnUser,
-    /// Another user's.
+    /// Another user's, or that of a web server, which brings others.
     OtherUser,
-    /// It cannot be known: a web server stands between.
-    Unknown,
 }
 
 /// End of a session in seconds since 1970, and what names it.
@@ -497,7 +495,6 @@ mod tests {
         headers.insert("host", HeaderValue::from_static("127.0.0.1:8080"));
         let peer = Some(HERE);
         assert!(guard.may_read(&headers, peer, Near::OwnUser));
-        assert!(guard.may_read(&headers, peer, Near::Unknown));
         assert!(!guard.may_read(&headers, peer, Near::OtherUser));
     }
 

@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::exit;
+use crate::store;
 use crate::sys::process;
 
 use super::Tools;
@@ -166,9 +167,8 @@ impl Own<'_> {
     /// Waits until all that were before it are gone, and takes the fabric; none if it is not wanted any more.
     fn wait(&self) -> Result<Option<File>, KeepError> {
         let path = self.shelf.lock_of(&self.request.fabric);
-        let open = || File::options().create(true).append(true).open(&path);
         let fail = |error| KeepError::System("cannot hold the fabric", error);
-        let file = open().map_err(fail)?;
+        let file = store::open_private(&path).map_err(fail)?;
         loop {
             if self.is_stopped() || self.shelf.is_cancelled(self.name) {
                 return Ok(None);

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use crate::outside;
+use crate::store::{self, bounded};
 
 /// Ends of sessions that were logged out, in seconds since 1970, by what names a session.
 type Ended = BTreeMap<String, u64>;
@@ -28,12 +30,7 @@ impl Logouts {
 
     /// Ends a session that would have lasted until then.
     pub fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
-        let mut file = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&self.file)?;
+        let mut file = store::open_private(&self.file)?;
         file.lock()?;
         let mut ended = read(&mut file)?;
         ended.retain(|_, until_s| *until_s > now_s);
@@ -52,7 +49,11 @@ impl Logouts {
 
     /// Whether a session was ended. Where the file cannot be read, each one was.
     pub fn has(&self, session: &str) -> bool {
-        let read = File::open(&self.file).and_then(|mut file| {
+        let file = File::options()
+            .read(true)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(&self.file);
+        let read = file.and_then(|mut file| {
             file.lock_shared()?;
             read(&mut file)
         });
@@ -65,7 +66,7 @@ impl Logouts {
 
 fn read(file: &mut File) -> io::Result<Ended> {
     let mut text = String::new();
-    file.read_to_string(&mut text)?;
+    file.take(bounded::TEXT_BYTES).read_to_string(&mut text)?;
     match text.is_empty() {
         true => Ok(Ended::new()),
         false => Ok(outside::read(text.as_bytes())?),

@@ -17,6 +17,7 @@ mod openapi;
 mod pages;
 mod request;
 mod routes;
+mod sending;
 mod server;
 mod shelf;
 mod site;
@@ -70,6 +71,7 @@ struct App {
     base: String,
     /// Records that may be read and written at the same time.
     heavy: tokio::sync::Semaphore,
+    sending: sending::Sending,
 }
 
 /// Documents that are made at the same time.

@@ -65,7 +65,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         .get::<ConnectInfo<SocketAddr>>()
         .map(|ConnectInfo(address)| address.ip());
     let near = request.extensions().get::<Near>().copied();
-    let near = near.unwrap_or(Near::Unknown);
+    let near = near.unwrap_or(Near::OtherUser);
     let path = request.uri().path().to_owned();
     let is_api = path.starts_with("/api/");
     let mut answer = match decide(&app, &mut request, (peer, near)) {

@@ -3,25 +3,27 @@
 //! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
 //! served by others.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, block_in_place};
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::store::StoreError;
+use crate::sys::{clock, peers};
 
 use super::clerk::{Clerk, tend};
 use super::crowd::{Crowd, Place};
@@ -80,6 +82,7 @@ pub fn serve(
         desk: Some(Arc::new(Desk::new())),
         base: base.to_string(),
         heavy: Semaphore::new(MOST_HEAVY),
+        sending: super::sending::Sending::new(),
     });
     let routes = routes(&app).layer(TimeoutLayer::with_status_code(
         StatusCode::REQUEST_TIMEOUT,
@@ -125,22 +128,21 @@ struct House {
 
 async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<bool>) {
     let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    // Connections on which nothing was asked yet, oldest first.
-    let mut waiting: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
+    let mut connections: Vec<(AbortHandle, Arc<Idle>)> = Vec::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = ended.changed() => return,
         };
-        waiting
-            .retain(|(task, has_asked)| !task.is_finished() && !has_asked.load(Ordering::SeqCst));
+        connections.retain(|(task, _)| !task.is_finished());
         match accepted {
             Ok((stream, from)) => {
-                // Where all seats are taken, the oldest that has asked nothing goes: it may do so for ever.
+                // Where all seats are taken, the one goes that has asked nothing for longest: it may do so for ever.
+                let idle = connections.iter().filter(|(_, idle)| !idle.is_answered());
                 if seats.available_permits() == 0
-                    && let Some((oldest, _)) = waiting.pop_front()
+                    && let Some((longest, _)) = idle.min_by_key(|(_, idle)| idle.since_ns())
                 {
-                    oldest.abort();
+                    longest.abort();
                 }
                 let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
                     return;
@@ -148,14 +150,45 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
                 // A proxy is everybody.
                 let own = (!house.app.guard.is_proxy(from.ip())).then_some(from.ip());
                 if let Some(place) = house.crowd.enter(own) {
-                    let has_asked = Arc::new(AtomicBool::new(false));
-                    let asks = Arc::clone(&has_asked);
-                    let task = attend(stream, from, house.clone(), asks, (place, seat));
-                    waiting.push_back((tokio::spawn(task).abort_handle(), has_asked));
+                    let idle = Arc::new(Idle::default());
+                    let own = Arc::clone(&idle);
+                    let task = attend(stream, from, house.clone(), own, (place, seat));
+                    connections.push((tokio::spawn(task).abort_handle(), idle));
                 }
             }
             // No descriptors, or the caller has gone: a moment later it may be better.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// Since when nothing is asked on a connection.
+#[derive(Default)]
+struct Idle {
+    /// Since the last answer, on the monotonic clock; zero before the first.
+    since_ns: AtomicU64,
+    answering: AtomicUsize,
+}
+
+impl Idle {
+    fn since_ns(&self) -> u64 {
+        self.since_ns.load(Ordering::SeqCst)
+    }
+
+    fn is_answered(&self) -> bool {
+        self.answering.load(Ordering::SeqCst) > 0
+    }
+
+    fn begin(&self) {
+        self.answering.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What is sent for as long as somebody listens has no end.
+    fn end(&self, answer: &Response) {
+        let kind = answer.headers().get(header::CONTENT_TYPE);
+        if kind.is_none_or(|kind| kind != "text/event-stream") {
+            self.since_ns.store(clock::monotonic_ns(), Ordering::SeqCst);
+            self.answering.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -165,7 +198,7 @@ async fn attend(
     stream: TcpStream,
     from: SocketAddr,
     house: House,
-    has_asked: Arc<AtomicBool>,
+    idle: Arc<Idle>,
     _held: (Place, OwnedSemaphorePermit),
 ) {
     // A client without these options is served as well.
@@ -176,12 +209,14 @@ async fn attend(
         .local_addr()
         .ok()
         .filter(|_| from.ip().to_canonical().is_loopback());
-    let near = match near.and_then(|own| crate::sys::peers::user_of(own, from)) {
+    // The kernel's table is a file, and may be long.
+    let user = near.and_then(|own| block_in_place(|| peers::user_of(own, from)));
+    let near = match user {
         Some(user) if user == nix::unistd::geteuid().as_raw() => Near::OwnUser,
         Some(_) | None => Near::OtherUser,
     };
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        has_asked.store(true, Ordering::SeqCst);
+        idle.begin();
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(near);
         // The whole form of an address names the host that is meant, whatever stands in the header (RFC 9112, 3.2.2).
@@ -195,7 +230,12 @@ async fn attend(
             request.headers_mut().insert(header::HOST, named);
         }
         *request.uri_mut() = within(&house.base, request.uri());
-        house.routes.clone().oneshot(request)
+        let (answer, idle) = (house.routes.clone().oneshot(request), Arc::clone(&idle));
+        async move {
+            let answer = answer.await?;
+            idle.end(&answer);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

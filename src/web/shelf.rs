@@ -17,6 +17,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,7 @@ impl Shelf {
     pub fn door(&self) -> Result<File, StoreError> {
         let path = self.folder.join(DOOR);
         let open = || {
-            let file = File::options().create(true).append(true).open(&path)?;
+            let file = store::open_private(&path)?;
             file.lock()?;
             Ok(file)
         };
@@ -155,7 +156,11 @@ impl Shelf {
         let folder = self.folder.join(&request.name);
         store::make_folders(&folder)?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
-        let added = store::write_file(&folder.join(REQUEST), text)
+        let path = folder.join(REQUEST);
+        // By this file its keeper holds the run.
+        let private = || store::open_private(&path).map_err(|error| StoreError::new(&path, error));
+        let added = store::write_file(&path, text)
+            .and_then(|()| private().map(drop))
             .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
         if added.is_err() {
             match fs::remove_dir_all(&folder) {
@@ -349,7 +354,12 @@ impl Shelf {
         let known = outcome.as_ref().and_then(|outcome| outcome.card.clone());
         let card = match (known, has_record, kept) {
             (Some(card), ..) => Some(card),
-            (None, true, false) => self.record(name).map(|record| Card::of(&record)),
+            (None, true, false) => {
+                // Records are large: of those that no card was kept of, one is read at a time.
+                static ONE: Mutex<()> = Mutex::new(());
+                let _turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+                self.record(name).map(|record| Card::of(&record))
+            }
             _ => None,
         };
         let why = match (&outcome, stage) {

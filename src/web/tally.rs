@@ -1,7 +1,6 @@
 //! How often within a minute: wrong tokens and starts, by whoever makes them. In memory for a server, in a file for a program that lives for one request.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::outside;
+use crate::store::{self, bounded};
 
 /// Addresses that are told apart within a minute; all others are one.
 const MOST_KEYS: usize = 4096;
@@ -96,15 +96,12 @@ impl Tally {
 }
 
 fn kept(path: &PathBuf, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> {
-    let mut file = File::options()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(path)?;
+    let mut file = store::open_private(path)?;
     file.lock()?;
     let mut text = String::new();
-    file.read_to_string(&mut text)?;
+    (&file)
+        .take(bounded::TEXT_BYTES)
+        .read_to_string(&mut text)?;
     let mut counts: Counts = outside::read(text.as_bytes()).unwrap_or_default();
     let before = counts.clone();
     let answer = act(&mut counts);

@@ -1,5 +1,6 @@
 //! From `--pattern` to the patterns of the tests: one, or for `rotate` all permutations.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::plan::{NodeSpec, Pace, Pattern};
@@ -81,7 +82,10 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
             crate::sys::why(&error)
         ))
     })?;
-    let mut links = Vec::new();
+    // Of two nodes with one label the first is meant.
+    let places = nodes.iter().enumerate().rev();
+    let places: HashMap<&str, usize> = places.map(|(at, node)| (node.label.as_str(), at)).collect();
+    let (mut links, mut known) = (Vec::new(), HashSet::new());
     let mut paces = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let wrong =
@@ -100,14 +104,14 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
             }
         };
         let node = |label: &str| {
-            let place = nodes.iter().position(|node| node.label == label);
+            let place = places.get(label).copied();
             place.ok_or_else(|| wrong(format!("{label:?} is no node of this run")))
         };
         let link = (node(from)?, node(to)?);
         if link.0 == link.1 {
             return Err(wrong(format!("{from} cannot send to itself here")));
         }
-        if links.contains(&link) {
+        if !known.insert(link) {
             let why = format!("{from} {to} stands there twice (for more links see --streams)");
             return Err(wrong(why));
         }

@@ -10,7 +10,7 @@ use crate::stats::offset::Sample;
 use crate::sys::clock;
 use crate::units::show_bytes;
 use crate::wire::frame::Decoder;
-use crate::wire::message::{FromNode, Hello, WIRE_VERSION};
+use crate::wire::message::{FromNode, Hello, Progress, WIRE_VERSION};
 
 use super::{Crew, Member};
 
@@ -147,7 +147,7 @@ impl Crew {
     }
 
     /// Nothing more is heard of a node that has said what it must not.
-    fn cut_off(&mut self, node: usize, kind: TroubleKind, what: String) {
+    pub(super) fn cut_off(&mut self, node: usize, kind: TroubleKind, what: String) {
         self.lose(node, kind, what);
         let member = &mut self.members[node];
         member.cut_off = true;
@@ -210,7 +210,13 @@ impl Crew {
             }
             FromNode::Progress(progress) => {
                 const KEPT: usize = 64;
-                if member.progress.len() < KEPT {
+                // Some bytes of a message are many numbers in memory.
+                const NUMBERS: usize = 1 << 20;
+                let numbers = |one: &Progress| {
+                    one.links.len() + one.sent_bytes.len() + one.received_bytes.len()
+                };
+                let held: usize = member.progress.iter().map(numbers).sum();
+                if member.progress.len() < KEPT && held + numbers(&progress) <= NUMBERS {
                     member.progress.push_back(progress);
                 }
             }

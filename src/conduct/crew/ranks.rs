@@ -1,8 +1,10 @@
 //! Jobs of ranks, as the launching side hears of them.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
-use crate::record::RankWord;
+use crate::record::{RankWord, Trouble, TroubleKind};
 
 use super::{Crew, Halt};
 
@@ -24,20 +26,36 @@ impl Crew {
             .unwrap_or_default()
     }
 
-    /// Hears ranks until `take` has heard enough of node, rank and word. What they measure takes as long as it takes: whoever
-    /// falls silent, or dies, is told by its node.
+    /// Hears ranks until `take` has heard enough of node, rank and word, at most for `limit_ms`. What they measure takes long: a node tells of
+    /// those that fall silent or die.
     pub fn await_ranks(
         &mut self,
+        limit_ms: u64,
         mut take: impl FnMut(usize, usize, RankWord) -> bool,
     ) -> Result<(), Halt> {
+        let until = Instant::now() + Duration::from_millis(limit_ms);
+        let mut ended = vec![BTreeSet::new(); self.members.len()];
         loop {
             for node in 0..self.members.len() {
                 while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
-                    if take(node, rank, word) {
+                    if matches!(word, RankWord::Done { .. }) && !ended[node].insert(rank) {
+                        let what = format!("rank {rank} came to its end twice");
+                        self.cut_off(node, TroubleKind::Lost, what);
+                    } else if take(node, rank, word) {
                         return Ok(());
                     }
                 }
                 self.members[node].allowance.ranks_were_heard();
+            }
+            if Instant::now() > until {
+                let is_late = |node: &usize| ended[*node].len() < self.rank_addresses(*node).len();
+                let late = (0..self.members.len()).filter(is_late);
+                let late: Vec<String> = late.map(|node| self.members[node].label.clone()).collect();
+                let what = format!("its ranks were not done after {} s", limit_ms / 1000);
+                self.note(Halt::Trouble(Box::new(Trouble {
+                    node: launcher::hosts::fold(&late),
+                    ..Trouble::own(TroubleKind::Deadline, what)
+                })));
             }
             if let Err(halt) = self.halt_on_trouble() {
                 // What was told meanwhile is kept.
