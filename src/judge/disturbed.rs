@@ -27,8 +27,10 @@ pub enum Disturbed {
 
 /// Competing links left sound uplinks at 74 % of what they can carry at least; less than this is no chance.
 const LEAST_BY_CHANCE: f64 = 0.7;
-/// The same of a port that several links share. A port that lacks 15 % is never excused.
+/// The same of a port that several links share, if it is not known that links found their rate again.
 const LEAST_OF_PORT: f64 = 0.85;
+/// Of what a port lacks, links that find their rate again lack this part at least.
+const RISING: f64 = 0.8;
 /// A test in which links shared what they left less than full is repeated so often.
 const REPEATS_OF_CHANCE: usize = 2;
 
@@ -91,9 +93,12 @@ fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
             .into_iter()
             .filter(|pass| pass.judged && !pass.isolated)
             .partition(|pass| case.by_chance(place, pass.test));
-        let least = match place {
-            Place::Up(_) | Place::Down(_) => LEAST_BY_CHANCE,
-            Place::Send(_) | Place::Receive(_) => LEAST_OF_PORT,
+        let mut short_shared = by_chance.iter().filter(|pass| pass.is_short());
+        let is_chance = matches!(place, Place::Up(_) | Place::Down(_))
+            || short_shared.all(|pass| rises(view, place, pass.test));
+        let least = match is_chance {
+            true => LEAST_BY_CHANCE,
+            false => LEAST_OF_PORT,
         };
         if share < least || free.is_empty() || free.iter().any(Pass::is_short) {
             return BTreeSet::new();
@@ -108,6 +113,27 @@ fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
     // Repeats are not repeated.
     tests.retain(|test| !view.all_repeats.iter().any(|(_, repeat)| repeat == test));
     tests
+}
+
+/// Whether links that found their rate again lack what a port lacked in a test. Where the port is what is slow, what one link gains others lose.
+fn rises(view: &View, place: Place, test: usize) -> bool {
+    let own = view.observations.iter().find(|one| one.test == test);
+    let Some(observation) = own else {
+        return false;
+    };
+    let rising = |pair: (usize, usize)| {
+        let mut links = observation.links.iter();
+        links.any(|link| (link.from, link.to) == pair && link.rising)
+    };
+    let (mut lacks, mut rise) = (0.0, 0.0);
+    for (pair, share) in observation.shares() {
+        if [Place::Send(pair.0), Place::Receive(pair.1)].contains(&place) {
+            let lack = share.expected - share.rate;
+            lacks += lack;
+            rise += if rising(pair) { lack } else { 0.0 };
+        }
+    }
+    lacks > 0.0 && rise >= RISING * lacks
 }
 
 /// Which of the tests that were run before it a second look repeats as they were: all that are alike.
@@ -345,6 +371,14 @@ mod tests {
         assert!(matches!(found, Disturbed::Well(replaced) if replaced == [(1, 2)]));
         // What lacks 15 % is no chance, nor what is short without others.
         assert!(matches!(looked(first(84.0), &[]), Disturbed::Stands));
+        // It is where the link that lacks it carried more and more.
+        let mut rising = first(78.0);
+        let link = rising[1]
+            .links
+            .iter_mut()
+            .find(|link| (link.from, link.to) == (0, 1));
+        link.expect("it is there").rising = true;
+        assert!(asks(looked(rising, &[])));
         let alone = vec![ring(0, false, 88.0, false), mesh(1, false, 88.0)];
         assert!(matches!(looked(alone, &[]), Disturbed::Stands));
     }

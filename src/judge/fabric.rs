@@ -197,6 +197,9 @@ pub struct Seen {
     pub links: usize,
     /// Connections that waited for their way: the sender had data under way, and the reader room.
     pub limiting: usize,
+    /// They carried more from stretch to stretch of the window, and a fifth more in the end: connections do that which have lost a segment and
+    /// find their rate again.
+    pub rising: bool,
 }
 
 /// What a pair received in a test, and should have.

@@ -1,7 +1,10 @@
 //! A port that is slow for part of a window hides in its mean: where nothing falls short in a test, it is judged by its worst stretch.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::lanes::Lane;
 use crate::plan::{Bound, Test};
-use crate::record::{HostRecord, TestRecord};
+use crate::record::{HostRecord, LinkSeries, TestRecord};
 use crate::units::whole;
 
 use super::fabric::{Fabric, Observation};
@@ -22,6 +25,54 @@ const EVEN_SHARED: f64 = 0.9;
 const PROBE_S: f64 = 0.2;
 /// What a port lacks, all ports together lack this part of at least; else others carried it, as links share it.
 const LACKS: f64 = 0.5;
+
+/// What rises carries so many times as much in the last stretch of a window as in the first one.
+const RISES: f64 = 1.2;
+
+/// Pairs of ports all of whose links carried more in each stretch inside the window than in the one before. `ends` are the ports of a link, and
+/// `links` how many there are between two.
+pub(super) fn rising(
+    bound: Bound,
+    all: &[LinkSeries],
+    ends: &dyn Fn(&Lane) -> (usize, usize),
+    links: &dyn Fn((usize, usize)) -> usize,
+) -> BTreeSet<(usize, usize)> {
+    let Bound::Time {
+        warmup_ns,
+        window_ns,
+    } = bound
+    else {
+        return BTreeSet::new();
+    };
+    let mut pairs: BTreeMap<(usize, usize), (usize, Vec<u64>)> = BTreeMap::new();
+    for series in all {
+        let step_ns = series.stretch_s.max(1).saturating_mul(SECOND_NS);
+        let begins = warmup_ns.saturating_add(step_ns);
+        let inside = begins..=warmup_ns.saturating_add(window_ns);
+        let entries = (1..).zip(&series.bytes);
+        let entries =
+            entries.filter(|(number, _)| inside.contains(&step_ns.saturating_mul(*number)));
+        let (count, sums) = pairs.entry(ends(&series.lane)).or_default();
+        *count += 1;
+        for (at, (_, bytes)) in entries.enumerate() {
+            match sums.get_mut(at) {
+                Some(sum) => *sum = sum.saturating_add(*bytes),
+                None => sums.push(*bytes),
+            }
+        }
+    }
+    let rises = |sums: &[u64]| {
+        let (Some(first), Some(last)) = (sums.first(), sums.last()) else {
+            return false;
+        };
+        sums.len() > 2
+            && sums.windows(2).all(|two| two[0] < two[1])
+            && *last as f64 >= RISES * *first as f64
+    };
+    let all = pairs.into_iter();
+    let rising = all.filter(|(pair, (count, sums))| *count == links(*pair) && rises(sums));
+    rising.map(|(pair, _)| pair).collect()
+}
 
 /// The stretch that a test is judged by.
 #[derive(Debug, Clone, PartialEq)]
@@ -265,5 +316,40 @@ mod tests {
         assert_eq!(ring(|_| 0.93), None);
         assert_eq!(ring(|second| 1.0 - 0.04 * (second % 2) as f64), None);
         assert_eq!(ring(|second| if second < 10 { 1.0 } else { 0.5 }), None);
+    }
+
+    #[test]
+    fn links_that_find_their_rate_again_carry_more_from_second_to_second() {
+        let bound = Bound::Time {
+            warmup_ns: 2 * SECOND_NS,
+            window_ns: 4 * SECOND_NS,
+        };
+        let rises = |bytes: &[u64], links: usize| {
+            let series = LinkSeries {
+                lane: Lane {
+                    boundary: 0,
+                    from: 0,
+                    to: 2,
+                    stream: 0,
+                    from_slot: 0,
+                    to_slot: 0,
+                },
+                stretch_s: 1,
+                bytes: bytes.to_vec(),
+            };
+            let ends = |lane: &Lane| (lane.from, lane.to);
+            !rising(bound, &[series], &ends, &|_| links).is_empty()
+        };
+        // As it was seen, in tens of kilobytes.
+        assert!(rises(&[313, 378, 423, 492, 524, 620], 1));
+        // Before the window anything may be.
+        assert!(rises(&[900, 100, 423, 492, 524, 620, 1], 1));
+        assert!(!rises(&[313, 378, 423, 492, 491, 620], 1), "a saw tooth");
+        assert!(!rises(&[500, 500, 500, 503, 505, 506], 1), "steady");
+        assert!(
+            !rises(&[313, 378, 423, 492, 524, 620], 2),
+            "the other one is not known"
+        );
+        assert!(!rises(&[313, 378, 423, 620], 1), "two seconds tell nothing");
     }
 }

@@ -13,7 +13,7 @@ use super::disturbed;
 use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
 use super::filling::Flow;
 use super::host;
-use super::series::{Series, Stretch};
+use super::series::{self, Series, Stretch};
 use super::unfit::{self, Unfit};
 
 /// Places on the way of a chain, and the ports of its first link.
@@ -339,6 +339,13 @@ impl View {
         if test.pattern == Pattern::Hol {
             // What goes to the congested port is shared as it may be; the victim must keep its half.
             observation.only = Some(Place::Receive(self.port_at(hosts, 2, 0)));
+        }
+        let links = |pair: (usize, usize)| seen.get(&pair).map_or(0, |one| one.links);
+        let rising = series::rising(test.bound, &record.worst_links, &ends, &links);
+        for pair in rising {
+            if let Some(one) = seen.get_mut(&pair) {
+                one.rising = true;
+            }
         }
         observation.links = seen.into_values().collect();
         observation.capacities = self.capacities(&acks_per_s);
