@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ impl Tally {
     }
 }
 
-fn kept(path: &PathBuf, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> {
+fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> {
     let mut file = store::open_private(path)?;
     file.lock()?;
     let mut text = String::new();

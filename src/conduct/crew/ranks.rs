@@ -36,9 +36,9 @@ impl Crew {
         let until = Instant::now() + Duration::from_millis(limit_ms);
         let mut ended = vec![BTreeSet::new(); self.members.len()];
         loop {
-            for node in 0..self.members.len() {
+            for (node, ended) in ended.iter_mut().enumerate() {
                 while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
-                    if matches!(word, RankWord::Done { .. }) && !ended[node].insert(rank) {
+                    if matches!(word, RankWord::Done { .. }) && !ended.insert(rank) {
                         let what = format!("rank {rank} came to its end twice");
                         self.cut_off(node, TroubleKind::Lost, what);
                     } else if take(node, rank, word) {
