@@ -156,7 +156,7 @@ mod tests {
         assert!(read::<Word>(b"\"\xff\x1b\"").is_err());
     }
 
-    /// A field that nobody reads held a byte that is no UTF-8, and everything else came through as it was.
+    /// One byte that is no UTF-8, in a field that is skipped, let all other strings through uncleaned.
     #[test]
     fn a_byte_that_is_no_text_lets_nothing_through() {
         #[derive(Debug, serde::Deserialize)]

@@ -36,7 +36,7 @@ pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
 /// Goes to the beginning of the terminal's line, and takes away what stands there.
 fn clear_line() {
     match io::stderr().lock().write_all(b"\r\x1b[K") {
-        Ok(()) | Err(_) => {} // There is nobody to tell.
+        Ok(()) | Err(_) => {} // Standard error is where a failure would be told.
     }
 }
 

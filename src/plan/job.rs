@@ -343,7 +343,7 @@ pub struct RankAssignment {
     pub token: String,
     /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
     pub secret: String,
-    /// Random digits in the names of the Unix sockets of this test: nobody can take such a name before.
+    /// Random digits in the names of the Unix sockets of this test, so that no other user can take a name first.
     pub names: String,
     /// Who started the run, as `user@host`.
     pub by: String,
