@@ -12,7 +12,7 @@ use pipebench::outside;
 
 use crate::driver::stored;
 use crate::mutator::{Random, mutate};
-use crate::targets;
+use crate::targets::{self, fabric, host_file, host_list, linktest_file, record};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 /// A command takes no longer than this, in seconds.
@@ -35,9 +35,8 @@ const CODES: [i32; 8] = [0, 1, 2, 3, 10, 11, 20, 30];
 
 /// What reads one kind of file.
 struct Reader {
-    what: &'static str,
     /// Words of the command; `FILE` and `TEXT` stand for the file and what is in it.
-    command: &'static [&'static str],
+    command: &'static str,
     words: &'static [&'static str],
     samples: Vec<Vec<u8>>,
 }
@@ -45,7 +44,7 @@ struct Reader {
 fn readers() -> Vec<Reader> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let corpus = |name: &str| stored(&root.join("fuzz/corpus").join(name));
-    let fabric = |name: &str| {
+    let one_fabric = |name: &str| {
         let path = root.join("fuzz/corpus/fabric").join(name);
         vec![fs::read(path).expect("a sample")]
     };
@@ -54,66 +53,44 @@ fn readers() -> Vec<Reader> {
         fs::read(path).expect("a golden record")
     });
     let plan = Command::new(PIPEBENCH).args(["init", "-"]).output();
-    let reader = |what, command, words, samples| Reader {
-        what,
+    let plan = vec![plan.expect("a plan is written").stdout];
+    let import = "latency import --ibnetdiscover FILE --tables FILE";
+    let reader = |command, words, samples| Reader {
         command,
         words,
         samples,
     };
     vec![
         reader(
-            "SION file",
-            &["linktest", "show", "FILE"],
-            targets::linktest_file::WORDS,
+            "linktest show FILE",
+            linktest_file::WORDS,
             corpus("linktest_file"),
         ),
+        reader(import, fabric::WORDS, one_fabric("both")),
         reader(
-            "ibnetdiscover with tables",
-            &[
-                "latency",
-                "import",
-                "--ibnetdiscover",
-                "FILE",
-                "--tables",
-                "FILE",
-            ],
-            targets::fabric::WORDS,
-            fabric("both"),
+            "latency import --table FILE",
+            fabric::WORDS,
+            one_fabric("ports"),
         ),
         reader(
-            "table of ports",
-            &["latency", "import", "--table", "FILE"],
-            targets::fabric::WORDS,
-            fabric("ports"),
+            "latency plan FILE",
+            fabric::WORDS,
+            one_fabric("description"),
         ),
+        reader("run FILE --dry-run", targets::plan::WORDS, plan),
         reader(
-            "fabric",
-            &["latency", "plan", "FILE"],
-            targets::fabric::WORDS,
-            fabric("description"),
-        ),
-        reader(
-            "plan",
-            &["run", "FILE", "--dry-run"],
-            targets::plan::WORDS,
-            vec![plan.expect("a plan is written").stdout],
-        ),
-        reader(
-            "record",
-            &["report", "FILE", "--format", "FORM"],
-            targets::record::WORDS,
+            "report FILE --format FORM",
+            record::WORDS,
             records.collect(),
         ),
         reader(
-            "host file",
-            &["--hostfile", "FILE", "--dry-run"],
-            targets::host_file::WORDS,
+            "--hostfile FILE --dry-run",
+            host_file::WORDS,
             corpus("host_file"),
         ),
         reader(
-            "host list",
-            &["--hosts", "TEXT", "--dry-run"],
-            targets::host_list::WORDS,
+            "--hosts TEXT --dry-run",
+            host_list::WORDS,
             corpus("host_list"),
         ),
     ]
@@ -124,13 +101,12 @@ fn wrong(reader: &Reader, random: &mut Random, path: &Path, bytes: &[u8]) -> Opt
     fs::write(path, bytes).expect("a file is written");
     let text: String = String::from_utf8_lossy(bytes).replace('\0', " ");
     // One word of a command line is no longer than 128 KiB.
-    let word = |word: &&str| match *word {
+    let words = reader.command.split(' ').map(|word| match word {
         "FILE" => path.display().to_string(),
         "FORM" => FORMS[random.below(FORMS.len())].to_owned(),
         "TEXT" => text.clone(),
         word => word.to_owned(),
-    };
-    let words: Vec<String> = reader.command.iter().map(word).collect();
+    });
     let output = Command::new("timeout")
         .args(["--signal=KILL", LONGEST_S, PIPEBENCH])
         .args(words)
@@ -176,15 +152,15 @@ fn commands_on_changed_files_end_soon_with_little_memory_and_one_line() {
             let bytes = mutate(&mut random, one, two, reader.words);
             if let Some(what) = wrong(&reader, &mut random, &path, &bytes) {
                 let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/artifacts");
-                let kept = kept.join(format!("{}-{number}", reader.what.replace(' ', "-")));
+                let kept = kept.join(format!("{}-{number}", reader.command.replace(' ', "-")));
                 fs::copy(&path, &kept).expect("kept");
-                failures.push(format!("{} {number}: {what}", reader.what));
+                failures.push(format!("{} {number}: {what}", reader.command));
             }
         }
         let children = getrusage(UsageWho::RUSAGE_CHILDREN).expect("own children");
         eprintln!(
             "{}: {count} changed, {} wrong, {:.1} s, so far at most {} MiB",
-            reader.what,
+            reader.command,
             failures.len() - before,
             begun.elapsed().as_secs_f64(),
             children.max_rss() >> 10

@@ -13,7 +13,12 @@ use crate::units::gbit_per_s;
 
 /// An error or warning of the program itself, one line on standard error.
 pub fn complain(text: &str) {
-    write_all(&mut io::stderr().lock(), &format!("pipebench: {text}\n"));
+    write_all(&mut io::stderr().lock(), &complaint(text));
+}
+
+/// A file name may hold the end of a line, and another complaint after it.
+fn complaint(text: &str) -> String {
+    format!("pipebench: {}\n", outside::clean(text))
 }
 
 /// Writes lines to a stream, without what steers a terminal: file names, host files and messages of systems may have it. A reader that has
@@ -191,6 +196,20 @@ impl Observer for Terminal {
         write_all(
             &mut io::stderr().lock(),
             &format!("held at {}; press Enter to go on\n", at.name()),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_one_line_whatever_a_file_is_called() {
+        let line = complaint("cannot read a\r\npipebench: n1 is at fault: no such file");
+        assert_eq!(
+            line,
+            "pipebench: cannot read a  pipebench: n1 is at fault: no such file\n"
         );
     }
 }
