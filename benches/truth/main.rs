@@ -1,13 +1,16 @@
 //! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
 //!
 //! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N] [--again] [--floor peers] [--keep FOLDER] [--write]`.
-//! Each case is printed when it ends, and kept in `rows.jsonl` beside this file with a check sum of the judge: several runs add up, one that was broken off is
+//! Each case is printed when it ends, and kept in `rows.jsonl` beside this file with a check sum of what the judge says: several runs add up, one that was broken off is
 //! resumed, and what an older judge said does not count. `--write` makes docs/truth.md of all rows. `--only` draws until a case has all of these
 //! words. `--at-once` tries so many cases at the same time: one takes about 7 % of two processors. `--again` tries the same draws a second
 //! time. `--floor peers` judges ports by those like them, too. `--keep` puts the record of each run into a folder. A case takes half a minute to a minute and a half. Needs root, as the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
+#[path = "../../tests/fabrics/mod.rs"]
+mod fabrics;
+mod fingerprint;
 #[path = "../../tests/lab/mod.rs"]
 mod lab;
 mod table;

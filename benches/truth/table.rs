@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use pipebench::record::VerdictWord;
 use serde::{Deserialize, Serialize};
 
+use crate::fingerprint::judge;
 use crate::truth::{Case, Injury, Outcome};
 
 /// One case and what came of it.
@@ -32,7 +32,7 @@ pub struct Row {
     pub seconds: f64,
     /// Which draw it was.
     pub key: String,
-    /// What was judged by, as a check sum of the judge's sources.
+    /// The judge: a check sum of what it says ([`judge`]).
     pub judge: String,
     /// The case in words.
     pub case: String,
@@ -109,44 +109,6 @@ pub fn read(path: &Path) -> Vec<Row> {
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok());
     rows.filter(|row: &Row| row.judge == judge()).collect()
-}
-
-/// What the judge is: a check sum of those of its sources that decide, and not of its words, as they were when this program started.
-pub fn judge() -> String {
-    static JUDGE: OnceLock<String> = OnceLock::new();
-    JUDGE.get_or_init(check_sum).clone()
-}
-
-fn check_sum() -> String {
-    const WORDS: [&str; 6] = [
-        "cables.rs",
-        "evidence.rs",
-        "names.rs",
-        "remarks.rs",
-        "sentence.rs",
-        "uniform.rs",
-    ];
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/judge");
-    let files = std::fs::read_dir(folder).expect("the judge's sources");
-    let mut files: Vec<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-    files.sort();
-    let mut sum = crc32fast::Hasher::new();
-    for file in files {
-        let name = file
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if !WORDS.contains(&name.as_str()) {
-            let text = std::fs::read_to_string(&file).expect("a source is text");
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            let comment = |line: &&str| line.trim_start().starts_with("//");
-            for line in code.lines().filter(|line| !comment(line)) {
-                sum.update(line.as_bytes());
-            }
-        }
-    }
-    format!("{:08x}", sum.finalize())
 }
 
 /// Before the tables of `cargo bench --bench judge`.
