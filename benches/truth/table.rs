@@ -127,7 +127,7 @@ pub fn page(rows: &[Row]) -> String {
          permutations take twelve seconds and looks for losses four: at 200 Mbit/s these are 60 thousand frames, of which six are lost. Hosts of a \
          sound fabric that is said to have bbr have it by default; pipebench loads their ports with reno.\n\n\
          *Right* means that the injury is blamed, in its direction, and nothing else is. It may stand among places that hosts cannot tell from it. \
-         A throttled host must be HOST-LIMITED. A flapping port may also make the run INVALID, if the verdict names it first: the control channel \
+         Of a throttled host no port may be blamed: it is HOST-LIMITED, or it passes where its ports reached their floors all the same. A flapping port may also make the run INVALID, if the verdict names it first: the control channel \
          has no other way. At 90 % and above PASS is no error, since the floor is 90 %; that was settled after the first ten cases. Bounds are those \
          of 95 % (Wilson, one-sided).\n",
     );
@@ -135,7 +135,10 @@ pub fn page(rows: &[Row]) -> String {
         true => page.push_str("\nThe judge has changed since the last live cases were tried, so that none of them counts.\n"),
         false => {
             let (peers, usual): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.floor.is_some());
-            add_live(&mut page, &usual);
+            // A second run on the same draw is no other case.
+            let is_first = |row: &&&Row| !row.key.ends_with(AGAIN);
+            let first: Vec<&Row> = usual.iter().filter(is_first).copied().collect();
+            add_live(&mut page, &first);
             add_pairs(&mut page, &usual);
             add_peers(&mut page, &peers);
         }
