@@ -424,3 +424,21 @@ fn no_direction_passes_with_a_share_below_its_floor() {
         }
     }
 }
+
+/// Two hosts stood in each other's groups: five lines UNDECIDED, an uplink at 147 %, and no word of the groups.
+#[test]
+fn an_uplink_that_carries_more_than_was_specified_asks_for_its_groups() {
+    let told = |uplink_bits_per_s| {
+        let said = judged(&leaves("acceptance", uplink_bits_per_s, 3));
+        let mut remarks = said.sheet.remarks.into_iter();
+        remarks.find(|one| one.starts_with("uplink a "))
+    };
+    let asked = told(100_000_000).expect("a remark");
+    let words = "uplink a was specified with 0.1000 Gbit/s and carried 0.1837 in test 2: ";
+    assert!(asked.starts_with(words), "{asked}");
+    assert!(
+        asked.ends_with(": are its hosts (group=) and its speed (--uplink) those of the switch?"),
+        "{asked}"
+    );
+    assert_eq!(told(400_000_000), None);
+}

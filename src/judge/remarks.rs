@@ -6,7 +6,7 @@ use launcher::hosts::fold;
 
 use crate::plan::{Coupling, Sink, Test};
 use crate::record::FaultSheet;
-use crate::units::sum;
+use crate::units::{show_gbit, sum};
 
 use super::fabric::Place;
 use super::fault::Fault;
@@ -46,6 +46,7 @@ impl Writer<'_> {
         }
         remarks.extend(self.unseen().take(MOST));
         remarks.extend(self.beyond());
+        remarks.extend(self.beyond_uplinks().take(MOST));
         remarks.extend(self.broken(faults).take(MOST));
         remarks.extend(self.dropped().take(MOST));
         remarks.extend(self.unlike_others(faults));
@@ -142,6 +143,25 @@ impl Writer<'_> {
             share * 100.0,
             test + 1,
         ))
+    }
+
+    /// Uplinks that carried more than they were specified with: a host stands in another group than its cable, or the speed is another one.
+    fn beyond_uplinks(&self) -> impl Iterator<Item = String> {
+        let groups = self.view.groups.iter().enumerate();
+        groups.filter_map(|(number, (group, speed))| {
+            let both = [Place::Up(number), Place::Down(number)];
+            let passes = both.into_iter().flat_map(|place| self.case.passes(place));
+            let most = passes.max_by(|a, b| a.rate.total_cmp(&b.rate))?;
+            let is_beyond = most.rate > *speed as f64 * EXCEEDS;
+            is_beyond.then(|| {
+                format!(
+                    "uplink {group} was specified with {} Gbit/s and carried {} in test {}: are its hosts (group=) and its speed (--uplink) those of the switch?",
+                    show_gbit(*speed as f64 / 1e9),
+                    show_gbit(most.rate / 1e9),
+                    most.test + 1
+                )
+            })
+        })
     }
 
     /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody

@@ -66,7 +66,7 @@ fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
                 if left.is_zero() {
                     let seconds = PATIENCE.as_secs();
                     let what = format!("nothing came out of it for {seconds} s");
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                    return Err(io::Error::other(what));
                 }
                 readable = socket::readable(file.as_fd(), left)?;
             }
