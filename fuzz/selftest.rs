@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::driver::{Campaign, Target};
+use pipebench::outside;
+use pipebench::wire::message::{FromNode, ToNode};
+
+use crate::driver::{Campaign, Target, stored};
 
 fn campaign(target: Target, artifacts: &std::path::Path) -> Campaign {
     Campaign {
@@ -101,4 +104,17 @@ fn the_same_seed_gives_the_same_inputs() {
         (failure.number, failure.input)
     });
     assert_eq!(numbers[0], numbers[1]);
+}
+
+#[test]
+fn every_stored_message_is_understood_by_one_side() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/messages");
+    for input in stored(&folder) {
+        let to_node = serde_json::from_slice::<ToNode>(&input);
+        let from_node = outside::read::<FromNode>(&input);
+        let text = String::from_utf8_lossy(&input);
+        if let (Err(one), Err(other)) = (to_node, from_node) {
+            panic!("{text}: {one}; {other}");
+        }
+    }
 }
