@@ -1,4 +1,4 @@
-//! Exit codes: stable, documented in `--help` and docs, known here alone.
+//! Exit codes: stable, documented in `--help` and docs, defined only here.
 
 use crate::record::{Trouble, TroubleKind, VerdictWord};
 
@@ -8,13 +8,13 @@ pub const OK: u8 = 0;
 pub const FAIL: u8 = 1;
 /// Bad usage or plan.
 pub const USAGE: u8 = 2;
-/// Measured, and nothing can be said: UNDECIDED or HOST-LIMITED.
+/// Measured, but neither passed nor failed: UNDECIDED or HOST-LIMITED.
 pub const UNDECIDED: u8 = 3;
 /// A host is unreachable, or the start failed.
 pub const UNREACHABLE: u8 = 10;
 /// Another version answered.
 pub const VERSION: u8 = 11;
-/// A port, memory, process or descriptor could not be had.
+/// A port, memory, process or descriptor could not be obtained.
 pub const RESOURCE: u8 = 12;
 /// Bytes differ, or a peer was lost or timed out.
 pub const INVALID: u8 = 20;
@@ -23,13 +23,12 @@ pub const NOT_WRITTEN: u8 = 30;
 /// A defect of pipebench.
 pub const BUG: u8 = 70;
 
-/// The code for a run ended by a signal.
+/// Exit code of a run that a signal ended: 128 plus the signal's number.
 pub fn by_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(255)
 }
 
-/// The code for a run with these troubles, causes first; `signal` is the one that asked the launching side to
-/// end.
+/// Exit code of a run with these troubles, causes first. `signal` is the signal that asked the launching side to end.
 pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
     let Some(first) = troubles.first() else {
         return OK;
@@ -52,7 +51,7 @@ pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
     }
 }
 
-/// The code for a run that came to its end with this verdict.
+/// Exit code of a run that ended with this verdict.
 pub fn of_verdict(word: VerdictWord) -> u8 {
     match word {
         VerdictWord::Pass | VerdictWord::NotJudged => OK,
@@ -62,7 +61,7 @@ pub fn of_verdict(word: VerdictWord) -> u8 {
     }
 }
 
-/// The section of `--help`.
+/// Section of `--help` about exit codes.
 pub const HELP: &str = "\
 EXIT CODES
   0   passed, or not judged          12  port, memory, process or limit missing

@@ -1,6 +1,6 @@
 //! pipebench loads every port of a switch at once from ordinary hosts over ordinary sockets.
 //!
-//! `docs/architecture.md` tells the story of a run, the layers and where to start for a change.
+//! `docs/architecture.md` describes the course of a run, the layers, and where to start for a change.
 
 pub mod buffer;
 pub mod cli;

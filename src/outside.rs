@@ -1,17 +1,17 @@
-//! Text that came from outside: from hosts, files, other users' processes. It must not steer a terminal, so it is cleaned before anything is
-//! read out of it. This is the only place that parses JSON; `tests/rules.rs` sees to that.
+//! Text from outside: from hosts, files, other users' processes. It must not steer a terminal, so this module cleans it before it
+//! parses anything. This is the only place that parses JSON; `tests/rules.rs` enforces that.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-/// Whether a character steers a terminal or changes how text beside it is read: control characters (C0, DEL and C1), those of
-/// bidirectional text, and separators of lines.
+/// True if a character steers a terminal or changes how the text beside it is read: control characters (C0, DEL and C1), controls
+/// of bidirectional text, and line separators.
 pub fn steers(letter: char) -> bool {
     launcher::steers(letter)
 }
 
-/// The same text with a space in place of each character that steers.
+/// Replaces each character that steers with a space.
 pub fn clean(text: &str) -> Cow<'_, str> {
     match text.contains(steers) {
         true => Cow::Owned(text.replace(steers, " ")),
@@ -19,16 +19,16 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads a value from JSON. No string in it steers a terminal, and no error does either. Bytes that are no UTF-8 are no JSON.
+/// Parses a value from JSON. Neither its strings nor an error steer a terminal. Bytes that are not UTF-8 are an error.
 pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     read_but(json, &[])
 }
 
-/// The same; strings with these keys keep the ends of their lines.
+/// Parses as [`read`] does, but strings with the keys `lines` keep their line ends.
 pub fn read_but<T: DeserializeOwned>(json: &[u8], lines: &[&str]) -> serde_json::Result<T> {
     match std::str::from_utf8(json) {
         Ok(text) => serde_json::from_str(&clean_json(text, lines)),
-        // What is skipped is not looked at, so that the rest would be read as it is.
+        // The parser does not check text that it skips, so without this error the rest would be read uncleaned.
         Err(error) => {
             let at = error.valid_up_to() + 1;
             Err(serde::de::Error::custom(format!("byte {at} is no UTF-8")))
@@ -36,7 +36,7 @@ pub fn read_but<T: DeserializeOwned>(json: &[u8], lines: &[&str]) -> serde_json:
     }
 }
 
-/// JSON whose strings have spaces in place of what steers, written as it is or escaped.
+/// Replaces characters that steer with spaces in the strings of a JSON text, whether they are escaped or not.
 fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
     let escaped = ["\\u", "\\n", "\\r", "\\t", "\\b", "\\f"];
     let raw = |letter: char| steers(letter) && !letter.is_ascii_whitespace();
@@ -46,7 +46,7 @@ fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
     let mut cleaned = String::with_capacity(json.len());
     let mut letters = json.chars();
     let mut inside = false;
-    // Where the last string began, and whether the one that is read now keeps the ends of its lines.
+    // Start of the last string, and true if the current string keeps its line ends.
     let (mut began, mut keeps) = (0, false);
     while let Some(letter) = letters.next() {
         match letter {
@@ -90,7 +90,7 @@ fn clean_json<'a>(json: &'a str, lines: &[&str]) -> Cow<'a, str> {
     Cow::Owned(cleaned)
 }
 
-/// Whether a string that begins now is the value of this key, given where the string before it began.
+/// True if a string that begins now is the value of `key`. `began` is the start of the string before it.
 fn is_value_of(json: &str, began: usize, key: &str) -> bool {
     let before = json.get(began..).and_then(|rest| rest.strip_prefix(key));
     let between = before.and_then(|rest| rest.strip_prefix('"'));
@@ -156,7 +156,7 @@ mod tests {
         assert!(read::<Word>(b"\"\xff\x1b\"").is_err());
     }
 
-    /// One byte that is no UTF-8, in a field that is skipped, let all other strings through uncleaned.
+    /// Regression test: one byte that is not UTF-8, in a skipped field, let all other strings through uncleaned.
     #[test]
     fn a_byte_that_is_no_text_lets_nothing_through() {
         #[derive(Debug, serde::Deserialize)]

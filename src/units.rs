@@ -1,27 +1,27 @@
 //! Sizes, durations, dates and rates as people write them.
 //!
-//! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000), rates are decimal
-//! bits per second, durations need a unit or are seconds.
+//! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000). Rates are in decimal bits per second. A
+//! duration without a unit is in seconds.
 
-/// A value that was not understood: what it was, and what would be.
+/// A text that is no valid size, time or rate. The message shows a valid one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No number, or no unit that is known.
+    /// The text has no number or an unknown unit.
     #[error("{what} {text:?} is not understood (write {example})")]
     Unknown {
-        /// Size, time or rate.
+        /// Kind of the value: size, time or rate.
         what: &'static str,
-        /// As it was given.
+        /// The text as given.
         text: String,
-        /// What would be understood.
+        /// Examples of texts that are understood.
         example: &'static str,
     },
-    /// A rate that is too low to be meant without its unit.
+    /// A rate without a unit that is too low to be meant in bit/s.
     #[error("{0}: {0} bit/s? (write {0}G, or {0}bit/s if that is meant)")]
     NoUnit(String),
 }
 
-/// Bytes from `4096`, `64K`, `256KiB`, `1GiB`, `10MB`.
+/// Parses a size into bytes: `4096`, `64K`, `256KiB`, `1GiB`, `10MB`.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let error = || fault("size", text, "64K, 256KiB, 1GiB or 4096");
     let (number, unit) = split(text).ok_or_else(error)?;
@@ -40,7 +40,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     scale(number, factor).ok_or_else(error)
 }
 
-/// Nanoseconds from `10`, `10s`, `500ms`, `2m`, `24h`.
+/// Parses a duration into nanoseconds: `10`, `10s`, `500ms`, `2m`, `24h`.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     let error = || fault("time", text, "10s, 500ms, 2m, 24h or 10");
     let (number, unit) = split(text).ok_or_else(error)?;
@@ -57,8 +57,8 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     scale(number, factor).ok_or_else(error)
 }
 
-/// Bits per second from `10G`, `10Gbit/s`, `200M`, `2.5Gbps`. Below 1 Mbit/s a rate needs its unit: a forgotten one would be a floor that
-/// everything passes.
+/// Parses a rate into bits per second: `10G`, `10Gbit/s`, `200M`, `2.5Gbps`. Below 1 Mbit/s a rate needs its unit: with a
+/// forgotten unit, it would be a floor that every run passes.
 pub fn parse_rate_bits(text: &str) -> Result<u64, UnitError> {
     const LEAST: f64 = 1e6;
     let error = || fault("rate", text, "200M, 10G, 2.5Gbit/s or 1000000");
@@ -109,7 +109,7 @@ fn scale(number: f64, factor: u64) -> Option<u64> {
     (value.is_finite() && (0.0..9e18).contains(&value)).then_some(value as u64)
 }
 
-/// Bytes with a unit: `256 KiB`, `1.5 GiB`.
+/// Formats bytes with a unit: `256 KiB`, `1.5 GiB`.
 pub fn show_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -122,7 +122,7 @@ pub fn show_bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// Nanoseconds with a unit: `10 s`, `500 ms`, `1.25 s`.
+/// Formats nanoseconds with a unit: `10 s`, `500 ms`, `1.25 s`.
 pub fn show_ns(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => (ns as f64, "ns"),
@@ -137,12 +137,17 @@ pub fn show_ns(ns: u64) -> String {
     )
 }
 
-/// A sum that ends at the largest number: counters come from other processes and from files.
+/// Sum that saturates at the largest number: counters come from other processes and from files.
 pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// Decimal gigabits per second of bytes over nanoseconds; zero for no time.
+/// Adds `more` to `total`, and saturates as [`sum`] does.
+pub fn add(total: &mut u64, more: u64) {
+    *total = total.saturating_add(more);
+}
+
+/// Rate of `bytes` over `ns` nanoseconds, in decimal gigabits per second; zero if `ns` is zero.
 pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
     if ns == 0 {
         0.0
@@ -151,7 +156,7 @@ pub fn gbit_per_s(bytes: u64, ns: u64) -> f64 {
     }
 }
 
-/// Milliseconds since 1970 as `YYYY-MM-DD HH:MM:SS`, in UTC.
+/// Formats milliseconds since 1970 as `YYYY-MM-DD HH:MM:SS`, in UTC.
 pub fn show_utc(wall_ms: u64) -> String {
     let seconds = wall_ms / 1000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
@@ -177,7 +182,7 @@ pub fn show_utc(wall_ms: u64) -> String {
     )
 }
 
-/// How a run is called, and its folder: `pb-20261121-014455-abcdef`, by its start in UTC and the first digits of its token.
+/// Name of a run and of its folder, such as `pb-20261121-014455-abcdef`: its start in UTC and the first six characters of its token.
 pub fn run_name(started_ms: u64, token: &str) -> String {
     let date: String = show_utc(started_ms)
         .chars()
@@ -188,7 +193,7 @@ pub fn run_name(started_ms: u64, token: &str) -> String {
     format!("pb-{day}-{time}-{token}")
 }
 
-/// When something began, as one would say it at `now_ms`: `10:02 UTC`, with the date if that is a day ago or more.
+/// Formats the start time `began_ms` for a reader at `now_ms`: `10:02 UTC`, with the date if the two are a day or more apart.
 pub fn show_since(began_ms: u64, now_ms: u64) -> String {
     const DAY_MS: u64 = 86_400_000;
     let text = show_utc(began_ms);
@@ -198,7 +203,7 @@ pub fn show_since(began_ms: u64, now_ms: u64) -> String {
     format!("{} UTC", text.get(from..to).unwrap_or(&text))
 }
 
-/// An age in seconds as one would say it: `42 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+/// Formats an age in seconds for people: `42 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
 pub fn show_age(seconds: u64) -> String {
     let (large, small, units) = match seconds {
         0..60 => return format!("{seconds} s"),
@@ -209,7 +214,7 @@ pub fn show_age(seconds: u64) -> String {
     format!("{large} {} {small} {}", units.0, units.1)
 }
 
-/// The whole number nearest to one that is not negative; the largest or smallest there is for what does not fit.
+/// Rounds a non-negative number to the nearest whole number. A number out of range becomes the largest or smallest `u64`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -219,7 +224,7 @@ pub fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Seconds as microseconds: three digits that count.
+/// Formats seconds as microseconds with three significant digits.
 pub fn show_us(seconds: f64) -> String {
     let us = seconds * 1e6 + 0.0;
     let digits = match us.abs() {
@@ -230,7 +235,7 @@ pub fn show_us(seconds: f64) -> String {
     format!("{us:.digits$} us")
 }
 
-/// Rates as all reports show them: more digits for less.
+/// Formats a rate in Gbit/s as all reports show it: with more digits for lower rates.
 pub fn show_gbit(rate: f64) -> String {
     let rate = rate + 0.0; // The sum of no rates is -0.
     if rate >= 100.0 {

@@ -746,3 +746,33 @@ fn every_test_that_the_page_of_threats_names_exists() {
     }
     assert!(named >= 20, "{named} tests");
 }
+
+#[test]
+fn every_threshold_of_the_judge_stands_in_its_page() {
+    let source = fs::read_to_string(root().join("src/judge/thresholds.rs")).expect("thresholds");
+    let page = fs::read_to_string(root().join("docs/judging.md")).expect("judging.md");
+    let (mut meaning, mut seen) = ("", 0);
+    for line in source.lines() {
+        if let Some(said) = line.strip_prefix("/// ") {
+            meaning = said;
+        }
+        let Some((name, rest)) = line
+            .split_once("const ")
+            .and_then(|(_, rest)| rest.split_once(": "))
+        else {
+            continue;
+        };
+        let value = rest
+            .split_once(" = ")
+            .expect("a value")
+            .1
+            .trim_end_matches(';');
+        let row = format!("| `{name}` | {value} | {meaning} |");
+        assert!(
+            page.lines().any(|line| line == row),
+            "not in docs/judging.md: {row}"
+        );
+        seen += 1;
+    }
+    assert!(seen > 50, "only {seen} thresholds were found");
+}

@@ -1,4 +1,4 @@
-//! The judge against fabrics with hidden resources (tests/fabrics), which it is told nothing of. `cargo bench --bench judge` draws thousands.
+//! Tests the judge on fabrics with hidden resources (tests/fabrics), of which it knows nothing. `cargo bench --bench judge` draws thousands.
 
 mod fabrics;
 
@@ -10,10 +10,10 @@ use pipebench::judge::fabric::Place;
 use pipebench::judge::fault::Fault;
 use pipebench::judge::{Decision, Step, decide};
 
-/// Draws of each kind; the benchmark has as many as one likes.
+/// Number of draws of each kind; the benchmark can make any number.
 const DRAWS: u64 = 20;
 
-/// Nothing that fell short passes, nobody innocent is blamed, and what is at fault is named.
+/// Requires that no deficit passes, no innocent part is blamed, and 95 % of the cases are right.
 fn must_be_found(kinds: &[Kind]) {
     let (mut all, mut right) = (0, 0);
     let mut wrong = Vec::new();
@@ -85,7 +85,7 @@ fn what_is_shared_unevenly_is_named_and_no_port() {
     }
 }
 
-/// A host whose cable flapped (seen live, in percent): both of its ports were blamed, and beside them a pair that was as slow with the other host.
+/// A host with a flapping cable (real rates, in percent): both of its ports were blamed, and also a pair that was as slow with the other host.
 #[test]
 fn no_pair_is_blamed_at_a_port_that_was_well_with_nobody() {
     let mut draw = Draw::new(1);
@@ -158,7 +158,7 @@ fn no_pair_is_blamed_at_a_port_that_was_well_with_nobody() {
     assert!(pair.is_none(), "{decision:?}");
 }
 
-/// All eight ports together carried 80 %, and without the one that is at its floor the other seven had room enough.
+/// All eight ports together carry 80 %. Without the port at its floor, the other seven have enough room.
 #[test]
 fn a_backplane_beside_a_port_at_its_floor_is_named() {
     for seed in 1..=5 {
@@ -188,7 +188,7 @@ fn what_several_ports_share_is_found() {
     ]);
 }
 
-/// Of all permutations one fills it, and eight ways to halve the ports explain that.
+/// Only one permutation fills the uplink, and eight ways to halve the ports explain that.
 #[test]
 fn an_uplink_between_halves_that_one_permutation_fills_is_found_soon() {
     let halves: [Vec<usize>; 2] = [(0..4).collect(), (4..8).collect()];
@@ -270,7 +270,7 @@ fn a_port_that_was_full_with_another_partner_is_not_blamed() {
     }
 }
 
-/// 19 of 20 pairs of runs on one fabric end with the same word, and blame the same wherever both are a FAIL.
+/// At least 19 of 20 pairs of runs on one fabric end with the same word. They blame the same parts if both are a FAIL.
 #[test]
 fn two_runs_on_one_fabric_say_the_same() {
     let kinds = [&Kind::WRONG[..], &[Kind::Sound, Kind::SoundFullUplink]].concat();

@@ -1,5 +1,5 @@
-//! The judge against fabrics that exist as numbers only: faults are drawn, what would be seen is filled with uneven
-//! connections and noise, and what the judge blames is compared with what was drawn.
+//! Tests the judge on fabrics that exist only as numbers. Faults are drawn, the rates are filled with uneven connections and noise,
+//! and the blamed faults are compared with the drawn ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use pipebench::judge::fault::Fault;
 use pipebench::judge::filling::{Flow, fill};
 use pipebench::judge::{Blamed, Decision, Step, decide};
 
-/// A small generator (xorshift64*), so that a seed tells a case.
+/// Small generator (xorshift64*), so that a seed identifies a case.
 struct Draw(u64);
 
 impl Draw {
@@ -23,30 +23,30 @@ impl Draw {
         usize::try_from(self.next() >> 33).expect("31 bits fit") % limit
     }
 
-    /// Between two numbers.
+    /// Random number between two numbers.
     fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// A fabric, and what is wrong with it.
+/// A fabric and its faults.
 struct World {
     fabric: Fabric,
-    /// Ports of each host, all loaded whenever two hosts are.
+    /// Ports of each host; a look at two hosts loads all of them.
     rails: usize,
     capacities: Vec<f64>,
     faults: Vec<(Fault, f64)>,
-    /// Hosts that say they were at their limit whenever they have links; with loads only if not `always`.
+    /// Hosts that report that they are at their limit whenever they have links; unless `always`, only under load.
     busy: Vec<usize>,
-    /// Faults are there in isolated measurements, too.
+    /// True if the faults also exist in isolated measurements.
     always: bool,
-    /// In isolated measurements busy hosts do not say that they were at their limit.
+    /// True if busy hosts do not report their limit in isolated measurements.
     hidden: bool,
-    /// How long busy hosts wait for a processor.
+    /// Share of the time that busy hosts wait for a processor.
     waiting: f64,
-    /// What is left of a port's capacity while as much comes back.
+    /// Share of a port's capacity that is left with equal reverse traffic.
     both_ways: f64,
-    /// Links of busy hosts go as it comes, each time and each of them.
+    /// True if each link of a busy host has a random rate in each test.
     fitful: bool,
 }
 
@@ -87,7 +87,7 @@ impl World {
             capacities.extend([speed, speed]);
         }
         for _ in 0..groups {
-            // Half of what its ports could send.
+            // Half of the rate that its ports can send.
             let uplink = ports as f64 / groups as f64 * 100.0 / 2.0;
             capacities.extend([uplink, uplink]);
         }
@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    /// Pairs of ports for pairs of hosts: those of each rail.
+    /// Pairs of ports for pairs of hosts, one for each rail.
     fn ports_of(&self, hosts: &[(usize, usize)]) -> Vec<(usize, usize)> {
         let rails = self.rails;
         let of = |(from, to): &(usize, usize)| {
@@ -184,7 +184,7 @@ impl World {
         hosts.iter().flat_map(of).collect()
     }
 
-    /// All permutations and the mesh, and then whatever the judge asks for.
+    /// Measures all permutations and the mesh, then all requests of the judge. Returns its decision and the number of requests.
     fn judge(&self, with_permutations: bool, draw: &mut Draw) -> (Decision, usize) {
         let hosts = self.fabric.ports.len() / self.rails;
         let mut seen = Vec::new();
@@ -255,7 +255,7 @@ fn draw_faults(world: &mut World, kind: Kind, left: f64, draw: &mut Draw) {
     };
 }
 
-/// Whether what was blamed is what was drawn, each fault by itself or among those that cannot be told apart from it.
+/// True if the blamed faults are the drawn ones, each named directly or among those that cannot be told apart from it.
 fn is_right(world: &World, decision: &Decision) -> bool {
     let drawn = &world.faults;
     let blamed = &decision.confirmed;
@@ -271,7 +271,7 @@ fn is_right(world: &World, decision: &Decision) -> bool {
 
 struct Tally {
     right: usize,
-    /// Of those, with others beside it that cannot be told apart from it.
+    /// Number of right cases with other faults that cannot be told apart from a drawn one.
     vague: usize,
     wrong: Vec<String>,
     measured: usize,
@@ -348,7 +348,7 @@ fn faults_of_ports_are_found_and_named() {
     for left in [0.5, 0.65, 0.8] {
         for kind in [Kind::Send, Kind::Receive, Kind::Both, Kind::Pair, Kind::Two] {
             for shape in [Shape::Plain, Shape::MixedSpeeds] {
-                // With three ports, of which two are fast, two faults at once can look like one.
+                // With three ports, two of them fast, two faults at once can look like one.
                 let share = match (kind, shape) {
                     (Kind::Two, Shape::MixedSpeeds) => 0.85,
                     _ => 0.95,
@@ -360,7 +360,7 @@ fn faults_of_ports_are_found_and_named() {
     }
 }
 
-/// A look at two hosts is one at all of their rails: a port is alone there if nothing else is on its own.
+/// A look at two hosts measures all of their rails. A port is alone in it if no other link uses its rail.
 #[test]
 fn faults_of_ports_of_several_rails_are_found_and_named() {
     for rails in [2, 4] {
@@ -386,7 +386,7 @@ fn faults_of_ports_of_several_rails_are_found_and_named() {
     }
 }
 
-/// Without permutations what a pair lacks may not show, but ports are found all the same.
+/// Without permutations the deficit of a pair can stay hidden, but faults of ports are found.
 #[test]
 fn the_mesh_alone_finds_faults_of_ports() {
     for left in [0.5, 0.8] {
@@ -421,7 +421,7 @@ fn large_fabrics_are_judged_too() {
     must_be_right(&tally, 2, 1.0, "256 ports");
 }
 
-/// In each permutation another partner of a slow port falls short with it: hundreds of suspects, and one thing they have in common.
+/// In each permutation a slow port slows another partner down: hundreds of suspects, and one common cause.
 #[test]
 fn permutations_of_a_large_fabric_take_few_second_looks() {
     for (ports, kind, left) in [
@@ -438,7 +438,7 @@ fn permutations_of_a_large_fabric_take_few_second_looks() {
     }
 }
 
-/// A host that cannot go on is told as that, whether or not it can when it has one link only; the switch is not blamed.
+/// A host at its limit is reported as such, even if it has no limit with one link only. The switch is not blamed.
 #[test]
 fn a_busy_host_never_fails_a_switch() {
     for (always, hidden) in [(true, false), (true, true), (false, false)] {
@@ -452,7 +452,7 @@ fn a_busy_host_never_fails_a_switch() {
                 panic!("both directions");
             };
             (world.busy, world.always) = (vec![host], always);
-            // Where it does not say so, it waits nearly as long as is missing.
+            // A host that does not report its limit waits nearly as long as is missing.
             (world.hidden, world.waiting) = (hidden, (1.0 - left) * 0.8);
             let (decision, _) = world.judge(true, &mut draw);
             let own = [Place::Send(host), Place::Receive(host)];
@@ -468,7 +468,7 @@ fn a_busy_host_never_fails_a_switch() {
     }
 }
 
-/// A host whose processor comes and goes makes now this link slow and now that one, alone as well: that is no fault of a pair.
+/// A host whose processor comes and goes slows different links at different times, also alone. That is no fault of a pair.
 #[test]
 fn a_host_that_goes_by_fits_and_starts_fails_no_switch() {
     for seed in 1..=120_u64 {
@@ -485,10 +485,10 @@ fn a_host_that_goes_by_fits_and_starts_fails_no_switch() {
     }
 }
 
-/// Other hosts were busy, too, and could go on all the same: what is at fault is found, and they are hardly ever excused of anything.
+/// Other hosts are busy as well, but keep their rate. The fault is found, and these hosts are hardly ever excused.
 #[test]
 fn a_busy_host_hides_no_fault() {
-    // In 120 cases.
+    // Count over 120 cases.
     let mut excused = 0;
     for kind in [Kind::Send, Kind::Receive] {
         for seed in 1..=60_u64 {
@@ -501,7 +501,7 @@ fn a_busy_host_hides_no_fault() {
             else {
                 panic!("a port");
             };
-            // What is missing is far more than that.
+            // The deficit is far larger than this wait.
             world.waiting = 0.1;
             world.busy = (0..ports)
                 .filter(|host| *host != port && draw.below(2) == 0)
@@ -518,12 +518,12 @@ fn a_busy_host_hides_no_fault() {
     }
 }
 
-/// Hosts that were busy in every test and went on at full rate all the same: a slow pair between two of them is the fabric's.
+/// All hosts are busy in every test, but keep their full rate. A slow pair between two of them is the fabric's fault.
 #[test]
 fn waits_that_cost_nothing_do_not_hide_a_slow_pair() {
     for seed in 1..=60_u64 {
         let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        // With fewer a pair is most of what a port does.
+        // With fewer ports, a pair is most of a port's load.
         let ports = 5 + draw.below(4);
         let mut world = World::new(ports, Shape::Plain, &mut draw);
         draw_faults(&mut world, Kind::Pair, 0.5, &mut draw);
@@ -538,7 +538,7 @@ fn waits_that_cost_nothing_do_not_hide_a_slow_pair() {
     }
 }
 
-/// Near the floor a fault may be seen or not; nobody else is blamed for it.
+/// Near the floor a fault can stay unseen, but nothing else is blamed for it.
 #[test]
 fn near_the_floor_nobody_innocent_is_blamed() {
     for (left, kind) in [
@@ -564,7 +564,7 @@ fn near_the_floor_nobody_innocent_is_blamed() {
     }
 }
 
-/// Whatever the floor is: what is below it is never passed over.
+/// With a high floor as well, no deficit below it is passed over.
 #[test]
 fn below_a_high_floor_something_is_said_and_of_nobody_innocent() {
     let mut named = 0;
@@ -593,21 +593,21 @@ fn below_a_high_floor_something_is_said_and_of_nobody_innocent() {
     assert!(named >= 75, "named in {named} of 90");
 }
 
-/// A rate is a rate: what reaches it is never short, and what does not is, however much comes back.
+/// A requested rate is absolute: a port that reaches it is never short, and a port that misses it is, with any reverse traffic.
 #[test]
 fn a_rate_that_is_asked_for_is_asked_for_in_every_test() {
     for seed in 1..=60 {
         let mut draw = Draw(seed * 31_337);
         let ports = SMALL[draw.below(SMALL.len())];
         let mut world = World::new(ports, Shape::Plain, &mut draw);
-        // Ports that carry 100 one way, and 97 while as much comes back.
+        // Ports carry 100 one way, and 97 with equal reverse traffic.
         for port in &mut world.fabric.ports {
             (port.asked, port.floor) = (Some(80.0), 0.8);
         }
         world.both_ways = 0.97;
         let (sound, _) = world.judge(true, &mut draw);
         assert_eq!(sound, Decision::default(), "seed {seed}");
-        // 79.5 both ways are 82 % of what it can carry then, and less than what was asked for.
+        // 79.5 each way are 82 % of what it can carry then, and less than the requested rate.
         let at = Place::Receive(draw.below(ports));
         world.faults = vec![(Fault::Place(at), 0.82)];
         let (decision, _) = world.judge(true, &mut draw);

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use pipebench::plan::job::{Kernel, Linktest, Round};
+use pipebench::plan::job::Round;
+use pipebench::plan::linktest::{Kernel, Linktest};
 use pipebench::record::{LinktestRecord, Record};
 use pipebench::report::json;
 use pipebench::store::linktest::{self, Meaning};

@@ -1,9 +1,14 @@
 //! The few rules that matter, as tests that read the source: one-way layers, where unsafe code and endings may
 //! stand, what is pure, how long a file may be. A rule that makes the code worse is changed here, with a reason.
 
+#[path = "rules/imports.rs"]
+mod imports;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use imports::{File, Imports, circles};
 
 /// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
 const LAYERS: [&str; 21] = [
@@ -200,6 +205,34 @@ fn each_layer_uses_its_own_and_the_lower_ones() {
                     source.at(number)
                 ));
             }
+        }
+    }
+    expect_none(&wrong);
+}
+
+/// Files of a crate as the reader of imports wants them.
+fn files(folder: &str) -> Vec<File> {
+    let file = |source: Source| File {
+        code: source.bare().map(|(_, line)| line + "\n").collect(),
+        path: source.path,
+    };
+    sources(&[folder]).into_iter().map(file).collect()
+}
+
+#[test]
+fn files_use_each_other_one_way() {
+    let mut wrong = Vec::new();
+    for folder in ["src", "launcher/src"] {
+        let files = files(folder);
+        let edges = Imports::new(&files).edges();
+        for circle in circles(&edges) {
+            let uses = |from: &usize| {
+                let within = edges[*from].intersection(&circle);
+                let within: Vec<&str> = within.map(|to| files[*to].path.as_str()).collect();
+                format!("  {} uses {}", files[*from].path, within.join(" "))
+            };
+            let lines: Vec<String> = circle.iter().map(uses).collect();
+            wrong.push(format!("a circle:\n{}", lines.join("\n")));
         }
     }
     expect_none(&wrong);
@@ -476,7 +509,7 @@ fn the_wall_clock_dates_and_does_nothing_else() {
     const READERS: [(&str, &str); 4] = [
         ("src/sys/clock.rs", "the reading itself"),
         (
-            "src/cli/run.rs",
+            "src/cli/process.rs",
             "the date of the record, and a part of the seed",
         ),
         ("src/node/lock.rs", "since when a host is busy, for eyes"),
@@ -580,4 +613,27 @@ fn the_readers_of_source_see_what_they_should() {
     assert_eq!(seen[2], "");
     assert_eq!(seen[3], " + unsafe");
     assert_eq!(split_camel("HeldByPhase"), ["Held", "By", "Phase"]);
+}
+
+#[test]
+fn a_circle_is_seen_through_what_modules_pass_on() {
+    let file = |path: &str, code: &str| File {
+        path: path.to_owned(),
+        code: code.to_owned(),
+    };
+    let files = [
+        file(
+            "src/a/mod.rs",
+            "mod low;\nmod high;\npub use low::{Thing as Other};\n",
+        ),
+        file("src/a/low.rs", "use super::high::{self, Way};\n"),
+        file("src/a/high.rs", "fn way(thing: crate::a::Other) {}\n"),
+        file("src/b.rs", "use crate::a::{\n    Other,\n    low,\n};\n"),
+    ];
+    let edges = Imports::new(&files).edges();
+    assert!(edges[0].is_empty(), "what is passed on is not used");
+    assert_eq!(edges[1], BTreeSet::from([2]));
+    assert_eq!(edges[2], BTreeSet::from([1]));
+    assert_eq!(edges[3], BTreeSet::from([1]));
+    assert_eq!(circles(&edges), [BTreeSet::from([1, 2])]);
 }

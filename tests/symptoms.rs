@@ -1,4 +1,4 @@
-//! What users met and were told wrongly: stored records, changed as it happened to them, are judged again. Each test is named after the symptom.
+//! Wrong results that users met: stored records are changed in the same way, and judged again. Each test is named after the symptom.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn judged(record: &Record) -> Judgement {
     verdict::judge(&record.plan, &record.hosts, &record.tests, &[])
 }
 
-/// The summary of a record with what is said of it now.
+/// Summary of a record, judged again.
 fn summary(mut record: Record) -> String {
     let said = judged(&record);
     (record.sheet, record.verdict) = (said.sheet, said.verdict);
@@ -30,13 +30,13 @@ fn expect_word(said: &Judgement, word: VerdictWord) {
     assert_eq!(verdict.word, word, "{}", verdict.reason);
 }
 
-/// The word, and these words in its reason.
+/// Checks the word, and that the reason contains `words`.
 fn expect(said: &Judgement, word: VerdictWord, words: &str) {
     expect_word(said, word);
     expect_reason(said, words);
 }
 
-/// Its reason has these words.
+/// Checks that the reason contains `words`.
 fn expect_reason(said: &Judgement, words: &str) {
     let reason = &said.verdict.reason;
     assert!(reason.contains(words), "{reason}");
@@ -46,7 +46,7 @@ fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::record::NodeRec
     test.nodes[number].as_mut().expect("a node that reported")
 }
 
-/// 72.85 Gbit/s on a port of 200 Mbit/s, and "FAIL n4 receive: 0.00 of 0.00 Gbit/s (0.0 %)": one node had counted for 0.2 ms.
+/// Symptom: 72.85 Gbit/s on a port of 200 Mbit/s, and "FAIL n4 receive: 0.00 of 0.00 Gbit/s (0.0 %)". One node had counted for 0.2 ms.
 #[test]
 fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
     let mut record = record("acceptance");
@@ -55,11 +55,11 @@ fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
     for link in test.links.iter_mut().filter(|link| link.lane.to == 3) {
         (link.interval_ns, link.interval_bytes) = (200_000, 20 << 20);
     }
-    // First it is repeated.
+    // The test is repeated first.
     let said = judged(&record);
     let again: Vec<Option<usize>> = said.open.iter().map(|request| request.again).collect();
     assert_eq!(again, [Some(0)]);
-    // Where that is not possible, the hosts are named, and no port.
+    // If that is not possible, the verdict names the hosts and no port.
     expect_word(&said, VerdictWord::HostLimited);
     let reason = "test 1 was not what was asked for: n4 counted for 200 µs of a window of 3 s";
     expect_reason(&said, reason);
@@ -76,7 +76,7 @@ fn windows_that_lie_far_apart_are_no_evidence() {
     expect_reason(&said, reason);
 }
 
-/// "NOT JUDGED (no criteria given)", and exit 0: no test was left.
+/// Symptom: "NOT JUDGED (no criteria given)", and exit 0, because no test was left.
 #[test]
 fn a_host_robbed_in_every_test_is_named() {
     let mut record = record("acceptance");
@@ -89,7 +89,7 @@ fn a_host_robbed_in_every_test_is_named() {
     expect_reason(&said, reason);
 }
 
-/// Exit 0, and no word.
+/// Symptom: exit 0, and no word.
 #[test]
 fn a_run_in_which_nothing_moved_is_invalid() {
     let mut record = record("acceptance");
@@ -103,7 +103,7 @@ fn a_run_in_which_nothing_moved_is_invalid() {
     assert!(said.sheet.faults.is_empty(), "{:?}", said.sheet.faults);
 }
 
-/// "0 of 3 connections through it waited for their way", and FAIL all the same.
+/// Symptom: "0 of 3 connections through it waited for their way", and still FAIL.
 #[test]
 fn waits_that_contradict_a_blame_veto_it() {
     let mut record = record("slow-receiver");
@@ -117,7 +117,7 @@ fn waits_that_contradict_a_blame_veto_it() {
     expect_reason(&said, reason);
 }
 
-/// One test of twenty seconds, in which host 2 receives so much of what it did on average.
+/// One test of twenty seconds. `carried` returns the share of its stored mean rate that host 2 receives in each second.
 fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
     const SECOND_NS: u64 = 1_000_000_000;
     let mut record = record("acceptance");
@@ -149,7 +149,7 @@ fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
         pipebench::record::Second {
             at_ns: (number + 3) * SECOND_NS,
             received_bytes: (0..4).map(bytes).collect(),
-            // A ring: who sends to host 2 is held up.
+            // In a ring, the host that sends to host 2 is held up.
             sent_bytes: (0..4).map(|from| bytes((from + 1) % 4)).collect(),
             same_host_bytes: vec![0; 4],
             own_bytes: vec![0; 4],
@@ -159,7 +159,7 @@ fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
     record
 }
 
-/// PASS, for a mean of 91 %: the port was at half speed in the last fifth.
+/// Symptom: PASS with a mean of 91 %, although the port was at half speed in the last fifth.
 #[test]
 fn a_port_that_is_slow_for_a_part_of_the_window_does_not_hide_in_its_mean() {
     let record = over_twenty_seconds(|second| if second < 17 { 1.0 } else { 0.5 });
@@ -170,14 +170,14 @@ fn a_port_that_is_slow_for_a_part_of_the_window_does_not_hide_in_its_mean() {
     assert_eq!((stretch.test, stretch.from_s, stretch.seconds), (0, 19, 2));
     let of_mean = receive.rate_bits_per_s / stretch.mean_bits_per_s;
     assert!((of_mean - 0.5 / 0.925).abs() < 0.01, "{of_mean}");
-    // As it did before: a sound one needs no second look.
+    // As before, a sound port needs no second look.
     let sound = over_twenty_seconds(|second| 1.0 - 0.03 * (second % 3) as f64);
     let said = judged(&sound);
     expect_word(&said, VerdictWord::Pass);
     assert!(said.open.is_empty(), "{:?}", said.open);
 }
 
-/// From 200 to 120 Mbit/s, and a mean above the floor of 75 %.
+/// Symptom: a rate that fell from 200 to 120 Mbit/s, with a mean above the floor of 75 %.
 #[test]
 fn a_port_that_degrades_is_short_where_the_window_ends() {
     let mut record = over_twenty_seconds(|second| 1.0 - 0.02 * second as f64);
@@ -188,7 +188,7 @@ fn a_port_that_degrades_is_short_where_the_window_ends() {
     assert_eq!(receive.stretch.expect("a stretch").from_s, 20);
 }
 
-/// PASS, for a mean above the floor of 85 %: the port stalled for 300 ms in every 3 s.
+/// Symptom: PASS with a mean above the floor of 85 %, although the port stalled for 300 ms in every 3 s.
 #[test]
 fn a_port_that_stalls_in_every_third_second_does_not_hide_in_its_mean() {
     let mut record = over_twenty_seconds(|second| if second % 3 == 2 { 0.7 } else { 1.0 });
@@ -199,7 +199,7 @@ fn a_port_that_stalls_in_every_third_second_does_not_hide_in_its_mean() {
     assert_eq!(receive.stretch.expect("a stretch").seconds, 2);
 }
 
-/// A guest sees neither the machines that share its card nor the card.
+/// A guest sees neither its card nor the machines that share it.
 #[test]
 fn a_virtual_card_that_is_slow_is_not_the_switch() {
     let mut record = record("slow-receiver");
@@ -214,7 +214,7 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
         let at = all.iter().position(|one| Some(&one.name) == name.as_ref());
         at.expect("its interface")
     };
-    // That of another host excuses nothing.
+    // A virtual card of another host excuses nothing.
     let other = (own + 1) % record.hosts.len();
     let at = interface(&mut record, other);
     record.hosts[other].facts.interfaces[at].virtual_card = Some("virtio_net".to_owned());
@@ -234,7 +234,7 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
         "{text}"
     );
     assert!(text.contains("is a virtual card (virtio_net)"), "{text}");
-    // A bond puts connections where its hash wants them.
+    // A bond distributes connections by its hash.
     let one = &mut record.hosts[own].facts.interfaces[at];
     one.virtual_card = None;
     one.bond = Some("802.3ad, layer2".to_owned());
@@ -245,7 +245,7 @@ fn a_virtual_card_that_is_slow_is_not_the_switch() {
     expect_reason(&said, why);
 }
 
-/// "101.4 %", and no word of where the rest comes from.
+/// Symptom: "101.4 %", without a reason for the excess.
 #[test]
 fn a_share_above_100_says_where_it_comes_from() {
     let beyond = |part: f64| {
@@ -275,7 +275,7 @@ fn a_share_above_100_says_where_it_comes_from() {
     assert_eq!(beyond(1.2).as_deref(), Some(told));
 }
 
-/// "waited for its receive window", and its three healthy partners HOST-LIMITED, too: the file was on a disk of 5 MB/s.
+/// Symptom: "waited for its receive window", and its three healthy partners were HOST-LIMITED as well. The file was on a disk of 5 MB/s.
 #[test]
 fn a_slow_sink_is_named_and_none_of_its_partners() {
     let mut record = record("acceptance");
@@ -300,7 +300,7 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
         "to /scratch/%n, and its receivers waited for that 70 % of the time",
     );
     assert!(said.sheet.faults.is_empty() && said.open.is_empty());
-    // A sink that keeps up says nothing of its disk.
+    // A sink that keeps up says nothing about its disk.
     for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
         link.waits.waiting_for_slot_ns = 0;
     }
@@ -308,7 +308,7 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     assert!(judged(&record).sheet.remarks.contains(&told.to_owned()));
 }
 
-/// The acceptance run of four hosts as leaves of two, whose uplinks carry so much, with its first tests only.
+/// A stored run of four hosts as two leaves of two hosts, with uplinks of this speed, cut to its first `tests` tests.
 fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
     let mut record = record(name);
     record.plan.tests.truncate(tests);
@@ -324,7 +324,7 @@ fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
     record
 }
 
-/// PASS, though the uplinks that were ordered were never full.
+/// Symptom: PASS, although the ordered uplinks were never full.
 #[test]
 fn an_uplink_that_no_test_filled_does_not_pass() {
     let said = judged(&leaves("acceptance", 10_000_000_000, 3));
@@ -342,7 +342,7 @@ fn an_uplink_that_no_test_filled_does_not_pass() {
     );
 }
 
-/// PASS of a non-blocking switch of which one port was loaded.
+/// Symptom: PASS of a non-blocking switch of which one port was loaded.
 #[test]
 fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
     let mut record = record("acceptance");
@@ -362,7 +362,7 @@ fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
     );
 }
 
-/// NOT JUDGED, and exit 0: the uplinks alone were judged.
+/// Symptom: NOT JUDGED, and exit 0, because only the uplinks were judged.
 #[test]
 fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
     let said = judged(&leaves("slow-uplink", 62_000_000, 1));
@@ -373,7 +373,7 @@ fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
     );
 }
 
-/// "weakest n4 receive 99.6 %" above a row with 59 %.
+/// Symptom: "weakest n4 receive 99.6 %" above a row with 59 %.
 #[test]
 fn the_weakest_port_says_what_it_leaves_out() {
     let mut record = leaves("acceptance", 100_000_000, 3);
@@ -391,8 +391,8 @@ fn the_weakest_port_says_what_it_leaves_out() {
     );
 }
 
-/// Ports at 47 % of their rate were shown with the word PASS, since they were full in a look at each alone: the word and the share are of one
-/// measurement.
+/// Symptom: ports at 47 % of their rate had the word PASS, because they were full in a look at each alone. The word and the share must come from
+/// one measurement.
 #[test]
 fn no_direction_passes_with_a_share_below_its_floor() {
     for name in [
@@ -425,7 +425,7 @@ fn no_direction_passes_with_a_share_below_its_floor() {
     }
 }
 
-/// Two hosts stood in each other's groups: five lines UNDECIDED, an uplink at 147 %, and no word of the groups.
+/// Symptom: two hosts stood in each other's groups. The run showed five lines UNDECIDED and an uplink at 147 %, and did not mention the groups.
 #[test]
 fn an_uplink_that_carries_more_than_was_specified_asks_for_its_groups() {
     let told = |uplink_bits_per_s| {

@@ -4,9 +4,8 @@ use pipebench::jobs::linktest::schedule;
 use pipebench::outside;
 use pipebench::plan::job::Round;
 use pipebench::ranks::Group;
-use pipebench::record::RankWord;
 use pipebench::stats::offset::{Sample, estimate};
-use pipebench::wire::message::{FromNode, ToNode};
+use pipebench::wire::message::{FromNode, RankWord, ToNode};
 
 use super::plan::follow_assignment;
 use crate::driver::magnitude;

@@ -1,18 +1,17 @@
-//! One call of libssh2 at a time, in the whole process.
+//! Serializes all calls of libssh2 in the process.
 //!
 //! OpenSSL's Configure takes threads out of a library that is built with `-static`, and a static
-//! executable builds it so: its shared tables then have no locks, and two handshakes at once
-//! corrupt memory (seen as crashes within seconds). Every call that may reach OpenSSL is therefore
-//! made under one lock, freeing included. This costs little, since no call here ever waits for the
-//! network; only an agent can make one wait, which is why agents are tried out beforehand
-//! (`secrets.rs`).
+//! executable builds it that way. Its shared tables then have no locks, and two handshakes at once
+//! corrupt memory (seen as crashes within seconds). So every call that can reach OpenSSL, freeing
+//! included, runs under one lock. This costs little, since no call here waits for the network. Only
+//! an agent can make a call wait, so `secrets.rs` probes agents beforehand.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
 static LIBRARY: Mutex<()> = Mutex::new(());
 
-/// Does something while nobody else does.
+/// Runs `act` under the process-wide lock of libssh2.
 pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
     let guard = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
     let result = act();
@@ -20,7 +19,7 @@ pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Something of libssh2's that is freed while nobody else is in the library.
+/// A libssh2 object that is freed under the lock of libssh2.
 pub(crate) struct FreedAlone<T>(Option<T>);
 
 impl<T> FreedAlone<T> {

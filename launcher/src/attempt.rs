@@ -1,4 +1,4 @@
-//! What is done for one host: which transport, how often, and what its end means.
+//! The attempts for one host: choice of the transport, retries, and the meaning of a session's end.
 //!
 //! Read next: `session/drive.rs` for the loop of a session, `command.rs` for remote-shell commands.
 
@@ -11,41 +11,15 @@ use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
-use crate::program::Program;
-use crate::secrets::Secrets;
+use crate::plan::Plan;
 use crate::secure::{self, Trouble};
 use crate::session::child::ChildCarrier;
 use crate::session::dialogue::{Dialogue, State};
 use crate::session::drive::{Limits, Outcome, Path, drive};
 use crate::session::line::Line;
 use crate::session::report::Report;
-use crate::settings::Settings;
 
-/// What all hosts have in common.
-pub(crate) struct Plan {
-    pub(crate) settings: Settings,
-    pub(crate) program: Program,
-    pub(crate) secrets: Secrets,
-}
-
-impl Plan {
-    /// Asks for secrets where some host will need them: sessions over a command ask for their own.
-    pub(crate) fn prepare(hosts: &[&Host], settings: Settings, program: Program) -> Plan {
-        let needed = settings.remote_shell.is_none() && hosts.iter().any(|host| !host.local);
-        let secrets = if needed {
-            Secrets::ask(&settings)
-        } else {
-            Secrets::default()
-        };
-        Plan {
-            settings,
-            program,
-            secrets,
-        }
-    }
-}
-
-/// Carries one host from its turn to its end.
+/// Runs one host's session from its turn at the gate to its last event.
 pub(crate) fn launch(plan: &Plan, host: &Host, line: &Line, mut report: Report) {
     let outcome = if host.local {
         local(plan, line, &mut report)
@@ -74,7 +48,7 @@ fn conclude(outcome: Outcome, report: Report) {
     }
 }
 
-/// The program, or the shell in front of it, ended before the magic word.
+/// Words the error of a program, or of the shell in front of it, that ended before the magic word.
 fn early_error(end: &str, state: State, complaints: &[String], noise: &str) -> LaunchError {
     let (stage, who) = match state {
         State::Answering => (Stage::Start, "the host's shell"),
@@ -121,8 +95,8 @@ fn local(plan: &Plan, line: &Line, report: &mut Report) -> Outcome {
     }
 }
 
-/// Comes again without the folders that could not take the executable, until one does or none is
-/// left.
+/// Runs a session. If a folder cannot take the executable, retries without that folder, until one
+/// succeeds or no folder is left.
 fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome {
     let settings = &plan.settings;
     let mut order = Order::new(
@@ -157,7 +131,7 @@ fn remote(plan: &Plan, host: &Host, line: &Line, report: &mut Report) -> Outcome
     Outcome::Failed(error.hint("name another folder of the host: --remote-dir DIR"))
 }
 
-/// How a remote host is reached.
+/// The transport that reaches a remote host.
 enum Route {
     Command(RemoteShell),
     Ssh2(Box<HostConfig>),
@@ -195,8 +169,8 @@ impl Route {
         Route::Command(RemoteShell::openssh(host, &plan.settings))
     }
 
-    /// One session. What ssh2 cannot do goes on over the OpenSSH client, now and for the attempts
-    /// after this one.
+    /// Runs one session. If ssh2 cannot reach the host, switches to the OpenSSH client, for this attempt
+    /// and for all later ones.
     fn attempt(
         &mut self,
         plan: &Plan,
@@ -218,7 +192,7 @@ impl Route {
         };
         *self = Route::detour(&reason, config, plan, host, report);
         match self.attempt(plan, host, order, line, report) {
-            // Of two refusals the one that lists the keys helps more.
+            // If both fail at the same stage, our own error helps more: it lists the keys.
             Outcome::Failed(error) if error.stage == own_error.stage => Outcome::Failed(own_error),
             outcome => outcome,
         }

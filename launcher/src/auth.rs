@@ -1,7 +1,7 @@
 //! Authentication over libssh2: the agent's keys, key files, the password.
 //!
-//! Nothing is asked here: secrets were asked for before the fan-out (`secrets.rs`). What cannot be
-//! done here goes on over the OpenSSH client, which `attempt.rs` decides.
+//! Does not prompt: `secrets.rs` asks for secrets before the fan-out. Read next: `attempt.rs`, which
+//! decides whether the OpenSSH client takes over if authentication fails here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use ssh2::{Agent, KeyboardInteractivePrompt, Prompt, PublicKey, Session};
 use crate::alone::{FreedAlone, alone};
 use crate::base64::decode;
 use crate::config::HostConfig;
+use crate::pace::Pace;
 use crate::secrets::{Secrets, agent_identities, encryption};
-use crate::secure::Pace;
 
-/// Why nobody was let in.
+/// The reasons why the server accepted no way to authenticate.
 #[derive(Debug)]
 pub(crate) struct Denied {
-    /// What was tried or could not be, in order.
+    /// Failed ways and their reasons, in order.
     pub(crate) tried: Vec<String>,
-    /// What the server would take, if it said so.
+    /// Methods that the server accepts, separated by commas; empty if it named none.
     pub(crate) methods: String,
 }
 
@@ -29,7 +29,7 @@ enum Way {
     Password,
 }
 
-/// Tries all ways in turn until one is accepted.
+/// Tries all ways in turn until the server accepts one.
 pub(crate) fn authenticate(
     session: &Session,
     user: &str,
@@ -42,8 +42,7 @@ pub(crate) fn authenticate(
         tried: Vec::new(),
         methods: String::new(),
     };
-    // The question for the methods is itself an attempt without any secret, which a server may
-    // accept.
+    // The request for the methods is itself an attempt without a secret, and a server can accept it.
     match pace.settle(session, || session.auth_methods(user).map(str::to_owned)) {
         Ok(methods) => denied.methods = methods,
         Err(_) if alone(|| session.authenticated()) => return Ok(()),
@@ -74,11 +73,11 @@ pub(crate) fn authenticate(
     Err(denied)
 }
 
-/// The agent, if there is one and it answers.
+/// Connects to the agent. Returns `None` if it does not answer or holds no key.
 fn open_agent(session: &Session, config: &HostConfig) -> Option<FreedAlone<Agent>> {
     let socket = config.identity_agent.as_deref()?;
     agent_identities(socket).filter(|&held| held > 0)?;
-    // What follows speaks to the agent only and needs nothing of OpenSSL.
+    // The calls below talk only to the agent and do not use OpenSSL.
     let mut agent = FreedAlone::new(alone(|| session.agent()).ok()?);
     agent.set_identity_path(socket).ok()?;
     agent.connect().ok()?;
@@ -86,8 +85,9 @@ fn open_agent(session: &Session, config: &HostConfig) -> Option<FreedAlone<Agent
     Some(agent)
 }
 
-/// The order: what the agent holds of the wanted keys; then named key files before the agent's
-/// other keys, since a server counts failures, but unnamed ones after them.
+/// Orders the ways. Wanted keys that the agent holds come first. Named key files come before the
+/// agent's other keys, since a server counts failures. Unnamed key files come after them. The
+/// password comes last.
 fn ways(
     agent: Option<&Agent>,
     config: &HostConfig,
@@ -131,7 +131,7 @@ fn ways(
     ways
 }
 
-/// The public key that lies beside a private one.
+/// Reads the public key from the `.pub` file next to a private key.
 fn public_half(file: &Path) -> Option<Vec<u8>> {
     let mut public = file.as_os_str().to_owned();
     public.push(".pub");
@@ -143,7 +143,7 @@ fn public_half(file: &Path) -> Option<Vec<u8>> {
     )
 }
 
-/// Tries one way; the error says what was tried and why it failed.
+/// Tries one way. The error names the way and the reason.
 fn attempt(
     session: &Session,
     user: &str,
@@ -195,7 +195,7 @@ fn key_file(
     done.map_err(|error| error.to_string())
 }
 
-/// Plain, and by the questions that PAM asks with the same answer to each.
+/// Sends the plain password, then gives it as the answer to each of PAM's questions.
 fn password(
     session: &Session,
     user: &str,

@@ -1,10 +1,10 @@
 //! Base64 as SSH's files use it: key blobs, salts, fingerprints.
 //!
-//! Not for anything large.
+//! Not meant for large data.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Without padding, as in a fingerprint.
+/// Encodes without padding, as in a fingerprint.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -20,7 +20,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// With or without padding; `None` if it is not base64.
+/// Decodes text with or without padding. Returns `None` if it is not base64.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
@@ -34,7 +34,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
             bytes.push((word >> bits & 0xff) as u8);
         }
     }
-    // A single digit more than whole bytes carries no byte.
+    // A single leftover digit has 6 bits and cannot complete a byte.
     (bits < 6).then_some(bytes)
 }
 

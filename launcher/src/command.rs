@@ -1,19 +1,19 @@
 //! Sessions over a command: a remote shell of the user's choice (`--rsh`), or the OpenSSH client.
 //!
-//! The command reaches the host and runs `/bin/sh -s` there; what it complains about is turned into
-//! errors by stage. Read next: `attempt.rs`, which decides that a command is used.
+//! The command reaches the host and runs `/bin/sh -s` there. This module turns the command's
+//! complaints into errors by stage. Read next: `attempt.rs`, which decides that a command is used.
 
 use std::ffi::OsString;
 use std::path::Path as FilePath;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::attempt::Plan;
 use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
 use crate::patience::Patience;
+use crate::plan::Plan;
 use crate::session::child::ChildCarrier;
 use crate::session::dialogue::{Dialogue, State};
 use crate::session::drive::{Limits, Outcome, Path, drive};
@@ -21,14 +21,15 @@ use crate::session::line::Line;
 use crate::session::report::Report;
 use crate::settings::{Family, Settings};
 
-/// A command that ends in `/bin/sh -s` on some host.
+/// A command that reaches one host and runs `/bin/sh -s` there.
 pub(crate) struct RemoteShell {
     words: Vec<OsString>,
     transport: &'static str,
 }
 
 impl RemoteShell {
-    /// The command of `--rsh`, for one host.
+    /// Builds the command of `--rsh` for one host. Fails if the host has a port but `text` has no `%p`,
+    /// and if `text` is empty or has an open quote.
     pub(crate) fn named(
         text: &str,
         host: &Host,
@@ -49,8 +50,9 @@ impl RemoteShell {
         })
     }
 
-    /// The OpenSSH client with what settings and host list say; the rest it finds in its own
-    /// configuration. The user's agent stays here, whatever that says: root on a host could use it.
+    /// Builds the OpenSSH client's command from settings and host list. The client finds the rest in
+    /// its own configuration. `-a` forwards no agent, even if that configuration does: root on a host
+    /// could use it.
     pub(crate) fn openssh(host: &Host, settings: &Settings) -> RemoteShell {
         let mut words: Vec<OsString> = ["ssh", "-T", "-x", "-a"].map(OsString::from).into();
         let mut option = |text: String| words.extend(["-o".into(), text.into()]);
@@ -59,8 +61,7 @@ impl RemoteShell {
             "ConnectTimeout={}",
             settings.deadlines.connect.as_secs().max(1)
         ));
-        // A master that stays behind would be a process that outlives us; an existing one may be
-        // used.
+        // A new master process would outlive us. An existing one can be used.
         option("ControlMaster=no".to_owned());
         option("ClearAllForwardings=yes".to_owned());
         option("PermitLocalCommand=no".to_owned());
@@ -91,7 +92,7 @@ impl RemoteShell {
         }
     }
 
-    /// One session from its start to its end; dropped connections come again until the connect
+    /// Runs one session from its start to its end. Retries dropped connections until the connect
     /// deadline.
     pub(crate) fn attempt(
         &self,
@@ -114,7 +115,7 @@ impl RemoteShell {
             else {
                 return outcome;
             };
-            // 255 is how SSH says that the trouble is its own and not the remote command's.
+            // SSH exits with status 255 if SSH itself failed, not the remote command.
             let own_trouble = state == State::Answering && ending.status == Some(255);
             match own_trouble.then(|| explained(&complaints)).flatten() {
                 Some(Explained { error, again: true }) => {
@@ -172,8 +173,8 @@ impl RemoteShell {
     }
 }
 
-/// What happens inside the command before the first answer cannot be seen from here, so the stages
-/// share their time.
+/// The stages before the first answer run inside the command. They cannot be told apart from here,
+/// so they share their time.
 fn limits(settings: &Settings) -> Limits {
     let deadlines = settings.deadlines;
     let answer: Duration =
@@ -193,7 +194,7 @@ fn not_run(name: &str, error: &std::io::Error) -> LaunchError {
     LaunchError::new(Stage::Start, text).hint("see --rsh")
 }
 
-/// A path as one word of an option's value.
+/// Quotes a path, so that it stays one word of an option's value.
 fn in_quotes(file: &FilePath) -> String {
     format!("\"{}\"", file.display())
 }
@@ -218,15 +219,16 @@ fn shell_words(text: &str, name: &str, user: Option<&str>) -> Result<Vec<String>
     Ok(words)
 }
 
-/// What SSH complained about, as an error of ours.
+/// A complaint of SSH as an error of ours.
 #[derive(Debug, PartialEq, Eq)]
 struct Explained {
     error: LaunchError,
-    /// Whether it is worth coming again.
+    /// True if a retry can succeed.
     again: bool,
 }
 
-/// The first complaint that is known decides; the ones before it are warnings.
+/// Translates SSH's complaints. The first pattern that matches decides; the other lines are
+/// warnings. Returns `None` if no pattern matches.
 fn explained(complaints: &[String]) -> Option<Explained> {
     let all = complaints.join("\n");
     let has = |text: &str| all.contains(text);
@@ -298,7 +300,7 @@ fn explained(complaints: &[String]) -> Option<Explained> {
         .then(|| error(Stage::Connect, last_part("connect to host").to_lowercase()))
 }
 
-/// What the OpenSSH client is used for, in the one line that says so.
+/// The notice that names why the OpenSSH client is used.
 pub(crate) fn notice(reason: &str, config: &HostConfig) -> String {
     debug_assert!(config.openssh, "only where there is one");
     format!("over the OpenSSH client: {reason}")

@@ -1,7 +1,7 @@
-//! The configuration of a host as the OpenSSH client has it: `ssh -G` is asked, since only it knows
-//! all of `Host`, `Match` and `Include`.
+//! The configuration of a host as the OpenSSH client sees it. `ssh -G` prints it, since only `ssh`
+//! knows all of `Host`, `Match` and `Include`.
 //!
-//! Without an OpenSSH client the usual defaults hold. Does not decide on a transport; read next
+//! Without an OpenSSH client the usual defaults apply. Does not decide on a transport; read next
 //! `attempt.rs`.
 
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::question::{NoReply, ask};
 use crate::session::line::Line;
 use crate::settings::Settings;
 
-/// How strictly an unknown host key is taken.
+/// Treatment of an unknown or changed host key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     Strict,
-    /// Unknown keys are learnt, which is left to the OpenSSH client.
+    /// Unknown keys are added to the known ones, which is left to the OpenSSH client.
     AcceptNew,
     Off,
 }
 
-/// What is to be known to reach a host.
+/// The configuration needed to reach a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostConfig {
     pub(crate) hostname: String,
@@ -33,16 +33,16 @@ pub(crate) struct HostConfig {
     pub(crate) identity_agent: Option<PathBuf>,
     pub(crate) known_hosts: Vec<PathBuf>,
     pub(crate) strictness: Strictness,
-    /// The name under which the host's key is known, if it is another one.
+    /// The name under which the host's key is known, if it differs from the host's name.
     pub(crate) key_alias: Option<String>,
-    /// Why only the OpenSSH client can reach this host.
+    /// The reason why only the OpenSSH client can reach this host.
     pub(crate) detour: Option<String>,
-    /// Whether there is an OpenSSH client to go on with.
+    /// True if this machine has an OpenSSH client.
     pub(crate) openssh: bool,
 }
 
 impl HostConfig {
-    /// Asks for the configuration of a host. What the host list or the settings say goes before it.
+    /// Asks `ssh -G` for the configuration of a host. The host list and the settings take precedence.
     pub(crate) fn of(
         host: &Host,
         settings: &Settings,
@@ -102,7 +102,7 @@ impl HostConfig {
         }
     }
 
-    /// Reads what `ssh -G` printed: a key in lower case and its value in each line.
+    /// Reads the output of `ssh -G`. Each line holds a key in lower case and its value.
     pub(crate) fn read(&mut self, text: &str) {
         self.openssh = true;
         self.identities.clear();
@@ -130,8 +130,8 @@ impl HostConfig {
         }
     }
 
-    /// A file of known keys named on the command line is a wish to check, whatever the
-    /// configuration says.
+    /// Applies the settings. A file of known keys in the settings demands a check of host keys, even if
+    /// the configuration turns it off.
     fn apply(&mut self, settings: &Settings) {
         if !settings.identities.is_empty() {
             self.identities = settings.identities.clone();
@@ -154,8 +154,9 @@ impl HostConfig {
     }
 }
 
-/// Settings that SSH as it is spoken here cannot honour. Kerberos is offered by many distributions'
-/// defaults and no need in itself; it gets its turn when authentication fails.
+/// Names an option that sessions over libssh2 cannot honour. Kerberos is not one of them: many
+/// distributions offer it by default, so its presence shows no need. The OpenSSH client tries it if
+/// authentication fails here.
 fn detour(key: &str, value: &str) -> Option<String> {
     let named = match key {
         "proxyjump" => format!("ProxyJump {value}"),
@@ -180,12 +181,12 @@ fn strictness(value: &str) -> Strictness {
     match value {
         "no" | "off" | "false" => Strictness::Off,
         "accept-new" => Strictness::AcceptNew,
-        // "ask" has nobody to ask in a fan-out.
+        // "ask" counts as strict: in a fan-out no person can answer.
         _ => Strictness::Strict,
     }
 }
 
-/// `none`, `SSH_AUTH_SOCK`, `$VARIABLE` or a path.
+/// Reads the value `none`, `SSH_AUTH_SOCK`, `$VARIABLE` or a path.
 fn agent(value: &str) -> Option<PathBuf> {
     let variable = match value {
         "none" => return None,
@@ -200,7 +201,7 @@ fn agent(value: &str) -> Option<PathBuf> {
     }
 }
 
-/// A path with its `~/` replaced; `None` where there is no home.
+/// Replaces `~/` at the start of a path by the home folder; `None` if that needs `HOME` and it is unset.
 pub(crate) fn at_home(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(PathBuf::from(std::env::var_os("HOME")?).join(rest)),
@@ -208,7 +209,7 @@ pub(crate) fn at_home(path: &str) -> Option<PathBuf> {
     }
 }
 
-/// Told by the public half, which lies beside it.
+/// True for a hardware key. The `.pub` file next to the key shows it.
 fn is_hardware_key(file: &Path) -> bool {
     let mut public = file.as_os_str().to_owned();
     public.push(".pub");

@@ -1,7 +1,7 @@
-//! A TCP connection within a deadline that an abort can end.
+//! Opens a TCP connection within a deadline. An abort ends the attempt.
 //!
-//! The standard library's connect cannot be interrupted, so the socket is made here without
-//! blocking.
+//! The standard library's connect cannot be interrupted, so this module makes a non-blocking
+//! socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,8 @@ use crate::session::child::poll_for;
 use crate::session::drive::seconds;
 use crate::session::line::Line;
 
-/// Connects to the first address that answers; each has its share of the time that is left.
+/// Connects to the first address that answers. Each address gets an equal share of the time left.
+/// If all fail, returns the first error. `limit` only appears in its text.
 pub(crate) fn connect_any(
     addresses: &[SocketAddr],
     until: Instant,
@@ -45,7 +46,7 @@ pub(crate) fn connect_any(
     })
 }
 
-/// The same words for every host, so that the failures of many can be told once.
+/// Words an error the same for every host, so that equal failures of many hosts are reported once.
 fn explained(error: &io::Error, port: u16, limit: Duration) -> LaunchError {
     let new = |text: String| LaunchError::new(Stage::Connect, text);
     match error.kind() {
@@ -80,7 +81,7 @@ fn connect_one(address: SocketAddr, until: Instant, line: &Line) -> io::Result<T
     Ok(stream)
 }
 
-/// Waits until the connection stands or has failed.
+/// Waits until the connection is established or has failed.
 fn settle(descriptor: &OwnedFd, until: Instant, line: &Line) -> io::Result<()> {
     loop {
         line.silence();

@@ -1,40 +1,40 @@
-//! Deployment: the script that looks for the executable on the other side, and its answers.
+//! Deployment: the script that looks for the executable on the host, and its answers.
 //!
 //! The remote command is only `/bin/sh -s`, so no quoting has to survive csh, srun or a second SSH.
-//! The script comes over standard input, in braces so that the shell has read all of it before the
-//! first command runs: some shells read ahead in blocks, which is also why nothing more is sent
-//! before an answer has come.
+//! The script arrives over standard input. Its braces make the shell read all of it before the first
+//! command runs, because some shells read ahead in blocks. For the same reason the launcher sends
+//! nothing more before an answer has arrived.
 //!
 //! ```text
 //!   launcher                                  /bin/sh -s
 //!      | ---------------- script ---------------> |  tries the folders in turn
-//!      | <--- NONCE note FOLDER: reason --------- |  for each that was passed over
+//!      | <--- NONCE note FOLDER: reason --------- |  for each folder that was passed over
 //!      | <--- NONCE have FILE ------------------- |  exec            (or)
-//!      | <--- NONCE need INDEX FOLDER ----------- |  the file is not there
+//!      | <--- NONCE need INDEX FOLDER ----------- |  the file is missing
 //!      | ------------- SIZE bytes --------------> |  head -c SIZE > temporary; sync; mv
 //!      | <--- NONCE stored ---------------------- |  exec            (or)
-//!      | <--- NONCE short reason ---------------- |  quota, disk full: the end; the launcher comes again
+//!      | <--- NONCE short reason ---------------- |  quota, disk full: the end; the launcher retries
 //!      | <--- NONCE none ------------------------ |  no folder is usable: the end
-//!      | <--- NONCE arch MACHINE ---------------- |  another machine: the end
+//!      | <--- NONCE arch MACHINE ---------------- |  another architecture: the end
 //! ```
 //!
-//! Pure: text in, text out. Read next: `session/dialogue.rs`, which carries this on.
+//! Pure: text in, text out. Read next: `session/dialogue.rs`, which runs this exchange.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::program::Program;
 
-/// The name of the cache folder and the beginning of each file's name in it.
+/// The name of the cache folder, and the prefix of each file's name in it.
 pub(crate) const FOLDER: &str = "pipebench";
 
-/// How many folders are tried where none is named.
+/// Number of folders to try if the user names none.
 const CANDIDATES: usize = 3;
 
-/// What is to be deployed and started.
+/// The executable to deploy and start on one host, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// A word that no login shell prints; every answer begins with it.
+    /// A word that no login shell prints. Every answer begins with it.
     pub(crate) nonce: String,
     digest: String,
     size: usize,
@@ -44,22 +44,22 @@ pub(crate) struct Order {
     excluded: BTreeSet<usize>,
 }
 
-/// A line of the script.
+/// A line that the script prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A folder was passed over, and why.
+    /// A folder was passed over: the folder and the reason.
     Note(String),
-    /// The executable is there and is being started.
+    /// The executable exists and is being started.
     Have,
-    /// The executable is wanted in this folder.
+    /// The script waits for the executable and stores it in this folder.
     Need { index: usize, folder: String },
     /// The executable arrived whole and is being started.
     Stored,
-    /// The executable could not be written.
+    /// The executable could not be written, for this reason.
     Short(String),
-    /// No folder is left.
+    /// No folder is usable.
     None,
-    /// The host is another machine.
+    /// The host has another architecture: the output of its `uname -m`.
     Arch(String),
 }
 
@@ -76,14 +76,14 @@ impl Order {
         }
     }
 
-    /// The same order without these folders, under a new nonce.
+    /// Returns the order without these folders and with a new nonce.
     pub(crate) fn without(mut self, folders: &BTreeSet<usize>) -> Order {
         self.excluded = folders.clone();
         self.nonce = nonce();
         self
     }
 
-    /// How many folders there are to try.
+    /// Number of folders to try, excluded ones included.
     pub(crate) fn folders(&self) -> usize {
         if self.remote_dir.is_some() {
             1
@@ -92,10 +92,10 @@ impl Order {
         }
     }
 
-    /// What is written to `/bin/sh -s`.
+    /// Builds the text to write to `/bin/sh -s`.
     pub(crate) fn script(&self) -> String {
-        // The nonce stands there in two halves: a shell that echoes its input must not answer
-        // itself.
+        // The script holds the nonce in two halves, so that a shell that echoes its input does not fake an
+        // answer.
         let (left, right) = self.nonce.split_at(self.nonce.len() / 2);
         let skip: String = self
             .excluded
@@ -122,7 +122,7 @@ impl Order {
             .replace("@ARGUMENTS@", &arguments)
     }
 
-    /// The folders in their order: a number, the folder, and the sub-folder that is this user's own.
+    /// Lists the folders in the order of trial: a number, the folder, and this user's own sub-folder.
     fn folder_cases(&self) -> String {
         match self.remote_dir.as_deref() {
             Some(named) => format!("l_try 1 {} \"@PREFIX@-$l_id\"", folder_word(named)),
@@ -137,7 +137,7 @@ impl Order {
 }
 
 impl Answer {
-    /// The answer behind the nonce; `None` if it is none.
+    /// Parses the text after the nonce. Returns `None` if it is not an answer.
     pub(crate) fn parse(text: &str) -> Option<Answer> {
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         Some(match word {
@@ -159,12 +159,12 @@ impl Answer {
     }
 }
 
-/// A word that a POSIX shell takes as it is.
+/// Quotes a word, so that a POSIX shell takes it unchanged.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A named folder; `~/` is the home folder of the other side.
+/// Quotes a named folder for the shell. `~/` is the home folder on the host.
 fn folder_word(named: &str) -> String {
     match named.strip_prefix("~/") {
         Some(rest) => format!("\"$HOME\"/{}", quoted(rest)),
@@ -173,25 +173,26 @@ fn folder_word(named: &str) -> String {
     }
 }
 
-/// Keys of a hash map are random enough: the nonce guards against accidents, not against the host
-/// itself.
+/// Makes a nonce from the random keys of a hash map. They are random enough: the nonce guards
+/// against accidents, not against the host itself.
 fn nonce() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())
 }
 
-/// The environment variable with the folder in which the remote shell began. The program is started in its own folder, and goes back there.
+/// Environment variable that holds the folder in which the remote shell began. The program starts in
+/// its own folder on the host and changes back to this one.
 pub const FROM: &str = "PIPEBENCH_FROM";
 
-/// Every variable begins with `l_`, so that an exported one of the user is not changed for the
-/// program. The size is asked of `wc`, since `stat` has no portable options. The proof that files
-/// can be executed is made with a script in that very folder: `test -x` does not see every kind of
-/// noexec.
+/// Every variable begins with `l_`, so that the script does not change a variable that the user
+/// exports to the program. `wc` gives the size, since `stat` has no portable options. A test script
+/// in the folder itself proves that files there can be executed: `test -x` does not see every kind
+/// of noexec.
 ///
-/// A user who may write to a folder can exchange its files at any moment. So the program goes into
-/// a sub-folder that belongs to this user and that no other user may write to. The script enters the
-/// sub-folder first and checks it then, by the name `.`, which cannot be exchanged. A copy that is
-/// there already is started only if its digest is right.
+/// A user who can write to a folder can exchange its files at any moment. So the program goes into
+/// a sub-folder that belongs to this user and that no other user can write to. The script first
+/// enters the sub-folder and then checks it by the name `.`, which cannot be exchanged. An existing
+/// copy is started only if its digest is right.
 const SCRIPT: &str = r#"{
 l_n=@LEFT@; l_n="$l_n"@RIGHT@
 l_say() { printf '%s %s\n' "$l_n" "$*"; }
@@ -278,7 +279,7 @@ mod tests {
         }
     }
 
-    /// The sub-folder of this user.
+    /// The sub-folder of `folder` that belongs to this user.
     fn own(folder: &Path) -> PathBuf {
         folder.join(format!("{FOLDER}-{}", nix::unistd::geteuid()))
     }
@@ -292,7 +293,7 @@ mod tests {
         )
     }
 
-    /// A shell that runs the script, as the far side of a session.
+    /// A shell that runs the script, in the role of the remote host.
     struct Shell {
         child: Child,
         input: ChildStdin,
@@ -328,7 +329,7 @@ mod tests {
             Answer::parse(rest.trim())
         }
 
-        /// What comes when the input is closed, and the status.
+        /// Closes the input. Returns the rest of the output and the exit status.
         fn end(mut self) -> (String, Option<i32>) {
             drop(self.input);
             let mut rest = String::new();
@@ -515,13 +516,13 @@ mod tests {
         shell.end();
     }
 
-    /// A folder that a group shares, as scratch file systems have them.
+    /// Scratch file systems have such folders, shared by a group.
     #[test]
     fn a_folder_that_others_may_write_to_gets_a_sub_folder_that_they_may_not() {
         let home = tempfile::tempdir().unwrap();
         let mode = std::fs::Permissions::from_mode(0o777);
         std::fs::set_permissions(home.path(), mode.clone()).unwrap();
-        // What was left open by an earlier version is closed.
+        // An earlier version left the sub-folder open; the script closes it.
         std::fs::create_dir(own(home.path())).unwrap();
         std::fs::set_permissions(own(home.path()), mode).unwrap();
         let mut shell = Shell::run("sh", home.path(), &order(Some(home.path())));
@@ -552,7 +553,7 @@ mod tests {
         assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
     }
 
-    /// The owner of the folder exchanges what is in it as fast as he can, for a program that notes who ran it.
+    /// The folder's owner keeps exchanging its contents for a program that records the user who ran it.
     #[test]
     fn nothing_of_another_users_folder_runs() {
         const RUNS: usize = 12;
@@ -633,7 +634,7 @@ mod tests {
         shell.end();
     }
 
-    /// Runs in a mount namespace of its own: nothing is mounted where anyone else could see it.
+    /// Runs in a private mount namespace, so that no other process sees the mounts.
     #[test]
     fn a_folder_that_is_noexec_or_full_is_named() {
         let home = tempfile::tempdir().unwrap();

@@ -1,31 +1,31 @@
-//! What can go wrong before a program is up, by the stage in which it did.
+//! Errors before a program is up, each with the stage in which it happened.
 //!
-//! Does not know the host's name: whoever prints an error puts the name, or the fold of many, in
-//! front of it.
+//! Does not know the host's name. The code that prints an error puts the name, or the folded names
+//! of many hosts, in front of it.
 
 use std::fmt;
 
-/// The stage of a launch; errors and progress are told by stage.
+/// The stage of a launch. Errors and progress name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// The name is turned into addresses.
     Resolve,
     /// A connection is made and the encryption agreed upon.
     Connect,
-    /// The host proves who it is.
+    /// The host proves its identity.
     HostKey,
-    /// The user proves who they are.
+    /// The user proves their identity.
     Authenticate,
     /// The executable is looked for, and copied when it is missing.
     Deploy,
     /// The program is started, up to its magic word.
     Start,
-    /// The program introduces itself; used by whoever reads the program's bytes.
+    /// The program introduces itself. Only the code that reads the program's bytes uses this stage.
     Hello,
 }
 
 impl Stage {
-    /// The stage as what was tried, for `cannot ...`.
+    /// The stage as a verb phrase, to follow `cannot`.
     fn attempt(self) -> &'static str {
         match self {
             Stage::Resolve => "resolve the name",
@@ -53,7 +53,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why a host did not come up: `cannot connect: timed out after 5 s (hint)`.
+/// The reason why a host did not come up: `cannot connect: timed out after 5 s (hint)`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot {}: {text}{}", .stage.attempt(), hint_in_brackets(.hint.as_deref()))]
 pub struct LaunchError {
@@ -61,13 +61,13 @@ pub struct LaunchError {
     pub stage: Stage,
     /// The reason: one line, lower case, with values and limits.
     pub text: String,
-    /// What to do about it.
+    /// A cure, if one is known.
     pub hint: Option<String>,
 }
 
 impl LaunchError {
-    /// An error without a hint. Line ends in `text`, which may come from another machine, become
-    /// blanks.
+    /// Makes an error without a hint. `text` can come from another machine, so its line ends and control
+    /// characters become blanks.
     pub fn new(stage: Stage, text: impl Into<String>) -> LaunchError {
         LaunchError {
             stage,
@@ -76,7 +76,7 @@ impl LaunchError {
         }
     }
 
-    /// The same error with a hint.
+    /// Returns the error with a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> LaunchError {
         self.hint = Some(one_line(&hint.into()));
         self
@@ -87,14 +87,14 @@ fn hint_in_brackets(hint: Option<&str>) -> String {
     hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
-/// One printable line: what another machine says must neither break lines nor steer a terminal.
+/// Makes one printable line. Text from another machine must neither break lines nor steer a terminal.
 pub(crate) fn one_line(text: &str) -> String {
     let clean = text.replace(steers, " ");
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a character steers a terminal or changes how text beside it is read: control characters (C0, DEL and C1), those of
-/// bidirectional text, and separators of lines.
+/// True if a character steers a terminal or changes how the text next to it is read: control characters (C0, DEL and C1),
+/// those of bidirectional text, and line separators.
 pub fn steers(letter: char) -> bool {
     let bidirectional = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || bidirectional || matches!(letter, '\u{2028}' | '\u{2029}')

@@ -1,6 +1,6 @@
-//! A fleet: one session per host, each in its thread, started through a gate of bounded width.
+//! A fleet: one session per host, each in its own thread. A gate bounds how many start at once.
 //!
-//! Duty: threads and their end. What a thread does for its host is in `attempt.rs`.
+//! Duty: threads and their end. Read next: `attempt.rs` for the work of a thread for its host.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,20 +9,21 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::attempt::{Plan, launch};
+use crate::attempt::launch;
 use crate::error::{LaunchError, Stage};
 use crate::event::Event;
 use crate::gate::Gate;
 use crate::hosts::Host;
+use crate::plan::Plan;
 use crate::program::Program;
 use crate::session::line::Line;
 use crate::session::report::Report;
 use crate::settings::Settings;
 
-/// The sessions of all hosts. Dropping it aborts them; [`Fleet::finish`] ends them in order and
-/// waits.
+/// The sessions of all hosts. Dropping the fleet aborts them. [`Fleet::finish`] ends them cleanly
+/// and waits.
 pub struct Fleet {
-    /// `None` where not even a bell could be had; that host has failed.
+    /// `None` if the host's event descriptor could not be made; that host has failed.
     lines: Vec<Option<Arc<Line>>>,
     gate: Arc<Gate>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
@@ -31,7 +32,7 @@ pub struct Fleet {
 
 /// Starts `program` on every host and returns at once.
 ///
-/// Events carry the host's position in `hosts`; each host's stream ends with exactly one of
+/// Events carry the host's position in `hosts`. Each host's stream ends with exactly one of
 /// [`Event::Ended`] and [`Event::Failed`]. Secrets are asked for first, once for all hosts.
 pub fn start(
     hosts: &[Host],
@@ -58,7 +59,7 @@ pub fn start(
             }
             Err(error) => {
                 let error = start_error(&format!("cannot make an event descriptor: {error}"));
-                // A receiver that is gone needs no events.
+                // A receiver that no longer exists needs no events.
                 drop(events.send((at, Event::Failed(error))));
                 lines.push(None);
             }
@@ -77,8 +78,8 @@ pub fn start(
             job.spawn(&plan, &gate, &threads);
         }
     };
-    // Without this one thread nothing can be started; the jobs are dropped then, and each dropped
-    // report is a failure.
+    // If this thread cannot start, no session can. The jobs are then dropped, and each dropped report
+    // sends a failure.
     fleet.coordinator = std::thread::Builder::new()
         .name("launch".to_owned())
         .spawn(coordinate)
@@ -87,21 +88,21 @@ pub fn start(
 }
 
 impl Fleet {
-    /// Queues bytes for the program's standard input, without ever blocking. False if the session
-    /// is closed or 64 MiB are waiting already. Bytes queued before the program is up are sent when
-    /// it is.
+    /// Queues bytes for the program's standard input; never blocks. Returns false if the session is
+    /// closed or the queue would exceed 64 MiB. Bytes queued before the program is up are sent once it
+    /// is up.
     pub fn send(&self, host: usize, bytes: &[u8]) -> bool {
         self.line(host).is_some_and(|line| line.send(bytes))
     }
 
-    /// Closes the program's standard input after what is queued.
+    /// Closes the program's standard input once all queued bytes are sent.
     pub fn hang_up(&self, host: usize) {
         if let Some(line) = self.line(host) {
             line.hang_up();
         }
     }
 
-    /// Drops the session at once; on this machine the process group is killed.
+    /// Drops the session at once and kills its process group on this machine.
     pub fn abort(&self, host: usize) {
         if let Some(line) = self.line(host) {
             line.abort();
@@ -109,8 +110,8 @@ impl Fleet {
         }
     }
 
-    /// Hangs up everywhere, waits for the ends up to the deadline, aborts what is left, and joins
-    /// all threads.
+    /// Hangs up on every host, waits up to `deadline` for the sessions to end, aborts the rest, and
+    /// joins all threads.
     pub fn finish(mut self, deadline: Duration) {
         let until = Instant::now() + deadline;
         self.lines.iter().flatten().for_each(|line| line.hang_up());
@@ -145,9 +146,9 @@ impl Drop for Fleet {
     }
 }
 
-/// A panic of a session's thread was printed already, and its host has had its last event; nothing
-/// is left to do. A thread that an SSH agent holds up (it may wait for a person) is given up on: it
-/// holds nothing of ours any more.
+/// Joins a thread, or gives up at `until`. A thread that panicked has printed the panic, and its
+/// host has had its last event, so nothing is left to do. An SSH agent that waits for a person can
+/// hold up a thread; such a thread no longer holds anything of ours.
 fn join(thread: JoinHandle<()>, until: Instant) {
     while !thread.is_finished() {
         if Instant::now() >= until {
@@ -158,12 +159,12 @@ fn join(thread: JoinHandle<()>, until: Instant) {
     drop(thread.join());
 }
 
-/// For all threads together: aborted sessions end within milliseconds, and killed processes are
-/// reaped within two seconds.
+/// Limit for all threads together. Aborted sessions end within milliseconds, and killed processes
+/// are reaped within two seconds.
 const JOIN_DEADLINE: Duration = Duration::from_secs(5);
 const JOIN_TICK: Duration = Duration::from_millis(1);
 
-/// What one thread is given.
+/// The input of one session thread.
 struct Job {
     host: Host,
     line: Arc<Line>,
@@ -174,8 +175,8 @@ impl Job {
     fn spawn(self, plan: &Arc<Plan>, gate: &Arc<Gate>, threads: &Mutex<Vec<JoinHandle<()>>>) {
         const STACK_BYTES: usize = 1 << 20;
         let (plan, gate) = (Arc::clone(plan), Arc::clone(gate));
-        // The job is handed over in a slot, so that it is still here to report the failure if there
-        // is no thread.
+        // A slot hands the job over, so that the failure can still be reported here if the thread cannot
+        // start.
         let slot = Arc::new(Mutex::new(Some(self)));
         let take =
             |slot: &Mutex<Option<Job>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -205,9 +206,9 @@ impl Job {
     }
 
     fn run(self, plan: &Plan, gate: &Arc<Gate>) {
-        // A program that ends while bytes are written to it is an error of that write, whatever
-        // SIGPIPE is set to. Children do not inherit this: the standard library gives them an empty
-        // mask.
+        // If the program ends while this thread writes to it, the write returns an error, even if SIGPIPE
+        // would kill the process. Child processes do not inherit this: the standard library gives them an
+        // empty mask.
         SigSet::from_iter([Signal::SIGPIPE]).thread_block().ok();
         let Job {
             host,
@@ -228,8 +229,8 @@ fn start_error(text: &str) -> LaunchError {
     LaunchError::new(Stage::Start, text)
 }
 
-/// Raises the soft limit of open descriptors towards what so many sessions need; the hard limit is
-/// the system's.
+/// Raises the soft limit of open descriptors to the need of `hosts` sessions, at most to the hard
+/// limit, which the system sets.
 fn allow_descriptors(hosts: usize) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     const PER_HOST: u64 = 6;
@@ -240,7 +241,7 @@ fn allow_descriptors(hosts: usize) {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < wanted
     {
-        // If it fails, the hosts that find no descriptor say so one by one.
+        // If this fails, each host that gets no descriptor reports it.
         setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).ok();
     }
 }
@@ -261,8 +262,8 @@ mod tests {
         let source = folder.path().join("source");
         std::fs::write(&source, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&source, std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Copied by another process: a descriptor for writing that some fork of this one holds
-        // would make it "busy".
+        // Another process makes the copy: a fork of this one could hold a descriptor for writing, and
+        // running the file would fail with "busy".
         assert!(
             std::process::Command::new("cp")
                 .arg(&source)
@@ -282,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Bytes and last event of every host, once all have ended.
+    /// Waits until all hosts have ended. Returns the bytes and the last event of each.
     fn until_end(
         events: &Receiver<(usize, Event)>,
         hosts: usize,
@@ -448,7 +449,7 @@ mod tests {
         drop(fleet);
     }
 
-    /// The far side is a shell in a mount namespace of its own, where the home folder is too small.
+    /// A remote-shell command: a shell in a private mount namespace, where the home folder is too small.
     fn cramped(folder: &std::path::Path, also: &str) -> String {
         let home = folder.display();
         format!(

@@ -1,10 +1,10 @@
-//! The bounded fan-out: at most so many hosts are between resolve and up at once.
+//! The bounded fan-out: limits how many hosts are between resolve and up at once.
 //!
-//! Does not start anything itself; read next `fleet.rs`.
+//! Does not start sessions; read next `fleet.rs`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A counted gate.
+/// A counting semaphore that can be shut.
 pub(crate) struct Gate {
     state: Mutex<State>,
     changed: Condvar,
@@ -15,7 +15,7 @@ struct State {
     shut: bool,
 }
 
-/// One place behind the gate; dropping it lets the next host in.
+/// One place inside the gate. Dropping it admits the next host.
 pub(crate) struct Place(Arc<Gate>);
 
 impl Gate {
@@ -30,12 +30,11 @@ impl Gate {
         })
     }
 
-    /// Waits for a place. `None` once the gate is shut or `given_up` says so, which is asked at
-    /// every [`Gate::look`].
+    /// Waits for a place. Returns `None` once the gate is shut or `given_up` returns true. Every
+    /// [`Gate::look`] makes it call `given_up` again.
     pub(crate) fn enter(self: &Arc<Gate>, given_up: impl Fn() -> bool) -> Option<Place> {
         let mut state = self.lock();
-        // Bounded by the owner: every host in front leaves by its own deadlines, and `shut` wakes
-        // all.
+        // The wait is bounded: every host inside leaves by its own deadlines, and `shut` wakes all.
         while state.free == 0 && !state.shut && !given_up() {
             state = self
                 .changed
@@ -49,14 +48,14 @@ impl Gate {
         Some(Place(Arc::clone(self)))
     }
 
-    /// Has everyone who waits ask again whether they still want to.
+    /// Wakes all waiters, so that each calls `given_up` again.
     pub(crate) fn look(&self) {
-        // The lock orders this after whoever has asked already and is about to sleep.
+        // The lock orders this after a waiter that has already called `given_up` and is about to sleep.
         drop(self.lock());
         self.changed.notify_all();
     }
 
-    /// Lets nobody in any more.
+    /// Admits no more hosts.
     pub(crate) fn shut(&self) {
         self.lock().shut = true;
         self.changed.notify_all();

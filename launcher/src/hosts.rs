@@ -1,7 +1,7 @@
-//! Host lists: from what a user writes to entries, one per node.
+//! Host lists: turns a user's text into entries, one per node.
 //!
-//! Duty: the grammar of `--hosts`, host files, job environments, exclusion and folding. Pure: files
-//! and variables come in as functions. Names are not resolved here; read next `resolve.rs`.
+//! Duty: the grammar of `--hosts`, host files, job environments, exclusion and folding. Pure: the
+//! caller passes files and variables as functions. Does not resolve names; read next `resolve.rs`.
 
 mod environment;
 mod expression;
@@ -15,10 +15,10 @@ pub use expression::parse;
 pub use fold::fold;
 pub use hostfile::hostfile;
 
-/// The most entries a host list may have.
+/// Limit of the entries in a host list.
 pub const MAX_HOSTS: usize = 10_000;
 
-/// One entry of a host list; the same name twice is two entries.
+/// One entry of a host list. A name that occurs twice makes two entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// A name or an address, without brackets.
@@ -27,9 +27,9 @@ pub struct Host {
     pub user: Option<String>,
     /// The port of the remote shell's server.
     pub port: Option<u16>,
-    /// Whether it is this machine, reached without any remote shell.
+    /// True for this machine, which needs no remote shell.
     pub local: bool,
-    /// Further keys of a host file's line.
+    /// Further keys of the host file's line, with their values.
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -45,13 +45,13 @@ impl Host {
     }
 }
 
-/// Why a host list is refused. Columns count characters from 1.
+/// The reason to refuse a host list. Columns count characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostListError {
-    /// Nothing in it.
+    /// The list has no entry.
     #[error("the host list is empty (example: n1,n2 or n[01-16])")]
     Empty,
-    /// More entries than the limit.
+    /// The list has more than [`MAX_HOSTS`] entries.
     #[error("the host list has more than {MAX_HOSTS} hosts")]
     TooMany,
     /// A bracket without its partner.
@@ -59,80 +59,80 @@ pub enum HostListError {
     Bracket {
         /// The entry.
         text: String,
-        /// Where it begins.
+        /// The column in which the entry begins.
         column: usize,
     },
-    /// Something in brackets that is no list of numbers and ranges.
+    /// Text in brackets that is no list of numbers and ranges.
     #[error(
         "'{text}' at column {column}: bad range '{range}': {reason} (examples: [1-16], [01-16,18], [1-63/2])"
     )]
     Range {
         /// The entry.
         text: String,
-        /// Where it begins.
+        /// The column in which the entry begins.
         column: usize,
         /// The range.
         range: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A name that could be taken for something else.
+    /// A name that is empty, is too long, or could be mistaken for something else.
     #[error("'{name}' at column {column}: bad host name: {reason}")]
     Name {
         /// The name.
         name: String,
-        /// Where its entry begins.
+        /// The column in which the entry begins.
         column: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A user that could be taken for something else.
+    /// A user name that is empty or could be mistaken for something else.
     #[error(
         "'{user}' at column {column}: bad user name (letters, digits and . _ + $ \\ - are allowed, not '-' first)"
     )]
     User {
         /// The user.
         user: String,
-        /// Where its entry begins.
+        /// The column in which the entry begins.
         column: usize,
     },
-    /// No port number.
+    /// A port that is not a number from 1 to 65535.
     #[error(
         "'{text}' at column {column}: bad port '{port}' (1 to 65535; an IPv6 address needs brackets: [::1]:22)"
     )]
     Port {
         /// The entry.
         text: String,
-        /// Where it begins.
+        /// The column in which the entry begins.
         column: usize,
         /// The port as written.
         port: String,
     },
-    /// No number of nodes after `local:`.
+    /// A bad number of nodes after `local:`.
     #[error(
         "'{text}' at column {column}: bad number of local nodes (1 to {MAX_HOSTS}; example: local:3)"
     )]
     LocalCount {
         /// The entry.
         text: String,
-        /// Where it begins.
+        /// The column in which the entry begins.
         column: usize,
     },
-    /// An excluded name that is not there.
+    /// An excluded name that the host list does not contain.
     #[error("cannot exclude '{name}': it is not in the host list")]
     NotInList {
         /// The name.
         name: String,
     },
-    /// A line of a host file, with the reason.
+    /// A bad line of a host file.
     #[error("host file line {line}: {reason}")]
     Line {
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong, with the key and the cure.
+        /// The reason, with the key and the cure.
         reason: String,
     },
-    /// No job environment.
+    /// No job environment exists: neither variable is set.
     #[error(
         "neither SLURM_JOB_NODELIST nor PBS_NODEFILE is set (name the hosts, or run inside a job)"
     )]
@@ -142,12 +142,13 @@ pub enum HostListError {
     NodeFile {
         /// The file.
         path: String,
-        /// Why.
+        /// The error of the read.
         reason: String,
     },
 }
 
-/// Takes every entry out whose name `pattern` names.
+/// Removes every entry whose name is in the host list `pattern`. Fails if `pattern` is bad, or names
+/// a host that `hosts` does not contain.
 pub fn exclude(hosts: Vec<Host>, pattern: &str) -> Result<Vec<Host>, HostListError> {
     let present: std::collections::BTreeSet<&str> =
         hosts.iter().map(|host| host.name.as_str()).collect();

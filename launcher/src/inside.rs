@@ -1,5 +1,5 @@
-//! Doors for the workspace's fuzz targets to parsers of the inside. Not part of the interface: nothing else may
-//! use them, and they change without notice.
+//! Access to internal parsers for the workspace's fuzz targets. Not part of the interface: no other code must use it,
+//! and it changes without notice.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,45 +10,45 @@ use crate::known::KnownKeys;
 use crate::program::Program;
 use crate::session::dialogue::{Act, Dialogue, Refusal, State};
 
-/// What a file of known keys says about a host's key.
+/// The verdict of a file of known keys on a host's key, and the algorithms to prefer.
 pub fn known_hosts(text: &str, name: &str, port: u16, blob: &[u8]) -> String {
     let mut known = KnownKeys::default();
     known.read("file", text, name, port);
     format!("{:?} {:?}", known.judge(blob), known.algorithms())
 }
 
-/// The blob of a key as a file of known keys has it.
+/// Decodes a key's blob as a file of known keys holds it. Returns the bytes and their encoding again.
 pub fn base64(text: &str) -> Option<(Vec<u8>, String)> {
     let bytes = crate::base64::decode(text)?;
     let again = crate::base64::encode(&bytes);
     Some((bytes, again))
 }
 
-/// What is made of the output of `ssh -G`.
+/// The configuration parsed from the output of `ssh -G`.
 pub fn ssh_config(text: &str) -> String {
     let mut config = HostConfig::usual("n1");
     config.read(text);
     format!("{config:?}")
 }
 
-/// What came of a session up to the magic word.
+/// The result of a session up to the magic word.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// How often the executable was to be written.
+    /// Number of requests to write the executable.
     pub writes: usize,
-    /// What was printed before the magic word, if that came.
+    /// Text printed before the magic word; `None` if that word did not arrive.
     pub noise: Option<String>,
-    /// Bytes behind the magic word.
+    /// Bytes after the magic word.
     pub bytes: Vec<u8>,
-    /// Bytes that are held of what was said, if the magic word did not come.
+    /// Number of bytes of output that the dialogue holds, if the magic word did not arrive.
     pub held_bytes: usize,
-    /// Why it could not go on.
+    /// The reason why the dialogue ended early, if it did.
     pub refusal: Option<String>,
-    /// How far it came.
+    /// The last state of the dialogue.
     pub state: String,
 }
 
-/// A session with a shell whose output comes in pieces, under the nonce `NONCE` and the magic word `MAGIC`.
+/// Runs a session with a shell whose output arrives in pieces. The nonce is `NONCE`, the magic word `MAGIC`.
 pub fn dialogue<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Heard {
     let bytes = Arc::new(b"program".to_vec());
     let program = Program {

@@ -1,31 +1,30 @@
-//! Known host keys: what the files say about a host's key.
+//! Known host keys: the verdict of the user's files on a host's key.
 //!
-//! Hashed names, `[host]:port`, wildcards, negation, `@revoked` and `@cert-authority` are
-//! understood. The files are read here and not by libssh2, whose check knows neither markers nor
-//! patterns and calls a key of another type a changed one. Does not speak to hosts; read next
-//! `secure.rs`.
+//! Supports hashed names, `[host]:port`, wildcards, negation, `@revoked` and `@cert-authority`. The
+//! files are read here and not by libssh2: its check knows neither markers nor patterns, and takes a
+//! key of another type for a changed one. Does not talk to hosts; read next `secure.rs`.
 
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
 use crate::base64::{decode, encode};
 
-/// What is known about a host's key.
+/// The verdict on a host's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is the key that is known.
+    /// The key is known for this host.
     Known,
-    /// No key is known for this host.
+    /// No key of this type is known for this host.
     Unknown,
-    /// Another key of the same type is known; where.
+    /// Another key of the same type is known, in this line.
     Changed { file: String, line: usize },
-    /// The key was revoked.
+    /// This line revokes the key.
     Revoked { file: String, line: usize },
-    /// An authority vouches for the host's keys, which only the OpenSSH client can check.
+    /// An authority signs the host's keys; only the OpenSSH client can check that.
     Authority,
 }
 
-/// All entries of some files that may concern one host.
+/// All entries about one host in the files that were read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownKeys {
     entries: Vec<Entry>,
@@ -34,7 +33,7 @@ pub(crate) struct KnownKeys {
 #[derive(Clone, Debug)]
 struct Entry {
     marker: Marker,
-    /// Whether the entry has the port in its name, or the host's port is the usual one.
+    /// True if the entry's name has the port, or the host's port is the usual one.
     exact: bool,
     key_type: String,
     blob: Vec<u8>,
@@ -52,7 +51,7 @@ enum Marker {
 const USUAL_PORT: u16 = 22;
 
 impl KnownKeys {
-    /// Adds what a file says about a host.
+    /// Adds a file's entries about a host. `file` is the file's name, `text` its content.
     pub(crate) fn read(&mut self, file: &str, text: &str, name: &str, port: u16) {
         let name = name.to_ascii_lowercase();
         let with_port = match port {
@@ -68,7 +67,7 @@ impl KnownKeys {
         }
     }
 
-    /// The verdict on a key. An entry for another port counts only if it has this very key.
+    /// Judges a key. An entry for another port counts only if it has this very key.
     pub(crate) fn judge(&self, blob: &[u8]) -> Verdict {
         let key_type = type_of(blob);
         let with = |marker: Marker| {
@@ -97,8 +96,8 @@ impl KnownKeys {
         }
     }
 
-    /// The algorithms of the types that are known, to be preferred: a host known by its ECDSA key
-    /// is not to be refused because its server would rather show another one.
+    /// Algorithms of the known key types, for the session to prefer. Otherwise a host that is known by
+    /// its ECDSA key would be refused if its server prefers another key.
     pub(crate) fn algorithms(&self) -> Vec<&'static str> {
         let mut found = Vec::new();
         for entry in self
@@ -125,12 +124,12 @@ impl KnownKeys {
     }
 }
 
-/// `SHA256:...`, as OpenSSH prints it.
+/// The fingerprint `SHA256:...`, as OpenSSH prints it.
 pub(crate) fn fingerprint(blob: &[u8]) -> String {
     format!("SHA256:{}", encode(&Sha256::digest(blob)))
 }
 
-/// The type that a key's blob begins with.
+/// The key type at the start of a key's blob; empty if the blob is malformed.
 pub(crate) fn type_of(blob: &[u8]) -> String {
     let named = || {
         let (length, rest) = blob.split_first_chunk::<4>()?;
@@ -140,7 +139,7 @@ pub(crate) fn type_of(blob: &[u8]) -> String {
     named().unwrap_or_default()
 }
 
-/// A line that concerns the host; file and line number are the caller's.
+/// Parses a line; `None` if it is not about the host. The caller sets file and line number.
 fn parse(line: &str, name: &str, with_port: &str) -> Option<Entry> {
     let mut words = line.split_ascii_whitespace();
     let mut first = words.next().filter(|word| !word.starts_with('#'))?;
@@ -168,7 +167,7 @@ fn parse(line: &str, name: &str, with_port: &str) -> Option<Entry> {
     })
 }
 
-/// Whether an entry's names mean this host.
+/// True if an entry's names match this host.
 fn names(patterns: &str, host: &str) -> bool {
     if let Some(hashed) = patterns.strip_prefix("|1|") {
         return hash_matches(hashed, host).unwrap_or(false);
@@ -186,7 +185,7 @@ fn names(patterns: &str, host: &str) -> bool {
     found
 }
 
-/// `SALT|HASH`: HMAC-SHA1 of the name under the salt.
+/// Checks a hashed name `SALT|HASH`: HMAC-SHA1 of the name with the salt as key.
 fn hash_matches(hashed: &str, host: &str) -> Option<bool> {
     let (salt, hash) = hashed.split_once('|')?;
     Some(hmac_sha1(&decode(salt)?, host.as_bytes()) == decode(hash)?)
@@ -212,7 +211,8 @@ fn hmac_sha1(key: &[u8], text: &[u8]) -> Vec<u8> {
         .to_vec()
 }
 
-/// `*` and `?`. Linear in time but for the last `*`, so that no pattern can be made to hang.
+/// Matches a pattern with `*` and `?`. Only the last `*` is retried, so that no pattern can make it
+/// hang.
 fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

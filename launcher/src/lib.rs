@@ -1,16 +1,16 @@
-//! Starts one program on many hosts and keeps a line to each of them.
+//! Starts one program on many hosts and keeps a session to each of them.
 //!
-//! Duty: host lists ([`hosts`]), sessions over SSH, over any remote-shell command or on this
-//! machine, bounded fan-out, deployment of the own executable where it is missing, and a deadline
-//! for every step. What comes out is a stream of [`Event`]s per host; what goes in are bytes for
-//! the program's standard input.
+//! Duty: host lists ([`hosts`]), sessions, bounded fan-out, deployment of the executable where it
+//! is missing, and a deadline for every step. A session runs over SSH, over any remote-shell
+//! command, or on this machine. The caller receives a stream of [`Event`]s per host and sends bytes
+//! to the program's standard input.
 //!
-//! Not done here: the program's protocol (bytes are carried, never read, once the magic word has
-//! been seen), heartbeats, and anything about what the program is for.
+//! Not done here: the program's protocol (after the magic word the launcher carries bytes and never
+//! reads them), heartbeats, and anything about the program's purpose.
 //!
-//! Where to read next: [`start`] and [`Fleet`] (`fleet.rs`) for the life of a session, `attempt.rs`
-//! for the choice of a transport, `session/dialogue.rs` for what is said on the line before the
-//! magic word, `deploy.rs` for the script that the other side runs.
+//! Read next: [`start`] and [`Fleet`] (`fleet.rs`) for the life of a session, `attempt.rs` for the
+//! choice of a transport, `session/dialogue.rs` for the exchange before the magic word, `deploy.rs`
+//! for the script that runs on the host.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -32,7 +32,9 @@ mod event;
 mod fleet;
 mod gate;
 mod known;
+mod pace;
 mod patience;
+mod plan;
 mod program;
 mod question;
 mod resolve;

@@ -1,4 +1,4 @@
-//! Coming again later, and later: growing pauses with jitter until a deadline.
+//! Backoff between attempts: growing pauses with jitter until a deadline.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::{Duration, Instant};
@@ -30,16 +30,16 @@ impl Patience {
         self.deadline
     }
 
-    /// How often it was in vain.
+    /// Number of failed attempts so far.
     pub(crate) fn times(&self) -> u32 {
         self.times
     }
 
-    /// Waits before the next time; false if there is none, because of the deadline or an abort.
+    /// Waits before the next attempt. Returns false if the deadline or an abort rules it out.
     pub(crate) fn wait(&mut self, line: &Line) -> bool {
         self.times += 1;
-        // Between a half and one and a half of the pause: hosts that were dropped together come
-        // apart.
+        // The wait is 0.5 to 1.5 times the pause, so that hosts that were dropped together retry at
+        // different times.
         let jitter = RandomState::new().build_hasher().finish() % 1000;
         let pause = self.pause.mul_f64(0.5 + jitter as f64 / 1000.0);
         self.pause = (self.pause * 8 / 5).min(LONGEST_PAUSE);

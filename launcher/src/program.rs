@@ -1,6 +1,6 @@
-//! The executable that is carried to the hosts.
+//! The executable to deploy to the hosts.
 //!
-//! Does not copy it anywhere: read next `deploy.rs`.
+//! Does not copy it to a host; read next `deploy.rs`.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -10,20 +10,20 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// An executable, its bytes and what identifies them.
+/// An executable with its bytes and their identity.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Where it is on this machine; local sessions run it from here.
+    /// Path on this machine; local sessions run it from here.
     pub path: PathBuf,
     /// Its bytes, read once for all hosts.
     pub bytes: Arc<Vec<u8>>,
     /// SHA-256 of the bytes in lower-case hexadecimal digits.
     pub digest: String,
-    /// The machine it runs on, as `uname -m` names it.
+    /// The architecture it runs on, as `uname -m` names it.
     pub arch: String,
 }
 
-/// Why the executable cannot be read.
+/// The reason why the executable cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The file is not readable.
@@ -31,21 +31,21 @@ pub enum ProgramError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the read.
         source: std::io::Error,
     },
-    /// The kernel does not say what machine this is.
+    /// The kernel does not name the machine's architecture.
     #[error("cannot tell the machine's architecture: {0}")]
     Machine(nix::Error),
 }
 
 impl Program {
-    /// The executable of this process, also when its file was replaced or removed since the start.
+    /// Reads the executable of this process, even if its file was replaced or removed since the start.
     pub fn current() -> Result<Program, ProgramError> {
         let itself = Path::new("/proc/self/exe");
         let mut program = Program::read(itself)?;
-        // The name is nicer in a process table than `exe`, but only while it still leads to the
-        // same file.
+        // In a process table the real name is clearer than `exe`, but it is used only while it still leads
+        // to the same file.
         if let (Ok(named), Ok(link)) = (std::env::current_exe(), std::fs::metadata(itself))
             && std::fs::metadata(&named)
                 .is_ok_and(|file| (file.dev(), file.ino()) == (link.dev(), link.ino()))
@@ -55,7 +55,7 @@ impl Program {
         Ok(program)
     }
 
-    /// The executable in `path`, taken to be for this machine.
+    /// Reads the executable at `path` and assumes that it is for this machine.
     pub fn read(path: &Path) -> Result<Program, ProgramError> {
         let bytes = std::fs::read(path).map_err(|source| ProgramError::Read {
             path: path.to_owned(),
@@ -71,7 +71,7 @@ impl Program {
     }
 }
 
-/// Digest of the executable of this process, as [`Program::digest`], without its bytes staying in memory.
+/// Digest of the executable of this process, as [`Program::digest`], without keeping its bytes in memory.
 pub fn own_digest() -> Result<String, ProgramError> {
     const PIECE_BYTES: usize = 64 << 10;
     let path = Path::new("/proc/self/exe");

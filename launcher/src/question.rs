@@ -1,6 +1,6 @@
-//! Asks another program something: a command that prints and ends, within a deadline.
+//! Runs a command for its output: a program that prints and ends, within a deadline.
 //!
-//! The command is killed when it is late or the host is aborted, and always reaped.
+//! The command is killed if it is late or the host is aborted. It is always reaped.
 
 use std::io;
 use std::process::Command;
@@ -10,27 +10,27 @@ use crate::session::carrier::{Carrier as _, Ending, Output};
 use crate::session::child::ChildCarrier;
 use crate::session::line::Line;
 
-/// The most that an answer may be.
+/// Limit of each output in bytes; output after it is discarded.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// What a command printed, and how it ended.
+/// The outputs of a command and its end.
 pub(crate) struct Reply {
     pub(crate) ending: Ending,
     pub(crate) standard: String,
     pub(crate) error: String,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// There is no such command.
+    /// The command does not exist.
     Absent,
     Late,
     Aborted,
     Broken(io::Error),
 }
 
-/// Runs the command to its end.
+/// Runs the command to its end, or until `until` has passed or the host is aborted.
 pub(crate) fn ask(command: &mut Command, until: Instant, line: &Line) -> Result<Reply, NoReply> {
     let mut carrier = ChildCarrier::spawn(command).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => NoReply::Absent,
@@ -53,7 +53,7 @@ pub(crate) fn ask(command: &mut Command, until: Instant, line: &Line) -> Result<
         if left.is_zero() {
             return Err(NoReply::Late);
         }
-        // Nothing announces the exit of a command that has closed its outputs.
+        // No descriptor reports the exit of a command that has closed its outputs.
         let tick = Duration::from_millis(if drained { 2 } else { 200 });
         carrier
             .wait(line.bell(), false, left.min(tick))
@@ -67,7 +67,7 @@ pub(crate) fn ask(command: &mut Command, until: Instant, line: &Line) -> Result<
     })
 }
 
-/// Reads what there is; true at the end of the output.
+/// Reads all available bytes. Returns true at the end of the output.
 fn read(carrier: &mut ChildCarrier, output: Output, into: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 4096];
     loop {

@@ -1,9 +1,9 @@
-//! From a name to addresses.
+//! Resolves a name to addresses.
 //!
-//! The executable is static, and a static C library loads the system's name services only if they
-//! happen to be of its own version. So the system's `getent` is asked; its process can also be
-//! killed when it is late, which a thread in the resolver cannot. Numeric addresses are never
-//! looked up.
+//! The executable is static. A static C library loads the system's name services only if they
+//! happen to have the same version. So this module runs the system's `getent`. A late `getent`
+//! process can also be killed; a thread in the resolver cannot. Numeric addresses are never looked
+//! up.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs as _};
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::session::drive::seconds;
 use crate::session::line::Line;
 use crate::settings::Family;
 
-/// All addresses of a name, in the resolver's order, each once.
+/// Returns all addresses of a name that `family` allows, in the resolver's order, each once.
 pub(crate) fn resolve(
     name: &str,
     port: u16,
@@ -51,7 +51,7 @@ fn no_address(text: &str) -> LaunchError {
     LaunchError::new(Stage::Resolve, text)
 }
 
-/// An address as it stands, also with the interface that a link-local one needs.
+/// Parses a numeric address, also with the interface that a link-local one needs (`fe80::1%lo`).
 fn numeric(name: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Some(SocketAddr::new(address, port));
@@ -91,7 +91,7 @@ fn look_up(
     }
 }
 
-/// `ADDRESS STREAM NAME` in each line. Status 2 is the answer that there is no such name.
+/// Parses `ADDRESS STREAM NAME` in each line. Status 2 means that the name does not exist.
 fn of_getent(reply: &Reply, port: u16) -> Result<Vec<SocketAddr>, LaunchError> {
     let address = |line: &str| numeric(line.split_whitespace().next()?, port);
     let found: Vec<SocketAddr> = reply.standard.lines().filter_map(address).collect();
@@ -108,8 +108,8 @@ fn of_getent(reply: &Reply, port: u16) -> Result<Vec<SocketAddr>, LaunchError> {
     }
 }
 
-/// The C library's resolver, in a thread because nothing else bounds it. A late one ends by its own
-/// time limits.
+/// Asks the C library's resolver, in a thread because nothing else bounds it. Returns `None` if it
+/// is late; the thread then ends by the resolver's time limits.
 fn of_library(
     name: &str,
     port: u16,
@@ -121,7 +121,7 @@ fn of_library(
         let found = (name.as_str(), port)
             .to_socket_addrs()
             .map(Iterator::collect::<Vec<_>>);
-        // The one who asked may have stopped waiting.
+        // The receiver can have stopped waiting.
         drop(sender.send(found));
     };
     let thread = std::thread::Builder::new()

@@ -1,7 +1,7 @@
-//! What the user is asked for, once and before the fan-out: passphrases of keys, and a password.
+//! Secrets of the user, asked for once and before the fan-out: passphrases of keys, and a password.
 //!
-//! Secrets are kept in memory only and never stand on a command line. Read next: `auth.rs`, which
-//! uses them.
+//! Secrets stay in memory and never appear on a command line. Read next: `auth.rs`, which uses
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -20,8 +20,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Asks for what will be needed: the password if it is wanted, and passphrases if no agent
-    /// holds keys.
+    /// Asks for the password if the settings want it, and for passphrases if no agent holds keys.
     pub(crate) fn ask(settings: &Settings) -> Secrets {
         let mut secrets = Secrets::default();
         let Some(ask) = &settings.ask else {
@@ -46,8 +45,8 @@ impl Secrets {
     }
 }
 
-/// Encrypted keys: every one that was named, else the first of the usual ones if none of them is
-/// open.
+/// Keys to ask a passphrase for. These are all encrypted keys that the settings name. If they name
+/// no key, it is the first default key, unless one of the default keys is not encrypted.
 fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
     if !settings.identities.is_empty() {
         return settings
@@ -69,7 +68,7 @@ fn keys_to_open(settings: &Settings) -> Vec<PathBuf> {
     present.into_iter().map(|(key, _)| key).take(1).collect()
 }
 
-/// Whether a private key file is encrypted; `None` if it cannot be read.
+/// True if a private key file is encrypted; `None` if it cannot be read.
 pub(crate) fn encryption(file: &Path) -> Option<bool> {
     std::fs::read_to_string(file)
         .ok()
@@ -85,13 +84,14 @@ fn is_encrypted(text: &str) -> bool {
         let (inside, _) = rest.split_once("-----END")?;
         decode(&inside.split_whitespace().collect::<String>())
     };
-    // Behind the format's name: the length and the name of the cipher.
+    // The length and the name of the cipher follow the format's name.
     const OPEN: &[u8] = b"openssh-key-v1\0\0\0\0\x04none";
     body(text).is_some_and(|bytes| !bytes.starts_with(OPEN))
 }
 
-/// How many identities an agent holds; `None` if it does not answer at once. libssh2's own agent
-/// client waits without a limit, so an agent is only ever given to it after it has answered here.
+/// Number of identities that an agent holds; `None` if it does not answer in time (2 s per read or
+/// write). libssh2's agent client waits without a limit, so it only gets agents that have answered
+/// here.
 pub(crate) fn agent_identities(socket: &Path) -> Option<usize> {
     const PATIENCE: Duration = Duration::from_secs(2);
     const REQUEST_IDENTITIES: [u8; 5] = [0, 0, 0, 1, 11];

@@ -1,40 +1,37 @@
 //! Sessions over libssh2: connection, host key, authentication, and the shell on a channel.
 //!
-//! All calls are made without blocking, so that deadlines and aborts hold everywhere. What libssh2
-//! cannot do is told as [`Trouble::Detour`]; read next `attempt.rs`, which goes on over the OpenSSH
-//! client then.
+//! All calls are non-blocking, so that deadlines and aborts hold everywhere. [`Trouble::Detour`]
+//! reports what libssh2 cannot do. Read next: `attempt.rs`, which then uses the OpenSSH client.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags};
 use ssh2::{ErrorCode, MethodType, Session};
 
 use crate::alone::{FreedAlone, alone};
-use crate::attempt::Plan;
 use crate::auth::{Denied, authenticate};
 use crate::config::{HostConfig, Strictness};
 use crate::connect::connect_any;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::known::{KnownKeys, Verdict, fingerprint, type_of};
+use crate::pace::{Pace, Unsettled};
 use crate::patience::Patience;
+use crate::plan::Plan;
 use crate::resolve::resolve;
-use crate::session::channel::{ChannelCarrier, sending};
-use crate::session::child::poll_for;
+use crate::session::channel::ChannelCarrier;
 use crate::session::dialogue::Dialogue;
 use crate::session::drive::{Limits, Outcome, Path, drive, seconds};
 use crate::session::line::Line;
 use crate::session::report::Report;
 
-/// Why there is no session.
+/// The reason for a missing session.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// For good.
+    /// The launch has failed for good.
     Failed(LaunchError),
-    /// The OpenSSH client may do better; the error stands if there is none.
+    /// The OpenSSH client can succeed. Without that client `error` is final.
     Detour { reason: String, error: LaunchError },
 }
 
@@ -44,7 +41,7 @@ impl From<LaunchError> for Trouble {
     }
 }
 
-/// One session from resolving to its end.
+/// Runs one session, from resolving the name to the session's end.
 pub(crate) fn attempt(
     plan: &Plan,
     config: &HostConfig,
@@ -112,67 +109,14 @@ pub(crate) fn attempt(
     ))
 }
 
-/// What calls of libssh2 wait for, and until when.
-pub(crate) struct Pace<'a> {
-    socket: &'a Arc<TcpStream>,
-    until: Instant,
-    line: &'a Line,
-}
-
-/// Why a call of libssh2 came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsettled {
-    #[error("no answer in time")]
-    Late,
-    #[error("aborted")]
-    Aborted,
-    #[error("{}", .0.message())]
-    Ssh(ssh2::Error),
-}
-
-impl Pace<'_> {
-    /// Repeats a call until it no longer would block.
-    pub(crate) fn settle<T>(
-        &self,
-        session: &Session,
-        mut call: impl FnMut() -> Result<T, ssh2::Error>,
-    ) -> Result<T, Unsettled> {
-        loop {
-            self.line.silence();
-            if self.line.aborted() {
-                return Err(Unsettled::Aborted);
-            }
-            match alone(&mut call) {
-                Err(error)
-                    if error.code() == ErrorCode::Session(libssh2_sys::LIBSSH2_ERROR_EAGAIN) => {}
-                Err(error) => return Err(Unsettled::Ssh(error)),
-                Ok(value) => return Ok(value),
-            }
-            let left = self.until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Unsettled::Late);
-            }
-            let mut flags = PollFlags::POLLIN;
-            flags.set(PollFlags::POLLOUT, sending(session));
-            let mut watched = [
-                PollFd::new(self.socket.as_fd(), flags),
-                PollFd::new(self.line.bell(), PollFlags::POLLIN),
-            ];
-            if poll_for(&mut watched, left).is_err() {
-                return Err(Unsettled::Late);
-            }
-        }
-    }
-}
-
 struct Connected {
     session: FreedAlone<Session>,
     socket: Arc<TcpStream>,
     address: SocketAddr,
 }
 
-/// Connects and agrees on the encryption. A server that has too many logins at once drops some of
-/// them before it speaks: those come again, each time later, until the deadline.
+/// Connects and does the SSH handshake. A server with too many logins at once drops some
+/// connections before it speaks. Those are retried with growing pauses until the deadline.
 fn connect(
     addresses: &[SocketAddr],
     known: &KnownKeys,
@@ -198,7 +142,7 @@ fn connect(
             }
             Err(reason) => reason,
         };
-        // The session is freed without blocking only if nothing can be waited for.
+        // A non-blocking session is freed only if it has nothing to wait for.
         socket.shutdown(Shutdown::Both).ok();
         let error = match reason {
             Unsettled::Aborted => return Err(LaunchError::new(Stage::Connect, "aborted").into()),
@@ -263,13 +207,13 @@ fn shake_hands(
         prefer_known_types(&session, known);
         session.set_tcp_stream(Arc::clone(socket));
     });
-    // The last handle frees the session, and that is never this one.
+    // The last handle frees the session. `handle` is never the last one.
     let mut handle = (*session).clone();
     pace.settle(&session, || handle.handshake())?;
     Ok(session)
 }
 
-/// Puts the types of the known keys first. If libssh2 refuses, its own order stands.
+/// Makes the session prefer the types of the known keys. If libssh2 refuses, its own order stays.
 fn prefer_known_types(session: &Session, known: &KnownKeys) {
     let mut order = known.algorithms();
     let Ok(supported) = session.supported_algs(MethodType::HostKey) else {
@@ -289,12 +233,12 @@ fn prefer_known_types(session: &Session, known: &KnownKeys) {
         .ok();
 }
 
-/// All that the configured files say about a host.
+/// Reads all entries about a host from the configured files.
 fn known_keys(config: &HostConfig) -> KnownKeys {
     let (name, port) = known_as(config);
     let mut known = KnownKeys::default();
     for file in &config.known_hosts {
-        // A file that is not there knows nothing; the error about the unknown key names the cure.
+        // A missing file has no entries; the error about the unknown key names the cure.
         if let Ok(bytes) = std::fs::read(file) {
             known.read(
                 &file.display().to_string(),
@@ -307,7 +251,8 @@ fn known_keys(config: &HostConfig) -> KnownKeys {
     known
 }
 
-/// An alias stands without a port, as the OpenSSH client has it.
+/// Name and port under which the host's key is known. An alias has no port, as in the OpenSSH
+/// client.
 fn known_as(config: &HostConfig) -> (&str, u16) {
     match &config.key_alias {
         Some(alias) => (alias, 22),
@@ -342,7 +287,7 @@ fn check_host_key(
             reason: "StrictHostKeyChecking accept-new is configured".to_owned(),
             error: refused,
         }),
-        // Whoever took the host's place would be told the password.
+        // An impostor of the host would receive the password.
         (Verdict::Changed { .. }, Strictness::Off) if plan.secrets.password.is_some() => {
             Err(refused.into())
         }

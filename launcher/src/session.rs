@@ -1,7 +1,7 @@
-//! Sessions: a line to one program on one host, whatever carries it.
+//! Sessions: a line to one program on one host, over any transport.
 //!
-//! `line.rs` is what the owner holds of it, `carrier.rs` what a transport must be able to do,
-//! `drive.rs` the loop between the two, and `dialogue.rs` what is said before the program is up.
+//! `line.rs` is the owner's side, `carrier.rs` the interface of a transport, `drive.rs` the loop
+//! between the two, and `dialogue.rs` the exchange before the program is up.
 
 pub(crate) mod carrier;
 pub(crate) mod channel;

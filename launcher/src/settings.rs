@@ -1,4 +1,4 @@
-//! How sessions are made: everything a caller may choose, with defaults that suit a person at a
+//! Settings of the sessions: everything a caller can choose, with defaults that suit a person at a
 //! terminal.
 //!
 //! Does not read the command line or the environment. Read next: `fleet.rs`.
@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Asks the user for a secret; the argument is the prompt, `None` means that there is no answer.
+/// Asks the user for a secret. The argument is the prompt. `None` means that the user gave no answer.
 pub type Ask = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// How long each stage may take, per host.
+/// Time limit of each stage, per host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// From a name to addresses, and the question for the configuration of the host.
+    /// The lookup of the host's addresses; `ssh -G` for the host's configuration has the same limit.
     pub resolve: Duration,
-    /// From the first connection to an agreed encryption, all addresses and all retries together.
+    /// From the first connection to the end of the SSH handshake, all addresses and all retries together.
     pub connect: Duration,
     /// All ways of authentication together.
     pub authenticate: Duration,
-    /// From the started remote shell to an executable that is in place.
+    /// From the start of the remote shell until the executable is in place.
     pub deploy: Duration,
     /// From there until the magic word is seen.
     pub start: Duration,
@@ -37,7 +37,7 @@ impl Default for Deadlines {
     }
 }
 
-/// Which addresses of a host may be used.
+/// The kinds of addresses that a session can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
     /// IPv4 and IPv6, in the order in which they resolve.
@@ -49,35 +49,35 @@ pub enum Family {
     V6,
 }
 
-/// How sessions are made.
+/// Settings for all sessions of a launch.
 #[derive(Clone)]
 pub struct Settings {
-    /// The remote-shell command (`--rsh`); `%h` in it is the host. Without one, SSH is spoken
-    /// directly.
+    /// The remote-shell command (`--rsh`). `%h` in it stands for the host, `%p` for the port. `None`
+    /// means direct SSH.
     pub remote_shell: Option<String>,
-    /// The user to log in as where the host list names none.
+    /// The user to log in as, where the host list names none.
     pub user: Option<String>,
-    /// Private key files; empty means those of the configuration, else the usual ones.
+    /// Private key files. Empty means those of the configuration, else the usual ones.
     pub identities: Vec<PathBuf>,
-    /// The one file of known host keys; naming it also means that keys are checked, whatever the
-    /// configuration says.
+    /// The only file of known host keys. If set, keys are checked even if the configuration turns that
+    /// off.
     pub known_hosts: Option<PathBuf>,
-    /// How many hosts may be between resolve and up at once; zero counts as one.
+    /// Limit of hosts between resolve and up at once. Zero counts as one.
     pub fanout: usize,
-    /// A deadline per stage.
+    /// Time limits of the stages.
     pub deadlines: Deadlines,
-    /// The one folder of the host to deploy into (`~/` is the home folder there); without one,
-    /// several are tried.
+    /// The only folder on the host to deploy into; `~/` is the home folder there. `None` means that
+    /// several folders are tried.
     pub remote_dir: Option<String>,
-    /// Which addresses may be used.
+    /// The kinds of addresses that a session can use.
     pub family: Family,
-    /// The word that the program prints first; bytes before it are noise of login shells.
+    /// The word that the program prints first. Bytes before it are noise of login shells.
     pub magic: Vec<u8>,
     /// The arguments of the program.
     pub arguments: Vec<String>,
     /// Asks for passphrases and the password, once and before the fan-out.
     pub ask: Option<Ask>,
-    /// Whether a password is to be asked for and used.
+    /// True to ask for a password and use it.
     pub ask_password: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Sessions to a real OpenSSH server on 127.0.0.2, with throw-away keys.
 //!
-//! A missing server fails these tests where CI=true and skips them, loudly, elsewhere. Every wait
-//! has a deadline; every process that is started here is ended here, by its number.
+//! If the server is missing, these tests fail where CI=true and are skipped with a message elsewhere.
+//! Every wait has a deadline. Every process that is started here is ended here, by its pid.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ const ADDRESS: &str = "127.0.0.2";
 const LONG: Duration = Duration::from_secs(60);
 const MAGIC: &[u8] = b"MAGIC-WORD\n";
 
-/// A server with its own keys, and the user's side of it.
+/// A server with its own keys, and the files of its user.
 struct Sshd {
     folder: tempfile::TempDir,
     port: u16,
@@ -35,7 +35,7 @@ struct Sshd {
 }
 
 impl Sshd {
-    /// `None` where there is no server to be had.
+    /// Starts a server with the options `extra`; `None` if no server is installed.
     fn start(extra: &str) -> Option<Sshd> {
         if !Path::new(SERVER).exists() {
             assert_ne!(
@@ -46,8 +46,7 @@ impl Sshd {
             eprintln!("SKIPPED: {SERVER} is missing (package openssh-server)");
             return None;
         }
-        // Where the server separates privileges; it belongs to a boot and is not made by the
-        // package.
+        // The server needs this folder to separate privileges. The boot makes it, not the package.
         fs::create_dir_all("/run/sshd").ok();
         let folder = tempfile::tempdir().unwrap();
         for name in ["host_ed25519", "host_ecdsa", "user", "stranger"] {
@@ -85,7 +84,7 @@ impl Sshd {
         self.folder.path().join(name)
     }
 
-    /// Has the user know this key and no other.
+    /// Makes this key the only one that the user knows.
     fn know(&self, key: &str) {
         let public = fs::read_to_string(self.path(&format!("{key}.pub"))).unwrap();
         fs::write(
@@ -149,11 +148,11 @@ fn keygen(file: &Path, kind: &str, passphrase: &str) {
     assert!(made.unwrap().success());
 }
 
-/// Starts a server and waits until it listens; `None` if it ends before.
+/// Starts a server and waits until it listens; `None` if it ends first.
 fn serve(folder: &Path, port: u16, extra: &str) -> Option<Child> {
     let at = |name: &str| folder.join(name).display().to_string();
     let config = format!(
-        // The first word on a matter holds.
+        // sshd uses the first value of each keyword.
         "{}\nListenAddress {ADDRESS}\nPort {port}\nHostKey {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
          StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n",
         extra.replace("FOLDER", &folder.display().to_string()),
@@ -190,7 +189,7 @@ fn serve(folder: &Path, port: u16, extra: &str) -> Option<Child> {
     None
 }
 
-/// A server to which root's password is [`PASSWORD`], in a mount namespace of its own: nothing changes outside.
+/// A server for which root's password is [`PASSWORD`], in a private mount namespace, so that nothing changes outside.
 fn with_own_password(folder: &Path) -> Command {
     const HASH: &str = "$6$pipebench$bpxvc2VvLqOuytFKhMcReOdGLyU7vYufjxCb5Pu0j/ECfim7ibPdkGT9r7dowvUAJoCL5dXsVF36sCEDjqN/z0";
     let shadow = folder.join("shadow");
@@ -210,7 +209,7 @@ fn with_own_password(folder: &Path) -> Command {
 
 const PASSWORD: &str = "correct horse";
 
-/// A program that says its magic word, its argument and its number, then repeats what it hears.
+/// A program that prints its magic word, its argument and its pid, then echoes its input.
 fn program() -> Program {
     program_of("echo before; printf 'MAGIC-WORD\\n'; echo \"$1\"; echo $$; exec cat")
 }
@@ -222,7 +221,7 @@ fn program_of(text: &str) -> Program {
     Program::read(file.path()).unwrap()
 }
 
-/// All events of some hosts until each has ended.
+/// All events of one host until it has ended.
 #[derive(Default, Debug)]
 struct Story {
     stages: Vec<Stage>,
@@ -279,7 +278,7 @@ impl Run {
         });
     }
 
-    /// Waits until the programs have said their numbers.
+    /// Waits until the programs have printed their pids.
     fn until_talking(&mut self) {
         self.until("all talk", |stories| {
             stories
@@ -292,7 +291,7 @@ impl Run {
         self.stories[&host].text.lines().nth(1).unwrap().to_owned()
     }
 
-    /// Sends something, hangs up, and returns how it went.
+    /// Sends a line to the first host, hangs up, and returns that host's events.
     fn talk(mut self) -> Story {
         assert!(self.fleet.send(0, b"hello\n"));
         self.fleet.hang_up(0);
@@ -888,8 +887,8 @@ fn a_full_folder_gives_way_to_nothing_but_its_name() {
     assert!(error.hint.unwrap().contains("--remote-dir"));
 }
 
-/// The agent is found by an environment variable, which belongs to a whole process: this test runs
-/// itself again in a process that has one.
+/// The agent is found by an environment variable, which belongs to a whole process. So this test runs
+/// itself again in a process that has the variable.
 #[test]
 fn the_agent_opens_what_is_encrypted() {
     const INNER: &str = "LAUNCHER_TEST_KEY";

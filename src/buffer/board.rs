@@ -1,8 +1,8 @@
-//! The status segment of a node: what its processes tell each other and an outside process may see.
+//! The status segment of a node: state that its processes share and that an outside process can read.
 //!
-//! It is named (`/dev/shm/pipebench-TOKEN-NODE`), holds words only, and begins with magic, version, size and
-//! its owner's process id and start time. Every link end has 64 words of its own, written by that end alone. At its
-//! end stands a text for whoever looks from outside: [`super::snapshot`] is how.
+//! The segment is named (`/dev/shm/pipebench-TOKEN-NODE`) and holds words only. It begins with magic, version, size
+//! and its owner's process id and start time. Every link end has 64 words, which that end alone writes. The segment
+//! ends with a text for outside readers. Read next: [`super::snapshot`], which reads it from outside.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{
@@ -11,11 +11,9 @@ use std::sync::atomic::{
 };
 
 use crate::record::{Activity, EndCount, EndReport, EndRole};
-use crate::sys::memory::{self, NamedRegion};
+use crate::sys::memory::NamedRegion;
 use crate::sys::socket::TcpInfo;
 use crate::sys::{clock, process, usage};
-
-use super::snapshot;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");
 pub(super) const VERSION: u64 = 4;
@@ -38,7 +36,7 @@ const AT_STRANGERS: usize = 10;
 const AT_BLOCKS: usize = 11;
 pub(super) const AT_PID_SPACE: usize = 12;
 const AT_ALIVE: usize = 13;
-// For readers from outside, who need not know what else there is: the shape, and where things begin.
+// The shape and the offsets, for outside readers, which need no other knowledge of the layout.
 pub(super) const AT_BOUNDARIES: usize = 14;
 pub(super) const AT_SENDS: usize = 15;
 pub(super) const AT_ENDS: usize = 16;
@@ -46,7 +44,7 @@ pub(super) const AT_TEXT: usize = 17;
 pub(super) const AT_TEXT_BYTES: usize = 18;
 pub(super) const AT_MADE: usize = 19;
 pub(super) const AT_RECEIVES: usize = 20;
-const AT_PHASE_CPU: usize = 32; // Up to 32 phases tell their CPU time.
+const AT_PHASE_CPU: usize = 32; // CPU time of up to 32 phases.
 const PHASE_CPU_WORDS: usize = 32;
 
 // Words of a link end.
@@ -55,7 +53,7 @@ const END_PID: usize = 1;
 const END_BYTES: usize = 2;
 const END_BLOCKS: usize = 3;
 const END_TURN: usize = 4;
-// Two copies of where time went: activity, since when, and time spent in each activity.
+// Two copies of the time account: activity, its start, and time spent in each activity.
 const END_TIMES: usize = 5;
 const TIMES_WORDS: usize = 6;
 const END_CPU: usize = END_TIMES + 2 * TIMES_WORDS;
@@ -77,22 +75,22 @@ pub struct Shape {
     pub rails: usize,
     /// Links out of this node at each boundary.
     pub sends: usize,
-    /// Links into it.
+    /// Links into this node at each boundary.
     pub receives: usize,
 }
 
 impl Shape {
-    /// Words between the header and the link ends: addresses, and for each node whether it was lost.
+    /// Number of words between the header and the link ends: addresses, and one word per node that marks it as lost.
     fn address_words(self) -> usize {
         self.boundaries * self.nodes * self.rails * ADDRESS_WORDS + self.nodes
     }
 
-    /// Word at which the link ends begin.
+    /// Index of the first word of the link ends.
     fn ends_at(self) -> usize {
         HEADER_WORDS + self.address_words()
     }
 
-    /// Word behind the last link end.
+    /// Index of the word after the last link end.
     fn ends_end(self) -> usize {
         self.ends_at() + self.boundaries * (self.sends + self.receives) * END_WORDS
     }
@@ -101,7 +99,7 @@ impl Shape {
         self.ends_end() + text.len().div_ceil(8)
     }
 
-    /// Bytes of a segment of this shape with this text.
+    /// Size in bytes of a segment of this shape with this text.
     pub fn bytes(self, text: &str) -> usize {
         self.words(text) * 8
     }
@@ -116,22 +114,22 @@ pub struct Board {
 /// State of a link end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndState {
-    /// Nothing known.
+    /// Nothing is known yet.
     Unborn = 0,
     /// Its process runs.
     Born = 1,
-    /// Its link stands and its memory is there.
+    /// Its connection is established and its memory is ready.
     Ready = 2,
-    /// A sender: everything was sent, and the receiver has not yet closed behind it.
+    /// A sender has sent everything, and the receiver has not closed the connection yet.
     Sent = 3,
-    /// It ended in order.
+    /// It ended normally.
     Finished = 4,
-    /// Its peer's host was lost, and the run goes on without it.
+    /// Its peer's host was lost, and the run continues without that host.
     Lost = 5,
 }
 
 impl Board {
-    /// Makes the segment under `name`. `text` is for readers from outside.
+    /// Creates the segment under `name`, with `text` for outside readers.
     pub fn create(name: &str, shape: Shape, text: &str) -> std::io::Result<Self> {
         let text_at = shape.ends_end();
         let words = shape.words(text);
@@ -150,7 +148,7 @@ impl Board {
         board
             .word(AT_PID_SPACE)
             .store(process::pid_space(), Relaxed);
-        // The magic word comes last: whoever sees it sees the rest.
+        // The magic word comes last: a reader that sees it sees the rest.
         board.word(AT_MAGIC).store(MAGIC, Release);
         Ok(board)
     }
@@ -180,8 +178,8 @@ impl Board {
         &self.region.words(index * 8, 1)[0]
     }
 
-    /// Shows where a boundary of a node listens on a rail. A book of another shape has nothing to say about the rest of
-    /// the segment.
+    /// Publishes the address at which a boundary of a node listens on a rail. An address outside of the shape is
+    /// ignored: a book of another shape must not overwrite the rest of the segment.
     pub fn publish_address(&self, boundary: usize, node: usize, rail: usize, address: SocketAddr) {
         let shape = &self.shape;
         if boundary >= shape.boundaries || node >= shape.nodes || rail >= shape.rails {
@@ -193,17 +191,17 @@ impl Board {
         }
     }
 
-    /// All addresses are there: tells senders to connect.
+    /// Marks the address book as complete, so that senders connect.
     pub fn publish_book(&self) {
         self.word(AT_BOOK).store(1, SeqCst);
     }
 
-    /// Whether addresses are there.
+    /// True once all addresses are published.
     pub fn book_is_there(&self) -> bool {
         self.word(AT_BOOK).load(SeqCst) != 0
     }
 
-    /// Where a boundary of a node listens on a rail.
+    /// Address at which a boundary of a node listens on a rail, if published.
     pub fn address(&self, boundary: usize, node: usize, rail: usize) -> Option<SocketAddr> {
         let words = self.address_words(boundary, node, rail);
         unpack_address([0, 1, 2, 3].map(|index: usize| words[index].load(Relaxed)))
@@ -219,13 +217,13 @@ impl Board {
         self.region.words(index * 8, ADDRESS_WORDS)
     }
 
-    /// Sets how many blocks each link carries, before data flows.
+    /// Sets the number of blocks that each link carries. Called before data flows.
     pub fn set_blocks(&self, blocks: u64) {
         // Zero stands for no limit.
         self.word(AT_BLOCKS).store(blocks.saturating_add(1), SeqCst);
     }
 
-    /// How many blocks each link carries; as many as there is time for if nobody said.
+    /// Number of blocks that each link carries; [`u64::MAX`] if not set, so that time alone limits it.
     pub fn blocks(&self) -> u64 {
         match self.word(AT_BLOCKS).load(SeqCst) {
             0 => u64::MAX,
@@ -238,7 +236,7 @@ impl Board {
         self.word(AT_GO).store(1, SeqCst);
     }
 
-    /// Whether data may flow.
+    /// True once data may flow.
     pub fn has_started(&self) -> bool {
         self.word(AT_GO).load(SeqCst) != 0
     }
@@ -248,37 +246,37 @@ impl Board {
         self.word(AT_STOP).store(1, SeqCst);
     }
 
-    /// Whether sources are to end.
+    /// True once sources are to end.
     pub fn is_stopping(&self) -> bool {
         self.word(AT_STOP).load(Relaxed) != 0
     }
 
-    /// Tells every link end to note the kernel's account: 1 at the window's start, 2 at its end.
+    /// Tells every link end to record the kernel's statistics: 1 at the window's start, 2 at its end.
     pub fn set_epoch(&self, epoch: u64) {
         self.word(AT_EPOCH).store(epoch, SeqCst);
     }
 
-    /// The current epoch.
+    /// The current epoch; see [`Board::set_epoch`].
     pub fn epoch(&self) -> u64 {
         self.word(AT_EPOCH).load(Relaxed)
     }
 
-    /// The last phase rings back: everything has arrived.
+    /// Records the time at which the last phase reports that everything has arrived.
     pub fn set_done(&self) {
         self.word(AT_DONE).store(clock::monotonic_ns(), SeqCst);
     }
 
-    /// When the last phase rang back.
+    /// Time at which the last phase reported that everything arrived, on the monotonic clock in nanoseconds.
     pub fn done_ns(&self) -> Option<u64> {
         Some(self.word(AT_DONE).load(SeqCst)).filter(|at| *at != 0)
     }
 
-    /// The owner says that it runs.
+    /// Counts a heartbeat: the owner still runs.
     pub fn beat(&self) {
         self.word(AT_ALIVE).fetch_add(1, Relaxed);
     }
 
-    /// How often the owner has said that it runs.
+    /// Number of heartbeats of the owner until now.
     pub fn beats(&self) -> u64 {
         self.word(AT_ALIVE).load(Relaxed)
     }
@@ -289,37 +287,37 @@ impl Board {
         (node < nodes).then(|| self.word(index))
     }
 
-    /// The run goes on without that node.
+    /// Marks a node as lost: the run continues without it.
     pub fn set_lost(&self, node: usize) {
         if let Some(word) = self.lost_word(node) {
             word.store(1, SeqCst);
         }
     }
 
-    /// Whether the run goes on without that node.
+    /// True if the node is lost and the run continues without it.
     pub fn is_lost(&self, node: usize) -> bool {
         let word = self.lost_word(node);
         word.is_some_and(|word| word.load(Relaxed) != 0)
     }
 
-    /// Counts a connection that was no link of this run.
+    /// Counts a connection that is no link of this run.
     pub fn count_stranger(&self) {
         self.word(AT_STRANGERS).fetch_add(1, Relaxed);
     }
 
-    /// Connections that were no links of this run.
+    /// Number of connections that were no links of this run.
     pub fn strangers(&self) -> u64 {
         self.word(AT_STRANGERS).load(Relaxed)
     }
 
-    /// Notes the CPU time of a phase.
+    /// Records the CPU time of a phase. Called by the phase process.
     pub fn note_phase_cpu(&self, phase: usize) {
         let cpu = usage::own_cpu();
         self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
             .store(cpu.user_ns + cpu.system_ns, Relaxed);
     }
 
-    /// CPU time of a phase as it last noted it.
+    /// CPU time of a phase as last recorded, in nanoseconds.
     pub fn phase_cpu_ns(&self, phase: usize) -> u64 {
         self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
             .load(Relaxed)
@@ -345,7 +343,7 @@ impl Board {
         }
     }
 
-    /// All link ends with their places, senders before receivers at each boundary.
+    /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
     pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
         let Shape {
             boundaries,
@@ -363,7 +361,7 @@ impl Board {
         })
     }
 
-    /// How many link ends are in `state` or beyond.
+    /// Number of link ends in `state` or beyond.
     pub fn count_at_least(&self, state: EndState) -> usize {
         self.ends()
             .filter(|(_, _, _, end)| end.state() >= state)
@@ -406,7 +404,7 @@ pub struct LinkEnd<'board> {
 }
 
 impl<'board> LinkEnd<'board> {
-    /// An end in a copy of its words.
+    /// A link end over a copy of its words.
     pub(super) fn of_words(words: &'board [AtomicU64]) -> Self {
         assert_eq!(words.len(), END_WORDS, "a link end has its number of words");
         Self { words }
@@ -414,7 +412,8 @@ impl<'board> LinkEnd<'board> {
 }
 
 impl LinkEnd<'_> {
-    /// Takes this end for the calling process. False if another process has it: a second link of that name.
+    /// Claims this end for the calling process. False if it is already claimed, which means a second link of the same
+    /// name.
     pub fn claim(&self) -> bool {
         let own = u64::from(process::own_pid().unsigned_abs());
         self.words[END_PID]
@@ -422,12 +421,12 @@ impl LinkEnd<'_> {
             .is_ok()
     }
 
-    /// Gives this end back to whoever comes next.
+    /// Releases this end for the next connection.
     pub fn release(&self) {
         self.words[END_PID].store(0, SeqCst);
     }
 
-    /// Process id of the owner; zero for none.
+    /// Process id of the owner; zero if unclaimed.
     pub fn pid(&self) -> u64 {
         self.words[END_PID].load(Relaxed)
     }
@@ -437,7 +436,7 @@ impl LinkEnd<'_> {
         self.words[END_STATE].store(state as u64, Release);
     }
 
-    /// The state.
+    /// The current state.
     pub fn state(&self) -> EndState {
         match self.words[END_STATE].load(Acquire) {
             0 => EndState::Unborn,
@@ -449,13 +448,13 @@ impl LinkEnd<'_> {
         }
     }
 
-    /// Counts payload that was moved. Only the owner writes, so a plain load and store will do.
+    /// Adds payload bytes that were moved. Only the owner writes, so a plain load and store suffice.
     pub fn add_bytes(&self, bytes: u64) {
         let word = &self.words[END_BYTES];
         word.store(word.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Payload moved until now.
+    /// Payload bytes moved until now.
     pub fn bytes(&self) -> u64 {
         self.words[END_BYTES].load(Relaxed)
     }
@@ -470,9 +469,9 @@ impl LinkEnd<'_> {
         self.words[END_BLOCKS].load(Relaxed)
     }
 
-    /// Ends one activity and begins another, with one reading of the clock. What is new is written beside what
-    /// holds, and then made to hold: a reader never has to wait for a writer that was put aside in between,
-    /// which on a busy host may be a second.
+    /// Ends one activity and begins another, with one reading of the clock. The new values go into the unused copy,
+    /// which then becomes the current one. So a reader never has to wait for a writer that was preempted in between,
+    /// which can last a second on a busy host.
     pub fn turn_to(&self, activity: Activity) {
         let now = clock::monotonic_ns();
         let turn = self.words[END_TURN].load(Relaxed);
@@ -494,9 +493,9 @@ impl LinkEnd<'_> {
         &self.words[start..start + TIMES_WORDS]
     }
 
-    /// Bytes, and time in each activity until now, the current one included.
+    /// Bytes moved, and time in each activity until now in nanoseconds, the current activity included.
     pub fn count(&self) -> EndCount {
-        // A copy is written again only two turns later, each of which takes a block's worth of time.
+        // A copy is rewritten only two turns later, and each turn takes about as long as a block.
         const TRIES: usize = 64;
         let mut count = EndCount::default();
         for _ in 0..TRIES {
@@ -531,7 +530,8 @@ impl LinkEnd<'_> {
         }
     }
 
-    /// Notes CPU time and, for TCP, the kernel's account: 0 and 1 for the window's edges, 2 for the end.
+    /// Records CPU time and, for TCP, the kernel's statistics. `place` is 0 and 1 for the window's edges, 2 for the
+    /// end.
     pub fn note(&self, place: usize, tcp: Option<TcpInfo>) {
         let cpu = usage::own_cpu();
         self.words[END_CPU].store(cpu.user_ns + cpu.system_ns, Relaxed);
@@ -555,7 +555,7 @@ impl LinkEnd<'_> {
         Some(TcpInfo::from_values(values))
     }
 
-    /// Everything known of this end.
+    /// Everything known about this end.
     pub fn report(&self, role: EndRole, boundary: usize, slot: usize) -> EndReport {
         EndReport {
             role,
@@ -569,35 +569,6 @@ impl LinkEnd<'_> {
             tcp: [self.noted(0), self.noted(1), self.noted(2)],
         }
     }
-}
-
-/// Removes the names of segments whose owner is gone, and says how many: after everything of a node was killed at
-/// once, nobody else could. Only owners of this pid namespace can be judged.
-pub fn sweep() -> usize {
-    let orphaned = |name: &String| snapshot::is_orphaned(name) && memory::remove_name(name);
-    names().filter(orphaned).count()
-}
-
-/// Names of all status segments.
-pub fn names() -> impl Iterator<Item = String> {
-    memory::segment_names(PREFIX).into_iter()
-}
-
-const PREFIX: &str = "pipebench-";
-
-/// Name of the segment of a node.
-pub fn segment_name(token: &str, node: usize) -> String {
-    format!("{PREFIX}{}-{node}", &token[..token.len().min(NAMED_DIGITS)])
-}
-
-/// Digits of the token that stand in the name of a segment.
-const NAMED_DIGITS: usize = 16;
-
-/// Beginning of the token, and node, by the name of a segment; none if it is not one of a run.
-pub fn read_name(name: &str) -> Option<(&str, usize)> {
-    let (token, node) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    let digits = token.len() == NAMED_DIGITS && token.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Some((token, node.parse().ok()?)).filter(|_| digits)
 }
 
 #[cfg(test)]
@@ -656,34 +627,6 @@ mod tests {
         assert_eq!(board.address(1, 2, 1), Some(v4));
         assert_eq!(board.count_at_least(EndState::Unborn), before);
         assert_eq!(board.count_at_least(EndState::Born), 0);
-    }
-
-    #[test]
-    fn a_segment_is_swept_when_its_owner_is_gone_and_not_before() {
-        let name = format!("pipebench-unit-sweep-{}", std::process::id());
-        let shape = Shape {
-            boundaries: 1,
-            nodes: 1,
-            rails: 1,
-            sends: 1,
-            receives: 1,
-        };
-        let board = Board::create(&name, shape, "").unwrap();
-        sweep();
-        assert!(NamedRegion::open(&name).is_ok());
-        // The same process id with another start time is another process.
-        board.word(AT_OWNER_START).store(1, SeqCst);
-        sweep();
-        assert!(NamedRegion::open(&name).is_err());
-    }
-
-    #[test]
-    fn the_name_of_a_segment_tells_run_and_node() {
-        let name = segment_name("0123456789abcdef0123456789abcdef", 7);
-        assert_eq!(read_name(&name), Some(("0123456789abcdef", 7)));
-        for other in ["pipebench-unit-1", "pipebench-0123456789abcdef-x", "else"] {
-            assert_eq!(read_name(other), None, "{other}");
-        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Double buffers: two buffers of slots in one memory file, with their handshake before them. Where a slot has one process
-//! only, which both fills and empties it, the blocks are that process's own.
+//! Double buffers: two buffers of slots in one memory file, preceded by their handshake. If a single process both
+//! fills and drains a slot, that process holds the blocks in private memory ([`OwnBlocks`]).
 
 use std::rc::Rc;
 
@@ -14,15 +14,15 @@ use super::handshake::{Handshake, WORDS_PER_SLOT};
 pub struct DoubleBuffer {
     region: Region,
     slots: usize,
-    /// Two, or none.
+    /// Two or zero.
     blocks_per_slot: usize,
     block_bytes: usize,
     coupling: Coupling,
 }
 
 impl DoubleBuffer {
-    /// Makes buffers, of large pages that were `reserved` on this host or of ordinary ones: `slots` slots, each with
-    /// `blocks_per_slot` blocks of `block_bytes` bytes.
+    /// Makes buffers of `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes. They use large
+    /// pages reserved on this host if `reserved` is set, and ordinary pages otherwise.
     pub fn new(
         phase: usize,
         slots: usize,
@@ -68,13 +68,13 @@ impl DoubleBuffer {
         self.block_bytes
     }
 
-    /// Header and payload of slot `slot` for block `t`, in one piece.
+    /// Header and payload of slot `slot` for block `t`, contiguous.
     pub fn block(&self, slot: usize, t: u64) -> Span<'_> {
         let start = self.slot_start(slot, t) + SLOT_HEAD_BYTES - HEADER_BYTES;
         self.region.span(start, HEADER_BYTES + self.block_bytes)
     }
 
-    /// Faults in the blocks of one slot for the calling process.
+    /// Faults in the handshake and the blocks of one slot for the calling process.
     pub fn populate(&self, slot: usize) {
         self.region.populate(0, handshake_bytes(self.slots));
         for t in 0..self.blocks_per_slot as u64 {
@@ -90,19 +90,19 @@ impl DoubleBuffer {
     }
 }
 
-/// Blocks of a slot that one process both fills and empties, in memory of its own. A clone is the same blocks.
+/// Blocks of a slot that one process both fills and drains, in its private memory. A clone refers to the same blocks.
 #[derive(Clone)]
 pub struct OwnBlocks {
     region: Rc<Region>,
-    /// Number of its first block in the region.
+    /// Index of its first block in the region.
     first: usize,
     count: usize,
     block_bytes: usize,
 }
 
 impl OwnBlocks {
-    /// Makes `count` blocks of `block_bytes` bytes for each of `slots` slots, in `large` pages or ordinary ones, and faults
-    /// them in.
+    /// Makes `count` blocks of `block_bytes` bytes for each of `slots` slots, and faults them in. They use large
+    /// pages if `large` is set, and ordinary pages otherwise.
     pub fn several(
         slots: usize,
         count: usize,
@@ -125,7 +125,7 @@ impl OwnBlocks {
         Ok((0..slots).map(of_slot).collect())
     }
 
-    /// How many there are.
+    /// Number of blocks.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -135,7 +135,7 @@ impl OwnBlocks {
         self.block_bytes
     }
 
-    /// Header and payload for block `t`, in one piece; payload begins on a page.
+    /// Header and payload for block `t`, contiguous; the payload begins on a page boundary.
     pub fn block(&self, t: u64) -> Span<'_> {
         let place = usize::try_from(t % self.count.max(1) as u64).unwrap_or(0);
         let start =

@@ -1,8 +1,8 @@
-//! The handshake between those who fill slots and those who drain them.
+//! The handshake between the processes that fill slots and the processes that drain them.
 //!
-//! Two buffers k and !k have one slot per link. Block `t` of a slot lies in buffer `t & 1`. For every slot two
-//! counters tell the truth: `filled` (blocks put in) and `drained` (blocks taken out); a doorbell only says
-//! "look". The ladder of one slot:
+//! Two buffers k and !k have one slot per link. Block `t` of a slot lies in buffer `t & 1`. Two counters per slot
+//! hold the truth: `filled` (blocks put in) and `drained` (blocks taken out). A doorbell only says "look". The steps
+//! for one slot:
 //!
 //! ```text
 //!   filler (receiver)                          drainer (sender)
@@ -13,14 +13,14 @@
 //!     look: drained + 2 > t + 2          <-----  drained = t + 1, ring if it sleeps
 //! ```
 //!
-//! Waiting is look, give way some 50 times, announce oneself as sleeper, look again, sleep. Posting is store,
-//! then read whether the other sleeps, then ring. Both are sequentially consistent, so either the sleeper's
-//! second look sees the store or the poster sees the sleeper; the ring is kept pending because the signal is
-//! blocked. A lost ring costs the sleeper its time-out and nothing else. The steps below are one shared access
-//! each, so that the model at the bottom can try every interleaving of the very code that runs.
+//! A waiter looks, yields some 50 times, announces itself as the sleeper, looks again and sleeps. A poster stores its
+//! counter, then checks if the other side sleeps, then rings. Both are sequentially consistent, so either the
+//! sleeper's second look sees the store, or the poster sees the sleeper. The ring stays pending because the signal is
+//! blocked. A lost ring costs the sleeper its timeout and nothing else. Each step below is one shared access, so that
+//! the model at the bottom can try every interleaving of the very code that runs.
 //!
-//! With coupling by buffer the same counters are looked at for all slots at once: every drainer waits until
-//! the whole buffer is filled, every filler until the whole buffer is drained.
+//! With coupling by buffer, each side checks the same counters for all slots at once: every drainer waits until the
+//! whole buffer is filled, and every filler waits until the whole buffer is drained.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -35,17 +35,17 @@ const DRAINER_ASLEEP: usize = 2;
 const DRAINED: usize = 8;
 const FILLER_ASLEEP: usize = 9;
 
-/// How often a waiter gives way before it sleeps. Waking an idle core costs 50 µs, a block's worth of time.
+/// Number of times a waiter yields before it sleeps. Waking an idle core costs 50 µs, as long as a block takes.
 const LOOKS: u32 = 50;
 
-/// The handshake of one double buffer, a view of shared words.
+/// The handshake of one double buffer: a view of shared words.
 #[derive(Clone, Copy)]
 pub struct Handshake<'words> {
     words: &'words [AtomicU64],
     coupling: Coupling,
 }
 
-/// Who waits or posts.
+/// The side of a slot that waits or posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Puts blocks in.
@@ -54,36 +54,36 @@ pub enum Side {
     Drainer,
 }
 
-/// How a process sleeps and is woken. Ringing is the same for all; how one sleeps depends on what else one has to
-/// look after.
+/// The way in which a process sleeps and wakes others. Ringing is the same for all; sleeping depends on what else the
+/// process has to watch.
 pub trait Doorbell {
-    /// Number under which this process can be rung, not zero.
+    /// Number under which other processes ring this one; never zero.
     fn own_number(&self) -> u64 {
         u64::from(process::own_pid().unsigned_abs())
     }
 
-    /// Rings at a process.
+    /// Rings the process with this number.
     fn ring(&mut self, number: u64) {
         signals::ring(i32::try_from(number).unwrap_or(0));
     }
 
-    /// Gives way to other processes.
+    /// Yields the processor to other processes.
     fn give_way(&mut self) {
         process::yield_now();
     }
 
-    /// Sleeps until rung, or for a bounded time. False if waiting is to be given up.
+    /// Sleeps until rung, or for a bounded time. False if the caller must stop waiting.
     fn sleep(&mut self) -> bool;
 }
 
 impl<'words> Handshake<'words> {
-    /// The handshake in `words`, of which there are [`WORDS_PER_SLOT`] for each slot.
+    /// The handshake in `words`, which hold [`WORDS_PER_SLOT`] words for each slot.
     pub fn new(words: &'words [AtomicU64], coupling: Coupling) -> Self {
         assert!(words.len().is_multiple_of(WORDS_PER_SLOT), "whole slots");
         Self { words, coupling }
     }
 
-    /// Sets the counters to their start. Done once, before anyone shares them.
+    /// Sets the counters to their start values. Called once, before other processes share them.
     pub fn reset(&self) {
         for slot in 0..self.slots() {
             self.word(slot, ENDED).store(u64::MAX, SeqCst);
@@ -98,7 +98,7 @@ impl<'words> Handshake<'words> {
         &self.words[slot * WORDS_PER_SLOT + index]
     }
 
-    /// Whether block `t` of `slot` may be drained (or filled) now.
+    /// True if block `t` of `slot` can be drained (or filled) now.
     fn ready(&self, side: Side, slot: usize, t: u64) -> bool {
         match self.coupling {
             Coupling::Block => self.slot_ready(side, slot, t),
@@ -108,7 +108,7 @@ impl<'words> Handshake<'words> {
 
     fn slot_ready(&self, side: Side, slot: usize, t: u64) -> bool {
         match side {
-            // A slot that has ended has no block t, and holds nobody up.
+            // A slot that has ended has no block t and delays no other slot.
             Side::Drainer => {
                 self.word(slot, FILLED).load(SeqCst) > t || self.word(slot, ENDED).load(SeqCst) <= t
             }
@@ -119,7 +119,7 @@ impl<'words> Handshake<'words> {
         }
     }
 
-    /// Says that `slot` will have `blocks` blocks in all, before the last of them is posted.
+    /// Records that `slot` carries `blocks` blocks in total. Called before the last of them is posted.
     pub fn end(&self, slot: usize, blocks: u64) {
         self.word(slot, ENDED).store(blocks, SeqCst);
     }
@@ -135,7 +135,7 @@ impl<'words> Handshake<'words> {
         )
     }
 
-    /// Waits until block `t` may be drained (or filled). False if the doorbell gave up.
+    /// Waits until block `t` can be drained (or filled). False if the doorbell gave up.
     pub fn wait(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) -> bool {
         let mut wait = Wait::new(side, slot, t);
         loop {
@@ -147,23 +147,24 @@ impl<'words> Handshake<'words> {
         }
     }
 
-    /// Whether block `t` may be drained (or filled), without waiting.
+    /// True if block `t` can be drained (or filled) now; does not wait.
     pub fn is_ready(&self, side: Side, slot: usize, t: u64) -> bool {
         self.ready(side, slot, t)
     }
 
-    /// Announces the process `number` as the sleeper for a slot. Whoever waits for several slots does so for each of them,
-    /// looks at each again, and only then sleeps: the steps of [`Handshake::wait`], side by side.
+    /// Announces the process `number` as the sleeper for a slot. A process that waits for several slots announces
+    /// itself for each of them, looks at each again, and only then sleeps: the steps of [`Handshake::wait`], side by
+    /// side.
     pub fn announce(&self, side: Side, slot: usize, number: u64) {
         self.asleep(side, slot).store(number, SeqCst);
     }
 
-    /// Takes the announcement back.
+    /// Withdraws the sleeper's announcement for a slot.
     pub fn withdraw(&self, side: Side, slot: usize) {
         self.asleep(side, slot).store(0, SeqCst);
     }
 
-    /// Says that block `t` was filled (or drained), and wakes whoever sleeps for it.
+    /// Records that block `t` was filled (or drained), and wakes the processes that sleep for it.
     pub fn post(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) {
         let mut post = Post::new(side, slot, t);
         while !post.step(self, bell) {}
@@ -251,7 +252,7 @@ struct Post {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PostAt {
     Store,
-    /// Look whether the sleeper of this slot has to be woken.
+    /// Check if the sleeper of this slot has to be woken.
     Peek(usize),
 }
 
@@ -265,7 +266,7 @@ impl Post {
         }
     }
 
-    /// True when it is done.
+    /// True once the post is complete.
     fn step(&mut self, shake: &Handshake<'_>, bell: &mut impl Doorbell) -> bool {
         match self.at {
             PostAt::Store => {
@@ -302,15 +303,15 @@ impl Post {
 
 #[cfg(test)]
 mod tests {
-    //! Every interleaving of fillers and drainers over the real steps, with rings that are lost, merged or
-    //! kept. A state that was seen is not entered again, so the search ends.
+    //! Tests every interleaving of fillers and drainers over the real steps, with rings lost, merged or kept. The
+    //! search does not enter a known state again, so it ends.
 
     use super::*;
     use std::collections::HashSet;
 
     const BLOCKS: u64 = 4;
 
-    /// A process of the model: waits, works on its block, posts, and goes on to the next block.
+    /// A process of the model: waits, works on its block, posts, and continues with the next block.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     struct Actor {
         side: Side,
@@ -318,7 +319,7 @@ mod tests {
         blocks: u64,
         t: u64,
         doing: Doing,
-        /// A ring is pending. Rings merge: two are one.
+        /// A ring is pending. Rings merge: two count as one.
         rung: bool,
     }
 
@@ -334,13 +335,13 @@ mod tests {
     struct State {
         words: Vec<u64>,
         actors: Vec<Actor>,
-        /// What lies in slot (buffer, slot), as the number of its block plus one; zero for nothing.
+        /// Block in each (buffer, slot), as its number plus one; zero if empty.
         contents: Vec<u64>,
-        /// Rings the model may still lose.
+        /// Number of rings that the model can still lose.
         losses: u32,
     }
 
-    /// The doorbell of one step: notes what was rung; sleeping is decided by the model.
+    /// The doorbell of one step: records the ring. The model decides about sleeping.
     struct Noted {
         number: u64,
         rang: Option<u64>,
@@ -382,7 +383,7 @@ mod tests {
         }
     }
 
-    /// Fifty looks multiply states and show nothing that one does not.
+    /// Fifty looks multiply the states and show nothing that one look does not.
     fn short(mut wait: Wait) -> Wait {
         wait.looks = 1;
         wait
@@ -396,7 +397,7 @@ mod tests {
             .collect()
     }
 
-    /// The states that one step of actor `index` can lead to; none if it cannot step.
+    /// The states that one step of actor `index` can lead to; empty if the actor cannot step.
     fn steps(state: &State, index: usize, coupling: Coupling, time_outs: bool) -> Vec<State> {
         let words = shared(state);
         let shake = Handshake::new(&words, coupling);
@@ -469,8 +470,8 @@ mod tests {
         actor.doing = Doing::Posting(Post::new(actor.side, actor.slot, actor.t));
     }
 
-    /// Tries every interleaving; returns how many states there are. Without losses nobody may ever need a
-    /// time-out; with losses the time-out must always be enough.
+    /// Tries every interleaving; returns the number of states. Without losses, no actor may ever need a timeout; with
+    /// losses, the timeout must always be enough.
     fn explore(slots: usize, blocks: &[u64], coupling: Coupling, losses: u32) -> usize {
         let first = start(slots, blocks, losses);
         let mut seen = HashSet::from([first.clone()]);
@@ -519,11 +520,11 @@ mod tests {
 
     #[test]
     fn the_model_finds_a_handshake_that_forgets_to_look_again() {
-        // The same search over a broken protocol must fail, or it proves nothing.
+        // The same search over a broken protocol must fail, or the search proves nothing.
         let found = std::panic::catch_unwind(|| {
             let mut state = start(1, &[BLOCKS], 0);
-            // The drainer is already past its second look when the filler has not started: it sleeps, and
-            // is not announced.
+            // The drainer is already past its second look before the filler starts: it sleeps without an
+            // announcement.
             if let Doing::Waiting(wait) = &mut state.actors[1].doing {
                 wait.at = WaitAt::Sleep;
             }

@@ -1,9 +1,10 @@
-//! What the processes of a node share: the double buffers with their handshake, and the status segment
-//! ([`snapshot`] is how an outside process sees it).
+//! Memory shared by the processes of a node: the double buffers with their handshake, and the status segment
+//! ([`snapshot`] reads it from an outside process).
 //!
-//! Layouts have their names here; the memory itself is [`crate::sys::memory`]'s.
+//! This module defines the layouts; [`crate::sys::memory`] provides the memory.
 
 pub mod board;
 pub mod double;
 pub mod handshake;
+pub mod names;
 pub mod snapshot;

@@ -1,7 +1,8 @@
-//! A status segment as an outside process sees it: a copy, believed only after magic, version and sizes were checked.
+//! A status segment as an outside process sees it: a copy, trusted only after magic, version and sizes were checked.
 //!
-//! The owner may be of any user and may change anything at any moment, so nothing here trusts a number before it was
-//! compared with what was read, and nothing maps the segment. What stands in the text is for the caller to judge.
+//! Any user can own the segment, and the owner can change anything at any moment. So this module uses no number
+//! before it has compared it with the data it read, and it never maps the segment. The caller judges the contents of
+//! the text.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire};
@@ -17,19 +18,19 @@ use super::board::{
     END_WORDS, EndState, HEADER_WORDS, LinkEnd, MAGIC, VERSION,
 };
 
-/// Why a segment cannot be looked at.
+/// Reason why a segment cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SnapshotError {
-    /// It went away.
+    /// It no longer exists.
     #[error("it is gone")]
     Gone,
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("not permitted")]
     NotPermitted,
-    /// Another build made it.
+    /// Another build made it; the value is the segment's version.
     #[error("status segment of version {0}, this is version {VERSION}")]
     Version(u64),
-    /// It is no status segment, or not yet.
+    /// It is not a status segment, or not yet a complete one.
     #[error("not a status segment")]
     Unreadable,
 }
@@ -45,11 +46,11 @@ pub struct Snapshot {
     text: String,
 }
 
-/// Larger segments than this are not read: 1000 nodes, 3 phases and 8 streams take 16 MiB.
+/// Size of the largest segment that is read. A run of 1000 nodes, 3 phases and 8 streams takes 16 MiB.
 const LIMIT_BYTES: usize = 256 << 20;
 
 impl Snapshot {
-    /// Copies the segment `name`.
+    /// Copies and checks the segment `name`.
     pub fn read(name: &str) -> Result<Self, SnapshotError> {
         let (words, user) = read(name, LIMIT_BYTES)?;
         check_head(&words)?;
@@ -96,49 +97,50 @@ impl Snapshot {
         self.words[index].load(Acquire)
     }
 
-    /// What its owner wrote for readers.
+    /// Text that the owner wrote for outside readers.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The user it belongs to.
+    /// User id of the segment's owner.
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// Process id and start time of the owner; none in another pid namespace, where ids mean nothing here.
+    /// Process id of the owner and its start time in clock ticks since boot. `None` for an owner in another pid
+    /// namespace, whose ids mean nothing here.
     pub fn owner(&self) -> Option<(i32, u64)> {
         let here = self.word(AT_PID_SPACE) == process::pid_space();
         let pid = i32::try_from(self.word(AT_OWNER)).ok()?;
         here.then(|| (pid, self.word(AT_OWNER_START)))
     }
 
-    /// When it was made, on the monotonic clock.
+    /// Creation time on the monotonic clock, in nanoseconds.
     pub fn made_ns(&self) -> u64 {
         self.word(AT_MADE)
     }
 
-    /// Whether senders know where to connect.
+    /// True once senders know where to connect.
     pub fn book_is_there(&self) -> bool {
         self.word(AT_BOOK) != 0
     }
 
-    /// Whether data may flow.
+    /// True once data may flow.
     pub fn has_started(&self) -> bool {
         self.word(AT_GO) != 0
     }
 
-    /// Whether sources are to end.
+    /// True once sources are to end.
     pub fn is_stopping(&self) -> bool {
         self.word(AT_STOP) != 0
     }
 
-    /// Whether everything has arrived.
+    /// True once everything has arrived.
     pub fn is_done(&self) -> bool {
         self.word(AT_DONE) != 0
     }
 
-    /// All link ends with their places, senders before receivers at each boundary.
+    /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
     pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
         let of_boundary = self.sends + self.receives;
         let words = &self.words[self.ends_at..][..self.boundaries * of_boundary * END_WORDS];
@@ -155,7 +157,7 @@ impl Snapshot {
             })
     }
 
-    /// How many link ends are in `state` or beyond, and how many there are.
+    /// Number of link ends in `state` or beyond, and number of all link ends.
     pub fn count_at_least(&self, state: EndState) -> (usize, usize) {
         let reached = self.ends().filter(|(_, _, _, end)| end.state() >= state);
         (
@@ -183,7 +185,7 @@ fn check_head(words: &[AtomicU64]) -> Result<(), SnapshotError> {
     }
 }
 
-/// Whether the owner of a segment is gone. The words it takes are the same in all versions.
+/// True if the owner of a segment is gone. The header words it reads are the same in all versions.
 pub(super) fn is_orphaned(name: &str) -> bool {
     let Ok((words, _)) = read(name, HEADER_WORDS * 8) else {
         return false;
@@ -241,7 +243,7 @@ mod tests {
         assert_eq!(Snapshot::read(&name).err(), Some(SnapshotError::Gone));
     }
 
-    /// Whatever stands in the header, the copy is refused or whole: no number leads outside of it.
+    /// For every value in the header, the copy is refused or complete: no number leads outside of it.
     #[test]
     fn no_number_of_the_header_is_believed() {
         let name = name("forged");

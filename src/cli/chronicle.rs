@@ -1,4 +1,4 @@
-//! What a job of ranks writes while it measures: a line for each thing that was measured, so that a launching side that dies leaves it.
+//! Journal of a job of ranks: one line for each measurement, so that the measurements survive if the launching side dies.
 
 use std::path::Path;
 
@@ -6,27 +6,26 @@ use serde::Serialize;
 
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::plan::imb::{Imb, Table};
-use crate::plan::job::{Linktest, Round};
+use crate::plan::job::Round;
+use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second, TestRecord};
+use crate::store::runs::JOURNAL;
 use crate::store::{Growing, StoreError};
 
-/// Name of the file in the folder of a run.
-pub const JOURNAL: &str = "journal.jsonl";
-
-/// Watches for somebody else, and writes down what was measured.
+/// Passes all events on to another observer and writes the measurements into the journal.
 pub struct Chronicle<'a> {
     observer: &'a mut dyn Observer,
     journal: Option<Growing>,
     identity: Identity<'a>,
 }
 
-/// What names a run before anything is known of it.
+/// Identity of a run, known before its start.
 #[derive(Clone, Copy, Serialize)]
 pub struct Identity<'a> {
     /// Name of the run.
     pub token: &'a str,
-    /// Start, milliseconds since 1970.
+    /// Start, in milliseconds since 1970.
     pub started_ms: u64,
     /// Arguments as they were given.
     pub command: &'a [String],
@@ -54,7 +53,7 @@ enum Entry<'a> {
 const JOURNAL_VERSION: u32 = 1;
 
 impl<'a> Chronicle<'a> {
-    /// Begins the journal in the folder of a run, if it has one.
+    /// Creates the journal in the folder of a run, if the run has one.
     pub fn begin(
         observer: &'a mut dyn Observer,
         folder: Option<&Path>,
@@ -68,7 +67,7 @@ impl<'a> Chronicle<'a> {
         })
     }
 
-    /// Why not all of it was written.
+    /// Reason why the journal is incomplete, if it is.
     pub fn failure(&self) -> Option<String> {
         let journal = self.journal.as_ref()?;
         journal.failure().map(ToString::to_string)
@@ -77,7 +76,7 @@ impl<'a> Chronicle<'a> {
     fn write(&mut self, entry: &Entry<'_>) {
         if let (Some(journal), Ok(mut line)) = (&mut self.journal, serde_json::to_string(entry)) {
             line.push('\n');
-            // To the system and not to the disk: to wait for that would take longer than what is measured.
+            // The line goes to the system, not to the disk: waiting for the disk would take longer than a measurement.
             journal.append(&line, false);
         }
     }

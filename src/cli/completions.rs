@@ -1,20 +1,11 @@
-//! `pipebench completions SHELL`: completes options and file names in a shell, from the definitions of the help.
+//! `pipebench completions SHELL`: a script that completes options and file names, from the definitions of the help.
 
-use clap::{Command, ValueEnum};
+use clap::Command;
 use clap_complete::aot::{Bash, Fish, Generator, Zsh, generate};
 
-/// Shells that can be told.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Shell {
-    /// With the package bash-completion
-    Bash,
-    /// From version 3 on
-    Fish,
-    /// With compinit
-    Zsh,
-}
+use super::args::{self, Shell};
 
-/// The script of a shell.
+/// Completion script of a shell.
 pub fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => made(Bash),
@@ -27,14 +18,14 @@ fn made(generator: impl Generator) -> String {
     let mut script = Vec::new();
     generate(
         generator,
-        &mut shown(&super::command()),
+        &mut shown(&args::command()),
         "pipebench",
         &mut script,
     );
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// What a user may type: the generators would offer what is hidden, too.
+/// The command without hidden options and subcommands, which the generators would offer, too.
 fn shown(command: &Command) -> Command {
     let options = command
         .get_arguments()

@@ -1,7 +1,6 @@
 //! `pipebench imb`: the Intel MPI Benchmarks' patterns, in their own tables.
 
 mod meaning;
-mod words;
 
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
@@ -12,13 +11,13 @@ use crate::record::{HostRecord, LineRecord, Second, VerdictWord};
 use crate::report::{header, imb};
 use crate::units::show_utc;
 
+use super::args::imb::ImbArguments;
+use super::files::exit_code;
 use super::measure::{self, Files, Measured};
-use super::run;
+use super::process;
 use super::terminal::{Terminal, complain};
 
-pub use words::{ImbArguments, LONG, spelled};
-
-/// Measures; returns the exit code.
+/// Measures the patterns; returns the exit code.
 pub fn run(words: &ImbArguments) -> u8 {
     let intent = match meaning::understand(words) {
         Ok(intent) => intent,
@@ -44,7 +43,7 @@ pub fn run(words: &ImbArguments) -> u8 {
     };
     let mut watching = Watching {
         terminal: &mut terminal,
-        date: show_utc(run::now_ms()),
+        date: show_utc(process::now_ms()),
         ranks: 0,
         under_way: None,
     };
@@ -67,20 +66,20 @@ pub fn run(words: &ImbArguments) -> u8 {
     let said = imb::summary(&record);
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
-    measure::exit_code(record.exit_code, told && written, &terminal)
+    exit_code(record.exit_code, told && written, &terminal)
 }
 
-/// Who watches for its user: tables grow line by line.
+/// Observer that prints tables line by line.
 struct Watching<'a> {
     terminal: &'a mut Terminal,
     date: String,
     ranks: usize,
-    /// The table that is being measured, with its lines.
+    /// The current table with its lines so far.
     under_way: Option<(Table, Vec<LineRecord>)>,
 }
 
 impl Watching<'_> {
-    /// What stands below the table that was measured.
+    /// Prints the foot of the current table, if there is one.
     fn close(&mut self) {
         if let Some((_, lines)) = self.under_way.take() {
             self.print(&imb::table_foot(&lines));
@@ -110,7 +109,7 @@ impl Observer for Watching<'_> {
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let facts = format!("{}{}", header::options(options), header::hosts(hosts));
-            // Facts of hosts and options in effect are comments of the table.
+            // Host facts and options in effect appear as comments of the table.
             let facts: String = facts.lines().map(|line| format!("# {line}\n")).collect();
             let head = imb::head(job, hosts, &self.date, &command.join(" "));
             self.print(&format!("{facts}{head}"));

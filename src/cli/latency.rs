@@ -1,27 +1,24 @@
-//! `pipebench latency`: fabrics, plans, and latencies of all pairs from a handful of rounds.
+//! `pipebench latency`: fabrics, plans, and the latencies of all pairs from a few rounds.
 
 mod fabrics;
 mod meaning;
 mod plans;
-mod words;
 
 use std::path::Path;
 
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
-use crate::plan::job::Linktest;
+use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, PairTime, RoundProgress, Second, VerdictWord};
 use crate::report::{header, latency, text};
 
+use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
+use super::files::exit_code;
 use super::measure::{self, Files, Measured};
 use super::terminal::{Terminal, complain};
 
-pub use words::{LONG, LatencyArguments};
-
-use words::{LatencyCommand, RunArguments};
-
-/// Does what was asked for; returns the exit code.
+/// Runs the subcommand; returns the exit code.
 pub fn run(arguments: &LatencyArguments) -> u8 {
     let done = match &arguments.command {
         LatencyCommand::Generate(words) => fabrics::generate(words),
@@ -35,7 +32,7 @@ pub fn run(arguments: &LatencyArguments) -> u8 {
     done.unwrap_or_else(|code| code)
 }
 
-/// Measures and calculates; returns the exit code.
+/// Measures latencies and calculates the results; returns the exit code.
 fn measured(words: &RunArguments, locate: bool) -> u8 {
     let baseline = match meaning::baseline(words) {
         Ok(baseline) => baseline,
@@ -73,7 +70,7 @@ fn measured(words: &RunArguments, locate: bool) -> u8 {
     report(files, &measured, &mut terminal)
 }
 
-/// Errors first, then the summary, then the files.
+/// Prints errors first, then the summary, then writes the files; returns the exit code.
 fn report(files: Files<'_>, measured: &Measured, terminal: &mut Terminal) -> u8 {
     let (record, folder) = (&measured.record, measured.folder.as_deref());
     measure::tell_troubles(record, terminal);
@@ -84,10 +81,10 @@ fn report(files: Files<'_>, measured: &Measured, terminal: &mut Terminal) -> u8 
     }
     let table = || latency::csv(record).map_err(|error| error.to_string());
     let written = measure::keep(files, folder, record, &table, &said, terminal);
-    measure::exit_code(record.exit_code, measured.told && written, terminal)
+    exit_code(record.exit_code, measured.told && written, terminal)
 }
 
-/// Who watches a measurement for its user.
+/// Observer that shows a measurement on the terminal.
 struct Watching<'a> {
     terminal: &'a mut Terminal,
 }

@@ -1,35 +1,35 @@
-//! `pipebench linktest`: every pair of links, in LinkTest's words.
+//! `pipebench linktest`: measures all pairs of ranks, with the options and the output of LinkTest.
 
 mod files;
 mod meaning;
-mod words;
 
 use std::path::Path;
 
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
-use crate::plan::job::{Job, Linktest};
+use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
 use crate::report::linktest::{lines, table};
 use crate::report::{header, text};
 use crate::store;
 
+use super::args::linktest::LinktestArguments;
+use super::files::exit_code;
 use super::measure::{self, Files, Measured};
 use super::terminal::{Terminal, complain};
+use super::version;
 
-pub use words::{LONG, LinktestArguments};
-
-/// Bytes that chunks of the result file begin at multiples of: what file systems have.
+/// Alignment of chunks in the result file, in bytes: the usual block size of file systems.
 const BLOCK_BYTES: u32 = 4096;
 
-/// Measures, or reads a result file; returns the exit code.
+/// Measures links or reads a result file; returns the exit code.
 pub fn run(arguments: &LinktestArguments) -> u8 {
     if let Some(command) = &arguments.command {
         return files::run(command);
     }
     if arguments.version {
-        return super::version::print(false);
+        return version::print(false);
     }
     let intent = match meaning::understand(arguments) {
         Ok(intent) => intent,
@@ -78,10 +78,10 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
     let table = || table::csv(&record).map_err(|error| error.to_string());
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
-    measure::exit_code(record.exit_code, told && sion_written && written, &terminal)
+    exit_code(record.exit_code, told && sion_written && written, &terminal)
 }
 
-/// A result file for each iteration; with several of them they are numbered as LinkTest numbers them.
+/// Writes a result file for each iteration. Several files are numbered as in LinkTest. Returns false if one cannot be written.
 fn keep_sion(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
     let mut written = true;
     for job in &record.jobs {
@@ -106,10 +106,10 @@ fn keep_sion(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
     written
 }
 
-/// Who watches a link test for its user.
+/// Observer that shows a link test on the terminal.
 struct Watching<'a> {
     terminal: &'a mut Terminal,
-    /// Times of the round until now.
+    /// Sums of the current round so far.
     so_far: lines::Sums,
 }
 
@@ -153,9 +153,4 @@ impl Observer for Watching<'_> {
     fn held(&mut self, at: Hold) {
         self.terminal.held(at);
     }
-}
-
-/// The link test of a plan that has one.
-fn linktest_of(plan: &RunPlan) -> Option<&Linktest> {
-    plan.jobs.first().and_then(Job::kernel)
 }

@@ -1,4 +1,4 @@
-//! The live document of a run: what goes on, replaced whole each second, for whoever looks on from another process.
+//! The live document of a run: its current state for other processes. Each second a new document replaces the whole file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use crate::record::{HostRecord, LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Se
 use crate::stats::series::Series;
 use crate::store;
 
-use super::run::now_ms;
+use super::process::now_ms;
 
-/// Notices that are kept.
+/// Most notices that are kept.
 const NOTICES: usize = 20;
 const SECOND_NS: u64 = 1_000_000_000;
 const BITS: u64 = 8;
 
-/// Watches for somebody else, and keeps the document.
+/// Passes all events on to another observer and updates the document.
 pub struct Ticker<'a> {
     observer: &'a mut dyn Observer,
     path: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub struct Ticker<'a> {
 }
 
 impl<'a> Ticker<'a> {
-    /// Keeps the document at `path`, if there is one.
+    /// Keeps the document at `path`, if one is given.
     pub fn new(observer: &'a mut dyn Observer, path: Option<&Path>) -> Self {
         let live = Live {
             version: LIVE_VERSION,
@@ -45,7 +45,7 @@ impl<'a> Ticker<'a> {
         };
         self.live.at_ms = now_ms();
         if let Ok(text) = serde_json::to_string(&self.live) {
-            // Whoever looks on sees an older one; nothing that was measured is lost by it.
+            // After a failure readers see an older document; no measurement is lost.
             match store::replace_file(path, &text) {
                 Ok(()) | Err(_) => {}
             }
@@ -53,7 +53,7 @@ impl<'a> Ticker<'a> {
     }
 }
 
-/// A test that begins.
+/// Entry of a test that begins.
 fn begun(number: usize, of: usize, test: &Test) -> LiveTest {
     let planned_s = match test.bound {
         Bound::Time {
@@ -105,7 +105,7 @@ impl Observer for Ticker<'_> {
     fn second(&mut self, test: &Test, second: &Second) {
         self.observer.second(test, second);
         let nodes = self.live.nodes.len();
-        // Nodes of one host send to each other, too: what they received there counts where nothing crosses a switch.
+        // Nodes of one host send to each other, too. Received bytes include this traffic, which crosses no switch.
         let per_node = |ports: &[u64], near: Option<&[u64]>| -> Vec<u64> {
             let rails = test.rails.max(1);
             (0..nodes)
@@ -124,7 +124,7 @@ impl Observer for Ticker<'_> {
         self.live.stretch_s = self.course.stretch();
         let points = self.course.points().iter();
         self.live.course_bits_per_s = points.map(|sum| sum / self.live.stretch_s).collect();
-        // A single test is not announced.
+        // A run does not announce its only test.
         let now = self.live.test.get_or_insert_with(|| begun(1, 1, test));
         now.passed_s = second.at_ns / SECOND_NS;
         self.write();

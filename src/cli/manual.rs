@@ -3,7 +3,9 @@
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-/// What begins a run or asks for something else, in the place of a list of all options.
+use super::args;
+
+/// Synopsis with the main forms of the command, in place of a list of all options.
 const SYNOPSIS: &str = "pipebench --hosts HOSTS [OPTION]...\n\
     pipebench --hostfile FILE [OPTION]...\n\
     pipebench completions SHELL\n\
@@ -12,7 +14,7 @@ const SYNOPSIS: &str = "pipebench --hosts HOSTS [OPTION]...\n\
 
 /// The page in roff, as `man` reads it.
 pub fn page() -> String {
-    let command = super::command().override_usage(SYNOPSIS);
+    let command = args::command().override_usage(SYNOPSIS);
     let mut below = Roff::new();
     below.control("SH", ["COMMANDS"]);
     for other in command
@@ -24,7 +26,7 @@ pub fn page() -> String {
         let about = other.get_about().map(ToString::to_string);
         below.text([roman(about.unwrap_or_default())]);
     }
-    // Sections below the options of the help are tables: their lines stay as they are.
+    // Help sections after the options are tables: their lines stay as they are.
     let tail = command.get_after_long_help().map(ToString::to_string);
     for section in tail.unwrap_or_default().split("\n\n") {
         let (title, table) = section.split_once('\n').unwrap_or((section, ""));

@@ -1,4 +1,4 @@
-//! A measurement by ranks, from what was understood to what is kept: common to `linktest` and `latency`.
+//! A measurement by ranks, from the intent to the result files. `linktest`, `latency` and `imb` share it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,45 +13,46 @@ use crate::record::Record;
 use crate::report::{json, text};
 use crate::{exit, store};
 
-use super::arguments::Launch;
-use super::chronicle::{Chronicle, Identity, JOURNAL};
-use super::intent;
-use super::run;
+use super::args::Launch;
+use super::chronicle::{Chronicle, Identity};
+use super::files::{can_keep, keep_file, keep_folder};
+use super::process::{now_ms, random_digits, stand_by};
+use super::resolve;
 use super::terminal::{Terminal, complain};
 
-/// What is to be done, fully understood.
+/// A fully parsed request.
 pub struct Intent {
     /// The plan.
     pub plan: RunPlan,
-    /// Where its nodes are.
+    /// Hosts of its nodes, for the launcher.
     pub hosts: Vec<Host>,
     /// Options in effect.
     pub options: Vec<(String, String)>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Where results go.
+/// Destinations of the results.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
-    /// The table, or `-`.
+    /// File of the table; `-` is standard output.
     pub csv: Option<&'a Path>,
-    /// The record, or `-`.
+    /// File of the record; `-` is standard output.
     pub json: Option<&'a Path>,
-    /// Where a folder of the run is made.
+    /// Folder in which the folder of the run is created.
     pub parent: Option<&'a Path>,
     /// Name of the table in that folder.
     pub table: &'static str,
 }
 
 impl Files<'_> {
-    /// Whether standard output is for a file, and not for a reader.
+    /// True if standard output carries a result file instead of text for the user.
     pub fn take_stdout(&self) -> bool {
         self.csv == Some(Path::new("-")) || self.json == Some(Path::new("-"))
     }
 }
 
-/// All that is needed before hosts are asked.
+/// Everything that is needed before the first contact with hosts.
 pub struct Ready {
     program: Program,
     stop: Arc<AtomicUsize>,
@@ -61,12 +62,13 @@ pub struct Ready {
     folder: Option<PathBuf>,
 }
 
-/// Sees that results can be written, `more` files among them, before anything is measured for them; makes the folder of the run.
+/// Checks that the results and the file `more` can be written, before anything is measured for them. Creates the folder of the run. The
+/// error is the exit code.
 pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
-    let started_ms = run::now_ms();
-    let (token, secret) = (run::random_digits()?, run::random_digits()?);
+    let started_ms = now_ms();
+    let (token, secret) = (random_digits()?, random_digits()?);
     let all = [files.csv, files.json, more];
-    if !run::can_keep(all.into_iter().flatten(), files.parent) {
+    if !can_keep(all.into_iter().flatten(), files.parent) {
         return Err(exit::NOT_WRITTEN);
     }
     let made = files
@@ -76,7 +78,7 @@ pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
         complain(&error.to_string());
         exit::NOT_WRITTEN
     })?;
-    let (program, stop) = run::stand_by()?;
+    let (program, stop) = stand_by()?;
     Ok(Ready {
         program,
         stop,
@@ -88,7 +90,7 @@ pub fn prepare(files: Files<'_>, more: Option<&Path>) -> Result<Ready, u8> {
 }
 
 impl Ready {
-    /// Measures; returns what was measured, and the folder of the run. What it has measured stands in a journal there meanwhile.
+    /// Measures, and keeps a journal in the folder of the run meanwhile. The error is the exit code.
     pub fn measure(
         self,
         intent: Intent,
@@ -117,7 +119,7 @@ impl Ready {
             }
         };
         let conditions = Conditions {
-            settings: intent::settings(launch, &intent.plan, &self.stop),
+            settings: resolve::settings(launch, &intent.plan, &self.stop),
             program: self.program,
             stop: self.stop,
             command: command.clone(),
@@ -144,17 +146,17 @@ impl Ready {
     }
 }
 
-/// What came of a measurement.
+/// Result of a measurement.
 pub struct Measured {
     /// Its record.
     pub record: Record,
     /// The folder of the run.
     pub folder: Option<PathBuf>,
-    /// All of it was written down meanwhile.
+    /// True if the journal is complete.
     pub told: bool,
 }
 
-/// Errors come first, before any summary.
+/// Prints the errors; call it before printing a summary.
 pub fn tell_troubles(record: &Record, terminal: &mut Terminal) {
     terminal.close_line();
     for line in text::troubles(&record.troubles) {
@@ -162,7 +164,7 @@ pub fn tell_troubles(record: &Record, terminal: &mut Terminal) {
     }
 }
 
-/// Writes the files that were asked for and the folder of the run; says whether it could.
+/// Writes the requested files and the folder of the run. Returns false if a file cannot be written.
 pub fn keep(
     files: Files<'_>,
     folder: Option<&Path>,
@@ -174,48 +176,13 @@ pub fn keep(
     let whole = || json::write(record).map_err(|error| error.to_string());
     let mut written = true;
     if let Some(path) = files.csv {
-        written &= run::keep(path, table());
+        written &= keep_file(path, table());
     }
     if let Some(path) = files.json {
-        written &= run::keep(path, whole());
+        written &= keep_file(path, whole());
     }
     if let Some(folder) = folder {
         written &= keep_folder(folder, record, (files.table, table()), summary, terminal);
     }
     written
-}
-
-/// Writes record, table and summary into the folder of a run, and says where they are.
-pub fn keep_folder(
-    folder: &Path,
-    record: &Record,
-    (name, table): (&str, Result<String, String>),
-    summary: &str,
-    terminal: &mut Terminal,
-) -> bool {
-    let path = folder.join("record.json");
-    let whole = json::write(record).map_err(|error| error.to_string());
-    let kept = run::keep(&path, whole)
-        & run::keep(&folder.join(name), table)
-        & run::keep(&folder.join("summary.txt"), Ok(summary.to_owned()));
-    if kept {
-        // The record has all of it.
-        match std::fs::remove_file(folder.join(JOURNAL)) {
-            Ok(()) | Err(_) => {}
-        }
-        terminal.result(&format!("record {}\n", path.display()));
-    }
-    kept
-}
-
-/// The exit code in the end: what was not written never changes a verdict.
-pub fn exit_code(measured: u8, written: bool, terminal: &Terminal) -> u8 {
-    let lost = terminal.has_lost();
-    if lost {
-        complain("cannot write to standard output");
-    }
-    match measured {
-        exit::OK if lost || !written => exit::NOT_WRITTEN,
-        code => code,
-    }
 }

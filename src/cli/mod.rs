@@ -1,11 +1,11 @@
-//! The command line: words in, exit code out. The only place besides `report/` that prints.
+//! The command line: takes arguments and returns an exit code. Only this module and `report/` print.
 
-mod arguments;
+mod args;
 mod check;
 mod chronicle;
 mod completions;
+mod files;
 mod imb;
-mod intent;
 mod latency;
 mod linktest;
 mod live;
@@ -13,7 +13,9 @@ mod manual;
 mod measure;
 mod node;
 mod planfile;
+mod process;
 mod report;
+mod resolve;
 mod resume;
 mod retest;
 mod run;
@@ -30,19 +32,22 @@ mod witness;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use crate::exit;
 
-pub use arguments::{Arguments, Subcommand};
-pub use intent::{Intent, UsageError};
+pub use args::{Arguments, Subcommand};
+pub use resolve::{Intent, UsageError};
+
+use terminal::{explain, tell};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
-    let matches = match command().try_get_matches_from(imb::spelled(std::env::args_os())) {
-        Ok(matches) => matches,
-        Err(error) => return ExitCode::from(explain(&error)),
-    };
+    let matches =
+        match args::command().try_get_matches_from(args::imb::spelled(std::env::args_os())) {
+            Ok(matches) => matches,
+            Err(error) => return ExitCode::from(explain(&error)),
+        };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(explain(&error)),
@@ -73,49 +78,7 @@ pub fn main() -> ExitCode {
         None if arguments.version => version::print(arguments.verbose),
         None => run::run(&arguments),
     };
-    // A defect was printed by the panic itself, and has a code of its own.
+    // The panic has already printed the defect, which has a separate exit code.
     let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).unwrap_or(exit::BUG);
     ExitCode::from(code)
-}
-
-/// What help, manual page and completions are made from.
-fn command() -> clap::Command {
-    Arguments::command().after_long_help(arguments::long_tail())
-}
-
-/// Prints all that a command has to say; returns the exit code.
-fn tell(text: &str) -> u8 {
-    if terminal::write_all(&mut std::io::stdout().lock(), text) {
-        return exit::OK;
-    }
-    terminal::complain("cannot write to standard output");
-    exit::NOT_WRITTEN
-}
-
-/// One clear line for bad usage; help as clap prints it.
-fn explain(error: &clap::Error) -> u8 {
-    use clap::error::ErrorKind;
-    if error.kind() == ErrorKind::DisplayHelp {
-        // A reader that has gone away is no failure.
-        return match error.print() {
-            Ok(()) | Err(_) => exit::OK,
-        };
-    }
-    terminal::complain(&format!(
-        "{} (see 'pipebench --help')",
-        first_sentence(error)
-    ));
-    exit::USAGE
-}
-
-/// What is wrong with words, in one line.
-fn first_sentence(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let first: Vec<&str> = text
-        .lines()
-        .take_while(|line| !line.trim().is_empty())
-        .map(str::trim)
-        .collect();
-    let first = first.join(" ");
-    first.strip_prefix("error: ").unwrap_or(&first).to_owned()
 }

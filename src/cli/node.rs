@@ -1,12 +1,12 @@
-//! `pipebench node`: started by the launcher on every host, never by hand.
+//! `pipebench node`: the launcher starts it on every host; users never do.
 
 use crate::{exit, node};
 
 use super::terminal;
 
-/// Serves until told to leave.
+/// Serves until the launching side ends it; returns the exit code.
 pub fn serve() -> u8 {
-    // Names of files are meant from the folder in which the remote shell began.
+    // File names are relative to the folder in which the remote shell started.
     let from = std::env::var_os(launcher::FROM).filter(|from| !from.is_empty());
     if let Some(from) = from
         && let Err(error) = std::env::set_current_dir(&from)
@@ -14,7 +14,7 @@ pub fn serve() -> u8 {
         terminal::complain(&format!("cannot enter {}: {error}", from.display()));
         return exit::RESOURCE;
     }
-    // Read piece by piece: every process below would inherit a copy of the executable.
+    // The executable is read piece by piece: every child process would inherit a copy in memory.
     let digest = match launcher::own_digest() {
         Ok(digest) => digest,
         Err(error) => {

@@ -1,5 +1,5 @@
-//! Plan files: a run written down, for the shelf and for the vendor. Their keys are the options of the plain command by their long names, so that
-//! there is one set of words; errors name line and key.
+//! Plan files: a run in writing, for the archive and for the vendor. Their keys are the long options of the plain command, so that
+//! there is one set of names. Errors name line and key.
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +10,19 @@ use toml::de::{DeTable, DeValue};
 use crate::plan::{PLAN_VERSION, Purpose, Site, Test};
 use crate::store::bounded;
 
-use super::arguments::Arguments;
-use super::intent::{self, Intent};
-use super::run;
+use super::args::Arguments;
+use super::process;
+use super::resolve::{self, Intent};
+use super::terminal::first_sentence;
 
-/// What `pipebench init` writes.
+/// Template that `pipebench init` writes.
 pub const TEMPLATE: &str = include_str!("plan.toml");
 
-/// Options that make no sense in a plan: they are the launching side's own.
+/// Options that make no sense in a plan, since they concern only the launching side.
 const NOT_IN_PLANS: [&str; 8] = [
     "version", "verbose", "help", "hold", "dry-run", "quiet", "json", "csv",
 ];
-/// What a test may say for itself; everything else is the run's.
+/// Options that a test can set. All other options belong to the run.
 const OF_TESTS: [&str; 12] = [
     "pattern",
     "time",
@@ -36,44 +37,44 @@ const OF_TESTS: [&str; 12] = [
     "verify",
     "workers",
 ];
-/// Repeats of a test at most.
+/// Most repeats of a test.
 const MOST_REPEATS: i64 = 1000;
 
-/// Why a plan file is no plan.
+/// Error in a plan file.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
     Unreadable(PathBuf, std::io::Error),
-    /// Something in it is wrong.
+    /// The content is wrong.
     #[error("{}:{line}: {key}{what}", .path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// Table and key with a colon behind them; empty where no key is at fault.
+        /// Table and key with a colon after them; empty if no key is at fault.
         key: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         what: String,
     },
 }
 
-/// A plan file while it is read.
+/// A plan file that is being read.
 struct Reader<'text> {
     path: &'text Path,
     text: &'text str,
 }
 
-/// Words of the command line with the place they come from.
+/// Words of the command line with their places in the plan file.
 #[derive(Debug, Clone, Default)]
 struct Words {
-    /// Option, its words, and where it stands.
+    /// Option, its words, and its byte offset in the file.
     all: Vec<(String, Vec<String>, usize)>,
 }
 
 impl Words {
-    /// These words, with those of `own` in place of theirs.
+    /// These words, with the options of `own` in place of the same options here.
     fn with(&self, own: &Words) -> Words {
         let keeps = |option: &String| !own.all.iter().any(|(other, ..)| other == option);
         let mut all: Vec<_> = self
@@ -97,7 +98,7 @@ impl Words {
     }
 }
 
-/// Reads a plan file into what is to be done, and the arguments that say how.
+/// Reads a plan file. Returns its arguments and the resulting intent.
 pub fn read(path: &Path) -> Result<(Arguments, Intent), PlanFileError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
@@ -204,7 +205,7 @@ impl Reader<'_> {
                 .get_ref()
                 .as_str()
                 .ok_or_else(|| self.wrong(at, &format!("site.{name}"), "not a text"))?;
-            // One line each: reports are made of lines.
+            // Each text becomes one line, because reports consist of lines.
             *place = Some(text.split_whitespace().collect::<Vec<_>>().join(" "));
         }
         Ok(site)
@@ -232,7 +233,7 @@ impl Reader<'_> {
         Ok(Some(share))
     }
 
-    /// Keys of a table as words; each is tried by itself, so that its line can be named.
+    /// Keys of a table as words. Each key is parsed alone, so that an error can name its line.
     fn options(
         &self,
         table_name: &str,
@@ -254,14 +255,14 @@ impl Reader<'_> {
             })?;
             let alone = std::iter::once("pipebench".to_owned()).chain(own.iter().cloned());
             if let Err(error) = Arguments::try_parse_from(alone) {
-                return Err(self.wrong(at, &shown, super::first_sentence(&error)));
+                return Err(self.wrong(at, &shown, first_sentence(&error)));
             }
             words.all.push((name.to_owned(), own, at));
         }
         Ok(words)
     }
 
-    /// Hosts as lines of a host file; each is tried by itself.
+    /// Hosts as lines of a host file. Each host is parsed alone.
     fn hosts(&self, entries: &toml::de::DeArray<'_>) -> Result<String, PlanFileError> {
         let mut lines = String::new();
         for entry in entries.iter() {
@@ -300,9 +301,9 @@ impl Reader<'_> {
         Ok(lines)
     }
 
-    /// Tries a line of a host file by itself, so that place and key of what is wrong can be named.
+    /// Parses a line of a host file alone, so that an error can name place and key.
     fn host_line(&self, line: &str, at: usize, key: &str) -> Result<(), PlanFileError> {
-        let tried = intent::host_lines(line).and_then(|hosts| intent::nodes_of(&hosts));
+        let tried = resolve::host_lines(line).and_then(|hosts| resolve::nodes_of(&hosts));
         tried.map(|_| ()).map_err(|error| {
             let text = error.to_string();
             let own = text.strip_prefix("--hostfile: ").unwrap_or(&text);
@@ -355,7 +356,7 @@ impl Reader<'_> {
         Ok(tests)
     }
 
-    /// Arguments and intent of the whole.
+    /// Arguments and intent of the whole plan.
     fn settle(
         &self,
         run: &Words,
@@ -382,19 +383,19 @@ impl Reader<'_> {
         }
         let one = [Planned::default()];
         let planned = if tests.is_empty() { &one[..] } else { tests };
-        let seed = run::seed();
+        let seed = process::seed();
         let mut found: Option<(Arguments, Intent)> = None;
         for test in planned {
             let words = run.with(&test.words);
             let mut arguments = Arguments::try_parse_from(words.line()).map_err(|error| {
                 self.wrong(
-                    self.place(&words, &super::first_sentence(&error), test.at),
+                    self.place(&words, &first_sentence(&error), test.at),
                     "",
-                    super::first_sentence(&error),
+                    first_sentence(&error),
                 )
             })?;
             arguments.host_lines.clone_from(&lines);
-            let intent = intent::parse(&arguments, seed, &run::here()).map_err(|error| {
+            let intent = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
                 self.wrong(self.place(&words, &error.to_string(), test.at), "", error)
             })?;
             let Intent { plan, .. } = &intent;
@@ -442,7 +443,7 @@ impl Reader<'_> {
         Ok((arguments, intent))
     }
 
-    /// Where the option that a sentence speaks of stands; the test otherwise.
+    /// Byte offset of the option that `sentence` names, or `otherwise` if it names none.
     fn place(&self, words: &Words, sentence: &str, otherwise: usize) -> usize {
         let named = words.all.iter().filter(|(option, ..)| {
             let flag = format!("--{option}");
@@ -454,7 +455,7 @@ impl Reader<'_> {
     }
 }
 
-/// A test as a plan file has it.
+/// A test as written in a plan file.
 #[derive(Debug, Clone)]
 struct Planned {
     at: usize,
@@ -493,7 +494,7 @@ fn word_of(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// An option with its value as words: `true` is the option alone, `false` nothing, and of a list every value is given.
+/// An option with its value as words: `true` is the option alone, `false` is nothing, a list repeats the option for every value.
 fn words_of(name: &str, value: &DeValue<'_>) -> Option<Vec<String>> {
     let flag = format!("--{name}");
     match value {

@@ -1,8 +1,6 @@
-//! `pipebench report`, `list`, `compare` and `merge`: what was kept of runs, read again.
+//! `pipebench report`, `list`, `compare` and `merge`: read stored runs.
 
 use std::path::{Path, PathBuf};
-
-use clap::ValueEnum;
 
 use crate::exit;
 use crate::record::{Record, VerdictWord};
@@ -11,147 +9,23 @@ use crate::report::merge::Merged;
 use crate::report::{csv, json, junit, listing, metrics, page, text};
 use crate::store::{self, runs};
 
+use super::args::{CompareArguments, Format, ListArguments, MergeArguments, ReportArguments};
 use super::terminal::{complain, write_all};
 
-/// Rows of a comparison beside a report.
+/// Most rows of a comparison in a report.
 const ROWS: usize = 12;
 
-/// Form of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// The summary, as after the run.
-    Text,
-    /// One page with everything: heat map, rates over time, evidence, conditions, room for signatures.
-    Html,
-    /// A row per port, link and interface.
-    Csv,
-    /// The record itself.
-    Json,
-    /// A case per port direction, for CI.
-    Junit,
-    /// For Prometheus and its like.
-    Openmetrics,
-}
-
-/// Where runs are looked for.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Shelf {
-    /// Folder in which RUN is looked for by the beginning of its name
-    ///
-    /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --in results
-    #[arg(long = "in", value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
-}
-
-/// Make a report of a run that was kept.
-#[derive(Debug, Clone, clap::Args)]
-pub struct ReportArguments {
-    /// Which run: a record, a run's folder, or the beginning of its name
-    ///
-    /// Example: pipebench report pb-20261121
-    #[arg(value_name = "RUN")]
-    pub run: String,
-
-    /// Form of the report
-    ///
-    /// Default text. Example: --format html
-    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-
-    /// File to write it to; - is standard output
-    ///
-    /// Default -. Example: --output sheet.html
-    #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
-    pub output: PathBuf,
-
-    /// An earlier run to compare it with, in text and on the page
-    ///
-    /// No default. Example: --baseline pb-20261101
-    #[arg(long, value_name = "RUN")]
-    pub baseline: Option<String>,
-
-    /// A run whose curves of patterns stand in the same pictures, on the page; may be repeated
-    ///
-    /// For runs of `pipebench imb`. No default. Example: --beside pb-20261101
-    #[arg(long, value_name = "RUN")]
-    pub beside: Vec<String>,
-
-    /// Where runs are.
-    #[command(flatten)]
-    pub shelf: Shelf,
-}
-
-/// List the runs that were kept in a folder.
-#[derive(Debug, Clone, clap::Args)]
-pub struct ListArguments {
-    /// Folder that was given as --output
-    ///
-    /// Default: this folder. Example: pipebench list results
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
-}
-
-/// Compare a run with a later one.
-#[derive(Debug, Clone, clap::Args)]
-pub struct CompareArguments {
-    /// The earlier run
-    ///
-    /// Example: pipebench compare pb-20261101 pb-20261121
-    #[arg(value_name = "BEFORE")]
-    pub before: String,
-
-    /// The later run
-    ///
-    /// Example: pipebench compare pb-20261101 pb-20261121
-    #[arg(value_name = "NOW")]
-    pub now: String,
-
-    /// By how much a port may carry less, in per cent
-    ///
-    /// Default 5. Example: --tolerance 2
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
-    pub tolerance: f64,
-
-    /// Where runs are.
-    #[command(flatten)]
-    pub shelf: Shelf,
-}
-
-/// Put several cablings of a switch into one sheet.
-#[derive(Debug, Clone, clap::Args)]
-pub struct MergeArguments {
-    /// The runs, two or more
-    ///
-    /// Example: pipebench merge pb-20261120 pb-20261121
-    #[arg(value_name = "RUN", num_args = 2.., required = true)]
-    pub runs: Vec<String>,
-
-    /// Where runs are.
-    #[command(flatten)]
-    pub shelf: Shelf,
-}
-
-/// What the long help of `compare` says of its exit code.
-pub const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and says what became of each fault: whether it followed the host \
-    that was moved to another switch port, or stayed with the port.\n\n\
-    Exit codes: 0; 1 a port carries less than before by more than --tolerance, or something is at fault that was not; 2 bad usage.";
-
-/// What the long help of `merge` says.
-pub const MERGE_LONG: &str = "Puts several runs into one sheet by ports of the switch: with half as many hosts as ports, load one half, plug \
-    the hosts into the other, load that, and merge. Host files must name the ports (switchport=).\n\n\
-    Exit codes: that of the worst of the runs; 2 bad usage.";
-
-/// A run that was read.
+/// A stored run.
 pub struct Kept {
     /// Its record.
     pub record: Record,
-    /// Text of the record as it stands in its file.
+    /// Text of the record, exactly as in its file.
     pub text: String,
-    /// Where it is.
+    /// Path of the record.
     pub path: PathBuf,
 }
 
-/// Reads a run; complains and gives the exit code if that cannot be done.
+/// Reads a run. On failure, prints the reason and returns the exit code as the error.
 pub fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
     let fail = |error: &dyn std::fmt::Display| {
         complain(&error.to_string());
@@ -212,7 +86,7 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
     }
 }
 
-/// The runs whose curves stand beside those of `record`.
+/// Runs whose curves the page shows next to those of `record`.
 fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8> {
     let refuse = |text: String| {
         complain(&text);
@@ -247,13 +121,13 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
     Ok(all)
 }
 
-/// A comparison as it stands below a summary.
+/// Text of a comparison that follows a summary.
 pub fn beside(comparison: &Comparison) -> String {
     let lines = comparison.lines(ROWS);
     format!("baseline    {}\n", lines.join("\n"))
 }
 
-/// The record's place and digest, so that a sheet on paper belongs to a file.
+/// Path and digest of the record, so that a printed sheet identifies its file.
 fn seal(kept: &Kept) -> String {
     let digest = launcher::digest_of(kept.text.as_bytes());
     format!("record {}  sha256 {digest}\n", kept.path.display())
@@ -315,7 +189,7 @@ pub fn compare(words: &CompareArguments) -> u8 {
     }
 }
 
-/// Puts runs together; returns the exit code.
+/// Merges runs; returns the exit code.
 pub fn merge(words: &MergeArguments) -> u8 {
     let kept: Result<Vec<Kept>, u8> = words
         .runs

@@ -1,4 +1,4 @@
-//! Going on with a run that broke off: what it measured whole is taken over, the rest is run.
+//! Resumes a run that broke off: takes over its complete tests and runs the rest.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::record::{Resumed, TestRecord};
 use crate::report::json;
 use crate::store::runs;
 
-use super::intent::Intent;
-use super::run;
+use super::process;
+use super::resolve::Intent;
 
-/// A line of a journal that opens it, or holds a test.
+/// A line of a journal: its opening, or a test.
 #[derive(Deserialize)]
 struct Line {
     token: Option<String>,
@@ -23,21 +23,21 @@ struct Line {
     test: Option<TestRecord>,
 }
 
-/// What is known of the earlier run.
+/// The earlier run, as far as it was stored.
 struct Earlier {
     name: String,
     plan: RunPlan,
     seal: Option<String>,
     tests: Vec<TestRecord>,
-    /// It came to its end.
+    /// True if it ended without failures.
     whole: bool,
 }
 
-/// Lets an intent begin behind the last whole test of a run.
+/// Makes an intent begin after the last complete test of a run. Fails if the run does not match the intent.
 pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
-    let digest =
-        run::own_digest().map_err(|error| format!("cannot read the own executable: {error}"))?;
+    let digest = process::own_digest()
+        .map_err(|error| format!("cannot read the own executable: {error}"))?;
     let now = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &digest);
     let then = earlier
         .seal
@@ -57,7 +57,7 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
             earlier.name
         ));
     }
-    // In the plan's order, without gaps; what looked at suspects is looked at again.
+    // Tests count in the plan's order and without gaps. Second looks at suspects are repeated.
     let is_planned = |test: &&TestRecord| {
         earlier
             .plan
@@ -94,7 +94,7 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
     if tests.is_empty() {
         return Err(format!("{} has no whole test: begin anew", earlier.name));
     }
-    // Rates that links were held to were found when the hosts were known.
+    // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
     for (own, then) in intent
         .plan
         .tests
@@ -125,7 +125,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
                 tests: record.tests,
             })
         }
-        // The launching side died: there is no record, but a journal.
+        // The launching side died: a journal exists, but no record.
         Err(error) => match runs::find_journal(name, folder) {
             Some((name, text)) => from_journal(name, &text),
             None => Err(error.to_string()),
@@ -136,7 +136,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
 fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     let mut earlier: Option<Earlier> = None;
     for (number, line) in text.lines().enumerate() {
-        // The last line may be cut off.
+        // The last line can be cut off.
         let Ok(line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
             continue;
         };

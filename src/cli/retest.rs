@@ -1,8 +1,8 @@
-//! `pipebench retest`: the links that told of a run's faults once more, after something was moved.
+//! `pipebench retest`: measures the links that revealed a run's faults again, after something was moved.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Parser;
 
@@ -11,58 +11,15 @@ use crate::judge::again;
 use crate::plan::Pattern;
 use crate::record::Record;
 
-use super::arguments::{Arguments, Subcommand};
-use super::intent::{self, Intent};
+use super::args::{Arguments, RetestArguments, Subcommand};
 use super::planfile;
-use super::report::{self, Shelf};
+use super::process;
+use super::report;
+use super::resolve::{self, Intent};
 use super::run::{self, Telling};
 use super::terminal::complain;
 
-/// What the long help begins with.
-pub const LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
-    Move the cable first, say with --moved where it is now, and the comparison that follows says whether the fault followed the host or \
-    stayed with the switch port.\n\n\
-    The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Exit codes are those of a run.";
-
-/// Measure again what was at fault in a run.
-#[derive(Debug, Clone, clap::Args)]
-pub struct RetestArguments {
-    /// Which run: a record, a run's folder, or the beginning of its name
-    ///
-    /// Example: pipebench retest pb-20261121
-    #[arg(value_name = "RUN")]
-    pub run: String,
-
-    /// Where a host is plugged in now; may be given more than once
-    ///
-    /// The switch port is that of the host file (switchport=) otherwise. No default. Example: --moved n07=Eth1/8
-    #[arg(long, value_name = "HOST=PORT", value_delimiter = ',')]
-    pub moved: Vec<String>,
-
-    /// Keep record, table and summary in a folder of the run below DIR
-    ///
-    /// Default: where the run's own command kept them, if it did. Example: --output results
-    #[arg(long, short = 'o', value_name = "DIR")]
-    pub output: Option<PathBuf>,
-
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q')]
-    pub quiet: bool,
-
-    /// Print what would be measured; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// Where runs are.
-    #[command(flatten)]
-    pub shelf: Shelf,
-}
-
-/// Measures again; returns the exit code.
+/// Measures the links again; returns the exit code.
 pub fn run(words: &RetestArguments) -> u8 {
     let kept = match report::read(&words.run, &words.shelf.folder) {
         Ok(kept) => kept,
@@ -79,17 +36,19 @@ pub fn run(words: &RetestArguments) -> u8 {
     }
 }
 
-/// Whether only this user, or root, can have written a file.
+/// True if only this user or root can have written a file.
 fn is_own(path: &Path) -> bool {
-    /// Anybody may write to it.
+    const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     std::fs::metadata(path).is_ok_and(|about| {
         let by_them = about.uid() == 0 || about.uid() == nix::unistd::geteuid().as_raw();
-        by_them && about.mode() & OTHERS_WRITE == 0
+        // Where each user has a group of the same number to himself, all files are writable by the group.
+        let group = about.mode() & GROUP_WRITES != 0 && about.gid() != about.uid();
+        by_them && !group && about.mode() & OTHERS_WRITE == 0
     })
 }
 
-/// What in a command starts programs, trusts keys, or reads and writes files on hosts.
+/// Part of a command that starts programs, trusts keys, or reads or writes files on hosts, if any.
 fn acts(arguments: &Arguments) -> Option<&'static str> {
     let is_file = |words: &str| !["memory", "discard"].contains(&words);
     let all = [
@@ -103,7 +62,7 @@ fn acts(arguments: &Arguments) -> Option<&'static str> {
     all.next().map(|(what, _)| what)
 }
 
-/// The run's own command with the tests of its faults, on the hosts that these need.
+/// Command of the run, with the tests of its faults and only the hosts that these need.
 fn prepare(
     words: &RetestArguments,
     record: &Record,
@@ -144,12 +103,12 @@ fn prepare(
     let (mut arguments, mut intent) = match &arguments.subcommand {
         Some(Subcommand::Run(plan)) => planfile::read(&plan.plan).map_err(|error| told(&error))?,
         _ => {
-            let intent = intent::parse(&arguments, run::seed(), &run::here());
+            let intent = resolve::parse(&arguments, process::seed(), &process::here());
             let intent = intent.map_err(|error| told(&error))?;
             (arguments, intent)
         }
     };
-    // Files of the first run stay as they are.
+    // The files of the first run stay unchanged.
     (arguments.json, arguments.csv, arguments.samples) = (None, None, None);
     intent.plan.samples = false;
     if words.output.is_some() {
@@ -161,7 +120,7 @@ fn prepare(
         nodes.iter().map(|node| node.label.clone()).collect()
     };
     let (then, now) = (labels(&record.plan.nodes), labels(&intent.plan.nodes));
-    // Who was left out of the run is left out of this one.
+    // Hosts that were left out of the first run are left out of this one.
     let gone: Vec<&str> = now
         .iter()
         .filter(|label| !then.contains(label))

@@ -1,32 +1,27 @@
 //! The plain command: plan, conduct, report, exit code.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-
-use launcher::Program;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::conduct::{self, Conditions};
-use crate::plan::fit::Capacity;
 use crate::plan::seal;
 use crate::record::{MOST_IN_MATRIX, Record, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::preflight::{self, Readiness};
 use crate::report::{csv, dry_run, header, json, text};
-use crate::{exit, store, sys};
+use crate::{exit, store};
 
-use super::arguments::Arguments;
-use super::intent::{self, Intent};
+use super::args::Arguments;
+use super::files::{can_keep, exit_code, keep_file, keep_folder};
 use super::live::Ticker;
-use super::measure;
-use super::report::beside;
+use super::process::{end_with, here, now_ms, random_digits, seed, stand_by};
+use super::report::{self, beside};
+use super::resolve::{self, Intent};
 use super::terminal::{Terminal, complain};
 use super::witness::{Identity, Witness};
 
-/// Runs what the arguments ask for; returns the exit code.
+/// Runs the plain command; returns the exit code.
 pub fn run(arguments: &Arguments) -> u8 {
-    let intent = match intent::parse(arguments, seed(), &here()) {
+    let intent = match resolve::parse(arguments, seed(), &here()) {
         Ok(intent) => intent,
         Err(error) => {
             complain(&error.to_string());
@@ -42,14 +37,14 @@ pub fn run(arguments: &Arguments) -> u8 {
 
 /// Name of the live document in the folder of a run.
 const LIVE: &str = "live.json";
-/// Digits of a seal that are shown: enough to tell it from any other.
+/// Number of digits of a seal that are shown: enough to distinguish it from any other.
 const SEAL_DIGITS: usize = 16;
 
-/// How a run is told of when it has ended.
+/// Form of the report at the end of a run.
 pub enum Telling<'a> {
-    /// By its summary, and a comparison with an earlier run.
+    /// Its summary, and a comparison with an earlier run if one is given.
     Run(Option<&'a Record>),
-    /// As a pre-flight.
+    /// The result of a pre-flight check.
     Preflight,
 }
 
@@ -64,7 +59,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Whether there is something to tell besides failures.
+    /// True if there is something to print in addition to failures.
     fn has_summary(&self, record: &Record) -> bool {
         let is_judged = record.verdict.word == VerdictWord::Fail;
         matches!(self, Self::Preflight) || is_judged || !record.tests.is_empty()
@@ -72,7 +67,7 @@ impl Telling<'_> {
 
     fn exit_code(&self, record: &Record) -> u8 {
         match (self, preflight::readiness(record)) {
-            // Who is missing costs a run its row, and a pre-flight its point.
+            // A missing host costs a run only one row, but makes a pre-flight check pointless.
             (Self::Preflight, Readiness::NotReady) if record.troubles.is_empty() => {
                 exit::UNREACHABLE
             }
@@ -81,7 +76,7 @@ impl Telling<'_> {
     }
 }
 
-/// Runs what was understood; returns the exit code.
+/// Runs an intent; returns the exit code.
 pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> u8 {
     let (table, whole) = (arguments.csv.as_deref(), arguments.json.as_deref());
     let to_stdout = Some(Path::new("-"));
@@ -147,7 +142,7 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
         digest.chars().take(SEAL_DIGITS).collect(),
     ));
     let conditions = Conditions {
-        settings: intent::settings(&arguments.launch, &intent.plan, &stop),
+        settings: resolve::settings(&arguments.launch, &intent.plan, &stop),
         program,
         stop,
         command: command.clone(),
@@ -164,10 +159,10 @@ pub fn execute(arguments: &Arguments, intent: Intent, telling: &Telling<'_>) -> 
     let live = arguments.folder.as_deref().map(|folder| folder.join(LIVE));
     let mut ticker = Ticker::new(&mut witness, live.as_deref());
     let record = conduct::conduct(intent.plan, &intent.hosts, &conditions, &mut ticker);
-    report(arguments, &record, telling, &mut witness)
+    tell_of(arguments, &record, telling, &mut witness)
 }
 
-/// Arguments as they were given, without those by which a keeper holds its run.
+/// Arguments as they were given, without those that a keeper adds to control its run.
 fn own_words() -> Vec<String> {
     let kept = |word: &String| {
         !["--folder=", "--parent="]
@@ -177,89 +172,24 @@ fn own_words() -> Vec<String> {
     std::env::args().skip(1).filter(kept).collect()
 }
 
-/// 32 digits at random, or the code to leave with: without random numbers there is no run.
-pub fn random_digits() -> Result<String, u8> {
-    conduct::random_digits().map_err(|error| {
-        complain(&format!(
-            "cannot read random numbers of the kernel: {error}"
-        ));
-        exit::RESOURCE
-    })
-}
-
-/// The token of a run from random digits; one that goes with a name begins as the name ends.
+/// Token of a run from random digits. With a name, the token begins with the last part of the name.
 fn token_of(name: Option<&str>, random: &str) -> String {
     let shown = name.and_then(|name| name.rsplit('-').next()).unwrap_or("");
     shown.to_owned() + random.get(shown.len()..).unwrap_or("")
 }
 
-/// Asks the kernel for SIGTERM when the parent ends; false if it has ended already.
-pub fn end_with(parent: i32) -> bool {
-    sys::process::die_with_parent(nix::sys::signal::Signal::SIGTERM);
-    sys::process::parent_is(parent)
-}
-
-/// The run that the words want this one to be compared with.
+/// Record of the run to compare with, if the user named one. The error is the exit code.
 pub fn baseline(arguments: &Arguments) -> Result<Option<Record>, u8> {
     let Some(name) = &arguments.baseline else {
         return Ok(None);
     };
     let folder = arguments.output.as_deref().unwrap_or(Path::new("."));
-    Ok(Some(super::report::read(name, folder)?.record))
+    Ok(Some(report::read(name, folder)?.record))
 }
 
-/// SHA-256 of the own executable.
-pub fn own_digest() -> Result<String, launcher::ProgramError> {
-    Ok(Program::current()?.digest)
-}
-
-/// The date of a run, in milliseconds since 1970.
-pub fn now_ms() -> u64 {
-    sys::clock::wall_ms()
-}
-
-/// Another seed each time.
-pub fn seed() -> u64 {
-    sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20
-}
-
-/// This host, as nodes on it will find it.
-pub fn here() -> Capacity {
-    Capacity {
-        name: sys::facts::own_name(),
-        nodes: 0,
-        processors: Some(sys::affinity::allowed().len()),
-        memory_bytes: sys::limits::spare_memory(),
-        flows: 0, // Which port bears the data is not known yet.
-        bbr: sys::facts::congestion().starts_with("bbr"),
-    }
-}
-
-/// The own executable, and where a signal that asks for the end is noted.
-pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
-    let program = Program::current().map_err(|error| {
-        complain(&format!("cannot read the own executable: {error}"));
-        exit::BUG
-    })?;
-    let stop = Arc::new(AtomicUsize::new(0));
-    // Under nohup a hang-up is ignored, and stays so.
-    let endings = [SIGINT, SIGTERM, SIGHUP];
-    for signal in endings
-        .into_iter()
-        .filter(|signal| !sys::signals::is_ignored(*signal))
-    {
-        let number = usize::try_from(signal).unwrap_or(0);
-        let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
-        registered.map_err(|error| {
-            complain(&format!("cannot handle signal {signal}: {error}"));
-            exit::BUG
-        })?;
-    }
-    Ok((program, stop))
-}
-
-/// Errors first, then the summary, then the files. A file that cannot be written never changes a verdict.
-fn report(
+/// Prints errors first, then the summary, then writes the files. A file that cannot be written never changes a verdict. Returns the exit
+/// code.
+fn tell_of(
     arguments: &Arguments,
     record: &Record,
     telling: &Telling<'_>,
@@ -279,56 +209,19 @@ fn report(
         written = false;
     }
     if let Some(path) = &arguments.csv {
-        written &= keep(path, csv::write(record).map_err(|error| error.to_string()));
+        written &= keep_file(path, csv::write(record).map_err(|error| error.to_string()));
     }
     if let Some(path) = &arguments.json {
-        written &= keep(path, json::write(record).map_err(|error| error.to_string()));
+        written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
     }
     if let Some(folder) = witness.folder.clone() {
         let table = csv::write(record).map_err(|error| error.to_string());
         let table = ("table.csv", table);
-        let kept = measure::keep_folder(&folder, record, table, &summary, witness.terminal);
+        let kept = keep_folder(&folder, record, table, &summary, witness.terminal);
         if kept {
             witness.close_journal();
         }
         written &= kept;
     }
-    measure::exit_code(telling.exit_code(record), written, witness.terminal)
-}
-
-/// Whether results can be written there, before anything is measured for them; says why if not. `folder` is made for the run, if it is not
-/// there yet.
-pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>, folder: Option<&Path>) -> bool {
-    let is_made = |path: &Path| {
-        let parent = path.parent();
-        parent.is_some() && parent == folder && folder.is_some_and(|folder| !folder.exists())
-    };
-    let files = paths
-        .into_iter()
-        .filter(|path| *path != Path::new("-") && !is_made(path));
-    let checked = files.map(store::check_writable);
-    let failed: Vec<_> = checked.filter_map(Result::err).collect();
-    for error in &failed {
-        complain(&error.to_string());
-    }
-    failed.is_empty()
-}
-
-/// Writes a result to a file, or to standard output; says why if it cannot.
-pub fn keep(path: &Path, content: Result<String, String>) -> bool {
-    let outcome = content.and_then(|content| {
-        if path == Path::new("-") {
-            let written = super::terminal::write_all(&mut std::io::stdout().lock(), &content);
-            let lost = || "cannot write to standard output".to_owned();
-            return written.then_some(()).ok_or_else(lost);
-        }
-        store::write_file(path, &content).map_err(|error| error.to_string())
-    });
-    match outcome {
-        Ok(()) => true,
-        Err(error) => {
-            complain(&error);
-            false
-        }
-    }
+    exit_code(telling.exit_code(record), written, witness.terminal)
 }

@@ -1,74 +1,17 @@
-//! `pipebench run` and `pipebench init`: runs that are written down.
+//! `pipebench run` and `pipebench init`: runs from plan files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::exit;
 use crate::store;
 
+use super::args::{InitArguments, RunArguments};
 use super::planfile;
 use super::resume;
 use super::run::{self, Telling};
 use super::terminal::{complain, write_all};
 
-/// What the long help of `run` begins with.
-pub const LONG: &str = "Runs what a plan file says: hosts with their switch ports, what was ordered, thresholds, tests, and whose switch it is. `pipebench init` \
-    writes one with comments. Its keys are the options of the plain command by their long names; what is wrong is named by line and key.\n\n\
-    Thresholds, ports, tests and the tool's digest are hashed before the start: the seal stands on the screen and in the record. \
-    With --resume a run that broke off goes on behind its last whole test.\n\n\
-    Exit codes are those of a run.";
-
-/// Run what a plan file says.
-#[derive(Debug, Clone, clap::Args)]
-pub struct RunArguments {
-    /// The plan file
-    ///
-    /// Example: pipebench run plan.toml
-    #[arg(value_name = "PLAN")]
-    pub plan: PathBuf,
-
-    /// Go on with a run that broke off, behind its last whole test
-    ///
-    /// A record, the folder of a run, or the beginning of a run's name in the folder of `output`. Plan and executable must be
-    /// those of that run. No default. Example: --resume pb-20261121
-    #[arg(long, value_name = "RUN")]
-    pub resume: Option<String>,
-
-    /// Write the record of the run; - is standard output
-    ///
-    /// Example: --json run.json
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Write ports and links as a table; - is standard output
-    ///
-    /// Example: --csv run.csv
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q')]
-    pub quiet: bool,
-
-    /// Print plan, processes, memory, load per port, volume and duration; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// Write a plan file with comments.
-#[derive(Debug, Clone, clap::Args)]
-pub struct InitArguments {
-    /// Where to; - is standard output
-    ///
-    /// A file that is there is left alone. Default plan.toml. Example: pipebench init acceptance.toml
-    #[arg(value_name = "FILE", default_value = "plan.toml")]
-    pub path: PathBuf,
-}
-
-/// Runs a plan; returns the exit code.
+/// Runs a plan file; returns the exit code.
 pub fn run(words: &RunArguments) -> u8 {
     let (mut arguments, mut intent) = match planfile::read(&words.plan) {
         Ok(read) => read,
@@ -95,7 +38,7 @@ pub fn run(words: &RunArguments) -> u8 {
     run::execute(&arguments, intent, &Telling::Run(baseline.as_ref()))
 }
 
-/// Writes the template; returns the exit code.
+/// Writes the template of a plan file; returns the exit code.
 pub fn init(words: &InitArguments) -> u8 {
     if words.path.as_path() == Path::new("-") {
         let written = write_all(&mut std::io::stdout().lock(), planfile::TEMPLATE);

@@ -10,8 +10,8 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 
 use crate::sys::socket;
 
-/// Asks on the controlling terminal; none if there is none, nothing was typed, or `stop` was set meanwhile.
-/// Whatever happens, the terminal shows again what is typed.
+/// Asks on the controlling terminal. `None` if there is no terminal, nothing was typed, or `stop` was set meanwhile.
+/// In all cases the terminal shows typed text again afterwards.
 pub fn ask(prompt: &str, stop: &AtomicUsize) -> Option<String> {
     let mut terminal = File::options()
         .read(true)
@@ -31,7 +31,7 @@ pub fn ask(prompt: &str, stop: &AtomicUsize) -> Option<String> {
     (!secret.is_empty()).then_some(secret)
 }
 
-/// A terminal gives out whole lines.
+/// Reads one line: a terminal delivers whole lines. `None` if `stop` was set.
 fn read_line(terminal: &mut File, stop: &AtomicUsize) -> Option<String> {
     const LOOK_UP: Duration = Duration::from_millis(100);
     const LIMIT_BYTES: usize = 4096;

@@ -1,4 +1,4 @@
-//! `pipebench status`: the runs alive on hosts, and the end of one.
+//! `pipebench status`: lists the runs on hosts, or ends one.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -7,45 +7,13 @@ use crate::exit;
 use crate::record::Trouble;
 use crate::report::status::{self, View};
 
+use super::args::StatusArguments;
 use super::terminal::{complain, write_all};
-use super::visit::{self, Destination, VisitArguments, Visiting};
+use super::visit::{self, Destination, Visiting};
 
-/// What the long help begins with.
-pub const LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
-    now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
-    The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
-    be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
-    shown); 12 a run that is not yours; 20 it did not end in time.";
-
-/// List the runs alive on hosts, and what they move; end one.
-#[derive(Debug, Clone, clap::Args)]
-pub struct StatusArguments {
-    /// Hosts to visit.
-    #[command(flatten)]
-    pub visit: VisitArguments,
-
-    /// End the run with this token; its first digits will do, at least 4
-    ///
-    /// Its nodes on the named hosts are asked to end, and its launching side then ends it everywhere, with exit code
-    /// 20 and a record of what there was. No default. Example: --end 3f9a1c
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        help_heading = "Action",
-        conflicts_with = "json"
-    )]
-    pub end: Option<String>,
-
-    /// Print JSON
-    ///
-    /// Example: --json
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-}
-
-/// Between the two readings that a rate is made of.
+/// Time between the two readings that make a rate.
 const APART: Duration = Duration::from_millis(500);
-/// A run that is asked to end is gone within this time, or something is wrong with it.
+/// Deadline for a run that was asked to end. A run that exists longer has a fault.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// Lists runs, or ends one; returns the exit code.
@@ -96,12 +64,12 @@ fn look_twice(visiting: &mut Visiting) -> Vec<View> {
     visit::views(&before, now)
 }
 
-/// A sighting beside itself, without counting twice what was swept.
+/// A sighting as its own second reading, which must not count the swept leftovers again.
 fn still((host, seen): (String, crate::record::Sighting)) -> (String, crate::record::Sighting) {
     (host, crate::record::Sighting { swept: 0, ..seen })
 }
 
-/// Leaves, prints what was asked for, and says who could not be visited.
+/// Ends the visit, prints the text, and names the hosts that could not be visited; returns the exit code.
 fn finish(visiting: Visiting, text: impl FnOnce(&[Trouble]) -> String) -> u8 {
     let signal = visiting.stop.load(Ordering::SeqCst);
     let troubles = visiting.visit.leave();
@@ -131,7 +99,7 @@ fn end_run(mut visiting: Visiting, given: &str, names: &str) -> u8 {
         Ok(text) => print(&format!("{text}\n")).max(code),
         Err((own, text)) => {
             complain(&text);
-            // A run that is not found may be on a host that was not reached.
+            // A run that is not found can be on a host that was not reached.
             if own == exit::USAGE && code != exit::OK {
                 code
             } else {

@@ -1,28 +1,29 @@
-//! What the user sees while a run goes on: one live line on a terminal, plain lines elsewhere, all on standard
-//! error. Results go to standard output.
+//! Output for the user during a run: one live line on a terminal, plain lines elsewhere, all on standard error.
+//! Results go to standard output.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::conduct::{Hold, Observer};
+use crate::exit;
 use crate::outside;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second};
 use crate::report::header;
 use crate::units::gbit_per_s;
 
-/// An error or warning of the program itself, one line on standard error.
+/// Prints an error or warning of the program as one line on standard error.
 pub fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &complaint(text));
 }
 
-/// A file name may hold the end of a line, and another complaint after it.
+/// Makes a complaint one line: a file name can contain a line end and a fake complaint after it.
 fn complaint(text: &str) -> String {
     format!("pipebench: {}\n", outside::clean(text))
 }
 
-/// Writes lines to a stream, without what steers a terminal: file names, host files and messages of systems may have it. A reader that has
-/// gone away is no failure; false for any other.
+/// Writes lines to a stream, without characters that control a terminal: file names, host files and system messages can contain them.
+/// Returns false on a failure. A reader that has gone away is no failure.
 pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
     let steers = |letter: char| outside::steers(letter) && !matches!(letter, '\n' | '\t');
     let plain = match text.contains(steers) {
@@ -38,21 +39,58 @@ pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
     }
 }
 
-/// Goes to the beginning of the terminal's line, and takes away what stands there.
+/// Prints the whole output of a command; returns the exit code.
+pub fn tell(text: &str) -> u8 {
+    if write_all(&mut std::io::stdout().lock(), text) {
+        return exit::OK;
+    }
+    complain("cannot write to standard output");
+    exit::NOT_WRITTEN
+}
+
+/// Prints one line for bad usage, or the help as clap prints it; returns the exit code.
+pub fn explain(error: &clap::Error) -> u8 {
+    use clap::error::ErrorKind;
+    if error.kind() == ErrorKind::DisplayHelp {
+        // A reader that has gone away is no failure.
+        return match error.print() {
+            Ok(()) | Err(_) => exit::OK,
+        };
+    }
+    complain(&format!(
+        "{} (see 'pipebench --help')",
+        first_sentence(error)
+    ));
+    exit::USAGE
+}
+
+/// First paragraph of clap's error, as one line.
+pub fn first_sentence(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.trim().is_empty())
+        .map(str::trim)
+        .collect();
+    let first = first.join(" ");
+    first.strip_prefix("error: ").unwrap_or(&first).to_owned()
+}
+
+/// Moves to the start of the terminal's line and erases it.
 fn clear_line() {
     match io::stderr().lock().write_all(b"\r\x1b[K") {
-        Ok(()) | Err(_) => {} // Standard error is where a failure would be told.
+        Ok(()) | Err(_) => {} // A failure would be reported on standard error, too.
     }
 }
 
-/// Shows a run to a person.
+/// Shows a run to the user.
 pub struct Terminal {
     quiet: bool,
-    /// Standard output carries a table or record: whatever else is said goes to standard error.
+    /// Standard output carries a table or record, so that all other output goes to standard error.
     taken: bool,
     live: bool,
     labels: Vec<String>,
-    /// Names of the ports, rail by rail of each node.
+    /// Names of the ports, node by node and rail by rail.
     ports: Vec<String>,
     host_indices: Vec<usize>,
     line_open: bool,
@@ -60,7 +98,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// For a run with or without words; `taken` if standard output carries a result file.
+    /// Makes a terminal. `quiet` suppresses everything but results; `taken` is true if standard output carries a result file.
     pub fn new(quiet: bool, taken: bool) -> Self {
         let live = io::stderr().is_terminal();
         Self {
@@ -86,12 +124,12 @@ impl Terminal {
         self.lost |= !written;
     }
 
-    /// Whether only results are wanted.
+    /// True if only results are wanted.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether a result could not be printed.
+    /// True if a result could not be printed.
     pub fn has_lost(&self) -> bool {
         self.lost
     }

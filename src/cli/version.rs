@@ -1,12 +1,12 @@
-//! `pipebench --version`: one line; with `--verbose` also what this executable is and what is in it.
+//! `pipebench --version`: one line; with `--verbose` also facts about this executable and its packages.
 //!
-//! The list of licences is made of Cargo.lock by `tests/release.rs`, which also holds it against Cargo.lock.
+//! `tests/release.rs` makes the list of licences from Cargo.lock, and checks it against Cargo.lock.
 
 use launcher::Program;
 
 use crate::{exit, sys};
 
-use super::{tell, terminal};
+use super::terminal::{self, tell};
 
 /// Packages in the executable, with versions and licences.
 const LICENCES: &str = include_str!("licences.txt");
@@ -41,7 +41,7 @@ fn describe(digest: &str) -> String {
     }
     text += "\nBuilt in, with versions and licences:\n\n";
     text += LICENCES;
-    // What comes with the compiler is not in Cargo.lock.
+    // Libraries that come with the compiler are not in Cargo.lock.
     let rust = compiler.split(' ').nth(1).unwrap_or_default();
     for (name, version, licence) in [
         ("rust-library", rust, "MIT OR Apache-2.0"),

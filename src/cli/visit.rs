@@ -1,6 +1,5 @@
-//! What `status` and `watch` share: which hosts to visit, how, and what to say of those that cannot be reached.
+//! Common part of `status` and `watch`: the hosts to visit, the visit, and the messages for hosts that cannot be reached.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -12,86 +11,49 @@ use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Test};
 use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
-use super::arguments::Launch;
-use super::intent::{self, UsageError};
-use super::run;
+use super::args::{Launch, VisitArguments};
+use super::process;
+use super::resolve::{self, UsageError};
 use super::terminal::{complain, write_all};
 
-/// Which hosts to visit.
-#[derive(Debug, Clone, clap::Args)]
-pub struct VisitArguments {
-    /// Hosts to ask, in the form of --hosts
-    ///
-    /// Default: this machine. Example: HOSTS is 'n[01-16]'
-    #[arg(value_name = "HOSTS")]
-    pub hosts: Option<String>,
-
-    /// Host file, in the form of the plain command's
-    ///
-    /// No default. Example: --hostfile cluster.txt
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Hosts",
-        conflicts_with = "hosts"
-    )]
-    pub hostfile: Option<PathBuf>,
-
-    /// Hosts to leave out, in the same form as HOSTS
-    ///
-    /// No default. Example: -x n07,n[12-14]
-    #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
-    pub exclude: Option<String>,
-
-    /// How hosts are reached.
-    #[command(flatten)]
-    pub launch: Launch,
-
-    /// Say which hosts would be asked; contact nobody
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
-}
-
-/// Hosts to visit, fully understood.
+/// Hosts to visit, fully parsed.
 pub struct Destination {
     plan: RunPlan,
     hosts: Vec<Host>,
 }
 
-/// A visit that has begun, and where a signal that asks for its end is noted.
+/// A visit that has begun, and the signal that asks for its end.
 pub struct Visiting {
     /// The visit.
     pub visit: conduct::Visit,
-    /// Number of the signal.
+    /// Number of the signal; zero until it comes.
     pub stop: Arc<AtomicUsize>,
 }
 
 impl Destination {
-    /// Understands the words.
+    /// Parses the arguments.
     pub fn parse(words: &VisitArguments) -> Result<Self, UsageError> {
         let list = words.hosts.as_deref();
         let list = list.or(words.hostfile.is_none().then_some("local"));
         let by_rsh = words.launch.rsh.is_some();
         let exclude = words.exclude.as_deref();
-        let mut hosts = intent::hosts_of(list, words.hostfile.as_deref(), exclude, by_rsh)?;
-        // Two nodes of a host are one host.
+        let mut hosts = resolve::hosts_of(list, words.hostfile.as_deref(), exclude, by_rsh)?;
+        // Several nodes of a host count as one host.
         let mut known: Vec<Host> = Vec::new();
         hosts.retain(|host| {
             let is_new = !known.contains(host);
             known.push(host.clone());
             is_new
         });
-        intent::check_launch(&words.launch)?;
+        resolve::check_launch(&words.launch)?;
         let plan = RunPlan {
             profile: Profile::Quick,
             shortened: false,
             criteria: Criteria::default(),
             version: PLAN_VERSION,
-            nodes: intent::nodes_of(&hosts)?,
+            nodes: resolve::nodes_of(&hosts)?,
             tests: Vec::new(),
-            deadlines: intent::deadlines_of(&words.launch)?,
+            deadlines: resolve::deadlines_of(&words.launch)?,
             seed: 0,
             keep_going: false,
             samples: false,
@@ -102,23 +64,23 @@ impl Destination {
         Ok(Self { plan, hosts })
     }
 
-    /// The hosts as one would write them.
+    /// The hosts as a folded host list.
     pub fn names(&self) -> String {
         let labels: Vec<String> = self.plan.nodes.iter().map(|it| it.label.clone()).collect();
         launcher::hosts::fold(&labels)
     }
 
-    /// Goes there.
+    /// Starts the visit. The error is the exit code.
     pub fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
-        let (program, stop) = run::stand_by()?;
+        let (program, stop) = process::stand_by()?;
         let conditions = Conditions {
-            settings: intent::settings(launch, &self.plan, &stop),
+            settings: resolve::settings(launch, &self.plan, &stop),
             program,
             stop: Arc::clone(&stop),
             command: Vec::new(),
             options: Vec::new(),
             hold: None,
-            // A visitor makes no links.
+            // A visit makes no links, and needs neither.
             token: String::new(),
             secret: String::new(),
             started_ms: 0,
@@ -132,7 +94,7 @@ impl Destination {
     }
 }
 
-/// Beginning of a token, as one gives it to name a run.
+/// Parses the beginning of a token, which names a run: 4 to 32 hexadecimal digits.
 pub fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
     const LEAST: usize = 4;
     let token = text.to_ascii_lowercase();
@@ -145,14 +107,14 @@ pub fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
     Ok(token)
 }
 
-/// The one run that is meant, or why there is none, as exit code and sentence.
+/// Token of the only run that `given` names. The error is exit code and sentence.
 pub fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8, String)> {
     let mut found = status::matching(views, given);
     match found.len() {
         0 => Err((exit::USAGE, format!("no run {given} on {names}"))),
         1 => Ok(found.remove(0)),
         count => {
-            // As many digits as tell them apart.
+            // Enough digits to distinguish the runs.
             let digits = (given.len() + 1..=32)
                 .find(|digits| {
                     let starts: std::collections::BTreeSet<&str> = found
@@ -176,7 +138,7 @@ pub fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8,
     }
 }
 
-/// What was seen, beside what was seen before; hosts that were not seen twice are left out.
+/// Pairs each sighting with the earlier one of the same host. Hosts without an earlier one are left out.
 pub fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec<View> {
     let beside = |(host, now): (String, Sighting)| {
         let (_, before) = before.iter().find(|(known, _)| *known == host)?;
@@ -189,7 +151,7 @@ pub fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec
     now.into_iter().filter_map(beside).collect()
 }
 
-/// Says which hosts could not be visited; returns the exit code that follows.
+/// Prints the hosts that could not be visited; returns the exit code that follows.
 pub fn complain_of(troubles: &[Trouble]) -> u8 {
     for line in status::failures(troubles) {
         complain(&line);
@@ -201,7 +163,7 @@ pub fn complain_of(troubles: &[Trouble]) -> u8 {
     }
 }
 
-/// Shows notices and nothing else.
+/// Observer that prints only notices.
 struct Aside;
 
 impl Observer for Aside {

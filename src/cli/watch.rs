@@ -1,4 +1,4 @@
-//! `pipebench watch`: the live picture of a run, from whatever machine reaches its hosts.
+//! `pipebench watch`: the live picture of a run, from any machine that reaches its hosts.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -9,36 +9,9 @@ use crate::exit;
 use crate::report::{picture, status};
 use crate::sys::terminal;
 
+use super::args::WatchArguments;
 use super::terminal::complain;
-use super::visit::{self, Destination, VisitArguments, Visiting};
-
-/// What the long help begins with.
-pub const LONG: &str = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
-    and the slowest links with the share of the time that each end waited.\n\n\
-    Only ports and links of the named hosts are shown; those of other hosts of the run are named in one line. \
-    On a terminal the picture is drawn in place and as high as the terminal, the worst first. Exit codes: 0 when \
-    the run or the count has ended, or at Ctrl-C; 2 no such run; 10 hosts that cannot be reached (the others are \
-    shown).";
-
-/// Show the live picture of a run: ports, links, and what they wait for.
-#[derive(Debug, Clone, clap::Args)]
-pub struct WatchArguments {
-    /// Token of the run, as 'pipebench status' lists it; its first digits will do, at least 4
-    ///
-    /// No default. Example: RUN is 3f9a1c
-    #[arg(value_name = "RUN")]
-    pub run: String,
-
-    /// Hosts to visit.
-    #[command(flatten)]
-    pub visit: VisitArguments,
-
-    /// Pictures to show before leaving, one a second
-    ///
-    /// Use it in scripts. Default: until the run ends. Example: --count 10
-    #[arg(long, value_name = "N", help_heading = "Output")]
-    pub count: Option<u64>,
-}
+use super::visit::{self, Destination, Visiting};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -48,7 +21,7 @@ pub fn run(words: &WatchArguments) -> u8 {
         let token = visit::parse_token("RUN", &words.run)?;
         if words.count == Some(0) {
             let text = "--count 0: at least 1 picture".to_owned();
-            return Err(super::intent::UsageError::Value(text));
+            return Err(super::resolve::UsageError::Value(text));
         }
         Ok((destination, token))
     });
@@ -68,7 +41,7 @@ pub fn run(words: &WatchArguments) -> u8 {
         Ok(visiting) => visiting,
         Err(code) => return code,
     };
-    // Whoever watches for an hour wants to know at once what is not there.
+    // A user who watches for an hour must learn of missing hosts at once.
     let told = visiting.visit.troubles().len();
     let unreached = visit::complain_of(visiting.visit.troubles());
     let shown = watch(
@@ -86,13 +59,13 @@ pub fn run(words: &WatchArguments) -> u8 {
         unreached
     };
     match (shown, i32::try_from(signal)) {
-        // Ctrl-C is how one leaves a picture; any other signal is somebody else's wish.
+        // Ctrl-C is the usual way to leave the picture. Any other signal comes from elsewhere.
         (_, Ok(nix::libc::SIGINT)) => exit::OK,
         (_, Ok(signal)) if signal > 0 => exit::by_signal(signal),
         (Ok(()), _) => unreached,
         (Err((exit::USAGE, text)), _) => {
             complain(&text);
-            // A run that is not found may be on a host that was not reached.
+            // A run that is not found can be on a host that was not reached.
             if unreached == exit::OK {
                 exit::USAGE
             } else {
@@ -174,7 +147,7 @@ fn watch(
     }
 }
 
-/// Standard output: drawn over and over on a terminal, block after block elsewhere.
+/// Standard output: redrawn in place on a terminal, block after block elsewhere.
 struct Screen {
     live: bool,
     drawn: usize,
@@ -194,7 +167,7 @@ impl Screen {
         self.live.then(|| terminal::size(io::stdout().as_fd()))?
     }
 
-    /// Lines that fit, with one left for the cursor.
+    /// Number of lines that fit, with one left for the cursor.
     fn height(&self) -> usize {
         const ELSEWHERE: usize = 1000;
         self.size()
@@ -210,7 +183,7 @@ impl Screen {
             text.push('\n');
         }
         for line in lines {
-            // A line that is wrapped would be two.
+            // A wrapped line would take two rows.
             text.extend(line.chars().take(width));
             text.push_str(if self.live { "\x1b[K\n" } else { "\n" });
         }
@@ -222,7 +195,7 @@ impl Screen {
         self.write(&text)
     }
 
-    /// A last line below the picture.
+    /// Writes a last line below the picture.
     fn say(&mut self, line: &str) -> io::Result<()> {
         self.write(&format!("{line}\n"))
     }

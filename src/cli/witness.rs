@@ -1,4 +1,4 @@
-//! Whoever watches a run for its user: the terminal, and files that grow while it goes on.
+//! Observer of a run: the terminal, and the files that grow during the run.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use crate::conduct::{Hold, LinkSample, Observer};
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, Second, TestRecord};
 use crate::stats::series::Sum;
+use crate::store::runs::JOURNAL;
 use crate::store::{Growing, StoreError};
 
 use super::terminal::Terminal;
@@ -18,7 +19,7 @@ const MINUTE_S: u64 = 60;
 
 /// The terminal and the files of a run.
 pub struct Witness<'a> {
-    /// Where a person looks.
+    /// Terminal for the user.
     pub terminal: &'a mut Terminal,
     /// Folder of the run, if results are kept.
     pub folder: Option<PathBuf>,
@@ -31,16 +32,16 @@ pub struct Witness<'a> {
     minute: Option<Minute>,
 }
 
-/// What names a run before anything is known of it.
+/// Identity of a run, known before its start.
 #[derive(Clone, Serialize)]
 pub struct Identity<'a> {
     /// Name of the run.
     pub token: &'a str,
-    /// Start, milliseconds since 1970.
+    /// Start, in milliseconds since 1970.
     pub started_ms: u64,
     /// Arguments as they were given.
     pub command: &'a [String],
-    /// What was settled before the start.
+    /// Text of the settings fixed before the start (`plan::seal`).
     pub seal: &'a str,
 }
 
@@ -55,7 +56,7 @@ struct Opening<'a> {
     hosts: &'a [HostRecord],
 }
 
-/// Sums of a minute, and the least second of every port in it.
+/// Sums of a minute, and the lowest second of every port in it.
 #[derive(Serialize)]
 struct Minute {
     #[serde(flatten)]
@@ -65,7 +66,7 @@ struct Minute {
 }
 
 impl<'a> Witness<'a> {
-    /// Makes the files, in the folder of the run if it has one: what cannot be written is better known before a long run than behind it.
+    /// Creates the files, in the folder of the run if it has one. A file that cannot be written should fail before a long run, not after it.
     pub fn new(
         terminal: &'a mut Terminal,
         identity: Identity<'a>,
@@ -75,7 +76,7 @@ impl<'a> Witness<'a> {
         let samples = samples.map(Growing::create).transpose()?;
         let journal = folder
             .as_deref()
-            .map(|folder| Growing::create(&folder.join("journal.jsonl")))
+            .map(|folder| Growing::create(&folder.join(JOURNAL)))
             .transpose()?;
         let mut witness = Self {
             terminal,
@@ -94,14 +95,14 @@ impl<'a> Witness<'a> {
         Ok(witness)
     }
 
-    /// Failures of the files that grew.
+    /// Write failures of the growing files.
     pub fn failures(&self) -> Vec<String> {
         let files = [&self.journal, &self.samples];
         let failures = files.into_iter().flatten().filter_map(Growing::failure);
         failures.map(ToString::to_string).collect()
     }
 
-    /// The record stands on the disk, and with it all that the journal held.
+    /// Removes the journal once the record is on the disk, since the record contains everything in the journal.
     pub fn close_journal(&mut self) {
         if let Some(journal) = self.journal.take() {
             journal.remove();

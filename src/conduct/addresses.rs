@@ -1,4 +1,4 @@
-//! Which address of each host bears the data. Data need not run where SSH runs.
+//! Chooses the addresses that carry the data of each host. They can differ from the addresses that SSH uses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -10,9 +10,10 @@ use crate::sys::socket;
 
 use super::crew::SeenHost;
 
-/// Chooses the data ports of every node, one per rail: `data=` of the host file, else the networks or interfaces of
-/// the plan, else loopback if all nodes share one host, else the address at which the session arrived; for a
-/// node of this machine, the address towards the others.
+/// Chooses the data ports of every node, one per rail. The first of these that exists counts: `data=` of the host file;
+/// the networks or interfaces of the plan; loopback if all nodes share one host; the address at which the session
+/// arrived, or on this machine the address towards the others; any other address. Fails if no address fits, or if the
+/// chosen ones do not fit together.
 pub fn choose(
     nodes: &[NodeSpec],
     network: &DataNetwork,
@@ -51,7 +52,7 @@ pub fn choose(
     Ok(all)
 }
 
-/// No two hosts may have the same data address.
+/// Refuses a data address that two hosts have.
 fn check_twice(
     nodes: &[NodeSpec],
     all: &[Vec<DataPort>],
@@ -76,7 +77,7 @@ fn check_twice(
     Ok(())
 }
 
-/// Addresses, by rail, of which a node is to say who answers for them: those of the next hosts, so that each is asked for by several.
+/// Addresses, by rail, whose hardware addresses a node reports: those of the next hosts, so that several nodes check each address.
 pub fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
     const ASKED_BY: usize = 8;
     let own = &hosts[node];
@@ -90,8 +91,8 @@ pub fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
     (0..own.rails.len()).map(of_rail).collect()
 }
 
-/// A machine that is not of the run and answers for the address of one that is. Who answers for several addresses stands for them on
-/// purpose, as routers and clouds do.
+/// Failure if another machine answers for the data address of a host of the run. A machine that answers for several addresses does so
+/// on purpose, as routers and clouds do.
 pub fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Option<Trouble> {
     let mut answers: HashMap<&str, BTreeSet<IpAddr>> = HashMap::new();
     for (address, hardware) in seen.iter().copied().flatten() {
@@ -123,7 +124,7 @@ pub fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Option<Tr
     })
 }
 
-/// What was asked for one rail of a node.
+/// The user's choices for one rail of a node.
 struct Wanted<'plan> {
     given: Option<IpAddr>,
     network: Option<(IpAddr, u8)>,
@@ -194,7 +195,7 @@ fn address_of(
         })
 }
 
-/// The first address that `fits`; link-local ones last, since they need a scope.
+/// The first address that `fits`. Link-local addresses come last, since they need a scope.
 fn find(facts: &HostFacts, fits: impl Fn(&Interface, IpAddr) -> bool) -> Option<IpAddr> {
     let all = facts.interfaces.iter().flat_map(|interface| {
         interface
@@ -218,7 +219,7 @@ fn interface_of(facts: &HostFacts, address: IpAddr) -> Option<&Interface> {
     })
 }
 
-/// Whether an address lies in a network.
+/// True if an address lies in the network with the first `prefix` bits of `network`.
 pub fn in_network(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
     let shifted = |bits: u128, width: u32| {
         let drop = width.saturating_sub(u32::from(prefix));

@@ -1,11 +1,10 @@
-//! From the reports of nodes to the record of a test: links put together from their two ends, sums per port,
-//! and whether bytes add up. Counters are divided here for the first time, each by the time between its own two
-//! readings.
+//! Builds the record of a test from the reports of nodes: joins the two ends of each link, sums up each port, and checks
+//! that bytes add up. Counters are divided here for the first time, each by the time between its own two readings.
 
 use std::collections::HashMap;
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Bound, LinkKind, RunPlan, Test};
+use crate::plan::{Bound, LinkKind, RunPlan, Test, kind_of};
 use crate::record::{
     ClockRecord, Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord,
     NodeRecord, NodeReport, RoleCpu, TestRecord, Waits,
@@ -15,16 +14,15 @@ use crate::stats::offset::Offset;
 use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime};
 
-use crate::units::{gbit_per_s, sum};
+use crate::units::{add, gbit_per_s, sum};
 
 mod interfaces;
 
 use interfaces::{passed, wires};
 
 use super::crew::Crew;
-use super::{crosses, link_kind};
 
-/// Puts the record of a test together from what the nodes reported.
+/// Builds the record of a test from the reports of the nodes.
 pub(super) fn test(
     plan: &RunPlan,
     number: usize,
@@ -44,8 +42,8 @@ pub(super) fn test(
     record
 }
 
-/// The same without a crew: reports, hosts and offsets are one for each node of the plan. What a report says need
-/// not make sense.
+/// Builds the record without a crew. `hosts`, `reports`, `before` and `after` have one entry for each node of the plan. The
+/// numbers in a report need not make sense.
 pub fn from_reports(
     plan: &RunPlan,
     number: usize,
@@ -115,10 +113,10 @@ fn clocks(crew: &Crew, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> 
     .collect()
 }
 
-/// A process that had no more turns of a processor than this waited for them nearly all of the time.
+/// Most turns on a processor, per second, of a process that waited for them nearly all the time.
 const FEW_TURNS_PER_S: u64 = 5;
 
-/// A report with its ends found by their place.
+/// A report with an index of its link ends by place.
 struct View<'report> {
     report: &'report NodeReport,
     places: HashMap<(bool, usize, usize), usize>,
@@ -153,7 +151,7 @@ impl<'report> View<'report> {
         })
     }
 
-    /// What an end counted within the interval, and how long that was for it.
+    /// Counts of an end within the interval, with the length of its interval in `at_ns`.
     fn counted(&self, index: usize) -> EndCount {
         let Some((first, last)) = self.edges() else {
             return EndCount::default();
@@ -163,8 +161,9 @@ impl<'report> View<'report> {
         };
         let at_ns = last.at_ns.saturating_sub(first.at_ns);
         let cpu_ns = last.cpu_ns.saturating_sub(first.cpu_ns);
-        // A wait is counted when it ends, all of it: one that began earlier counts from the first reading on, and one that lasts
-        // through the last was not counted yet. A process that is ready at both by chance had many turns between them.
+        // The kernel counts a whole wait when it ends. A wait that began before the first reading counts here only from that
+        // reading on. A wait that lasts through the last reading is not counted yet. A process that is ready at both readings
+        // by chance had many turns between them.
         let turns = last.turns.saturating_sub(first.turns);
         let few_turns =
             turns.saturating_mul(1_000_000_000) <= FEW_TURNS_PER_S.saturating_mul(at_ns);
@@ -173,7 +172,7 @@ impl<'report> View<'report> {
             true => at_ns.saturating_sub(cpu_ns),
             false => last.run_delay_ns.saturating_sub(first.run_delay_ns),
         };
-        // What waited in the socket when the window began had come before; what waits when it ends has come.
+        // Bytes unread in the socket when the window begins arrived before it. Bytes unread when it ends arrived within it.
         let unread = |edge: usize| {
             let end = &self.report.ends[index];
             let account = end.tcp[edge].filter(|_| end.role == EndRole::Receiver);
@@ -220,7 +219,7 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
     let interval_ns = receiver.as_ref().map_or(0, |(_, _, interval)| *interval);
     let tcp = sender.as_ref().and_then(|(end, _, _)| {
         let at_end = end.tcp[1].or(end.tcp[2])?;
-        // A window without an account of its start has none; a volume run starts with the link.
+        // A window without TCP statistics at its start has no result. A volume run starts with the link, at zero.
         let at_start = match test.bound {
             Bound::Time { .. } => end.tcp[0]?,
             Bound::Volume { .. } | Bound::Files => TcpInfo::default(),
@@ -248,11 +247,11 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
             .rate_of(&lane)
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
-    let told = link_kind(test, &lane) != LinkKind::Tcp || tcp.is_some();
+    let told = kind_of(test.transport, &lane) != LinkKind::Tcp || tcp.is_some();
     let measured = interval_ns > 0 && sender_interval_ns > 0 && told;
     LinkRecord {
         lane,
-        kind: link_kind(test, &lane),
+        kind: kind_of(test.transport, &lane),
         crosses_switch: crosses(hosts, &lane),
         sent_bytes: sender.as_ref().map_or(0, |(end, _, _)| end.bytes),
         received_bytes: receiver.as_ref().map_or(0, |(end, _, _)| end.bytes),
@@ -333,8 +332,9 @@ fn node_record(node: usize, view: &View<'_>, links: &[LinkRecord]) -> NodeRecord
     record
 }
 
-fn add(total: &mut u64, more: u64) {
-    *total = total.saturating_add(more);
+/// True if a lane goes from one host to another.
+fn crosses(hosts: &[HostRecord], lane: &Lane) -> bool {
+    hosts[lane.from].host_index != hosts[lane.to].host_index
 }
 
 fn cores(edge: &Edge) -> Vec<CoreTime> {
@@ -349,14 +349,15 @@ fn cores(edge: &Edge) -> Vec<CoreTime> {
         .collect()
 }
 
-/// How far the nodes' readings of the same instant lie apart on one clock, with what is not known of the clocks:
-/// the readings' own length, the offsets' uncertainty and how much they moved during the run.
+/// Distance between the nodes' readings of the same instant on one clock, in nanoseconds, including the uncertainty: half
+/// the length of a reading and the uncertainty of the offset. The offsets before the run apply to the first reading, those
+/// after it to the last one. `None` if a node missed a reading.
 fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) -> Option<u64> {
     let mut worst = 0;
     for edge in 0..2 {
         let mut instants = Vec::new();
         let mut unknown = Vec::new();
-        // A node that was lost has no say; where one did not come to the edge, nothing is known.
+        // A lost node does not count. If another node has no reading of the edge, the skew is unknown.
         for (node, report) in reports.iter().enumerate() {
             let Some(report) = report else { continue };
             let reading = report.edges.get(edge)?;
@@ -369,7 +370,7 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
             .iter()
             .max()?
             .saturating_sub(*instants.iter().min()?);
-        // Two clocks may be off in opposite directions.
+        // Two clocks can be off in opposite directions.
         unknown.sort_unstable_by(|a, b| b.cmp(a));
         let unknown: u64 = if unknown.len() > 1 {
             sum(unknown.into_iter().take(2))
@@ -381,7 +382,7 @@ fn skew(reports: &[Option<&NodeReport>], before: &[Offset], after: &[Offset]) ->
     Some(worst)
 }
 
-/// From the first ring of a phase 0 to the last ring of a last phase, on one clock.
+/// Time from the first ring of a phase 0 to the last ring of a last phase, in nanoseconds of one clock.
 fn span(reports: &[Option<&NodeReport>], offsets: &[Offset]) -> Option<u64> {
     let mut first = u64::MAX;
     let mut last = 0;
@@ -393,7 +394,7 @@ fn span(reports: &[Option<&NodeReport>], offsets: &[Offset]) -> Option<u64> {
     last.checked_sub(first)
 }
 
-/// Bytes sent, received and relayed must agree on every link, over the whole run.
+/// Checks that bytes sent, received and relayed agree on every link, over the whole run.
 fn conservation(
     plan: &RunPlan,
     test: &Test,
@@ -464,7 +465,7 @@ mod tests {
     use crate::record::Record;
     use crate::sys::counters::InterfaceCounters;
 
-    /// A node whose counters all went from nothing to the largest number.
+    /// Report of a node whose counters all went from zero to the largest number.
     fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {
         let most = u64::MAX;
         let tcp = TcpInfo {
@@ -572,12 +573,13 @@ mod tests {
             edge.ends[0].bytes = bytes;
         }
         assert_eq!(View::new(&one).counted(0).bytes, 4700);
-        // A sender's socket holds what comes back; that is no payload.
+        // Unread bytes in a sender's socket are answers, not payload.
         one.ends[0].role = EndRole::Sender;
         assert_eq!(View::new(&one).counted(0).bytes, 5000);
     }
 
-    /// A worker that does little was ready at both edges of a window of two seconds by chance, and its host counted as one without processors.
+    /// Regression: a worker with little work was ready at both edges of a two-second window by chance, and its host counted as one
+    /// without processors.
     #[test]
     fn a_process_that_had_its_turns_was_not_starved_though_it_was_ready_at_both_edges() {
         let waited = |turns, cpu_ns, run_delay_ns| {

@@ -1,4 +1,4 @@
-//! What a run needs besides its plan, and who watches it.
+//! Input of a run in addition to its plan, and the interface of its observers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -6,84 +6,85 @@ use std::sync::atomic::AtomicUsize;
 use launcher::Program;
 
 use crate::plan::imb::{Imb, Table};
-use crate::plan::{RunPlan, Test, job};
+use crate::plan::linktest::Linktest;
+use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, LineRecord, PairTime, Resumed, RoundProgress, Second, TestRecord};
 
-use super::LinkSample;
+use super::pulse::LinkSample;
 
-/// Whoever watches a run: the terminal, or a page.
+/// Receiver of a run's events, such as the terminal or a page.
 pub trait Observer {
-    /// Something that should be seen once, such as another transport for a host.
+    /// A message that the user should see once, such as another transport for a host.
     fn notice(&mut self, text: &str);
     /// A stage has begun.
     fn stage(&mut self, text: &str);
-    /// A test of several has begun, `number` from 1.
+    /// One of `of` tests has begun; `number` counts from 1.
     fn test(&mut self, _number: usize, _of: usize, _test: &Test) {}
-    /// A test has come to its end.
+    /// A test has ended.
     fn tested(&mut self, _test: &TestRecord) {}
-    /// All nodes have said who they are.
+    /// The hosts and the options in effect are known.
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
-    /// One more second of a test has passed.
+    /// Another second of a test has passed.
     fn second(&mut self, test: &Test, second: &Second);
     /// A round of a link test has begun.
-    fn round(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress) {}
+    fn round(&mut self, _linktest: &Linktest, _progress: &RoundProgress) {}
     /// All links of a step of a link test were measured.
-    fn step(&mut self, _linktest: &job::Linktest, _progress: &RoundProgress, _times: &[PairTime]) {}
+    fn step(&mut self, _linktest: &Linktest, _progress: &RoundProgress, _times: &[PairTime]) {}
     /// A table of patterns begins.
     fn table(&mut self, _imb: &Imb, _table: &Table) {}
-    /// All ranks have measured a line of it.
+    /// All ranks have measured a line of the table.
     fn line(&mut self, _imb: &Imb, _table: &Table, _line: &LineRecord) {}
-    /// What every link received in that second, if samples are wanted.
+    /// Payload that every link received in one second, if samples are wanted.
     fn samples(&mut self, _samples: &[LinkSample]) {}
-    /// The run stands still at a stage until standard input says go on.
+    /// The run pauses at a stage until standard input delivers a line or ends.
     fn held(&mut self, at: Hold);
 }
 
-/// What a run needs besides its plan.
+/// Input of a run in addition to its plan.
 pub struct Conditions {
-    /// How sessions are made.
+    /// Settings of the sessions to the hosts.
     pub settings: launcher::Settings,
-    /// The executable that runs everywhere.
+    /// Executable that runs on all hosts.
     pub program: Program,
-    /// Set to the number of the signal that asks for the end.
+    /// Number of the signal that asked for the end; zero until then.
     pub stop: Arc<AtomicUsize>,
     /// Arguments as they were given, for the record.
     pub command: Vec<String>,
-    /// Options in effect, for the record and for the eyes.
+    /// Options in effect, for the record and the display.
     pub options: Vec<(String, String)>,
-    /// Stand still there.
+    /// Stage at which the run pauses, if any.
     pub hold: Option<Hold>,
-    /// Name of the run, of `conduct::random_digits`.
+    /// Name of the run, from `conduct::random_digits`.
     pub token: String,
-    /// What its links say first, of `conduct::random_digits`, too.
+    /// Secret that every link of the run sends first, also from `conduct::random_digits`.
     pub secret: String,
-    /// Start of the run, milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_ms: u64,
-    /// What was settled before the start.
+    /// Text of the settings fixed before the start (`plan::seal`).
     pub seal: Option<String>,
-    /// What is taken over from a run that broke off.
+    /// Tests taken over from a run that broke off.
     pub resumed: Option<Resumed>,
-    /// How the run is called, where that was settled before.
+    /// Name of the run's folder, if it was chosen before the start.
     pub name: Option<String>,
-    /// The observer wants to know what each link received, second by second, whatever the plan says.
+    /// True if the observer needs samples of each link every second, even if the plan asks for none.
     pub watched: bool,
 }
 
-/// Where a run can be made to stand still, for tests.
+/// Stage at which a run can pause, for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// All nodes have said who they are.
+    /// All nodes have sent their hello.
     Hello,
-    /// All processes are there and listen; nobody connects.
+    /// All processes exist and listen; none connects yet.
     Fork,
-    /// All links stand.
+    /// All links are connected.
     Go,
-    /// All nodes have reported and were not let go.
+    /// All nodes have reported and still run.
     Collect,
 }
 
 impl Hold {
-    /// All of them, with their names.
+    /// All stages with their names.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("hello", Self::Hello),
         ("fork", Self::Fork),
@@ -91,7 +92,7 @@ impl Hold {
         ("collect", Self::Collect),
     ];
 
-    /// Its name.
+    /// Name of the stage.
     pub fn name(self) -> &'static str {
         let known = Self::NAMES.iter().find(|(_, hold)| *hold == self);
         known.map_or("", |(name, _)| name)

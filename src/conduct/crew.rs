@@ -1,4 +1,4 @@
-//! The nodes as seen from the launching side: what each has said, whether it is still there.
+//! The nodes as seen from the launching side: the messages of each node, and its liveness.
 
 mod allowance;
 mod clocks;
@@ -19,25 +19,24 @@ use launcher::{Event, Fleet};
 use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
 use crate::record::{
-    Asked, HostRecord, LinkSeries, Missing, NodeReport, RankWord, Sighting, Trouble, TroubleKind,
+    Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
 };
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock::{self, Lull};
 use crate::sys::facts::HostFacts;
 use crate::wire::frame::{self, Decoder};
-use crate::wire::message::{Hello, Listener, Progress, ToNode};
+use crate::wire::message::{Hello, Listener, Progress, RankWord, ToNode};
 
-use super::heartbeat::Heartbeat;
+use super::conditions::{Conditions, Observer};
+use super::heartbeat::{Heartbeat, LOOK_UP};
 use super::pulse::Pulse;
-use super::{Conditions, LOOK_UP, Observer};
 use allowance::Allowance;
-use clocks::Clocks;
 
-/// Why a stage did not come to its end.
+/// Reason why a stage ended early.
 pub enum Halt {
-    /// Something failed that is not yet in the crew's list.
+    /// A failure that is not yet in the crew's list.
     Trouble(Box<Trouble>),
-    /// Everything there is to say is in the crew's list.
+    /// The crew's list already holds every failure.
     Noted,
 }
 
@@ -47,53 +46,53 @@ pub struct Member {
     label: String,
     /// Its number in the fleet.
     place: usize,
-    /// The run goes on without it.
+    /// Set once the run continues without this node.
     lost: Option<Missing>,
     decoder: Decoder,
-    /// What it may still say.
+    /// Limits on its messages.
     allowance: Allowance,
-    /// It said what it must not, and is not heard any more.
+    /// It violated the protocol or a limit; its further bytes are ignored.
     cut_off: bool,
-    /// It said that its run is not complete.
+    /// It reported an incomplete run.
     unexplained: bool,
     transport: String,
     address: Option<IpAddr>,
     local: bool,
     hello: Option<Hello>,
-    /// Where it listens.
+    /// Its listeners by boundary, once it is prepared.
     pub listeners: Option<Vec<Listener>>,
-    /// Length of its source file.
+    /// Length of its source file in bytes; zero without a source file.
     source_bytes: u64,
-    /// Who answers for addresses of others on its network.
+    /// Addresses on its network, each with the hardware address that answers for it.
     neighbours: Vec<(IpAddr, String)>,
-    /// Where its ranks listen.
+    /// Addresses of its ranks, lowest rank first, once they listen.
     pub rank_addresses: Option<Vec<Option<SocketAddr>>>,
-    /// What its ranks have told.
+    /// Reports of its ranks that are not handled yet.
     rank_words: VecDeque<(usize, RankWord)>,
-    /// All its links stand.
+    /// All its links are connected, or all its ranks know each other's addresses.
     pub ready: bool,
     samples: Vec<Sample>,
-    /// By the last samples there were.
+    /// Clock offset, from the latest samples.
     offset: Option<Offset>,
     progress: VecDeque<Progress>,
-    /// Seconds per figure, and figures of the links that were asked for.
+    /// Seconds per figure, and the figures of each requested link.
     series: Option<(u64, Vec<Vec<u64>>)>,
     report: Option<NodeReport>,
-    /// What it answered to a visitor.
+    /// Its answer to a visit: the runs on its host.
     pub sighting: Option<Sighting>,
-    /// Whom it asked to end.
+    /// Its answer to a request to end a run: the nodes that it asked to end.
     pub asked: Option<Vec<Asked>>,
     /// It has failed, or its session has ended.
     gone: bool,
     heard: Option<Instant>,
-    /// How long nothing was heard.
+    /// Time without a message from it.
     lull: Lull,
     up_since: Option<Instant>,
     complaints: Vec<String>,
 }
 
 impl Member {
-    /// What it said of one test does not belong to the next.
+    /// Clears its messages about a test, so that the next test does not use them.
     fn forget_test(&mut self) {
         self.listeners = None;
         self.rank_addresses = None;
@@ -105,26 +104,38 @@ impl Member {
         self.series = None;
     }
 
-    /// All its links ended in order, and it has told so.
+    /// True if it reported that all its links ended in order.
     fn is_complete(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.complete)
     }
 }
 
-/// What addresses are chosen from.
+/// State of the repeated clock measurement during a test, which proceeds question by question.
+struct Clocks {
+    /// Time between the starts of two measurements.
+    interval: Duration,
+    /// Start of the next measurement.
+    due: Instant,
+    /// Number of the open question, from 1; zero between two measurements.
+    round: usize,
+    /// Number of measurements in this test.
+    measured: u64,
+}
+
+/// Facts from which the data addresses of a host are chosen.
 pub struct SeenHost<'crew> {
     /// Facts of the host.
     pub facts: &'crew HostFacts,
     /// Address at which its session arrived.
     pub session: Option<IpAddr>,
-    /// Started here.
+    /// The node runs on the launching machine.
     pub local: bool,
 }
 
 /// All nodes.
 pub struct Crew {
     members: Vec<Member>,
-    /// Members by their number in the fleet; none for those the run goes on without from its start.
+    /// Index of the member for each number in the fleet; `None` for nodes that were left out before the start.
     places: Vec<Option<usize>>,
     keep_going: bool,
     fleet: Arc<Fleet>,
@@ -137,30 +148,31 @@ pub struct Crew {
     digest: String,
     silence: Duration,
     hello_limit: Duration,
-    /// By when every node has come up or failed, whatever the launcher's own deadlines do.
+    /// Time by which every node must be up or failed, independent of the launcher's own deadlines.
     up_by: Instant,
     begun: bool,
     /// Index of the current test in the plan.
     test: usize,
     start_ns: u64,
-    /// When the first connection to a host was begun, or the current test was given out, on the own clock.
+    /// Start of the first connection to a host for the first test, later the time when the current test was sent to the nodes;
+    /// on this host's monotonic clock.
     born_ns: u64,
-    /// When the window ends, on the own clock.
+    /// End of the window on this host's monotonic clock.
     window_end_ns: u64,
     samples: bool,
-    /// The seconds of the test.
+    /// The current test, second by second.
     pub pulse: Pulse,
     clocks: Clocks,
 }
 
-/// How long further failures are waited for once the first one came, so that the cause is among them.
+/// Wait for further failures once a possible cause is known, so that the true cause is among them.
 const GRACE: Duration = Duration::from_millis(400);
-/// The same while all that is known are consequences: the cause may be slow to tell of itself.
+/// Wait while all known failures are consequences: the report of the cause can be late.
 const LONG_GRACE: Duration = Duration::from_secs(2);
-/// How long the last words of nodes are waited for when a run fails.
+/// Wait for the last messages of nodes when a run fails or ends, or when a test is given up.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// All stages of all waves of the fan-out, and one more.
+/// Deadline for the start of all nodes: the sum of all stages, for each wave of the fan-out and one more wave.
 fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
     let all = &plan.deadlines;
     let one = all.resolve_ms + all.connect_ms + all.authenticate_ms + all.deploy_ms + all.start_ms;
@@ -223,7 +235,7 @@ impl Crew {
         }
     }
 
-    /// Sends a message to a node; one that is gone is skipped.
+    /// Sends a message to a node, unless the node is gone.
     pub fn send(&self, node: usize, message: &ToNode) {
         if self.members[node].gone {
             return;
@@ -232,13 +244,14 @@ impl Crew {
             self.members[node].allowance.ask();
         }
         if let Ok(text) = serde_json::to_vec(message) {
-            // A full or closed line shows as silence or an ended session.
+            // A full or closed session shows up later, as silence or as an ended session.
             self.fleet
                 .send(self.members[node].place, &frame::encode(&text));
         }
     }
 
-    /// A test has been given out: from now on there is something to collect.
+    /// Records that a test was sent to the nodes, so that there are results to collect from now on. `crosses` is true if the nodes
+    /// are on several hosts.
     pub fn begin(&mut self, number: usize, test: &Test, crosses: bool) {
         self.test = number;
         if self.begun {
@@ -253,24 +266,24 @@ impl Crew {
         self.clocks.measured = 0;
     }
 
-    /// Whether a test has been given out.
+    /// True once a test or a job was sent to the nodes.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Notes when the test starts, and when its window ends, on the own clock.
+    /// Notes the start of the test and the end of its window, in nanoseconds of this host's monotonic clock.
     pub fn set_start(&mut self, start_ns: u64, window_end_ns: u64) {
         self.start_ns = start_ns;
         self.window_end_ns = window_end_ns;
         self.clocks.due = Instant::now() + self.clocks.interval;
     }
 
-    /// Where a node listens.
+    /// Listeners of a node by boundary, once it is prepared.
     pub fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
         self.members[node].listeners.as_ref()
     }
 
-    /// Who answers for addresses of others, as a node sees it.
+    /// Addresses that a node was asked about, each with the hardware address that answers for it.
     pub fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
         &self.members[node].neighbours
     }
@@ -284,24 +297,24 @@ impl Crew {
             .unwrap_or(0)
     }
 
-    /// What a node reported.
+    /// Report of a node, once it has arrived.
     pub fn report(&self, node: usize) -> Option<&NodeReport> {
         self.members[node].report.as_ref()
     }
 
-    /// Whether the run goes on without a node.
+    /// True if the run continues without a node.
     pub fn is_lost(&self, node: usize) -> bool {
         self.members[node].lost.is_some()
     }
 
-    /// Nodes the run went on without once it had started.
+    /// Nodes that were lost after the run had started.
     pub fn lost(&self) -> impl Iterator<Item = &Missing> {
         self.members
             .iter()
             .filter_map(|member| member.lost.as_ref())
     }
 
-    /// Time since the start of the test in nanoseconds.
+    /// Time since the start of the test in nanoseconds; zero if no start is set.
     pub fn since_start_ns(&self) -> u64 {
         match self.start_ns {
             0 => 0,
@@ -309,17 +322,17 @@ impl Crew {
         }
     }
 
-    /// Time from the first connection, or from the test being given out, to the start of the test in nanoseconds, once that is set.
+    /// Time from the first connection, or from sending the test, to the start of the test, in nanoseconds; `None` if no start is set.
     pub fn set_up_ns(&self) -> Option<u64> {
         (self.start_ns > 0).then(|| self.start_ns.saturating_sub(self.born_ns))
     }
 
-    /// How often the clocks were measured in this test.
+    /// Number of clock measurements in this test.
     pub fn clocks_measured(&self) -> u64 {
         self.clocks.measured
     }
 
-    /// Hosts as far as they have introduced themselves.
+    /// Hosts whose hello has arrived.
     pub fn seen_hosts(&self) -> Vec<SeenHost<'_>> {
         self.members
             .iter()
@@ -365,7 +378,7 @@ impl Crew {
             .collect()
     }
 
-    /// Waits until every node has introduced itself or failed; all failures are wanted, not only the first.
+    /// Waits until every node has sent its hello or failed, so that one run names all failures and not only the first.
     pub fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
         observer.stage(&format!("starting {} nodes", self.members.len()));
         loop {
@@ -392,7 +405,7 @@ impl Crew {
         }
     }
 
-    /// The launcher bounds every stage up to the magic word; the hello behind it is bounded here.
+    /// Bounds the hello. The launcher bounds every stage before it, up to the magic word.
     fn check_hellos(&mut self) {
         for node in 0..self.members.len() {
             let member = &self.members[node];
@@ -419,7 +432,7 @@ impl Crew {
         }
     }
 
-    /// Waits until all nodes satisfy `done`.
+    /// Waits until all nodes that are not lost satisfy `done`. After `limit_ms` it fails and names the late nodes.
     pub fn await_all(
         &mut self,
         what: &str,
@@ -430,7 +443,7 @@ impl Crew {
         loop {
             self.turn();
             self.halt_on_trouble()?;
-            // Who has gone behind a whole report is asked in vain.
+            // A node that left after a complete report cannot answer any more.
             let asked = |member: &Member| {
                 member.lost.is_none() && !(self.keep_going && member.gone && member.is_complete())
             };
@@ -454,7 +467,7 @@ impl Crew {
         }
     }
 
-    /// Waits until `done` says so.
+    /// Waits until `done` returns true. Fails after `limit_ms`.
     pub fn await_condition(
         &mut self,
         what: &str,
@@ -476,7 +489,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits for the reports of all nodes and shows the seconds as they pass.
+    /// Waits for the reports of all nodes and passes each second to the observer. Fails after `limit_ms`.
     pub fn await_reports(
         &mut self,
         limit_ms: u64,
@@ -507,7 +520,7 @@ impl Crew {
         }
     }
 
-    /// What all nodes have told of the next second; none for those that are lost.
+    /// Progress of all nodes in the next second, once all nodes have reported it; `None` in the list for lost nodes.
     fn next_progress(&mut self) -> Option<Vec<Option<Progress>>> {
         let silent = |member: &Member| member.lost.is_none() && member.progress.is_empty();
         if self.members.iter().any(silent) || self.members.iter().all(|one| one.lost.is_some()) {
@@ -520,7 +533,7 @@ impl Crew {
         Some(self.members.iter_mut().map(next).collect())
     }
 
-    /// Asks the nodes for the series of links into them; in the order of `lanes`, as far as they answer.
+    /// Asks the nodes for the series of the links into them. Returns the answered ones in the order of `lanes`.
     pub fn fetch_series(&mut self, lanes: &[Lane]) -> Result<Vec<LinkSeries>, Halt> {
         let of = |node: usize| lanes.iter().filter(move |lane| lane.to == node);
         for node in 0..self.members.len() {
@@ -544,31 +557,31 @@ impl Crew {
         Ok(series)
     }
 
-    /// Handles what arrives within a short time, whatever was lost. False if the user has asked for the end.
+    /// Handles the events of a short time, even if nodes are lost. Returns false once the user has asked for the end.
     pub fn look_up(&mut self) -> bool {
         self.turn();
         !self.interrupted()
     }
 
-    /// The node, if it has introduced itself and is not lost.
+    /// The node, if its hello has arrived and it is not gone.
     pub fn present(&mut self, node: usize) -> Option<&mut Member> {
         let member = self.members.get_mut(node)?;
         (member.hello.is_some() && !member.gone).then_some(member)
     }
 
-    /// Labels of nodes that said that their run is not complete.
+    /// Labels of nodes that reported an incomplete run.
     pub fn unexplained(&self) -> Vec<String> {
         let all = self.members.iter();
         let unexplained = all.filter(|member| member.unexplained);
         unexplained.map(|member| member.label.clone()).collect()
     }
 
-    /// What has failed until now.
+    /// Failures so far.
     pub fn troubles(&self) -> &[Trouble] {
         &self.troubles
     }
 
-    /// Asks all nodes for what they have, after a failure, and waits a bounded time for it.
+    /// Asks all nodes for their reports after a failure, and waits a bounded time for them.
     pub fn gather_reports(&mut self) {
         for node in 0..self.members.len() {
             self.send(node, &ToNode::Stop);
@@ -607,7 +620,7 @@ impl Crew {
         Err(Halt::Noted)
     }
 
-    /// Something that belongs before the eyes and into the record, once.
+    /// Adds a notice for the user and the record, unless it is already known.
     pub fn notice(&mut self, text: &str) {
         if !self.notices.iter().any(|known| known == text) {
             self.fresh_notices.push(text.to_owned());
@@ -615,12 +628,12 @@ impl Crew {
         }
     }
 
-    /// What was noticed since this was asked last.
+    /// Takes the notices since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fresh_notices)
     }
 
-    /// Whether the user or the system has asked for the end; noted once.
+    /// True once the user or the system has asked for the end. Adds this to the failures once.
     fn interrupted(&mut self) -> bool {
         let signal = self.stop.load(Ordering::SeqCst);
         if signal == 0 {
@@ -639,21 +652,21 @@ impl Crew {
         true
     }
 
-    /// Adds what halted a stage to the list.
+    /// Adds the failure that halted a stage to the list.
     pub fn note(&mut self, halt: Halt) {
         if let Halt::Trouble(trouble) = halt {
             self.troubles.push(*trouble);
         }
     }
 
-    /// Handles what arrives within a short time and looks for silent nodes.
+    /// Handles the events of a short time, then looks for silent nodes.
     fn turn(&mut self) {
         match self.events.recv_timeout(LOOK_UP) {
             Ok((place, event)) => self.handle(place, event),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_UP),
         }
-        // Who says very much must not keep this loop from its other duties.
+        // A node that sends very much must not keep this loop from its other duties.
         let until = Instant::now() + LOOK_UP;
         while Instant::now() < until
             && let Ok((place, event)) = self.events.try_recv()
@@ -691,7 +704,7 @@ impl Crew {
         self.troubles.push(trouble);
     }
 
-    /// Lets all nodes go; what failed and what was noticed until now.
+    /// Ends all nodes. Returns all failures and notices.
     pub fn dismiss(self) -> (Vec<Trouble>, Vec<String>) {
         for node in 0..self.members.len() {
             self.send(node, &ToNode::End);

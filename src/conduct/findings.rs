@@ -1,29 +1,29 @@
-//! What a plan of latencies found, written down: cables and their values, what is slow, what cannot be told.
+//! Findings of a latency job for the record: cables and their values, slow cables, and what cannot be decided.
 
 use crate::latency::analysis::Analysis;
 use crate::latency::detect::Suspect;
 use crate::latency::predict;
 use crate::latency::rows::Model;
 use crate::latency::survey::Proof;
-use crate::plan::job::Baseline;
+use crate::plan::latency::Baseline;
 use crate::record::{CableLatency, LatencyRecord, SlowCable, Together};
 
-/// All that was found.
+/// All findings of a latency job.
 pub(super) struct Findings<'a> {
-    /// Cables as columns.
+    /// Model with the cables as columns.
     pub(super) model: Model<'a>,
-    /// What was usual, if anything is known of it.
+    /// Values of a healthy fabric, if known.
     pub(super) baseline: Option<&'a Baseline>,
-    /// From what was measured in rounds.
+    /// Analysis of the pairs measured in rounds.
     pub(super) analysis: &'a Analysis,
-    /// With what was measured alone in its place.
+    /// Analysis with the pairs measured alone in place of the same pairs measured in rounds.
     pub(super) again: Option<&'a Analysis>,
-    /// Suspects that were measured alone.
+    /// Most suspects that were measured alone: the first ones of `analysis`.
     pub(super) looked_at: usize,
 }
 
 impl Findings<'_> {
-    /// Writes all of it into the record.
+    /// Writes all findings into the record.
     pub(super) fn write_down(&self, record: &mut LatencyRecord) {
         self.predict(record);
         record.cables = self.cables();
@@ -44,7 +44,7 @@ impl Findings<'_> {
         record.misfit = self.misfit();
     }
 
-    /// Values of all columns.
+    /// Values of all columns in seconds; `None` without a solution.
     fn values(&self) -> Option<&[f64]> {
         let solution = self.analysis.solution.as_ref();
         solution.map(|solution| solution.values.as_slice())
@@ -54,7 +54,7 @@ impl Findings<'_> {
         &self.model.fabric.classes[usize::from(class)]
     }
 
-    /// Beside each pair what cables' values say it takes.
+    /// Adds to each pair the round trip that the cables' values predict.
     fn predict(&self, record: &mut LatencyRecord) {
         let Some(values) = self.values() else { return };
         let measured = record.pairs.iter_mut();
@@ -106,7 +106,7 @@ impl Findings<'_> {
         .collect()
     }
 
-    /// Suspects, those first that were slow again alone.
+    /// Suspects; those that were slow again when measured alone come first.
     fn slow(&self) -> Vec<SlowCable> {
         let suspects = self.analysis.suspects.iter().enumerate();
         let mut slow: Vec<SlowCable> = suspects
@@ -148,7 +148,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Classes whose cables could be judged by each other.
+    /// Classes whose cables could be judged by comparison with each other.
     fn judged(&self, record: &LatencyRecord) -> Vec<String> {
         if self.baseline.is_some() || self.analysis.solution.is_none() {
             return Vec::new();
@@ -166,7 +166,7 @@ impl Findings<'_> {
         judged.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Where routes seem to be others than described.
+    /// Sentence for routes that seem to differ from the description.
     fn misfit(&self) -> Option<String> {
         let misfit = self.analysis.misfit.as_ref()?;
         let count = misfit.rows.len();
@@ -183,7 +183,7 @@ impl Findings<'_> {
     }
 }
 
-/// Why a matrix rank is exact, in words.
+/// Reason why a matrix rank is exact, in words.
 pub fn proof_text(proof: Option<&Proof>) -> String {
     match proof {
         None => "not looked at: the first basis in the order of pairs".to_owned(),
@@ -199,7 +199,7 @@ pub fn proof_text(proof: Option<&Proof>) -> String {
     }
 }
 
-/// Standard errors of all columns from a record of the same fabric, where they are known.
+/// Standard errors of all columns in seconds, from a record of the same fabric; `None` where unknown.
 pub fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> {
     let mut errors = vec![None; model.columns()];
     for cable in record.cables.iter().filter(|cable| cable.identified) {
@@ -210,7 +210,7 @@ pub fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> 
     errors
 }
 
-/// Values of all columns from a record of the same fabric; none if it has none, or if columns have other names.
+/// Values of all columns in seconds, from a record of the same fabric. `None` if the record lacks values or its columns have other names.
 pub fn values_of(model: &Model<'_>, record: &LatencyRecord) -> Option<Vec<f64>> {
     let mut values = vec![0.0; model.columns()];
     for cable in &record.cables {

@@ -1,4 +1,4 @@
-//! Signs of life from the launching side. What a node does without them is in `node/mod.rs`.
+//! Heartbeats from the launching side to the nodes. `node/mod.rs` defines what a node does without them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use launcher::Fleet;
 use crate::wire::frame;
 use crate::wire::message::ToNode;
 
-use super::LOOK_UP;
-
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Longest pause between two checks for events.
+pub const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Says each second that this side is there, from a thread of its own: a terminal that takes no more text must
-/// not make the nodes believe that they are alone.
+/// Sends a heartbeat each second from a separate thread: a blocked terminal must not make the nodes believe that the
+/// launching side is gone.
 pub struct Heartbeat {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
-    /// Begins to beat towards all nodes of a fleet.
+    /// Starts the heartbeats to all `nodes` nodes of a fleet.
     pub fn start(fleet: Arc<Fleet>, nodes: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
@@ -34,7 +34,7 @@ impl Heartbeat {
                 if spoke.elapsed() >= HEARTBEAT {
                     spoke = Instant::now();
                     for node in 0..nodes {
-                        // A node that is not up yet gets it when it is; one that is gone, never.
+                        // A node that is not up yet gets later beats; a node that is gone gets none.
                         fleet.send(node, &beat);
                     }
                 }
@@ -52,7 +52,7 @@ impl Heartbeat {
         self.over.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            drop(thread.join()); // A panic was printed, and nothing of ours hangs on it.
+            drop(thread.join()); // A panic was already printed, and nothing depends on the thread.
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A plan of latencies, from its rounds to what follows from them.
+//! A latency job: plans the rounds, measures them, and calculates the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,28 +9,30 @@ use crate::latency::fabric::Fabric;
 use crate::latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
 use crate::latency::rows::Model;
 use crate::latency::survey::Looking;
-use crate::plan::job::{Kernel, Latency, Linktest, Round};
+use crate::plan::job::Round;
+use crate::plan::latency::Latency;
+use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{
     LatencyRecord, PairLatency, PairTime, Planned, RankRecord, Trouble, TroubleKind,
 };
 use crate::stats::random::Random;
 use crate::sys::clock;
 
-use super::Running;
 use super::crew::{Crew, Halt};
 use super::findings::{Findings, proof_text};
+use super::run_state::RunState;
 
-/// Cables that are looked at again.
+/// Most suspects that are measured again.
 const MOST_LOOKED_AT: usize = 8;
-/// Pairs through each of them that are measured by themselves.
+/// Most pairs through each suspect that are measured alone.
 const LOOKS: usize = 8;
 
-/// A measurement under way.
+/// A latency measurement in progress.
 struct Measuring<'a> {
     latency: &'a Latency,
     fabric: &'a Fabric,
     plan: Plan,
-    /// The rank of each of the fabric's hosts that is there.
+    /// Rank of each host of the fabric that takes part.
     rank_of: BTreeMap<u32, usize>,
 }
 
@@ -46,8 +48,8 @@ impl Measuring<'_> {
     }
 }
 
-impl Running<'_> {
-    /// Measures a plan of latencies and calculates what follows from it.
+impl RunState<'_> {
+    /// Measures a latency job and calculates its results.
     pub(super) fn latency(
         &mut self,
         crew: &mut Crew,
@@ -87,7 +89,7 @@ impl Running<'_> {
         outcome
     }
 
-    /// What was measured is kept, whatever happens to what follows.
+    /// Measures the rounds, the suspects and the checks. Keeps all measurements even if a later part fails.
     fn measure_all(
         &mut self,
         crew: &mut Crew,
@@ -125,7 +127,7 @@ impl Running<'_> {
         outcome
     }
 
-    /// Measures pairs, round by round, until the end or until something ends it.
+    /// Measures pairs round by round. Returns all measurements, even if the job ends early.
     fn rounds(
         &mut self,
         crew: &mut Crew,
@@ -155,7 +157,7 @@ impl Running<'_> {
     }
 }
 
-/// A bounced message is half a round trip.
+/// Converts the time of a message, which is half a round trip.
 fn round_trip(time: &PairTime, hosts: &BTreeMap<usize, u32>) -> PairLatency {
     let host = |rank: usize| hosts.get(&rank).copied().unwrap_or(u32::MAX);
     let (least, median) = time.spread.map_or((time.seconds, time.seconds), |spread| {
@@ -171,7 +173,7 @@ fn round_trip(time: &PairTime, hosts: &BTreeMap<usize, u32>) -> PairLatency {
     }
 }
 
-/// The plan that was given, without who is missing; or one for who is there.
+/// The given plan without the missing hosts, or a new plan for the present hosts; with the numbers of pairs left out and added.
 fn plan_for(fabric: &Fabric, latency: &Latency, present: &[u32]) -> (Plan, (usize, usize)) {
     let known = STRATEGIES
         .iter()
@@ -206,7 +208,7 @@ fn plan_for(fabric: &Fabric, latency: &Latency, present: &[u32]) -> (Plan, (usiz
     }
 }
 
-/// Rounds and pairs that would be measured if all hosts were there; none if the fabric cannot be read.
+/// Number of rounds and pairs if all hosts are present; `None` if the fabric's description cannot be read.
 pub fn size_of(latency: &Latency) -> Option<(usize, usize)> {
     let draft = description::read(&latency.fabric).ok()?;
     let fabric = Fabric::new(&draft).ok()?;
@@ -284,7 +286,7 @@ fn analysed(measuring: &Measuring<'_>, measured: &[PairLatency]) -> Analysis {
     analyse(&measuring.model(), &pairs, &times, question)
 }
 
-/// Pairs through suspects, one after the other; those with the shortest ways, where others have least part in it.
+/// Rounds of one pair each, through the suspects. Chooses the pairs with the shortest routes, since other cables contribute least to them.
 fn looks(analysis: &Analysis) -> Vec<Vec<(u32, u32)>> {
     let mut chosen = BTreeSet::new();
     for suspect in analysis.suspects.iter().take(MOST_LOOKED_AT) {
@@ -309,7 +311,7 @@ fn goes_through(analysis: &Analysis, row: usize, column: u32) -> bool {
         .any(|(own, _)| *own == column)
 }
 
-/// The same once more, with what was measured alone in the place of what was measured in rounds.
+/// Repeats the analysis with the pairs measured alone in place of the same pairs measured in rounds.
 fn with_looks(measuring: &Measuring<'_>, record: &LatencyRecord) -> Analysis {
     let alone: BTreeMap<(u32, u32), PairLatency> = record
         .looks
@@ -321,7 +323,7 @@ fn with_looks(measuring: &Measuring<'_>, record: &LatencyRecord) -> Analysis {
     analysed(measuring, &pairs)
 }
 
-/// Pairs that were not planned, in rounds that share no cable; drawn from all.
+/// Random pairs that were not planned, in rounds in which no two pairs share a cable.
 fn unplanned(measuring: &Measuring<'_>) -> Vec<Vec<(u32, u32)>> {
     let known: BTreeSet<(u32, u32)> = measuring.plan.pairs().into_iter().collect();
     let hosts: Vec<u32> = measuring.rank_of.keys().copied().collect();

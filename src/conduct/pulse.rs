@@ -1,4 +1,4 @@
-//! The seconds of a run: what the nodes tell each second becomes sums, series and the finding that it is steady.
+//! The seconds of a test: turns the nodes' progress each second into sums, series and the finding that the test is steady.
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, RunPlan, Test};
@@ -10,27 +10,27 @@ use crate::wire::message::Progress;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What one link received in one second.
+/// Payload that one link received in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSample {
-    /// Its place.
+    /// Place of the link.
     pub lane: Lane,
     /// Payload in bytes.
     pub bytes: u64,
 }
 
-/// Seconds of a test that all nodes have told.
+/// Seconds of a test that all nodes have reported.
 #[derive(Default)]
 pub struct Pulse {
-    /// What each node told last.
+    /// Latest progress of each node.
     before: Vec<Progress>,
-    /// What each of them had moved at the end of the last second.
+    /// Progress of each node at the end of the last second.
     edges: Vec<Progress>,
-    /// Each node's clock at the start, as far as its first word tells.
+    /// Each node's clock at the start, derived from its first progress.
     starts_ns: Vec<Option<u64>>,
     rails: usize,
     crosses: bool,
-    /// Seconds behind this are no part of what is judged.
+    /// End of the part that is judged, since the start of the test.
     until_ns: u64,
     seconds: u64,
     series: Series<Second>,
@@ -38,7 +38,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Before the first second of a test among `nodes` nodes, on several hosts if it `crosses` a switch.
+    /// State before the first second of a test of `nodes` nodes. `crosses` is true if the nodes are on several hosts.
     pub fn begin(test: &Test, nodes: usize, crosses: bool) -> Self {
         let nothing = Progress {
             sent_bytes: vec![0; test.rails],
@@ -62,7 +62,7 @@ impl Pulse {
         }
     }
 
-    /// Takes what the nodes told of one more second; none for a node that is lost, whose sums stand still.
+    /// Takes the progress of the nodes after another second. A lost node has `None`, and its sums do not change.
     pub fn beat(&mut self, now: Vec<Option<Progress>>) -> Second {
         self.seconds += 1;
         let mut second = Second {
@@ -73,7 +73,7 @@ impl Pulse {
         let columns = self.before.iter_mut().zip(&mut self.edges);
         for (((before, edge), start), now) in columns.zip(&mut self.starts_ns).zip(now) {
             let mut now = now.unwrap_or_else(|| before.clone());
-            // A column that is missing would shift those of the next nodes.
+            // A missing column would shift the columns of the next nodes.
             now.received_bytes.resize(self.rails, 0);
             now.sent_bytes.resize(self.rails, 0);
             let start_ns = *start.get_or_insert(now.at_ns.saturating_sub(second.at_ns));
@@ -101,7 +101,7 @@ impl Pulse {
                 .push(passed(ends.own_bytes, edge.own_bytes));
             (*before, *edge) = (now, ends);
         }
-        // Behind the window ports fall silent, which is even, too.
+        // After the window the ports fall silent, which would count as steady.
         if second.at_ns <= self.until_ns && rates.iter().any(|rate| *rate > 0.0) {
             self.steady.push(rates);
         }
@@ -109,7 +109,7 @@ impl Pulse {
         second
     }
 
-    /// What every link received in the last second, by what the nodes told before and `now`.
+    /// Payload that every link received in the last second: the difference between `now` and the previous progress.
     pub fn samples(&self, test: &Test, now: &[Option<Progress>]) -> Vec<LinkSample> {
         let nodes = now.len();
         let mut samples = Vec::new();
@@ -134,11 +134,11 @@ impl Pulse {
     }
 }
 
-/// What a node had moved at an instant of its clock. Nodes tell their second when they come to it, a busy one late: between two words of
-/// it, it moves at one rate.
+/// Progress of a node at an instant of its clock. A busy node reports its second late, so this interpolates between two reports at a
+/// constant rate.
 fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
     let passed_ns = now.at_ns.saturating_sub(before.at_ns).max(1);
-    // Before its first word it was still.
+    // Before the first report there is no rate: its sums stand as they are.
     let late_ns = match before.at_ns {
         0 => 0.0,
         _ => now.at_ns as f64 - instant_ns as f64,
@@ -167,7 +167,7 @@ fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
     }
 }
 
-/// The links whose series are worth keeping: the slowest ones between hosts, or between nodes where there is one host.
+/// Links whose series are worth keeping: the slowest ones between hosts, or between nodes if there is only one host.
 pub fn worst_links(plan: &RunPlan, record: &TestRecord) -> Vec<Lane> {
     const KEPT: usize = 64;
     let crosses = record.links.iter().any(|link| link.crosses_switch);

@@ -1,32 +1,34 @@
-//! Jobs of ranks, from their start to what they measured.
+//! Jobs of ranks, from the start of the ranks to their measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use crate::jobs::linktest::{self, schedule};
 use crate::judge::{order, verdict};
-use crate::plan::job::{Job, Kernel, Linktest, MOST_ROUNDS, RankAssignment, Ranks, Round};
+use crate::plan::job::{Job, MOST_ROUNDS, RankAssignment, Round};
+use crate::plan::linktest::{Kernel, Linktest};
+use crate::plan::ranks::Ranks;
 use crate::record::{
-    LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress, RoundRecord,
-    Trouble, TroubleKind,
+    LinktestRecord, PairTime, RankRecord, RetestRecord, RoundProgress, RoundRecord, Trouble,
+    TroubleKind,
 };
 use crate::sys::{clock, facts};
-use crate::wire::message::ToNode;
+use crate::wire::message::{RankWord, ToNode};
 
-use super::Running;
 use super::crew::{Crew, Halt};
+use super::run_state::{RunState, fresh_names};
 
-/// The judge learns something from each set of looks, and asks for no more than this many.
+/// Limit on the sets of looks for the judge, which learns something from each set.
 const MOST_LOOKS: usize = 20;
 
-impl Running<'_> {
-    /// Does all jobs of the plan, one after the other.
+impl RunState<'_> {
+    /// Runs all jobs of the plan in sequence.
     pub(super) fn all_jobs(&mut self, crew: &mut Crew) -> Result<(), Halt> {
         for number in 0..self.plan.jobs.len() {
             let job = self.plan.jobs[number].clone();
             self.muster(crew, &job)?;
             if !self.order.is_empty() {
-                return Ok(()); // Nothing flows through ports that are not as ordered.
+                return Ok(()); // No data flows through ports that differ from what was ordered.
             }
             let linktest = match &job {
                 Job::Linktest(linktest) => linktest.clone(),
@@ -69,7 +71,7 @@ impl Running<'_> {
         (0..ranks.count(nodes)).map(of).collect()
     }
 
-    /// Everything up to the moment at which ranks can measure.
+    /// Does everything that precedes the measurements of the ranks.
     fn muster(&mut self, crew: &mut Crew, job: &Job) -> Result<(), Halt> {
         let ranks = job.ranks();
         self.choose_addresses(crew, &ranks.network, 1)?;
@@ -81,7 +83,7 @@ impl Running<'_> {
         let nodes = self.hosts.len();
         let labels: Vec<String> = self.hosts.iter().map(|host| host.node.clone()).collect();
         crew.begin_job();
-        let names = super::fresh_names()?;
+        let names = fresh_names()?;
         for (node, host) in self.hosts.iter().enumerate() {
             let identity = &host.facts.identity;
             let hosts = self.hosts.iter();
@@ -117,7 +119,7 @@ impl Running<'_> {
         for node in 0..nodes {
             crew.send(node, &ToNode::RankBook(book.clone()));
         }
-        // The nodes' own deadline comes first and names the ranks that are late.
+        // The nodes' own deadline expires first and names the late ranks.
         crew.await_all("make its buffers", limit_ms + 5_000, |member| member.ready)
     }
 
@@ -151,7 +153,7 @@ impl Running<'_> {
         }
     }
 
-    /// Measures what the judge asks for, each link by itself and one way, until nothing more can be learnt.
+    /// Measures the links that the judge asks for, each alone and in one direction, until no new links remain.
     fn look_alone(&mut self, crew: &mut Crew, linktest: &Linktest) -> Result<(), Halt> {
         let mut known = BTreeSet::new();
         for _ in 0..MOST_LOOKS {
@@ -163,7 +165,7 @@ impl Running<'_> {
             }
             links.sort_unstable();
             links.dedup();
-            // What all links of an uplink carry together cannot be seen one by one: looking again would tell nothing.
+            // Each link is measured once: single links do not show what all links of an uplink carry together, so a repeat tells nothing new.
             links.retain(|link| known.insert(*link));
             if links.is_empty() {
                 return Ok(());
@@ -195,13 +197,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The first rank of a node's host.
+    /// The first rank on the host whose first node is `node`.
     fn rank_at(&self, node: usize) -> Option<usize> {
         let mut ranks = self.jobs.last()?.ranks.iter();
         ranks.position(|rank| self.hosts[rank.node].host_index == node)
     }
 
-    /// All pairs, all to all, and the slowest links once more.
+    /// Measures one round: all pairs, then all to all, then the slowest links again.
     fn whole(
         &mut self,
         crew: &mut Crew,
@@ -227,7 +229,7 @@ impl Running<'_> {
             retests: Vec::new(),
             ended_ms: self.now_ms(),
         };
-        // It is kept, whatever has happened to it, or happens to what follows.
+        // The record is kept even if this round or a later one fails.
         let slowest = slowest(&record.times, linktest.slowest);
         self.keep(record);
         outcome?;
@@ -252,7 +254,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The time of day by the clock of the launching side's start: the wall clock may be set while a run lasts.
+    /// Current time in milliseconds since 1970: the start of the run plus monotonic time, because the wall clock can be set during a run.
     pub(super) fn now_ms(&self) -> u64 {
         let since_ns = clock::monotonic_ns().saturating_sub(self.began_ns);
         self.started_ms + since_ns / 1_000_000
@@ -270,7 +272,7 @@ impl Running<'_> {
         }
     }
 
-    /// A round of a link test, which numbers its rounds and notes where its ranks ran.
+    /// Measures a round of a link test under the next round number, and notes the processors of its ranks.
     fn link_round(
         &mut self,
         crew: &mut Crew,
@@ -286,7 +288,7 @@ impl Running<'_> {
         (told, outcome)
     }
 
-    /// Has one round measured by all ranks: what they told, and whether they came to its end.
+    /// Lets all ranks measure one round. Returns their reports, and an error if not all ranks reached the end.
     pub(super) fn round(
         &mut self,
         crew: &mut Crew,
@@ -370,7 +372,7 @@ impl Running<'_> {
             }))),
             None => heard,
         };
-        // The ends of a link tell of it: the first one of a pair always, the other one where both directions are measured.
+        // The first rank of a pair always reports. The second one reports only if both directions are measured.
         let untold = steps.iter().zip(&open).find_map(|(step, (_, known))| {
             let tells = |rank: usize| known.iter().any(|time| time.from == rank);
             let mut ranks = step
@@ -392,16 +394,16 @@ impl Running<'_> {
     }
 }
 
-/// What ranks told of a round.
+/// Reports of the ranks about a round.
 pub(super) struct Told {
     pub(super) times: Vec<PairTime>,
     all_to_all_s: Vec<f64>,
-    /// Ranks that came to the end, the processor each ran on, and the processes it shared that with.
+    /// Ranks that reached the end, each with its processor and the number of connections it closed as strangers.
     places: Vec<(usize, usize, u64)>,
 }
 
 impl Told {
-    /// Notes where ranks ran.
+    /// Notes processor and strangers of each rank.
     pub(super) fn note_places(&self, ranks: &mut [RankRecord]) {
         for (rank, processor, strangers) in &self.places {
             if let Some(known) = ranks.get_mut(*rank) {
@@ -411,7 +413,7 @@ impl Told {
     }
 }
 
-/// The links that took longest, longest first; of those that took as long the first ones of the schedule.
+/// The `count` slowest links, slowest first. Links with equal times keep the order of the schedule.
 fn slowest(times: &[PairTime], count: usize) -> Vec<PairTime> {
     let mut all: Vec<&PairTime> = times.iter().collect();
     all.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));

@@ -1,4 +1,4 @@
-//! One test, from what is settled by what hosts have to its record.
+//! One test, from the settlement of its open options to its record.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,10 +12,12 @@ use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
+use super::conditions::Hold;
 use super::crew::{Crew, Halt};
-use super::{Hold, Running, addresses, assemble, pulse};
+use super::run_state::{RunState, fresh_names};
+use super::{addresses, assemble, pulse};
 
-impl Running<'_> {
+impl RunState<'_> {
     pub(super) fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
         if self.plan.tests.len() > 1 {
             let all = self.plan.tests.len();
@@ -28,7 +30,7 @@ impl Running<'_> {
             match self.set_up(crew, number, &test) {
                 Ok(offsets) => break (test, offsets),
                 Err(halt) if number == self.first => self.leave_behind(crew, halt)?,
-                // Nodes stand in the records of earlier tests: they stay, and rest.
+                // Records of earlier tests refer to the nodes by number: failed nodes stay in the crew, but take no further part.
                 Err(halt) => {
                     crew.note(halt);
                     if !crew.set_aside() {
@@ -45,7 +47,7 @@ impl Running<'_> {
         self.hold(crew, Hold::Collect)?;
         let after = crew.measure_offsets()?;
         let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
-        // Without the series the record is whole all the same.
+        // The record is complete even without the series.
         if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
             record.worst_links = series;
         }
@@ -54,10 +56,10 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Settles what nobody asked for by what the hosts have.
+    /// Settles the options that the user left open, from the hosts' hardware and settings.
     fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
-            // How many connections a port wants depends on which it is. What fails here fails again where it is told.
+            // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
             match self.choose_ports(crew, number) {
                 Ok(()) | Err(_) => {}
             }
@@ -108,7 +110,7 @@ impl Running<'_> {
         test
     }
 
-    /// Everything up to the moment at which data can flow; the clocks' offsets.
+    /// Does everything that precedes the flow of data. Returns the clock offset of each node.
     fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
         self.hold(crew, Hold::Hello)?;
         self.choose_ports(crew, number)?;
@@ -158,7 +160,7 @@ impl Running<'_> {
             .iter()
             .map(|node| node.label.clone())
             .collect();
-        let names = super::fresh_names()?;
+        let names = fresh_names()?;
         for node in 0..self.hosts.len() {
             let identity = &self.hosts[node].facts.identity;
             let same_host: Vec<bool> = self
@@ -208,7 +210,7 @@ impl Running<'_> {
         }
     }
 
-    /// Nodes of one host must not write one file.
+    /// Refuses a sink file that several nodes of one host would write.
     fn check_files(&self, test: &Test) -> Result<(), Halt> {
         let Sink::File(pattern) = &test.sink else {
             return Ok(());
@@ -250,12 +252,12 @@ impl Running<'_> {
         let links = size::of(test, nodes).links;
         self.stage(number, &format!("connecting {links} links"));
         let deadlines = &self.plan.deadlines;
-        // The nodes' own deadline comes first and names the links that are missing.
+        // The nodes' own deadline expires first and names the missing links.
         let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
         crew.await_all("connect its links", limit, |member| member.ready)
     }
 
-    /// Standing still is bounded, too: a test that forgets a run must not leave it behind.
+    /// Pauses at a stage if that was requested. The pause has a limit, so that a test that forgets its run does not leave it running.
     fn hold(&mut self, crew: &mut Crew, at: Hold) -> Result<(), Halt> {
         const LIMIT_MS: u64 = 600_000;
         if self.conditions.hold != Some(at) {
@@ -267,13 +269,13 @@ impl Running<'_> {
         std::thread::spawn(move || {
             let mut line = String::new();
             match std::io::stdin().read_line(&mut line) {
-                Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file releases as well.
+                Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file also releases the run.
             }
         });
         crew.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
     }
 
-    /// Sets one start and one window for all, each on its own clock.
+    /// Sends one start and one window to all nodes, converted to the clock of each node.
     fn go(
         &mut self,
         crew: &mut Crew,
@@ -337,13 +339,13 @@ impl Running<'_> {
             } => (warmup_ns + window_ns) / 1_000_000,
             Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
         };
-        // The nodes' own deadlines come first and name what is late.
+        // The nodes' own deadlines expire first and name what is late.
         let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
         crew.await_reports(limit, test, self.observer)
     }
 }
 
-/// Connections that the data ports of a host want to be full, by their hardware.
+/// Number of connections that fill each data port of a host, according to its hardware.
 fn flows_of(host: &HostRecord) -> usize {
     let ports = host.rails.iter().filter_map(|rail| host.interface_of(rail));
     let physical = ports.filter(|port| port.physical);

@@ -1,4 +1,4 @@
-//! A visit to hosts on which others measure: the same sessions as for a run, but nothing is taken, made or measured.
+//! A visit to hosts on which other runs measure. It uses the same sessions as a run, but takes, makes and measures nothing.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use crate::plan::RunPlan;
 use crate::record::{Asked, Sighting, Trouble};
 use crate::wire::message::ToNode;
 
+use super::conditions::{Conditions, Observer};
 use super::crew::{Crew, Member};
-use super::{Conditions, Observer};
 
-/// Hosts that were reached, one node of ours on each.
+/// Hosts that were reached, with one node of this visit on each.
 pub struct Visit {
     crew: Crew,
-    /// Labels, by node.
+    /// Label of each node.
     labels: Vec<String>,
-    /// Nodes whose answers count: one per host, however often it was named.
+    /// Nodes whose answers count: one per host, even if a host was named several times.
     asked: Vec<usize>,
     answer_limit: Duration,
 }
 
 impl Visit {
-    /// Goes to all hosts; who could not be reached is among the troubles.
+    /// Connects to all hosts. Hosts that cannot be reached are among the troubles.
     pub fn start(
         plan: &RunPlan,
         hosts: &[Host],
@@ -32,7 +32,7 @@ impl Visit {
     ) -> Self {
         let mut crew = Crew::start(plan, hosts, conditions);
         match crew.await_hellos(observer) {
-            Ok(()) | Err(_) => {} // Whoever is there is visited, the others are in the crew's list.
+            Ok(()) | Err(_) => {} // The reached hosts are visited; the crew's list holds the failures of the others.
         }
         let records = crew.host_records();
         let mut known = BTreeSet::new();
@@ -50,19 +50,19 @@ impl Visit {
         }
     }
 
-    /// What goes on at every host that answers, by label.
+    /// Looks at the runs on every host. Returns the answers by label; `ends` includes every link end.
     pub fn look(&mut self, ends: bool) -> Vec<(String, Sighting)> {
         self.ask(&ToNode::Look { ends }, |member| member.sighting.take())
     }
 
-    /// Asks the nodes of a run to end, wherever they are; answers by label of the host.
+    /// Asks the nodes of a run on all hosts to end. Returns the answers by label of the host.
     pub fn end_run(&mut self, token: &str) -> Vec<(String, Vec<Asked>)> {
         self.ask(&ToNode::EndRun(token.to_owned()), |member| {
             member.asked.take()
         })
     }
 
-    /// Asks every host, and waits for all answers or for those there are in time.
+    /// Asks every host. Returns the answers that arrive before the deadline.
     fn ask<T>(
         &mut self,
         question: &ToNode,
@@ -92,7 +92,7 @@ impl Visit {
             .collect()
     }
 
-    /// Lets time pass, with an eye on the sessions. False if the user has asked for the end.
+    /// Waits for `time` and serves the sessions meanwhile. Returns false once the user has asked for the end.
     pub fn pause(&mut self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -103,7 +103,7 @@ impl Visit {
         true
     }
 
-    /// Labels of hosts that were reached and are still there.
+    /// Labels of hosts that were reached and whose sessions still exist.
     pub fn hosts(&mut self) -> Vec<String> {
         let asked = self.asked.iter();
         asked
@@ -112,12 +112,12 @@ impl Visit {
             .collect()
     }
 
-    /// What failed until now.
+    /// Failures so far.
     pub fn troubles(&self) -> &[Trouble] {
         self.crew.troubles()
     }
 
-    /// Leaves; what failed until now.
+    /// Ends the visit. Returns all failures.
     pub fn leave(self) -> Vec<Trouble> {
         self.crew.dismiss().0
     }

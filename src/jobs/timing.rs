@@ -1,4 +1,4 @@
-//! Times of single messages, kept in bounded room: what is said of them are percentiles, and not all of them.
+//! Times of single messages, kept in bounded memory: reports hold percentiles, and not all times.
 
 use crate::record::TimeSpread;
 
@@ -6,7 +6,7 @@ use crate::record::TimeSpread;
 #[derive(Debug, Clone)]
 pub struct Times {
     kept: Vec<u64>,
-    /// One time in so many is kept.
+    /// One time out of this many is kept.
     stride: u64,
     seen: u64,
     least: u64,
@@ -15,7 +15,7 @@ pub struct Times {
     squares: f64,
 }
 
-/// More times than this are thinned out, evenly over the measurement.
+/// Maximum of kept times. Beyond it they are thinned out, evenly over the measurement.
 const KEPT: usize = 1 << 16;
 
 impl Default for Times {
@@ -33,7 +33,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// Forgets everything.
+    /// Forgets all times.
     pub fn clear(&mut self) {
         self.kept.clear();
         (self.stride, self.seen) = (1, 0);
@@ -41,7 +41,7 @@ impl Times {
         (self.sum, self.squares) = (0.0, 0.0);
     }
 
-    /// Adds one time.
+    /// Adds one time, in nanoseconds.
     pub fn add(&mut self, ns: u64) {
         if self.seen.is_multiple_of(self.stride) {
             if self.kept.len() == KEPT {
@@ -63,7 +63,7 @@ impl Times {
         self.squares += (ns as f64) * (ns as f64);
     }
 
-    /// What there is to say of them, each divided by `parts`; none without any.
+    /// Summary of the times in seconds, each divided by `parts`; `None` if there are no times.
     pub fn spread(&mut self, parts: f64) -> Option<TimeSpread> {
         if self.kept.is_empty() {
             return None;
@@ -113,7 +113,7 @@ mod tests {
             (spread.median_s, spread.p90_s, spread.p99_s),
             (25e-6, 45e-6, 49.5e-6)
         );
-        // Of 1..100 the variance of a sample is 100 * 101 / 12.
+        // For 1..100 the variance of a sample is 100 * 101 / 12.
         let expected = (100.0_f64 * 101.0 / 12.0).sqrt() * 0.5e-6;
         assert!((spread.deviation_s - expected).abs() < 1e-15, "{spread:?}");
         times.clear();

@@ -1,13 +1,13 @@
-//! What a run is measured by again when something was moved: the links that told of its faults, each alone.
+//! Plans a retest after hardware was moved: the links that showed the faults of a run, each alone.
 
 use crate::plan::{Bound, Pattern, Purpose, Test};
 use crate::record::{FaultKind, Record};
 
-/// Longer than this need no link be looked at again.
+/// Maximum window of a link's test, in nanoseconds.
 const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
-/// Tests for the faults of a run: every isolated measurement that spoke of one, as a test of its own; the run's own tests where an uplink is at
-/// fault or nothing was measured alone. None if nothing was at fault.
+/// Tests for the faults of a run. Each isolated measurement that showed a fault becomes a test. The run's own tests are used instead if an uplink,
+/// a shared part or head-of-line blocking is at fault, or a fault was not measured alone. `None` if no fault was found.
 pub fn tests(record: &Record) -> Option<Vec<Test>> {
     let sheet = &record.sheet;
     if sheet.faults.is_empty() {
@@ -17,7 +17,7 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     let own: Vec<Test> = own
         .filter(|test| test.purpose != Purpose::Isolated)
         .map(|test| Test {
-            // What losses are looked for with is found anew.
+            // The rates of loss tests are computed anew.
             paces: match test.purpose {
                 Purpose::Loss => Vec::new(),
                 _ => test.paces.clone(),
@@ -74,8 +74,8 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     Some(looks.into_iter().map(test).collect())
 }
 
-/// Which node came to the port of which other one, by the ports of all nodes before and after: a fault that stays with the port is that
-/// node's now. Where ports were not known before and two nodes have moved, each took the other's.
+/// Nodes that changed ports, as (node that left the port, node that came to it), from the ports of all nodes before and after. A fault that stays
+/// with the port now belongs to the node that came. If the old ports are unknown and exactly two nodes moved, they swapped.
 pub fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usize)> {
     let moved: Vec<usize> = (0..after.len())
         .filter(|node| before.get(*node) != after.get(*node))
@@ -95,7 +95,7 @@ pub fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usi
     }
 }
 
-/// Adds what measures the node that came to a port as the one that left it is measured.
+/// Adds tests that measure the node that came to a port in the same way as the node that left it.
 pub fn add_other_ends(tests: &mut Vec<Test>, swaps: &[(usize, usize)]) {
     let mut more: Vec<Test> = Vec::new();
     for test in tests.iter() {
@@ -138,7 +138,7 @@ mod tests {
         let before = [Some("1"), Some("2"), Some("3"), None];
         let after = [Some("1"), Some("3"), Some("2"), None];
         assert_eq!(swaps(&before, &after), [(2, 1), (1, 2)]);
-        // To a free port: nobody came to the old one.
+        // Node 1 moved to a free port, and no node took its old one.
         assert_eq!(swaps(&before, &[Some("1"), Some("8"), Some("3"), None]), []);
         let unknown = [None, None, None];
         assert_eq!(
@@ -149,7 +149,7 @@ mod tests {
             pattern: Pattern::Links(links.to_vec()),
             ..test_of(2, 1)
         };
-        // Node 2 receives slowly; now node 1 has its port.
+        // Node 2 receives slowly, and node 1 now has its port.
         let mut tests = vec![of(&[(0, 2)]), of(&[(1, 2)])];
         add_other_ends(&mut tests, &[(2, 1), (1, 2)]);
         assert_eq!(

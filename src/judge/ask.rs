@@ -1,4 +1,4 @@
-//! From what the judge asks for to tests of the plan, and what their links are held to.
+//! Turns requests of the judge into tests of the plan, and computes the rates to which their links are held.
 
 use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
 use crate::record::HostRecord;
@@ -6,14 +6,13 @@ use crate::units::whole;
 
 use super::confirm::Request;
 use super::filling::{Flow, fill};
+use super::thresholds::PACED;
 use super::view::View;
 
-/// Where nothing should be lost, links are held to this part of what they could carry.
-const PACED: f64 = 0.95;
-/// A second look is no longer than this.
+/// Maximum window of a second look, in nanoseconds. A look for losses can be as long as the plan's own loss tests.
 const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
-/// A test for a request, as much like `base` as can be.
+/// Test for a request, as similar to `base` as possible.
 pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Request) -> Test {
     if let Some(again) = request.again.and_then(|number| plan.tests.get(number)) {
         return Test {
@@ -36,7 +35,7 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
             window_ns,
         } => Bound::Time {
             warmup_ns,
-            // Losses are counted, and few of them tell nothing.
+            // A look for losses counts them, and few losses prove nothing.
             window_ns: match request.paced {
                 Some(times) => stretched(plan, times),
                 None => window_ns.min(LONGEST_LOOK_NS),
@@ -67,9 +66,9 @@ pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Req
     test
 }
 
-/// Whether a look may be made: one that was made so often and is still asked for tells nothing.
+/// True if a look is worth making. If a look was made eight times and is still requested, one more proves nothing.
 pub fn may_tell(made: &[Test], look: &Test) -> bool {
-    /// As often as a port that comes and goes is looked at.
+    /// The same number of looks as at a port whose fault comes and goes.
     const MOST_TIMES: usize = 8;
     let alike = made.iter().filter(|one| {
         one.purpose == Purpose::Isolated
@@ -79,7 +78,7 @@ pub fn may_tell(made: &[Test], look: &Test) -> bool {
     alike.count() < MOST_TIMES
 }
 
-/// So many times as long as the plan's own looks for losses, within reason.
+/// Window in nanoseconds: `times` that of the plan's own loss tests, between that window and the longer of it and 10 s.
 fn stretched(plan: &RunPlan, times: f64) -> u64 {
     let own = plan.tests.iter().find_map(|test| match test.bound {
         Bound::Time { window_ns, .. } if test.purpose == Purpose::Loss => Some(window_ns),
@@ -89,7 +88,7 @@ fn stretched(plan: &RunPlan, times: f64) -> u64 {
     whole(own as f64 * times.clamp(1.0, 100.0)).min(LONGEST_LOOK_NS.max(own))
 }
 
-/// What the pairs of a test are held to so that nothing need be lost: none if a speed is not known.
+/// Rates to which the pairs of a test are held so that nothing need be lost. `None` if a speed is unknown.
 pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pace>> {
     let view = View::of(plan, hosts, &[]);
     let pairs = pairs(plan, hosts, test);
@@ -117,7 +116,7 @@ pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pa
             });
         }
     }
-    // What comes back is acknowledged: room for one acknowledgement for each two segments both ways.
+    // The reverse direction also carries data, so each direction leaves room for one acknowledgement per two segments.
     let capacities = view.loaded_ceilings();
     let rates = fill(&capacities, &flows);
     let of_pair = rates.chunks(test.rails.max(1));
@@ -129,7 +128,7 @@ pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pa
     Some(paces.collect())
 }
 
-/// Nodes on different hosts that send to each other.
+/// Pairs of nodes on different hosts that send to each other.
 fn pairs(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Vec<(usize, usize)> {
     let lanes = lanes::of_boundary(test, plan.nodes.len(), 0).into_iter();
     let crosses = |(from, to): &(usize, usize)| hosts[*from].host_index != hosts[*to].host_index;

@@ -1,10 +1,10 @@
-//! The verdict on cables: what a plan of latencies allows to be said.
+//! Verdict on cables, from latency measurements.
 
 use crate::record::{LatencyRecord, Verdict, VerdictWord};
 use crate::units::show_us;
 
-/// FAIL if a cable is slow and was so again by itself, UNDECIDED if it was not or the description does not fit, PASS if cables could be compared and
-/// none stands out.
+/// FAIL if a cable is slow, and its pairs were so again alone. UNDECIDED if they were not, or the description does not fit. PASS if cables could be
+/// compared and none stands out. NOT JUDGED if they could not be compared.
 pub fn verdict(record: &LatencyRecord) -> Verdict {
     let of = |word, reason: String| Verdict { word, reason };
     let more = |count: usize| match count {
@@ -46,7 +46,7 @@ pub fn verdict(record: &LatencyRecord) -> Verdict {
     }
 }
 
-/// What is wrong with a cable.
+/// Sentence on a slow cable.
 pub fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord) -> String {
     let name = std::iter::once(&cable.name)
         .chain(&cable.or)

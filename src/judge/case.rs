@@ -1,17 +1,13 @@
-//! Everything that was seen, with what was to be expected of it.
+//! All observations of a run, each with the rates that a sound fabric would show.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::explain::Explanation;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
 use super::look::Look;
-use super::predict::{Model, leaves_open};
+use super::thresholds::{FULLER, SAME_SPEED, WAIT_EXPLAINS};
 
-/// Time without a processor explains what is missing if it is this part of it.
-const EXPLAINS: f64 = 0.5;
-
-/// What was seen, with what was to be expected.
+/// All tests as the judge sees them.
 pub struct Case<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) looks: Vec<Look<'a>>,
@@ -19,35 +15,35 @@ pub struct Case<'a> {
     limited: BTreeSet<Place>,
 }
 
-/// What passed a place in one test.
+/// Measurement of a place or fault in one test. Rates are payload, in the unit of the observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pass {
     /// Index of the test.
     pub test: usize,
-    /// Nothing but suspects was loaded.
+    /// True if the test loaded only suspects.
     pub isolated: bool,
-    /// The place should have been full.
+    /// True if the test judges the place, as a rule because it should have been full.
     pub judged: bool,
-    /// What passed.
+    /// Rate that passed.
     pub rate: f64,
-    /// What was to be expected.
+    /// Rate that should have passed.
     pub expected: f64,
-    /// What passed of what was to be expected.
+    /// `rate` divided by `expected`; `None` if `expected` is zero or infinite.
     pub share: Option<f64>,
-    /// What the place can carry.
+    /// Rate that the place can carry; infinite if unknown.
     pub capacity: f64,
-    /// Share of what was to be expected that must have passed.
+    /// Smallest permitted share.
     pub floor: f64,
 }
 
 impl Pass {
-    /// Whether less passed than must.
+    /// True if the share is below the floor.
     pub fn is_short(&self) -> bool {
         self.share.is_some_and(|share| share < self.floor)
     }
 
-    /// This measurement, told by the share that shows the place to be well: of what was to be expected where that was all it can carry, of what
-    /// it can carry elsewhere.
+    /// This measurement with the share that proves the place sound: the share of `expected` if the test judges the place and that share reaches
+    /// the floor, else the share of `capacity`. Returns `None` if neither reaches the floor.
     pub fn well(&self) -> Option<Self> {
         if self.judged && self.share.is_some_and(|share| share >= self.floor) {
             return Some(*self);
@@ -62,24 +58,8 @@ impl Pass {
     }
 }
 
-/// What a set of faults predicts to fall short.
-pub struct Foreseen {
-    /// By test, for each place by its number.
-    short: BTreeMap<usize, Vec<bool>>,
-}
-
-impl Foreseen {
-    /// Whether the place of a number falls short in a test.
-    pub fn is_short(&self, number: usize, test: usize) -> bool {
-        let of_test = self.short.get(&test);
-        of_test
-            .and_then(|all| all.get(number))
-            .is_some_and(|is| *is)
-    }
-}
-
 impl<'a> Case<'a> {
-    /// Looks at what was seen.
+    /// Builds a look for each observation and finds the places that their hosts limited.
     pub fn new(fabric: &'a Fabric, observations: &'a [Observation]) -> Self {
         let look = |observation: &'a Observation| Look::new(fabric, observation);
         let mut case = Self {
@@ -95,16 +75,14 @@ impl<'a> Case<'a> {
         self.looks.iter().filter(|look| look.loads())
     }
 
-    /// Which place has a number.
+    /// Place with this number.
     pub(super) fn place(&self, number: usize) -> Place {
         self.fabric.place(number)
     }
 
-    /// A list for each test under load, direction and speed: the places that were judged, by number, each with its share of what was expected. Leaves
-    /// out hosts at their limit, and places that `held_down` names in that test.
+    /// Judged port directions of each test under load, grouped by direction and speed: number of the place, and its share of the expected rate.
+    /// Leaves out hosts at their limit, and places for which `held_down` is true in that test.
     pub(super) fn alike(&self, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Vec<(usize, f64)>> {
-        /// Acknowledgements make capacities of one speed differ by less.
-        const SAME: f64 = 1.05;
         let mut classes = Vec::new();
         for (look, back) in self.loading().flat_map(|look| [(look, 0), (look, 1)]) {
             let one = look.observation;
@@ -119,20 +97,20 @@ impl<'a> Case<'a> {
             });
             let mut shares: Vec<(usize, f64, f64)> = shares.collect();
             shares.sort_by(|a, b| a.2.total_cmp(&b.2));
-            let of_speed = shares.chunk_by(|a, b| b.2 <= a.2 * SAME);
+            let of_speed = shares.chunk_by(|a, b| b.2 <= a.2 * SAME_SPEED);
             classes.extend(of_speed.map(|all| all.iter().map(|one| (one.0, one.1)).collect()));
         }
         classes
     }
 
-    /// The least share of what was expected that passed a place, in all tests that load the fabric; none if it was not loaded.
+    /// Smallest share of the expected rate that a place carried in the tests that load the fabric. `None` if no such test judges it.
     pub fn least_share(&self, place: Place) -> Option<f64> {
         let number = self.fabric.number(place);
         let shares = self.loading().filter_map(|look| look.judged_share(number));
         shares.reduce(f64::min)
     }
 
-    /// What passed a place, in every test that did not hold its links back.
+    /// Measurements of a place in every test that did not hold its links back.
     pub fn passes(&self, place: Place) -> Vec<Pass> {
         let number = self.fabric.number(place);
         let looks = self.looks.iter().filter(|look| !look.observation.paced);
@@ -149,13 +127,12 @@ impl<'a> Case<'a> {
         looks.map(pass).collect()
     }
 
-    /// What passed a fault, in every test that did not hold its links back; judged where more should have passed than ever did.
+    /// Measurements of a fault in every test that did not hold its links back. A test judges a fault that is no place if it expected more than
+    /// ever passed.
     pub fn passes_of(&self, fault: &Fault) -> Vec<Pass> {
         if let Fault::Place(place) = fault {
             return self.passes(*place);
         }
-        /// A place is full by the most that ever passed it.
-        const MORE: f64 = 1.02;
         let cover = fault.cover(self.fabric);
         let telling = || self.looks.iter().filter(|look| look.tells_rates());
         let most = telling().map(|look| look.seen_at(self.fabric, fault, &cover));
@@ -171,7 +148,7 @@ impl<'a> Case<'a> {
             known.then(|| Pass {
                 test: look.observation.test,
                 isolated: look.observation.isolated,
-                judged: expected > most * MORE,
+                judged: expected > most * FULLER,
                 rate,
                 expected,
                 share: Some(rate / expected),
@@ -182,7 +159,7 @@ impl<'a> Case<'a> {
         telling().filter(through).filter_map(pass).collect()
     }
 
-    /// Places below the floor, the worst first.
+    /// Places below their floor in a test under load, each with its smallest share; the worst first.
     pub fn suspects(&self) -> Vec<(Place, f64)> {
         let all = (0..self.fabric.places()).map(|number| self.fabric.place(number));
         let short = |place: &Place| {
@@ -198,13 +175,13 @@ impl<'a> Case<'a> {
         suspects
     }
 
-    /// The test under load in which a place carried least, if it was not repeated as it was.
+    /// Test under load in which a place had its smallest share, if no second look repeated that test.
     pub fn not_repeated(&self, place: Place) -> Option<usize> {
         let (least, repeats) = self.repeats(place)?;
         repeats.is_empty().then_some(least.observation.test)
     }
 
-    /// Whether a place fell short each time the test was repeated in which it carried least.
+    /// True if the test in which a place had its smallest share was repeated, and the place fell short each time.
     pub fn is_short_again(&self, place: Place) -> bool {
         let number = self.fabric.number(place);
         self.repeats(place).is_some_and(|(_, repeats)| {
@@ -212,7 +189,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The test under load in which a place carried least, and its repeats.
+    /// Test under load in which a place had its smallest share, and the second looks with the same links.
     fn repeats(&self, place: Place) -> Option<(&Look<'a>, Vec<&Look<'a>>)> {
         let number = self.fabric.number(place);
         let judged = self
@@ -229,8 +206,7 @@ impl<'a> Case<'a> {
         Some((least, others.filter(|look| links(look) == own).collect()))
     }
 
-    /// Whether chance has a say in what passes a place in a test: more links compete for an uplink than it can carry, or several links share a
-    /// port.
+    /// True if chance influences what passes a place in a test: more links compete for an uplink than it can carry, or several links share a port.
     pub(super) fn by_chance(&self, place: Place, test: usize) -> bool {
         let number = self.fabric.number(place);
         let mut own = self
@@ -244,7 +220,7 @@ impl<'a> Case<'a> {
         flows.any(|(flow, by_chance)| *by_chance && flow.route.contains(&number))
     }
 
-    /// In how many of the tests that should fill it a place fell short.
+    /// Number of tests under load in which a place fell short, and number of tests under load that should have filled it.
     pub fn short_in(&self, place: Place) -> (usize, usize) {
         let number = self.fabric.number(place);
         let judged = || self.loading().filter(|look| look.judged[number]);
@@ -252,13 +228,13 @@ impl<'a> Case<'a> {
         (short.count(), judged().count())
     }
 
-    /// Places that fell short while their host was at its own limit: it may be the host, if something is at fault there at all.
+    /// Places that fell short while their host was at its own limit: a fault there can be the host's.
     pub fn limited(&self) -> &BTreeSet<Place> {
         &self.limited
     }
 
-    /// Whether a place fell short by itself only while its host was at its limit, or waited for a processor long enough to explain it: then
-    /// that says nothing of the switch.
+    /// True if a place fell short alone only while its host was at its limit, or waited for a processor long enough to explain the deficit. Such a
+    /// deficit says nothing about the switch. Also true if the host was at its limit in most tests.
     pub fn limited_alone(&self, place: Place) -> bool {
         let number = self.fabric.number(place);
         let mut alone = self.looks.iter().filter(|look| {
@@ -268,12 +244,12 @@ impl<'a> Case<'a> {
         let explained = |look: &Look<'_>| {
             let missing = 1.0 - look.share(number).unwrap_or(1.0);
             let waiting = look.waiting(self.fabric, place);
-            look.host_is_limited(self.fabric, place) || waiting >= missing * EXPLAINS
+            look.host_is_limited(self.fabric, place) || waiting >= missing * WAIT_EXPLAINS
         };
         self.limited_mostly(place) || alone.all(explained)
     }
 
-    /// Ports with which a port carried what it should, at least once; where ports carried one link each.
+    /// Ports with which a port reached its floor at least once, in tests with one link per port.
     pub fn full_with(&self, place: Place) -> BTreeSet<usize> {
         let number = self.fabric.number(place);
         let telling = self.looks.iter();
@@ -290,7 +266,8 @@ impl<'a> Case<'a> {
         well.filter_map(partner).collect()
     }
 
-    /// The pair with which a port fell short under load, if it was one of several and the only one; where ports carry one link each.
+    /// The only pair with which a port fell short under load, if the port reached its floor in at least two other tests. Counts only tests with one
+    /// link per port.
     pub fn only_slow_pair(&self, place: Place) -> Option<(usize, usize)> {
         let number = self.fabric.number(place);
         let loads = self
@@ -310,8 +287,8 @@ impl<'a> Case<'a> {
             .map(|link| (link.from, link.to))
     }
 
-    /// Whether the host behind a port was at its limit, and its port fell short, in most of the tests in which it had something to do: waits for
-    /// a processor are lumps, and a short test may miss them. Waits that cost nothing explain nothing.
+    /// True if the host of a port was at its limit, and the port fell short, in most of the tests that used the port. Waits for a processor come in
+    /// lumps, and a short test can miss them. Waits that cost nothing explain nothing.
     fn limited_mostly(&self, place: Place) -> bool {
         let (Place::Send(port) | Place::Receive(port)) = place else {
             return false;
@@ -342,17 +319,8 @@ impl<'a> Case<'a> {
             .collect()
     }
 
-    /// What explains what was seen.
-    pub(super) fn explain(&self, ruled_out: &[Fault]) -> Explanation {
-        Model::new(self, ruled_out).explain()
-    }
-
-    /// What explains it as well as one of these faults.
-    pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
-        Model::new(self, &[]).rivals(found, fault)
-    }
-
-    /// Hosts that were at their limit in most of the tests in which what they share fell short: then that says nothing of the switch.
+    /// Places whose hosts were at their limit, if that excuses most of the tests in which a shared fault fell short: then the deficit says nothing
+    /// about the switch. Empty otherwise.
     pub fn limited_together(&self, fault: &Fault) -> Vec<Place> {
         let cover = fault.cover(self.fabric);
         let short = self.looks.iter().filter(|look| {
@@ -378,7 +346,7 @@ impl<'a> Case<'a> {
             let expected = look.expected_at(self.fabric, &cover);
             let missing = 1.0 - look.seen_at(self.fabric, fault, &cover) / expected;
             let is_excused = limited.len() * 2 >= ends.len()
-                || waiting >= missing * EXPLAINS * ends.len() as f64;
+                || waiting >= missing * WAIT_EXPLAINS * ends.len() as f64;
             all += 1;
             excused += usize::from(is_excused);
             places.extend(if is_excused { limited } else { Vec::new() });
@@ -389,7 +357,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether a test loaded all ports at once, in both directions.
+    /// True if one test loaded all ports at once, in both directions. Ports of lost hosts do not count.
     pub fn loads_all(&self) -> bool {
         let mut loads = self.loading().filter(|look| look.tells_rates());
         loads.any(|look| {
@@ -404,7 +372,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Whether links through a port shared an uplink, in a test under load, for which more of them competed than it can carry.
+    /// True if a flow through a port, in a test under load, crossed an uplink for which more links compete than it can carry.
     pub fn is_left_to_chance(&self, place: Place) -> bool {
         let number = self.fabric.number(place);
         let mut loads = self.loading().filter(|look| look.tells_rates());
@@ -414,7 +382,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Connections through a fault in the tests in which it fell short, and those of them that waited for their way and not for hosts.
+    /// Connections through a fault in the tests in which it fell short: all of them, and those that waited for the network and not for a host.
     pub fn waits(&self, fault: &Fault) -> (usize, usize) {
         let cover = fault.cover(self.fabric);
         let short = self.looks.iter().filter(|look| {
@@ -429,7 +397,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The least share of what was expected that passed a fault under load.
+    /// Smallest share of the expected rate that a fault carried under load, at most 1.
     pub fn least_share_of(&self, fault: &Fault) -> f64 {
         let passes = self.passes_of(fault).into_iter();
         let shares = passes
@@ -437,85 +405,4 @@ impl<'a> Case<'a> {
             .filter_map(|pass| pass.share);
         shares.fold(1.0, f64::min)
     }
-
-    /// What these faults predict to fall short, test by test.
-    pub fn foreseen(&self, faults: &[Fault]) -> Foreseen {
-        let model = Model::new(self, &[]);
-        let members = model.members(faults);
-        let members: Vec<_> = members.iter().collect();
-        let mut short: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
-        for (number, look) in self.looks.iter().enumerate() {
-            let Some(predicted) = model.predict(number, &members) else {
-                continue;
-            };
-            let all = predicted.sums.iter().zip(&look.expected).enumerate();
-            let own = all.map(|(place, (is, should))| *is < look.floors[place] * should);
-            match short.get_mut(&look.observation.test) {
-                None => {
-                    short.insert(look.observation.test, own.collect());
-                }
-                Some(known) => known
-                    .iter_mut()
-                    .zip(own)
-                    .for_each(|(known, own)| *known |= own),
-            }
-        }
-        Foreseen { short }
-    }
-
-    /// Places that fall short under load by more than these faults predict.
-    pub fn unexplained(&self, faults: &[Fault]) -> Vec<Open> {
-        /// What passes all ports together is as predicted from this part of it on.
-        const AS_PREDICTED: f64 = 0.97;
-        let model = Model::new(self, &[]);
-        let members = model.members(faults);
-        let members: Vec<_> = members.iter().collect();
-        let mut open: BTreeMap<Place, Open> = BTreeMap::new();
-        for (number, look) in self
-            .looks
-            .iter()
-            .enumerate()
-            .filter(|(_, look)| look.loads())
-        {
-            let predicted = model.predict(number, &members);
-            let of = |place: usize| match &predicted {
-                Some(predicted) => (predicted.sums[place], predicted.vague[place]),
-                None => (look.expected[place], 0.0),
-            };
-            let receiving = || (0..2 * self.fabric.ports.len()).filter(|place| place % 2 == 1);
-            let foreseen: f64 = receiving().map(|place| of(place).0).sum();
-            let seen: f64 = receiving().map(|place| look.seen[place]).sum();
-            let lacks = look.single || seen < foreseen * AS_PREDICTED;
-            for place in 0..self.fabric.places() {
-                let Some(share) = look.judged_share(place) else {
-                    continue;
-                };
-                let (foreseen, vague) = of(place);
-                let of_expected = |rate: f64| rate / look.expected[place];
-                let (foreseen, vague) = (of_expected(foreseen), of_expected(vague));
-                if leaves_open(share, foreseen, look.floors[place], vague) {
-                    let place = self.fabric.place(place);
-                    let known = open.entry(place).or_insert(Open {
-                        place,
-                        share,
-                        lacks: false,
-                    });
-                    known.share = known.share.min(share);
-                    known.lacks |= lacks;
-                }
-            }
-        }
-        open.into_values().collect()
-    }
-}
-
-/// A place that falls short by more than is explained.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Open {
-    /// Where.
-    pub place: Place,
-    /// Its least share of what was expected.
-    pub share: f64,
-    /// All ports together carried less than predicted, too; else others carried what it lacks, as links share it.
-    pub lacks: bool,
 }

@@ -1,31 +1,32 @@
-//! A second look: no suspect is a fault before it fell short alone.
+//! Second looks: a suspect counts as a fault only after it fell short alone.
 //!
-//! A port is measured by itself with two partners that are well, since one partner's fault would look the same; then the
-//! other direction, and the partners with each other, as evidence. A pair is measured, and each of its ports with
-//! another partner. An uplink is measured with nothing but what crosses it. What several links share is measured with as many of
-//! them as can be loaded at once, and then with half as many and so on, until so few are left that all of them are well. Where
-//! there are many suspects, those that do not meet are measured at the same time, and those that fall short again by half as
-//! many, until each was alone.
+//! A port is measured alone with two sound partners, since a fault of one partner would look the same. The other direction, and
+//! the partners with each other, follow as evidence. A pair is measured, and each of its ports with another partner. An uplink is
+//! measured with only the links that cross it. Something that several links share is measured with as many of them as can be loaded
+//! at once, then with half as many and so on, until so few are left that all of them are well. If there are many suspects, those
+//! without a common port are measured at the same time. Those that fall short are measured again in sets of half the size, until
+//! each was alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::Case;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
+use super::thresholds::WELL_WITH_OTHERS;
 
-/// Links to measure at the same time, from port to port, with nothing else.
+/// Links to measure at the same time, from port to port, without other load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Who sends to whom.
+    /// Sending and receiving port of each link.
     pub pairs: Vec<(usize, usize)>,
-    /// Held to less than their ports carry, to look for losses; for so many times as long as the looks that found some.
+    /// For a look for losses, with links held to less than their ports carry: its duration as a multiple of the looks that found losses.
     pub paced: Option<f64>,
-    /// Not these pairs, but this test of the plan once more, as it was.
+    /// Test of the plan to repeat unchanged, instead of `pairs`.
     pub again: Option<usize>,
 }
 
 impl Request {
-    /// These pairs, at full rate.
+    /// Requests these pairs, at full rate.
     pub fn of(pairs: Vec<(usize, usize)>) -> Self {
         Self {
             pairs,
@@ -35,71 +36,68 @@ impl Request {
     }
 }
 
-/// What is known of a fault that was blamed.
+/// State of a blamed fault after the second looks so far.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
-    /// It fell short alone, as often as it takes.
+    /// It fell short alone, as often as required.
     Confirmed,
-    /// This must be measured first.
+    /// These requests must be measured first.
     Open(Vec<Request>),
-    /// Everything that could be measured was, and it does not tell.
+    /// All possible measurements were made, and they do not decide.
     Undecided,
 }
 
-/// Second looks until now.
+/// Results of the second looks so far.
 pub struct Second<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) case: &'a Case<'a>,
-    /// What each place can carry by itself, as far as is known.
+    /// Rate that each place can carry alone, as far as known.
     pub(super) capacities: Vec<f64>,
     pairs: BTreeMap<(usize, usize), Looked>,
-    /// Uplinks whose crossing links were measured alone, with their share.
+    /// Uplinks that were measured with only the links that cross them, each with its best share.
     uplinks: BTreeMap<Place, f64>,
-    /// What was measured at the same time, by hosts.
+    /// Results of links measured at the same time, by their hosts.
     sets: BTreeMap<Vec<(usize, usize)>, Together>,
 }
 
-/// Links that were measured at the same time.
+/// Result of links measured at the same time.
 #[derive(Debug, Clone, Copy)]
 struct Together {
-    /// The best share of what was expected of all.
+    /// Best share of the expected sum of all links.
     share: f64,
-    /// Each of them reached its floor.
+    /// True if each link reached its floor.
     well: bool,
 }
 
-/// Ports of a pair are well with others if they carried so many times as much with them.
-const CLEARLY: f64 = 1.04;
-
-/// Second looks at a pair.
+/// Results of the second looks at a pair.
 #[derive(Debug, Clone, Copy)]
 struct Looked {
-    /// The best share of what was expected.
+    /// Best share of the expected rate.
     share: f64,
-    /// The best rate.
+    /// Best rate.
     rate: f64,
-    /// Of looks that fell short the least number of links at the same time.
+    /// Smallest number of links at the same time, of the looks that fell short.
     width: usize,
-    /// It reached its floor at least once.
+    /// True if the pair reached its floor at least once.
     well: bool,
-    /// How often it was alone, and how often it fell short then.
+    /// Number of looks alone, and number of those that fell short.
     alone: (usize, usize),
 }
 
-/// What second looks say of a pair.
+/// Result of the second looks at a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Said {
     Nothing,
     /// It reached the floor.
     Well,
-    /// It fell short while so many links were measured; alone if one.
+    /// It never reached the floor; holds the smallest number of links at the same time, 1 if it was alone.
     Short(usize),
 }
 
 impl<'a> Second<'a> {
-    /// Collects what the isolated ones of these observations say.
+    /// Collects the results of the isolated observations.
     pub fn of(fabric: &'a Fabric, case: &'a Case<'a>, observations: &[Observation]) -> Self {
-        // What acknowledgements took in one test they need not take in another.
+        // Acknowledgements lower a capacity in one test and not in another, so the highest one counts.
         let most = |place: usize| {
             let all = observations
                 .iter()
@@ -122,7 +120,7 @@ impl<'a> Second<'a> {
 
     fn add(&mut self, observation: &Observation) {
         if observation.paced || observation.only.is_some() {
-            return; // It looked for losses, or for what a congested port does to another.
+            return; // A look for losses or for head-of-line blocking.
         }
         let shares = observation.shares();
         let expected: f64 = shares.values().map(|share| share.expected).sum();
@@ -185,7 +183,7 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// Faults that are none: they reached the floor when they were measured by themselves.
+    /// Faults that second looks refute, because they reached the floor there.
     pub fn cleared(&self) -> BTreeSet<Fault> {
         let mut cleared = BTreeSet::new();
         for (pair, looked) in &self.pairs {
@@ -193,7 +191,7 @@ impl<'a> Second<'a> {
                 cleared.insert(Fault::Pair(pair.0, pair.1));
             }
             for place in [Place::Send(pair.0), Place::Receive(pair.1)] {
-                // A slow partner proves little of a fast port.
+                // With a slow partner a fast port proves little, so its rate counts and not its share.
                 let floor = self.fabric.floor(self.fabric.number(place));
                 if looked.rate >= floor * self.reach(place) {
                     cleared.insert(Fault::Place(place));
@@ -208,7 +206,7 @@ impl<'a> Second<'a> {
         cleared
     }
 
-    /// What is known of a fault, and what must be measured to know it; `blamed` are all of them.
+    /// State of a fault, and the measurements that it still needs. `blamed` lists all faults.
     pub fn standing(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
         match fault {
             Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(*place),
@@ -233,7 +231,7 @@ impl<'a> Second<'a> {
         self.sets.get(&self.by_hosts(pairs)).copied()
     }
 
-    /// A port that both sends and receives, with two partners; and each way alone.
+    /// Judges a port that sends and receives at once, with two partners, and each direction alone.
     fn both_ways(&self, port: usize, blamed: &[Fault]) -> Standing {
         let (to, from) = (
             self.partners(port, true, blamed),
@@ -242,7 +240,7 @@ impl<'a> Second<'a> {
         let Some(first) = to.first().copied() else {
             return Standing::Undecided;
         };
-        // With another partner for the way back, no other port is loaded both ways.
+        // With a different partner for the way back, no other port is loaded both ways.
         let back = from.iter().copied().find(|other| *other != first);
         let looks = [
             vec![(port, first), (back.unwrap_or(first), port)],
@@ -269,15 +267,15 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// What several links share: all of them at once fall short, and each of them was well with fewer others.
+    /// Judges what several links share: all of them at once fall short, and each of them was well with fewer others.
     fn shared(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
-        /// With more parts than this a sample of them is measured.
+        /// Maximum number of parts to measure; of more parts, these are a sample.
         const MOST_PARTS: usize = 8;
         let all = self.at_once(fault, blamed);
         if all.len() < 2 {
             return Standing::Undecided;
         }
-        // Where all of them together are well it is refuted, and no part of it need be measured.
+        // If all of them together are well, the fault is refuted, and no part need be measured.
         match self.together(&all) {
             None => return Standing::Open(vec![Request::of(all)]),
             Some(together) if together.well => return Standing::Undecided,
@@ -324,7 +322,7 @@ impl<'a> Second<'a> {
         }
     }
 
-    /// What else a fault that these pairs share may be: what goes from all of their senders to all of their receivers.
+    /// Request for a wider fault that these pairs can belong to: other links from the same senders to the same receivers.
     fn wider(&self, pairs: &[(usize, usize)], blamed: &[Fault]) -> Option<Request> {
         let (from, to): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
         let fault = Fault::Shared { from, to };
@@ -345,9 +343,9 @@ impl<'a> Second<'a> {
         self.together(&wider).is_none().then(|| Request::of(wider))
     }
 
-    /// As many links through a fault as can be loaded without two of them meeting at a port, none of them at other faults.
+    /// The most links through a fault that can be loaded without two of them at one port, and without other faults.
     fn at_once(&self, fault: &Fault, blamed: &[Fault]) -> Vec<(usize, usize)> {
-        // Without a port that is well alone, what all of them share may have room for the rest.
+        // Without a port that is well alone, there can be room for the rest in what all of them share.
         let cleared = self.cleared();
         let blamed = || blamed.iter().filter(|other| !cleared.contains(*other));
         let clean = |from: usize, to: usize| {
@@ -367,7 +365,7 @@ impl<'a> Second<'a> {
                     let pairs = pairs.map(|(at, from)| (*from, to[(at + by) % to.len()]));
                     pairs.filter(|(from, to)| clean(*from, *to)).collect()
                 };
-                // Of equally many the first.
+                // Of several sets of equal size, the first counts.
                 let all = (0..to.len()).map(shifted);
                 all.rev().max_by_key(Vec::len).unwrap_or_default()
             }
@@ -389,7 +387,7 @@ impl<'a> Second<'a> {
             true => (port, partner),
             false => (partner, port),
         };
-        // With a partner that is at fault itself, it says nothing to fall short.
+        // A deficit with a partner that is at fault itself proves nothing.
         let is_blamed = |partner: usize| {
             let place = match sends {
                 true => Place::Receive(partner),
@@ -425,7 +423,7 @@ impl<'a> Second<'a> {
             return Standing::Confirmed;
         }
         let mut wanted: Vec<(usize, usize)> = chosen.iter().map(|partner| pair(*partner)).collect();
-        // As evidence: the other direction, and the partners with each other.
+        // Evidence: the other direction, and the partners with each other.
         let told = |pair: &(usize, usize)| self.said(*pair) != Said::Nothing;
         if let [first, rest @ ..] = &chosen[..] {
             let (from, to) = pair(*first);
@@ -438,10 +436,10 @@ impl<'a> Second<'a> {
         self.open(wanted)
     }
 
-    /// A port that comes and goes: it is looked at until it fell short twice, with two partners if there are two that it was well with
-    /// or that were well with others.
+    /// State of a port whose fault comes and goes. It is measured until it fell short twice, with two partners if there are two with which it was
+    /// well or that were well with others.
     pub fn standing_of_varying(&self, place: Place, blamed: &[Fault]) -> Standing {
-        /// Looks at a port that comes and goes.
+        /// Maximum number of looks at such a port.
         const MOST_LOOKS: usize = 8;
         const OFTEN: usize = 2;
         let (port, sends) = match place {
@@ -468,7 +466,7 @@ impl<'a> Second<'a> {
         if short >= OFTEN && both {
             return Standing::Confirmed;
         }
-        // The one that was looked at least.
+        // Next is the partner with the fewest deficits, and of equal ones the partner with the fewest looks.
         let next = chosen
             .into_iter()
             .min_by_key(|partner| (alone(*partner).1, alone(*partner).0));
@@ -480,7 +478,7 @@ impl<'a> Second<'a> {
 
     fn pair(&self, pair: (usize, usize), blamed: &[Fault]) -> Standing {
         let (from, to) = pair;
-        // Those that are at fault themselves cannot show that a port of the pair is well.
+        // A partner that is at fault itself cannot show that a port of the pair is well.
         let others = |sends: bool, port: usize, not: usize| -> Vec<usize> {
             let end = |other| match sends {
                 true => Place::Receive(other),
@@ -493,19 +491,19 @@ impl<'a> Second<'a> {
         };
         let (onward, back) = (others(true, from, to), others(false, to, from));
         if self.said(pair) == Said::Short(1) {
-            // Near the floor one look falls short and the next one does not, with whomever: that is no fault of a pair.
+            // Near the floor one look falls short and the next does not, with any partner. That is no fault of a pair.
             let own = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
             let well = |pair: (usize, usize)| {
                 let share = self.pairs.get(&pair).map_or(0.0, |looked| looked.share);
-                self.said(pair) == Said::Well && share >= own * CLEARLY
+                self.said(pair) == Said::Well && share >= own * WELL_WITH_OTHERS
             };
-            // A port that is suspected itself must have been well with another one.
+            // A port that is a suspect itself must have been well with another partner.
             let unsuspected = |end: Place| !blamed.contains(&Fault::Place(end));
             let sends = onward.iter().any(|other| well((from, *other)))
                 || onward.is_empty() && unsuspected(Place::Send(from));
             let receives = back.iter().any(|other| well((*other, to)))
                 || back.is_empty() && unsuspected(Place::Receive(to));
-            // A port that comes and goes looks like a pair once.
+            // A port whose fault comes and goes looks like a slow pair once, so the pair must fall short twice.
             let looked = self.pairs.get(&pair);
             match (
                 sends && receives,
@@ -522,7 +520,7 @@ impl<'a> Second<'a> {
         self.open(wanted)
     }
 
-    /// The pair that fell short alone though the same port carried clearly more with others, and what is known of it; the slowest of several.
+    /// The pair that fell short alone although its port carried clearly more with others, and the state of that pair. Of several pairs, the slowest.
     pub fn pair_behind(
         &self,
         place: Place,
@@ -533,7 +531,7 @@ impl<'a> Second<'a> {
             Place::Receive(port) => pair.1 == port,
             Place::Up(_) | Place::Down(_) => false,
         };
-        // The one with which it fell short while it was well with others must have been seen alone.
+        // If the port fell short with one partner only, that pair must be measured alone.
         let slow = self.case.only_slow_pair(place);
         if let Some(pair) = slow.filter(|pair| self.said(*pair) == Said::Nothing) {
             return Some((pair, self.pair(pair, blamed)));
@@ -543,12 +541,12 @@ impl<'a> Second<'a> {
         let best = well.map(|(_, looked)| looked.share).reduce(f64::max)?;
         let short = own().filter(|(pair, _)| self.said(**pair) == Said::Short(1));
         let (pair, _) = short
-            .filter(|(_, looked)| best >= looked.share * CLEARLY)
+            .filter(|(_, looked)| best >= looked.share * WELL_WITH_OTHERS)
             .min_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
         Some((*pair, self.pair(*pair, blamed)))
     }
 
-    /// What of these pairs is still to be measured, one after the other or many at a time.
+    /// Requests for those of these pairs that were not measured yet, or fell short only with others at the same time.
     fn open(&self, wanted: Vec<(usize, usize)>) -> Standing {
         let open: Vec<Request> = wanted
             .into_iter()
@@ -568,7 +566,7 @@ impl<'a> Second<'a> {
     }
 }
 
-/// All that crosses an uplink, from port to port.
+/// All pairs of ports whose links cross an uplink.
 fn crossing(fabric: &Fabric, place: Place) -> Vec<(usize, usize)> {
     let all = 0..fabric.ports.len();
     let pairs = all

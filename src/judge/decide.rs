@@ -1,4 +1,4 @@
-//! What the rates say, or what must be measured before they do.
+//! Decides what the rates prove, or what must be measured first.
 
 use std::collections::BTreeSet;
 
@@ -6,38 +6,35 @@ use super::case::Case;
 use super::confirm::{Request, Second, Standing};
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::Fault;
+use super::thresholds::{LOOK_WITHIN, UNEVEN_BESIDE_FAULT};
 
-/// Beside a fault, links share what is left so unevenly.
-const UNFAIR: f64 = 0.1;
-/// After so many second looks more of them tell nothing more.
+/// Number of second looks after which more of them prove nothing more.
 const MOST_LOOKS: usize = 40;
-/// So often what cannot be shown alone gives way to others.
+/// Maximum number of rounds in which faults that cannot be shown alone give way to others.
 const MOST_ROUNDS: usize = 5;
-/// What explains no worse than this, in units of log-likelihood, is worth a look where the best cannot be shown.
-const AS_MUCH: f64 = 20.0;
 
-/// What follows from what was seen until now.
+/// Next step after the observations so far.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// These are to be measured, one after the other.
+    /// Requests to measure, one after the other.
     Measure(Vec<Request>),
     /// Nothing more can be learnt.
     Done(Decision),
 }
 
-/// What there is to say of the rates.
+/// Result for the rates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
     /// Faults that fell short in a second, isolated measurement.
     pub confirmed: Vec<Blamed>,
     /// Places that fell short while their host was at its own limit.
     pub host_limited: Vec<Place>,
-    /// What fell short under load, with its share of what was expected, and that no confirmed fault explains.
+    /// Faults that fell short under load and that no confirmed fault explains, each with its share of the expected rate.
     pub undecided: Vec<(Fault, f64)>,
 }
 
 impl Decision {
-    /// Faults whose effects on others are known.
+    /// Faults with known effects on other places.
     pub fn known(&self) -> Vec<Fault> {
         let confirmed = self.confirmed.iter().map(|one| one.fault.clone());
         let limited = self.host_limited.iter().copied().map(Fault::Place);
@@ -45,16 +42,16 @@ impl Decision {
     }
 }
 
-/// A fault that was confirmed.
+/// A confirmed fault.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blamed {
-    /// What explains what was seen best.
+    /// The best explanation of the observations.
     pub fault: Fault,
-    /// What explains it as well: hosts cannot tell these apart.
+    /// Faults that explain them as well: hosts cannot tell these apart.
     pub or: Vec<Fault>,
 }
 
-/// Decides what the rates say, or what must be measured first.
+/// Decides what the rates prove, or what must be measured first.
 pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let case = Case::new(fabric, observations);
     if case.suspects().is_empty() {
@@ -63,28 +60,28 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let second = Second::of(fabric, &case, observations);
     let limited =
         |fault: &Fault| matches!(fault, Fault::Place(place) if case.limited().contains(place));
-    // What was well by itself may still be what its host could not go on with under load.
+    // A place that is well alone can still exceed what its host can do under load.
     let well = second.cleared();
     let mut cleared = well.clone();
     cleared.retain(|fault| !limited(fault));
-    // A host that could not go on is no fault of the way to its partner either.
+    // If the host of one end is at its limit, the pair is not at fault either.
     let excused = |(from, to): (usize, usize)| {
         let mut ends = [Place::Send(from), Place::Receive(to)].into_iter();
         ends.find(|place| case.limited().contains(place) && case.limited_alone(*place))
     };
-    // Well alone, and short again when its load was repeated: only with the others it is slow.
+    // True for a place that is well alone, but short again when its load was repeated: it is slow only with the others.
     let is_held_down = |fault: &Fault| match fault {
         Fault::Place(place) => {
             well.contains(fault) && !limited(fault) && case.is_short_again(*place)
         }
         _ => false,
     };
-    // What cannot be shown alone gives way to what explains nearly as much.
+    // A fault that cannot be shown alone gives way to faults that explain nearly as much.
     let (mut ruled_out, mut rounds) = (Vec::new(), 0);
     let mut explanation = case.explain(&ruled_out);
     let standings = loop {
         let mut blamed = explanation.faults.clone();
-        // What the set leaves open must be looked at, too, unless it was seen well.
+        // Deficits that the set leaves open must be measured as well, unless they were seen well.
         let leftover = case.unexplained(&blamed).into_iter();
         let leftover = leftover.map(|open| Fault::Place(open.place));
         let leftover = leftover.filter(|fault| !cleared.contains(fault) && !blamed.contains(fault));
@@ -124,9 +121,9 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
         let new: Vec<&Fault> = new
             .filter(|one| !explanation.faults.contains(one))
             .collect();
-        // A pair would be slow alone, too.
+        // A pair would be slow alone as well.
         let is_more = !new.is_empty() && !new.iter().any(|one| matches!(one, Fault::Pair(..)));
-        let most = explanation.cost() + AS_MUCH * give_way.len() as f64;
+        let most = explanation.cost() + LOOK_WITHIN * give_way.len() as f64;
         let explains = is_more && other.cost() <= most;
         if refuted.is_none() && !explains {
             break standings;
@@ -140,7 +137,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     let mut group_asked = false;
     for (fault, standing) in &standings {
         match (standing, fault) {
-            // What is seen of one group says something of the others.
+            // The result of one group says something about the others, so one group is measured at a time.
             (Standing::Open(_), _) if fault.is_shared() && group_asked => {}
             (Standing::Open(open), _) => {
                 group_asked |= fault.is_shared();
@@ -151,7 +148,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             {
                 host_limited.push(*place);
             }
-            // Waits that contradict a blame veto it: none of its connections ever waited for its way.
+            // Waits that contradict a blame veto it: none of the fault's connections ever waited for the network.
             (Standing::Confirmed, _) if matches!(case.waits(fault), (1.., 0)) => {
                 unproven.push(fault.clone());
             }
@@ -167,7 +164,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
                 }
             }
             (Standing::Confirmed, _) => confirmed.push(fault.clone()),
-            // A busy host may hide one slow pair, with which alone its port falls short.
+            // A busy host can hide one slow pair: its port falls short with that pair only.
             (Standing::Undecided, Fault::Place(place)) if limited(fault) => {
                 match second.pair_behind(*place, &blamed) {
                     Some((_, Standing::Open(open))) => requests.extend(open),
@@ -183,7 +180,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             (Standing::Undecided, _) => {}
         }
     }
-    // Before it is said that only the load of the others slows it down, that load is repeated.
+    // The load is repeated before the judge says that only the load of the others slows the place down.
     let loads = unproven.iter().filter(|fault| well.contains(*fault));
     let loads: BTreeSet<usize> = loads
         .filter_map(|fault| match fault {
@@ -203,14 +200,14 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     }
     confirmed.sort_unstable();
     confirmed.dedup();
-    // Where there is a fault, what is well by itself and falls short by little is held down by it: links never share quite
+    // A known fault holds down a place that is well alone and falls short by little: links never share quite
     // fairly.
     let is_well = |place: &Place| well.contains(&Fault::Place(*place));
     let open = case.unexplained(&confirmed);
     let by_little = |place: &Place| {
         let floor = fabric.floor(fabric.number(*place));
         let mut open = open.iter().filter(|open| open.place == *place);
-        open.all(|open| open.share >= floor - UNFAIR)
+        open.all(|open| open.share >= floor - UNEVEN_BESIDE_FAULT)
     };
     host_limited.sort_unstable();
     host_limited.dedup();
@@ -242,7 +239,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
             (fault, share)
         })
         .collect();
-    // Beside a known fault, what is well alone and lacks no more than others carried more is how links share.
+    // With a known fault, a place that is well alone is excused if others carried what it lacks: links share like that.
     let open = case.unexplained(&all).into_iter();
     let open = open.filter(|open| all.is_empty() || open.lacks || !is_well(&open.place));
     undecided.extend(open.map(|open| (Fault::Place(open.place), open.share)));
@@ -253,7 +250,7 @@ pub fn decide(fabric: &Fabric, observations: &[Observation]) -> Step {
     })
 }
 
-/// The declared uplink that all links of a group cross.
+/// The declared uplink that all links of a shared fault cross.
 fn uplink_of(fabric: &Fabric, fault: &Fault) -> Option<Fault> {
     let pairs: Vec<(usize, usize)> = match fault {
         Fault::Shared { from, to } => {

@@ -1,9 +1,9 @@
-//! Tests that a host disturbed, or chance: measured again as they were, and judged by that if all is well then.
+//! Repeats tests that a host or chance disturbed, and judges the repeat instead if all is well in it.
 //!
-//! A host that was at its own limit in one window and not in the same test again says nothing of the switch, and nothing that
-//! need be excused. Nor does what links share, if they leave it less than full only then: an uplink for which more of them compete than it can
-//! carry, which TCP does in every fifth test of two seconds, or by a little a port that has several, in about every fortieth. Nothing is replaced unless all is well then: whatever else fell short keeps every word
-//! against it.
+//! A host that was at its own limit in one window, but not in a repeat of the test, says nothing about the switch and needs no excuse.
+//! The same holds for what several links share, if they leave it less than full in that window only. For an uplink for which more links compete
+//! than it can carry, TCP does that in every fifth test of two seconds. For a port with several links it happens by a little, in about every
+//! fortieth. A repeat replaces a test only if all is well in it: any other deficit remains as evidence.
 
 use std::collections::BTreeSet;
 
@@ -13,28 +13,23 @@ use super::Decision;
 use super::case::{Case, Pass};
 use super::confirm::Request;
 use super::fabric::Place;
+use super::thresholds::{PORT_BY_CHANCE, RISING_LACKS, UPLINK_BY_CHANCE};
 use super::view::View;
 
-/// What is to be done about tests that hosts disturbed.
+/// Next step for tests that hosts or chance disturbed.
 pub enum Disturbed {
-    /// Nothing: there are none, more was amiss, or it was so again.
+    /// Nothing to do: there is no such test, other places fell short, or the repeat shows the same.
     Stands,
-    /// This one must be measured once more.
+    /// This test must be repeated.
     Open(Request),
-    /// These were well when they were repeated: the test, and its repeat.
+    /// Tests that were well when they were repeated: the test, and its repeat.
     Well(Vec<(usize, usize)>),
 }
 
-/// Competing links left sound uplinks at 74 % of what they can carry at least; less than this is no chance.
-const LEAST_BY_CHANCE: f64 = 0.7;
-/// The same of a port that several links share, if it is not known that links found their rate again.
-const LEAST_OF_PORT: f64 = 0.85;
-/// Of what a port lacks, links that find their rate again lack this part at least.
-const RISING: f64 = 0.8;
-/// A test in which links shared what they left less than full is repeated so often.
+/// Maximum repeats of a test in which links left what they shared less than full.
 const REPEATS_OF_CHANCE: usize = 2;
 
-/// Looks for them in what was decided.
+/// Looks for disturbed tests among those of a decision.
 pub fn look(view: &View, decision: &Decision) -> Disturbed {
     let case = Case::new(&view.fabric, &view.observations);
     let by_chance = competed(view, &case);
@@ -75,7 +70,7 @@ fn is_short(pass: &Pass) -> bool {
     pass.judged && pass.is_short()
 }
 
-/// Tests in which ports fell short whose hosts were at their limit.
+/// Tests under load in which ports fell short that the decision calls limited by their hosts.
 fn limited(case: &Case<'_>, decision: &Decision) -> BTreeSet<usize> {
     let places = decision.host_limited.iter();
     let passes = places.flat_map(|place| case.passes(*place));
@@ -83,8 +78,8 @@ fn limited(case: &Case<'_>, decision: &Decision) -> BTreeSet<usize> {
     short.map(|pass| pass.test).collect()
 }
 
-/// Tests in which links shared an uplink or a port and left it less than full, if nothing else fell short anywhere, and it was full in a test in
-/// which they did not.
+/// Tests in which links shared an uplink or a port and left it less than full. Empty if anything else fell short, or if such a place was not full
+/// in the tests in which its links shared nothing.
 fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
     let mut tests = BTreeSet::new();
     for (place, share) in case.suspects() {
@@ -97,8 +92,8 @@ fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
         let is_chance = matches!(place, Place::Up(_) | Place::Down(_))
             || short_shared.all(|pass| rises(view, place, pass.test));
         let least = match is_chance {
-            true => LEAST_BY_CHANCE,
-            false => LEAST_OF_PORT,
+            true => UPLINK_BY_CHANCE,
+            false => PORT_BY_CHANCE,
         };
         if share < least || free.is_empty() || free.iter().any(Pass::is_short) {
             return BTreeSet::new();
@@ -106,7 +101,7 @@ fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
         let short = by_chance.iter().filter(|pass| pass.is_short());
         let short: Vec<usize> = short.map(|pass| pass.test).collect();
         if short.len() > 1 && short.len() * 2 > by_chance.len() {
-            return BTreeSet::new(); // More often than not is no chance.
+            return BTreeSet::new(); // A deficit in most tests is not chance.
         }
         tests.extend(short);
     }
@@ -115,7 +110,7 @@ fn competed(view: &View, case: &Case<'_>) -> BTreeSet<usize> {
     tests
 }
 
-/// Whether links that found their rate again lack what a port lacked in a test. Where the port is what is slow, what one link gains others lose.
+/// True if links that recover their rate cause a port's deficit in a test. If the port is slow itself, other links lose what one link gains.
 fn rises(view: &View, place: Place, test: usize) -> bool {
     let own = view.observations.iter().find(|one| one.test == test);
     let Some(observation) = own else {
@@ -133,10 +128,10 @@ fn rises(view: &View, place: Place, test: usize) -> bool {
             rise += if rising(pair) { lack } else { 0.0 };
         }
     }
-    lacks > 0.0 && rise >= RISING * lacks
+    lacks > 0.0 && rise >= RISING_LACKS * lacks
 }
 
-/// Which of the tests that were run before it a second look repeats as they were: all that are alike.
+/// Earlier tests that a second look repeats unchanged: all that are alike.
 pub fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
     let Some(own) = tests
         .get(look)
@@ -156,7 +151,7 @@ pub fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
         .collect()
 }
 
-/// A view in which repeats stand for what they repeated.
+/// Replaces tests in a view by their repeats.
 pub fn replace(view: &mut View, replaced: &[(usize, usize)]) {
     let is_replaced = |test: usize| replaced.iter().any(|(first, _)| *first == test);
     view.observations.retain(|one| !is_replaced(one.test));
@@ -179,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A ring of four; one of its links carries so much, with the receiving host at its limit or not.
+    /// A ring of four hosts. One link carries `rate`, and its receiving host is at its limit if `limited`.
     fn ring(test: usize, isolated: bool, rate: f64, limited: bool) -> Observation {
         let places = 8;
         let pairs: Vec<(usize, usize)> = (0..4).map(|from| (from, (from + 1) % 4)).collect();
@@ -242,7 +237,7 @@ mod tests {
             panic!("it is to be measured");
         };
         assert_eq!(request.again, Some(0));
-        // It was so again: the host is what is slow.
+        // The repeat shows the same, so the host is slow.
         let again = vec![first.clone(), ring(3, true, 30.0, true)];
         assert!(matches!(
             look(&view(again, &[(0, 3)]), &limited()),
@@ -261,7 +256,7 @@ mod tests {
         assert_eq!(clean, Step::Done(Decision::default()));
     }
 
-    /// A test that was one of several alike was repeated without end: its repeat counted as that of the first of them.
+    /// A test that was one of several alike was repeated without end, because its repeat counted only for the first of them.
     #[test]
     fn a_repeat_is_one_of_all_tests_that_are_alike() {
         use crate::plan::lanes::tests::test_of;
@@ -276,7 +271,7 @@ mod tests {
         assert!(repeated(&tests, &run, 2).is_empty());
     }
 
-    /// Two hosts in each of two groups, uplinks as fast as one port: a shift by one fills them, a shift by two competes for them.
+    /// Two hosts in each of two groups, with uplinks as fast as one port. A shift by one fills the uplinks; a shift by two competes for them.
     fn shift(test: usize, isolated: bool, by: usize, share: f64) -> (Fabric, Observation) {
         let mut fabric = of_hosts(4);
         fabric.groups = 2;
@@ -316,19 +311,19 @@ mod tests {
         let again = [&short[..], &[(3, true, 2, 81.0)]].concat();
         let found = looked(&again, &[(1, 2), (1, 3)]);
         assert!(matches!(found, Disturbed::Stands), "it is no chance");
-        // Nor is it where the uplink was not full without competition.
+        // An uplink that was not full without competition is not excused.
         let slow = [(0, false, 1, 80.0), (1, false, 2, 80.0)];
         assert!(matches!(looked(&slow, &[]), Disturbed::Stands));
-        // Nor is what comes in most tests, though one repeat is well.
+        // A deficit in most tests is not excused either, even if one repeat is well.
         let mostly = [first[0], first[1], (2, false, 2, 80.0), (3, true, 2, 97.0)];
         let found = looked(&mostly, &[(1, 3), (2, 3)]);
         assert!(matches!(found, Disturbed::Stands));
-        // Nor is half of it.
+        // Half of the expected rate is not excused either.
         let half = [(0, false, 1, 100.0), (1, false, 2, 50.0)];
         assert!(matches!(looked(&half, &[]), Disturbed::Stands));
     }
 
-    /// All send to all, and the first one's link to the second carries less, so that both of their ports carry this share.
+    /// All hosts send to all. The link from the first to the second carries less, so that both of its ports carry `share` per cent.
     fn mesh(test: usize, isolated: bool, share: f64) -> Observation {
         let fabric = of_hosts(4);
         let all = (0..4).flat_map(|from| (0..4).map(move |to| (from, to)));
@@ -369,9 +364,9 @@ mod tests {
         let repeated = [first(88.0), vec![mesh(2, true, 99.0)]].concat();
         let found = looked(repeated, &[(1, 2)]);
         assert!(matches!(found, Disturbed::Well(replaced) if replaced == [(1, 2)]));
-        // What lacks 15 % is no chance, nor what is short without others.
+        // A deficit of more than 15 % is not chance, and neither is a deficit without sharing.
         assert!(matches!(looked(first(84.0), &[]), Disturbed::Stands));
-        // It is where the link that lacks it carried more and more.
+        // It is chance if the link with the deficit carried more and more.
         let mut rising = first(78.0);
         let link = rising[1]
             .links

@@ -1,4 +1,4 @@
-//! What is shown for a fault: what it carried under load and by itself, where its links' time went, what interfaces and hosts told.
+//! Collects the evidence shown with a fault: rates under load and alone, waits of its links, counters of interfaces and hosts.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::verdict::Writer;
 
 impl Writer<'_> {
-    /// Where the time of the links went that go through a fault: if not on their way, something else held them.
+    /// Counts the connections through a fault that waited for the network. If few did, something else held them up.
     pub(super) fn waits_at(&self, fault: &Fault) -> Vec<String> {
         let cover = fault.cover(&self.view.fabric);
         let loads = self
@@ -33,7 +33,7 @@ impl Writer<'_> {
         if links > 0 { vec![told] } else { Vec::new() }
     }
 
-    /// Frames that came broken, where a receiving port or a pair is at fault; and how many ports had none.
+    /// Broken frames that arrived at a receiving port or pair at fault, and the number of ports without any.
     pub(super) fn broken_frames_at(&self, fault: &Fault) -> Vec<String> {
         let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = *fault else {
             return Vec::new();
@@ -53,14 +53,14 @@ impl Writer<'_> {
         told.into_iter().collect()
     }
 
-    /// Least share of a suspect in the tests under load that judge it, and what passed then; where none does, in any that loaded it, and what
-    /// only a second look showed is told by that.
+    /// Measurement with the smallest share of a suspect, from the tests under load that judge it. Without such a test, any test under load counts;
+    /// without those, second looks, since some faults show only there.
     pub(super) fn under_load(&self, fault: &Fault) -> Option<Pass> {
         let passes = self.case.passes_of(fault);
         let judges = |pass: &Pass| !pass.isolated && pass.judged;
         let loads = |pass: &Pass| !pass.isolated;
         let any = |_: &Pass| true;
-        // Where floors differ, by how far it is below its own.
+        // Floors can differ between tests, so shares are compared relative to their floor.
         let least = |which: &dyn Fn(&Pass) -> bool| {
             let known = passes.iter().filter(|pass| which(pass));
             let known = known.filter_map(|pass| Some((pass.share? / pass.floor, pass)));
@@ -73,7 +73,7 @@ impl Writer<'_> {
             .or_else(|| least(&any))
     }
 
-    /// In how many tests under load a suspect fell short, and how many should have filled it.
+    /// Number of tests under load in which a suspect fell short, and number of tests under load that should have filled it.
     pub(super) fn short_in(&self, fault: &Fault) -> (usize, usize) {
         let passes = self.case.passes_of(fault);
         let filling = || passes.iter().filter(|pass| !pass.isolated && pass.judged);
@@ -83,7 +83,7 @@ impl Writer<'_> {
         )
     }
 
-    /// What a suspect carried of its due when the load was repeated in which it carried least.
+    /// Share of the expected rate that a suspect carried when the test of its smallest share was repeated.
     pub(super) fn again(&self, fault: &Fault) -> Option<f64> {
         let passes = self.case.passes_of(fault);
         let loads = passes.iter().filter(|pass| !pass.isolated && pass.judged);
@@ -94,7 +94,7 @@ impl Writer<'_> {
         repeat.share
     }
 
-    /// What as many links through a fault carried at once, with nothing else; the least of several looks at as many.
+    /// Rates of a fault alone, for each number of links at once. Of several looks with as many links, the lowest share counts.
     pub(super) fn steps(&self, fault: &Fault) -> Vec<Step> {
         if !fault.is_shared() && !matches!(fault, Fault::BothWays(_)) {
             return Vec::new();
@@ -123,7 +123,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Isolated measurements of single links that concern a fault's ports.
+    /// Isolated measurements of single links that concern a fault's ports or connect their partners.
     pub(super) fn evidence(&self, fault: &Fault, paced: bool) -> Vec<Evidence> {
         const MOST: usize = 5;
         let cover = fault.cover(&self.view.fabric);
@@ -171,7 +171,7 @@ impl Writer<'_> {
                 }
             }
         }
-        // What was measured alone replaces what was measured with others; the fault itself comes first.
+        // A measurement alone replaces one with other links at the same time. The fault itself comes first.
         let direct = |one: &Evidence| match fault {
             Fault::Place(Place::Up(_) | Place::Down(_)) => true,
             _ => cover.has(one.from, one.to),
@@ -188,7 +188,7 @@ impl Writer<'_> {
         evidence
     }
 
-    /// What came to the receiving end of a fault while losses were looked for, and was lost in its host.
+    /// Segments that reached the receiving end of a fault in the loss tests and were lost in its host.
     pub(super) fn thrown_away_at(&self, fault: &Fault) -> Vec<String> {
         let (Fault::Place(Place::Receive(port)) | Fault::Pair(_, port)) = *fault else {
             return Vec::new();

@@ -1,7 +1,7 @@
-//! Blame: the cheapest set of faults whose filled rates explain what was seen at every place, in every test.
+//! Blame: finds the cheapest set of faults whose filled rates explain the rates at every place, in every test.
 //!
-//! A slow port takes innocent ones down with it, so what is below its floor is a suspect and no more. Sets are searched one fault more or
-//! less at a time, as Flock does (CoNEXT 2023); the cheapest one is blamed.
+//! A slow port slows innocent ports down as well, so a place below its floor is only a suspect. The search adds or removes one fault
+//! at a time, as Flock does (CoNEXT 2023), and blames the cheapest set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,24 +10,21 @@ use super::fabric::Place;
 use super::fault::Fault;
 use super::guesses::{FEW_PORTS, is_group, neighbours, reversed, short_links};
 use super::predict::{Member, Model, deviation};
+use super::thresholds::{FAR, GROUPS_FROM, GUESS_WITHIN, INSEPARABLE};
 
-/// Candidates of each sort that are tried, those that missed most first.
+/// Maximum number of candidates of each sort, those with the largest deficit first.
 const MOST_CANDIDATES: usize = 64;
-/// Sets do not grow beyond this.
+/// Maximum size of a set.
 const MOST_FAULTS: usize = 32;
-/// Groups that are searched for from the best of so many first guesses.
+/// Number of first guesses, the best ones, from which the search for groups starts.
 const GUESSES: usize = 6;
-/// A first guess explains about as much as another fault if it is no worse by this.
-const AS_MUCH: f64 = 10.0;
-/// What explains nearly as well cannot be told apart.
-const ALIKE: f64 = 3.0;
 
-/// Faults with what they cost.
+/// A set of faults and its cost.
 #[derive(Debug, Clone)]
 struct Set {
     members: Vec<Rc<Member>>,
     of_looks: Vec<f64>,
-    /// Of all looks, with the prices.
+    /// Cost of all looks, plus the prices of the faults.
     cost: f64,
 }
 
@@ -50,25 +47,25 @@ impl Set {
     }
 }
 
-/// What explains what was seen.
+/// The cheapest set of faults that explains the observations.
 #[derive(Debug, Clone)]
 pub(super) struct Explanation {
     pub(super) faults: Vec<Fault>,
-    /// Those of them that come and go.
+    /// Faults of the set that come and go.
     pub(super) varying: BTreeSet<Fault>,
     set: Set,
     candidates: Vec<Rc<Member>>,
 }
 
 impl Explanation {
-    /// How unlikely it is that this was seen, and the prices of its faults.
+    /// Improbability of the observations plus the prices of the faults, in units of log-likelihood.
     pub(super) fn cost(&self) -> f64 {
         self.set.cost
     }
 }
 
 impl Model<'_> {
-    /// What a set costs, when only looks that `changed` has a say in differ from what was known.
+    /// Cost of a set that differs from `known` by the members `changed`. Only looks that these members bind are computed anew.
     fn set_of(&self, members: Vec<Rc<Member>>, known: &Set, changed: &[Rc<Member>]) -> Set {
         let all: Vec<&Member> = members.iter().map(Rc::as_ref).collect();
         let before: Vec<&Member> = known.members.iter().map(Rc::as_ref).collect();
@@ -90,19 +87,18 @@ impl Model<'_> {
         Set::new(of_looks.collect(), members)
     }
 
-    /// The cheapest set of faults.
+    /// Finds the cheapest set of faults.
     pub(super) fn explain(&self) -> Explanation {
-        /// Neither direction of a busy host is dearer than one fault.
+        /// Both directions of a busy host: together they cost no more than one other fault.
         const FEW: usize = 2;
-        const ONE: f64 = 6.0;
         let mut candidates = self.candidates();
         let mut set = self.search(&candidates, &[], FEW, f64::INFINITY);
-        if set.price() > ONE || !self.fits(&set) {
+        if set.price() > GROUPS_FROM || !self.fits(&set) {
             let groups = self.shared_candidates();
             let single = candidates.clone();
             candidates.extend(groups.iter().cloned());
             let with_groups = self.search(&candidates, &groups, MOST_FAULTS, f64::INFINITY);
-            // Step by step, a group may come in that several faults explain better.
+            // A search step by step can add a group where several single faults explain better.
             let without = self.search(&single, &[], MOST_FAULTS, with_groups.cost);
             set = match with_groups.cost < without.cost {
                 true => with_groups,
@@ -122,7 +118,7 @@ impl Model<'_> {
         }
     }
 
-    /// What explains what was seen as well as one of the faults that were found: hosts cannot tell these apart.
+    /// Faults that explain the observations as well as one of the found faults: hosts cannot tell them apart.
     pub(super) fn rivals(&self, found: &Explanation, fault: &Fault) -> Vec<Fault> {
         let at = found.faults.iter().position(|known| known == fault);
         at.map_or_else(Vec::new, |at| {
@@ -130,7 +126,7 @@ impl Model<'_> {
         })
     }
 
-    /// The cheapest set of at most so many faults, or any if none can be cheaper than `known`.
+    /// The cheapest set of at most `most` faults. Stops early if no set can become cheaper than `known`.
     fn search(
         &self,
         candidates: &[Rc<Member>],
@@ -144,7 +140,7 @@ impl Model<'_> {
             let Some(more) = more.filter(|more| more.cost < set.cost) else {
                 break;
             };
-            // Another fault explains no more than the one before did.
+            // A further fault explains no more than the previous one did.
             let left = (most - set.members.len()) as f64;
             if set.cost - left * (set.cost - more.cost) > known {
                 break;
@@ -154,10 +150,8 @@ impl Model<'_> {
         set
     }
 
-    /// Whether nothing that was seen is far from what a set predicts.
+    /// True if no observation is far from what a set predicts.
     fn fits(&self, set: &Set) -> bool {
-        /// In standard deviations.
-        const FAR: f64 = 3.5;
         let members: Vec<&Member> = set.members.iter().map(Rc::as_ref).collect();
         let mut looks = self.looks().iter().enumerate();
         looks.all(|(number, look)| {
@@ -193,9 +187,9 @@ impl Model<'_> {
         let new = candidates.iter().filter(|one| !set.has(&one.fault));
         let tried = new.map(|one| self.with(set, one));
         let best = tried.min_by(|a, b| a.cost.total_cmp(&b.cost));
-        // Groups are first guesses, and worth a search if they explain about as much. What was ruled out may be near to what it is.
+        // Groups are first guesses, worth a search if they explain about as much. A group that was ruled out can be close to the real one.
         let enough = best.as_ref().map_or(f64::INFINITY, |best| {
-            best.of_looks.iter().sum::<f64>() + AS_MUCH
+            best.of_looks.iter().sum::<f64>() + GUESS_WITHIN
         });
         let off = |one: &Member| -> f64 {
             let with = self.with(set, &Rc::new(one.clone()));
@@ -215,7 +209,7 @@ impl Model<'_> {
                 .map(|(_, fault)| (*fault).clone())
         };
         let one_way = guesses().map(|fault| self.grow(set, vec![fault]));
-        // What joins two groups often is slow both ways.
+        // A link that joins two groups is often slow both ways.
         let both_ways = guesses().filter_map(|fault| {
             let back = reversed(&fault)?;
             Some(self.grow(set, vec![fault, back]))
@@ -226,7 +220,7 @@ impl Model<'_> {
             .min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
 
-    /// Adds groups; takes single ports into them or out of them for as long as that is cheaper.
+    /// Adds groups, then takes single ports into or out of them while that lowers the cost.
     fn grow(&self, set: &Set, guess: Vec<Fault>) -> Set {
         let ports = self.fabric.ports.len();
         let with = |faults: &[Fault]| {
@@ -261,9 +255,9 @@ impl Model<'_> {
         known
     }
 
-    /// Takes out what turned out to be needless, and puts others in the place of members, for as long as that is cheaper.
+    /// Removes needless members and swaps members for candidates while that lowers the cost.
     fn improved(&self, mut set: Set, candidates: &[Rc<Member>]) -> Set {
-        /// Swaps in larger sets are not tried.
+        /// Maximum product of members and candidates up to which swaps are tried.
         const MOST_TRIED: usize = 600;
         loop {
             let mut best: Option<Set> = None;
@@ -299,9 +293,9 @@ impl Model<'_> {
         let fewer = self.without(set, at);
         let mut rivals: Vec<Fault> = Vec::new();
         for rival in candidates.iter().filter(|one| !set.has(&one.fault)) {
-            // That a fault is rarer makes it no worse an explanation.
+            // A higher price for a rarer fault does not make it a worse explanation.
             let dearer = (rival.price - set.members[at].price).max(0.0);
-            let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + ALIKE;
+            let is_alike = self.with(&fewer, rival).cost - dearer <= set.cost + INSEPARABLE;
             if is_alike && !rivals.contains(&rival.fault) {
                 rivals.push(rival.fault.clone());
             }
@@ -309,7 +303,7 @@ impl Model<'_> {
         rivals
     }
 
-    /// What may be at fault: places that fall short, pairs that do where ports carry one link each, hosts whose ports do in both directions.
+    /// Possible single faults: places that fall short, pairs that do with one link per port, and ports that do in both directions.
     fn candidates(&self) -> Vec<Rc<Member>> {
         let mut faults: Vec<Fault> = self.short_places();
         let pairs = self.short_pairs();
@@ -336,7 +330,7 @@ impl Model<'_> {
         single.into_iter().map(Rc::new).collect()
     }
 
-    /// What several links may share, if more than one place fell short.
+    /// Possible shared faults. Empty unless several places fell short.
     fn shared_candidates(&self) -> Vec<Rc<Member>> {
         if self.short_places().len() < 2 {
             return Vec::new();
@@ -346,13 +340,13 @@ impl Model<'_> {
             .collect()
     }
 
-    /// Places below their floor in any look, those that missed most first, all looks together.
+    /// Places below their floor in any look, sorted by their deficit over all looks, the largest first.
     fn short_places(&self) -> Vec<Fault> {
         let missed = |number: usize| -> f64 {
             let telling = self.looks().iter().filter(|look| look.tells_rates());
             let short = telling.filter(|look| look.is_short(number));
             let shares = short.filter_map(|look| look.share(number));
-            // From zero: the sum of nothing would be its negative.
+            // `fold` starts from 0.0, because the sum of no values is -0.0.
             shares.fold(0.0, |sum, share| sum + (1.0 - share))
         };
         let all = (0..self.fabric.places()).map(|number| (number, missed(number)));
@@ -364,7 +358,7 @@ impl Model<'_> {
             .collect()
     }
 
-    /// Pairs that fell short where each port had one link, those that missed most first.
+    /// Pairs that fell short in looks with one link per port, sorted by their deficit, the largest first.
     pub(super) fn short_pairs(&self) -> Vec<(usize, usize)> {
         let mut missed: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for look in self.looks().iter().filter(|look| look.tells_rates()) {

@@ -1,65 +1,63 @@
-//! What is judged: ports and the uplinks between groups of them, and what was seen of them in one test.
+//! Data model of the judge: ports, uplinks between groups of ports, and the measurements of one test.
 //!
-//! Nothing here knows of nodes, processes or records: [`super::view`] makes it from a record, and tests make it from nothing.
+//! This module does not know nodes, processes or records. [`super::view`] builds these values from a record; tests build them from nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::filling::Flow;
 use super::filling::fill;
+use super::thresholds::PEERS;
 
-/// Ports of a switch, or of several that uplinks join.
+/// Ports of one switch, or of several switches that uplinks join.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Fabric {
     /// Data interfaces of hosts.
     pub ports: Vec<Port>,
     /// Number of groups whose uplinks are known.
     pub groups: usize,
-    /// Share of what is expected that every uplink must carry.
+    /// Share of the expected rate that every uplink must carry.
     pub uplink_floor: f64,
-    /// Port directions with a floor of [`PEERS`]: they carry less than the others of their speed.
+    /// Port directions with a floor of at least [`PEERS`], because they carry less than the others of their speed.
     pub behind: BTreeSet<Place>,
 }
-
-/// Share of what ports like it carry that a port must reach where it is judged by these.
-pub const PEERS: f64 = 0.97;
 
 /// A data interface of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Port {
-    /// Number of its host: ports of one host do not send to each other.
+    /// Number of its host. Ports of one host do not send to each other.
     pub host: usize,
-    /// Number of its rail: ports send to those of their own rail, and a look at two hosts is one at all of their rails.
+    /// Number of its rail. Ports send only within their rail, and a look at two hosts measures all of their rails.
     pub rail: usize,
-    /// Number of its group, if that has a known uplink.
+    /// Number of its group, if the group has a known uplink.
     pub group: Option<usize>,
-    /// Share of what is expected that it must carry in each direction.
+    /// Share of the expected rate that the port must carry in each direction.
     pub floor: f64,
-    /// The rate that is asked for in place of that, if one is.
+    /// Rate that the port must carry instead of that share, if the user requested one.
     pub asked: Option<f64>,
-    /// Its host was lost: nothing can be measured with it any more.
+    /// True if its host was lost: no further measurement can use the port.
     pub gone: bool,
 }
 
-/// Where a rate can be limited.
+/// Direction of a port or uplink, which can limit a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// A port, out of its host.
+    /// A port in the direction out of its host.
     Send(usize),
-    /// A port, into its host.
+    /// A port in the direction into its host.
     Receive(usize),
-    /// The uplink of a group, out of it.
+    /// The uplink of a group in the direction out of it.
     Up(usize),
-    /// The uplink of a group, into it.
+    /// The uplink of a group in the direction into it.
     Down(usize),
 }
 
 impl Fabric {
-    /// Places there are.
+    /// Number of places.
     pub fn places(&self) -> usize {
         2 * (self.ports.len() + self.groups)
     }
 
-    /// Number of a place.
+    /// Number of a place. Ports come before uplinks, and each has two: send and receive, or up and down.
     pub fn number(&self, place: Place) -> usize {
         match place {
             Place::Send(port) => 2 * port,
@@ -69,7 +67,7 @@ impl Fabric {
         }
     }
 
-    /// The place of a number.
+    /// Place with this number.
     pub fn place(&self, number: usize) -> Place {
         let (index, back) = (number / 2, number % 2 == 1);
         match (index.checked_sub(self.ports.len()), back) {
@@ -80,7 +78,7 @@ impl Fabric {
         }
     }
 
-    /// Share of what is expected that must pass a place.
+    /// Share of the expected rate that must pass the place with this number.
     pub fn floor(&self, number: usize) -> f64 {
         let place = self.place(number);
         let own = match place {
@@ -93,8 +91,8 @@ impl Fabric {
         }
     }
 
-    /// The same in a test in which it can carry this much: a rate that is asked for is another part of it, the more comes back. What it cannot
-    /// carry at all is asked of it one way.
+    /// The same in a test with this capacity. Reverse traffic lowers the capacity, so a requested rate becomes a larger share of it. A requested
+    /// rate above the capacity cannot be reached in that test; then the one-way floor holds.
     pub fn floor_at(&self, number: usize, capacity: f64) -> f64 {
         let asked = match self.place(number) {
             Place::Send(port) | Place::Receive(port) => self.ports[port].asked,
@@ -104,26 +102,26 @@ impl Fabric {
         within.map_or_else(|| self.floor(number), |asked| asked / capacity)
     }
 
-    /// Share of what is expected that must go from port to port: where a rate is asked for, that of the slower port.
+    /// Share of the expected rate that a link must carry. With a requested rate, that of the slower port.
     pub fn floor_of(&self, (from, to): (usize, usize)) -> f64 {
         self.ports[from].floor.max(self.ports[to].floor)
     }
 
-    /// Whether a port can be measured with another one.
+    /// True if the first port can send to the second: other host, same rail, neither host lost.
     pub fn may_send(&self, (from, to): (usize, usize)) -> bool {
         let (from, to) = (self.ports[from], self.ports[to]);
         from.host != to.host && from.rail == to.rail && !from.gone && !to.gone
     }
 
-    /// The links that a flow goes over, from port to port.
+    /// Links on the route of a flow, from port to port.
     pub fn hops<'a>(&self, flow: &'a Flow) -> impl Iterator<Item = (usize, usize)> + use<'a> {
-        // A way has a sending port before a receiving one, and uplinks behind both.
+        // A route lists the sending port before the receiving one, and uplinks after both.
         let ports = 2 * self.ports.len();
         let mut of_ports = flow.route.iter().filter(move |place| **place < ports);
         std::iter::from_fn(move || Some((of_ports.next()? / 2, of_ports.next()? / 2)))
     }
 
-    /// Numbers of the places on the way from port to port.
+    /// Numbers of the places on the route from port to port.
     pub fn way(&self, from: usize, to: usize) -> Vec<usize> {
         let mut way = vec![
             self.number(Place::Send(from)),
@@ -138,88 +136,88 @@ impl Fabric {
     }
 }
 
-/// What was seen in one test. Rates are payload, in one unit throughout.
+/// Measurements of one test. Rates are payload, in one unit throughout.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observation {
     /// Index of the test.
     pub test: usize,
-    /// It was made to look at suspects: its links had the fabric for themselves.
+    /// True for a second look at suspects: its links had the fabric for themselves.
     pub isolated: bool,
-    /// Links were held to less than their ports carry, so that nothing should be lost.
+    /// True if links were held to less than their ports carry, so that nothing should be lost.
     pub paced: bool,
-    /// The one place that is judged, full or not; all that should be full if none is named.
+    /// The only place that the test judges, full or not. `None` judges all places that should be full.
     pub only: Option<Place>,
-    /// What each place can carry, infinite where nobody knows; less what other traffic took.
+    /// Rate that each place can carry, without the part that other traffic took; infinite if unknown.
     pub capacities: Vec<f64>,
-    /// What other traffic took of each place; empty if there was none.
+    /// Rate that other traffic took of each place; empty without other traffic.
     pub foreign: Vec<f64>,
-    /// What goes at one rate: links, or the chains of several phases.
+    /// Flows, each at one rate: links, or the chains of several phases.
     pub flows: Vec<Flow>,
     /// Ports at the ends of each flow's first link.
     pub pairs: Vec<(usize, usize)>,
-    /// What was received, from port to port.
+    /// Received payload, from port to port.
     pub links: Vec<Seen>,
-    /// For each host, whether it was at its own limit.
+    /// For each host, true if it was at its own limit.
     pub host_limited: Vec<bool>,
-    /// For each port, frames that came to it and how many of them were broken.
+    /// For each port, the frames that arrived, and how many of them were broken.
     pub frames: Vec<Frames>,
-    /// For each host, for what part of the time its processes were ready and waited for a processor, on average.
+    /// For each host, the average share of the time that its processes were ready and waited for a processor.
     pub waiting: Vec<f64>,
 }
 
-/// Frames that came to a port.
+/// Frames that arrived at a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frames {
-    /// All of them.
+    /// All frames.
     pub received: u64,
-    /// Those whose check sum was wrong, or that forward error correction gave up.
+    /// Frames with a wrong checksum, or that forward error correction could not repair.
     pub broken: u64,
-    /// Segments that its host had no room for, at most: those went through the fabric and were lost behind it.
+    /// Upper bound of the segments that its host had no room for: the fabric carried them, and the host lost them.
     pub discarded: u64,
-    /// What its interface dropped for any reason, frames that nobody asked for among them.
+    /// Frames that its interface dropped for any reason, including unsolicited frames.
     pub dropped: u64,
 }
 
-/// What one port received from another, over all connections.
+/// Payload and losses from one port to another, over all connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
-    /// Port that sent.
+    /// Sending port.
     pub from: usize,
-    /// Port that received.
+    /// Receiving port.
     pub to: usize,
     /// Payload rate.
     pub rate: f64,
     /// Segments sent.
     pub segments: u64,
-    /// Segments sent again because they were lost.
+    /// Segments retransmitted because they were lost.
     pub lost: u64,
-    /// Connections.
+    /// Number of connections.
     pub links: usize,
-    /// Connections that waited for their way: the sender had data under way, and the reader room.
+    /// Connections that waited for the network: the sender had data under way, and the reader had room.
     pub limiting: usize,
-    /// They carried more from stretch to stretch of the window, and a fifth more in the end: connections do that which have lost a segment and
-    /// find their rate again.
+    /// True if the throughput rose from stretch to stretch of the window, by a fifth or more in the end. Connections that lost a segment do that
+    /// while they recover their rate.
     pub rising: bool,
 }
 
-/// What a pair received in a test, and should have.
+/// Expected and received rate of a pair in one test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// What it should have received.
+    /// Expected rate.
     pub expected: f64,
-    /// What it received.
+    /// Received rate.
     pub rate: f64,
 }
 
 impl Share {
-    /// The one of the other.
+    /// Received rate divided by expected rate.
     pub fn part(self) -> f64 {
         self.rate / self.expected
     }
 }
 
 impl Observation {
-    /// What passed each place.
+    /// Rate that passed each place.
     pub fn seen(&self, fabric: &Fabric) -> Vec<f64> {
         let mut sums = vec![0.0; fabric.places()];
         for link in &self.links {
@@ -230,12 +228,12 @@ impl Observation {
         sums
     }
 
-    /// What would pass each place if the fabric were sound.
+    /// Rate that would pass each place if the fabric were sound.
     pub fn expected(&self) -> Vec<f64> {
         self.sums(&fill(&self.capacities, &self.flows))
     }
 
-    /// What would pass each place with these capacities and rates of pairs at most.
+    /// Rate that would pass each place with these capacities and these maximum rates of pairs.
     pub fn predicted(&self, capacities: &[f64], pairs: &[((usize, usize), f64)]) -> Vec<f64> {
         if pairs.is_empty() {
             return self.sums(&fill(capacities, &self.flows));
@@ -259,14 +257,14 @@ impl Observation {
         sums
     }
 
-    /// How many links were measured at the same time on the rail of a pair: alone if one. What other rails carry passes other ports.
+    /// Number of links measured at the same time on the rail of a pair; 1 means alone. Links of other rails use other ports.
     pub fn width(&self, fabric: &Fabric, (from, _): (usize, usize)) -> usize {
         let rail = |port: usize| fabric.ports[port].rail;
         let links = self.links.iter();
         links.filter(|link| rail(link.from) == rail(from)).count()
     }
 
-    /// Share of what is expected that must go from port to port here.
+    /// Share of the expected rate that a link must carry in this test.
     pub fn floor_of(&self, fabric: &Fabric, (from, to): (usize, usize)) -> f64 {
         let at = |place: Place| {
             let number = fabric.number(place);
@@ -276,7 +274,7 @@ impl Observation {
         at(Place::Send(from)).max(at(Place::Receive(to)))
     }
 
-    /// Whether each port carries one link each way at most: then a link says something of its pair.
+    /// True if each port carries at most one link each way: then the rate of a link describes its pair.
     pub fn is_single(&self, fabric: &Fabric) -> bool {
         let mut count = vec![0_u32; fabric.places()];
         for link in &self.links {
@@ -287,14 +285,14 @@ impl Observation {
         count.iter().all(|count| *count <= 1)
     }
 
-    /// What a pair received.
+    /// Received rate of a pair.
     pub fn rate_of(&self, pair: (usize, usize)) -> f64 {
         let mut links = self.links.iter();
         let link = links.find(|link| (link.from, link.to) == pair);
         link.map_or(0.0, |link| link.rate)
     }
 
-    /// What each pair received, and of what it should have; pairs whose ways are not known to be limited are left out.
+    /// Expected and received rate of each pair. Leaves out pairs whose routes have no known limit.
     pub fn shares(&self) -> BTreeMap<(usize, usize), Share> {
         let mut expected: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for (pair, rate) in self.pairs.iter().zip(fill(&self.capacities, &self.flows)) {
@@ -326,7 +324,7 @@ impl Observation {
 pub(crate) mod tests {
     use super::*;
 
-    /// A fabric of so many hosts with one port each, floors of 90 %, and no groups.
+    /// A fabric of `hosts` hosts with one port each, floors of 90 %, and no groups.
     pub(crate) fn of_hosts(hosts: usize) -> Fabric {
         let port = |host| Port {
             host,

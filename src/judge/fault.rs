@@ -1,22 +1,22 @@
-//! What may be at fault: one place, or something that several links share.
+//! Kinds of faults: one place, or something that several links share.
 
 use super::fabric::{Fabric, Flow, Place};
 
-/// One thing that may be at fault.
+/// A possible fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// A direction of a port or uplink.
     Place(Place),
-    /// What goes from one port to another, though both are well with others.
+    /// The link from one port to another, though both ports are well with others.
     Pair(usize, usize),
-    /// A port that carries its due in one direction, and less while the other one is loaded, too.
+    /// A port that carries its expected rate in one direction, but less while the other direction is also loaded.
     BothWays(usize),
-    /// Something that all links from these ports to those share: the fabric, a chip, an undeclared uplink, one member of a
+    /// Something that all links from the ports `from` to the ports `to` share: the fabric, a chip, an undeclared uplink, one member of a
     /// bundle. Both lists are sorted.
     Shared {
-        /// Ports that send.
+        /// Sending ports.
         from: Vec<usize>,
-        /// Ports that receive.
+        /// Receiving ports.
         to: Vec<usize>,
     },
     /// Something that these pairs share.
@@ -33,23 +33,23 @@ impl Fault {
         }
     }
 
-    /// Whether it is the fabric as a whole: every port sends through it, and every port receives.
+    /// True for the fabric as a whole: every port sends through it, and every port receives.
     pub fn is_all(&self, fabric: &Fabric) -> bool {
         let ports = fabric.ports.len();
         matches!(self, Self::Shared { from, to } if from.len() == ports && to.len() == ports)
     }
 
-    /// Whether several places share it, none of which is at fault by itself.
+    /// True if several places share the fault, and none of them is at fault alone.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Shared { .. } | Self::Path(_))
     }
 
-    /// Whether it is a port that cannot carry both ways at once.
+    /// True for a port that cannot carry both directions at once.
     pub fn is_both_ways(&self) -> bool {
         matches!(self, Self::BothWays(_))
     }
 
-    /// Whether a port is at one of its ends; of what goes from some ports to all others, those are.
+    /// True if a port is at one of the fault's ends. If only one side of a shared fault is all ports, only the other side counts.
     pub fn concerns(&self, fabric: &Fabric, port: usize) -> bool {
         let all = fabric.ports.len();
         match self {
@@ -69,7 +69,7 @@ impl Fault {
         }
     }
 
-    /// Which links go through it.
+    /// Links that go through the fault.
     pub fn cover(&self, fabric: &Fabric) -> Cover {
         let ports = fabric.ports.len();
         let of = |list: &[usize]| {
@@ -105,19 +105,19 @@ impl Fault {
     }
 }
 
-/// The links that go through a fault.
+/// Set of the links that go through a fault.
 #[derive(Debug, Clone)]
 pub enum Cover {
-    /// From one of these to one of those.
+    /// Links from a marked sender to a marked receiver, both by port number.
     Both(Vec<bool>, Vec<bool>),
-    /// From or to one of these.
+    /// Links from or to a marked port, by port number.
     Either(Vec<bool>),
-    /// These.
+    /// These links only.
     Pairs(Vec<(usize, usize)>),
 }
 
 impl Cover {
-    /// Whether a link from port to port does.
+    /// True if a link between these ports goes through the fault.
     pub fn has(&self, from: usize, to: usize) -> bool {
         match self {
             Self::Both(senders, receivers) => senders[from] && receivers[to],
@@ -126,7 +126,7 @@ impl Cover {
         }
     }
 
-    /// How often a flow does.
+    /// Number of times that a flow goes through the fault.
     pub fn count(&self, fabric: &Fabric, flow: &Flow) -> usize {
         let hops = fabric.hops(flow);
         hops.filter(|(from, to)| self.has(*from, *to)).count()

@@ -1,29 +1,29 @@
-//! Max-min fair filling: which rates links take when each gets as much as the narrowest place on its way leaves it.
+//! Max-min fair filling: computes the rates of links when each gets as much as the narrowest place on its route leaves it.
 //!
-//! All rates grow together; when a place is full, the links through it stay where they are and the others go on
+//! All rates grow together. When a place is full, the links through it keep their rate, and the others grow further
 //! (Bertsekas and Gallager, Data Networks, 6.5.2). A link's weight is the number of its connections, among which places are
 //! shared.
 
-/// A link, or a chain of links that go at one rate.
+/// A link, or a chain of links that run at one rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// Numbers of the places on its way; one that is passed twice stands twice.
+    /// Numbers of the places on its route. A place that the flow passes twice is listed twice.
     pub route: Vec<usize>,
-    /// Connections.
+    /// Number of connections.
     pub weight: f64,
-    /// It never wants more.
+    /// Maximum rate; infinite without a limit.
     pub cap: f64,
 }
 
-/// Rates of flows through places of these capacities, in their unit.
+/// Rates of flows through places with these capacities, in the unit of the capacities.
 pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
-    /// Places that are full at nearly the same level are full together.
+    /// Places that fill up at nearly the same level count as full together.
     const SAME: f64 = 1.0 + 1e-9;
     let mut rates = vec![0.0; flows.len()];
     let mut left = capacities.to_vec();
-    // Connections through each place that still grow.
+    // Number of connections through each place that still grow.
     let mut growing = vec![0.0; capacities.len()];
-    // Flows through each place, one place after the other.
+    // Number of flows through each place; later the end of the place's part of `through`.
     let mut ends = vec![0_usize; capacities.len()];
     for flow in flows {
         for place in &flow.route {
@@ -32,7 +32,7 @@ pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
         }
     }
     if ends.iter().all(|flows| *flows <= 1) {
-        // Nothing is shared: each flow is as fast as the narrowest place on its way.
+        // No place is shared, so each flow is as fast as the narrowest place on its route.
         let alone = |flow: &Flow| {
             let places = flow.route.iter().map(|place| capacities[*place]);
             places.fold(flow.cap, f64::min)
@@ -85,7 +85,7 @@ pub fn fill(capacities: &[f64], flows: &[Flow]) -> Vec<f64> {
             stopped.push(number);
         }
         if level.is_infinite() || stopped.is_empty() {
-            // Nothing limits what is left.
+            // Nothing limits the remaining flows.
             stopped = (0..flows.len()).filter(|number| grows[*number]).collect();
         }
         for number in &stopped {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_textbook() {
-        // Three flows share the first place, one of them and a fourth the second one.
+        // Three flows share the first place. One of them and a fourth share the second.
         let flows = [flow(&[0]), flow(&[0]), flow(&[0, 1]), flow(&[1])];
         let sixths: Vec<f64> = fill(&[1.0, 1.0], &flows)
             .iter()
@@ -135,15 +135,15 @@ mod tests {
         assert_eq!(fill(&[8.0], &flows), [6.0, 2.0]);
         flows[0].cap = 1.0;
         assert_eq!(fill(&[8.0], &flows), [1.0, 7.0]);
-        // Through one place twice: half of it.
+        // A flow through one place twice gets half of it.
         assert_eq!(fill(&[8.0], &[flow(&[0, 0])]), [4.0]);
         assert_eq!(fill(&[f64::INFINITY], &[flow(&[0])]), [f64::INFINITY]);
         assert_eq!(fill(&[0.0, 1.0], &[flow(&[0]), flow(&[1])]), [0.0, 1.0]);
     }
 
     proptest! {
-        /// No place is overfull, and every flow has a full place on its way at which none of the others has more per
-        /// connection: that is what max-min fair means.
+        /// Definition of max-min fairness: no place is overfull, and every flow passes a full place at which no other flow has more per
+        /// connection.
         #[test]
         fn every_flow_has_a_bottleneck(
             capacities in proptest::collection::vec(1.0_f64..100.0, 1..8),

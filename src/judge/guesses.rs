@@ -1,4 +1,4 @@
-//! First guesses of what several links share, and how one guess leads to the next.
+//! First guesses of what several links share, and the steps from one guess to the next.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use super::fault::Fault;
 use super::look::Look;
 use super::predict::Model;
 
-/// With more ports than this, groups are not searched for port by port.
+/// With more ports than this, the search does not vary groups port by port.
 pub(super) const FEW_PORTS: usize = 32;
-/// Looks in which most was missing at the same time, that guesses are taken from.
+/// Number of looks, those with the largest deficit, from which guesses are taken.
 const WORST: usize = 4;
 
 impl Model<'_> {
-    /// First guesses of what groups of ports share.
+    /// First guesses of groups of ports that share a fault.
     pub(super) fn groups(&self) -> Vec<Fault> {
         let ports = self.fabric.ports.len();
         let all: Vec<usize> = (0..ports).collect();
@@ -30,7 +30,7 @@ impl Model<'_> {
             guesses.insert((inside.clone(), outside.clone()));
             guesses.insert((outside, inside));
         };
-        // Neighbours in the list often are in the fabric.
+        // Neighbours in the list are often neighbours in the fabric.
         let mut size = ports / 2;
         while size >= 2 && ports / size <= FEW_PORTS {
             for start in (0..ports).step_by(size) {
@@ -38,7 +38,7 @@ impl Model<'_> {
             }
             size /= 2;
         }
-        // What falls short most of the time.
+        // Ports that fall short in most tests.
         let often = |place: fn(usize) -> Place| -> Vec<usize> {
             let is_often = |port: &usize| {
                 let (short, judged) = self.case.short_in(place(*port));
@@ -50,7 +50,7 @@ impl Model<'_> {
         group(senders.clone());
         group(receivers.clone());
         guesses.insert((senders, receivers));
-        // What falls short at the same time.
+        // Links that fall short at the same time.
         let mut worst: Vec<(f64, Vec<(usize, usize)>)> = Vec::new();
         for look in self.looks().iter().filter(|look| look.tells_rates()) {
             let links = short_links(self.fabric, look);
@@ -76,9 +76,9 @@ impl Model<'_> {
             .collect()
     }
 
-    /// Two groups such that only links between them fall short, if there are: all ways to put together what is not joined by any such link.
+    /// Pairs of groups such that only links between the groups fall short: all ways to combine the parts that no such link joins.
     fn two_sides(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
-        /// With more parts than this, they are put together in one way only.
+        /// With more parts than this, only one combination is returned.
         const MOST_PARTS: usize = 4;
         let pairs = self.short_pairs();
         let mut parts: Vec<[BTreeSet<usize>; 2]> = Vec::new();
@@ -97,7 +97,7 @@ impl Model<'_> {
                 whole[1].extend(yours);
             }
             if !whole[0].is_disjoint(&whole[1]) {
-                return Vec::new(); // A link between ports of one side.
+                return Vec::new(); // A link joins two ports of one side.
             }
             parts.push(whole);
         }
@@ -124,7 +124,7 @@ impl Model<'_> {
             .collect()
     }
 
-    /// Pairs that fell short together, in a look of which most was well.
+    /// Pairs that fell short together, in a look in which other links were well.
     pub(super) fn paths(&self) -> Vec<Fault> {
         const MOST_PAIRS: usize = 4;
         let mut paths: BTreeSet<Vec<(usize, usize)>> = BTreeSet::new();
@@ -142,7 +142,7 @@ impl Model<'_> {
     }
 }
 
-/// Links that fell short in a look in which each port had one each way, with their shares.
+/// Links that fell short, with their shares. Empty unless each port had one link each way in the look.
 pub(super) fn short_links(fabric: &Fabric, look: &Look<'_>) -> Vec<((usize, usize), f64)> {
     if !look.single {
         return Vec::new();
@@ -164,7 +164,7 @@ pub(super) fn is_group(fault: &Fault) -> bool {
     matches!(fault, Fault::Shared { .. })
 }
 
-/// What goes back; none if that is the same.
+/// The group in the reverse direction; `None` if that is the same.
 pub(super) fn reversed(fault: &Fault) -> Option<Fault> {
     match fault {
         Fault::Shared { from, to } if from != to => Some(Fault::Shared {
@@ -175,9 +175,9 @@ pub(super) fn reversed(fault: &Fault) -> Option<Fault> {
     }
 }
 
-/// Groups that differ by one port, or by two that change sides.
+/// Groups that differ from a group by one port, or by two ports that change sides.
 pub(super) fn neighbours(fault: &Fault, ports: usize) -> Vec<Fault> {
-    /// With more ports, none are tried that change sides.
+    /// With more ports, no ports change sides.
     const FEW: usize = 16;
     let Fault::Shared { from, to } = fault else {
         return Vec::new();
@@ -187,7 +187,7 @@ pub(super) fn neighbours(fault: &Fault, ports: usize) -> Vec<Fault> {
         next.extend([
             (toggled(from, port), to.clone()),
             (from.clone(), toggled(to, port)),
-            // A port that is in a group does not cross its border.
+            // A port on one side of a group's border is not on the other side, so it moves from one list to the other.
             (toggled(from, port), toggled(to, port)),
         ]);
     }

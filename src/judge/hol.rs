@@ -1,36 +1,36 @@
-//! Head-of-line blocking: whether what goes to a port that is free suffers from one that is congested (RFC 2889, 5.5).
+//! Judges head-of-line blocking: traffic to a free port must not suffer from a congested port (RFC 2889, 5.5).
 //!
-//! In the pattern `hol` A sends half of its rate to C and half to D, and B all of its rate to D. D is congested, C is not: A to C must keep its
-//! half. If it does not, it is measured by itself, and the pattern once more: only if it is well alone and short again, blocking is what is left.
+//! In the pattern `hol`, A sends half of its rate to C and half to D, and B sends all of its rate to D. D is congested and C is not, so A to C must
+//! keep its half. If it does not, it is measured alone, and the pattern is repeated. Only if it is well alone and short again, blocking is proven.
 
 use super::confirm::Request;
 use super::fabric::{Fabric, Observation, Place};
 
-/// A victim, at its better of two looks.
+/// The link that must not suffer, as one look showed it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Victim {
-    /// Who sends to whom.
+    /// Sending and receiving port.
     pub pair: (usize, usize),
-    /// What it received.
+    /// Received rate.
     pub rate: f64,
-    /// Of what it should have.
+    /// Received rate as a share of the expected rate.
     pub share: f64,
 }
 
-/// What there is to say.
+/// Result for head-of-line blocking.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// The victim keeps its rate, or nobody looked.
+    /// The victim keeps its rate, or no test looked at it.
     None,
-    /// This must be measured first.
+    /// These requests must be measured first.
     Open(Vec<Request>),
-    /// It fell short again, and not by itself.
+    /// It fell short again, but not alone; the better of the two looks.
     Confirmed(Victim),
-    /// It fell short, and what followed does not fit.
+    /// It fell short, but the later looks do not fit; the first look.
     Undecided(Victim),
 }
 
-/// Judges observations of the pattern.
+/// Judges observations of the pattern `hol`.
 pub fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
     let looks = |isolated: bool| {
         let own = observations
@@ -78,7 +78,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
     }
 }
 
-/// The pair that goes to the one place that an observation judges.
+/// The pair that sends to the one place that an observation judges.
 fn victim(observation: &Observation) -> Option<Victim> {
     let Some(Place::Receive(to)) = observation.only else {
         return None;
@@ -99,7 +99,7 @@ mod tests {
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::filling::Flow;
 
-    /// A to C and D, B to D, with what A to C received; or that pair by itself.
+    /// A to C and D, and B to D, where A to C received `rate`; or, without `pattern`, A to C alone.
     fn seen(isolated: bool, pattern: bool, rate: f64) -> Observation {
         let fabric = of_hosts(4);
         let pairs: Vec<(usize, usize)> = match pattern {

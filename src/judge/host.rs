@@ -1,18 +1,13 @@
-//! Whether a host was at its own limit: evidence from inside the window, without which nothing is excused.
+//! Decides if a host was at its own limit. Without evidence from inside the window, nothing is excused.
 
 use crate::record::{HeldBy, HostRecord, LinkRecord, TestRecord};
 use crate::sys::facts::Interface;
 
-/// A core this busy leaves nothing.
-const BUSY: f64 = 0.95;
-/// A core that spends this part of its time on packets serves links, whoever runs on it.
-const PACKETS: f64 = 0.5;
-/// Of its processes' time, when waiting for a processor outweighs running.
-const WAITING: f64 = 0.5;
-/// Less waiting than this part of the window is usual.
-const LEAST_WAITING: f64 = 0.3;
+use super::thresholds::{
+    CORE_BUSY, CORE_ON_PACKETS, FRAMES_MISSED, LEAST_WAIT, PAUSE_FRAMES, PROCESSES_WAIT,
+};
 
-/// Why a host could not go on in a test, if it could not. `nodes` are its nodes.
+/// Reason why a host was at its limit in a test, if it was. `nodes` are the nodes of the host.
 pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
     let measured: Vec<_> = nodes
         .iter()
@@ -29,17 +24,17 @@ pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
     let cpu = sum(|node| node.cpu.senders_ns.saturating_add(node.cpu.receivers_ns));
     let delay = sum(|node| node.run_delay_ns);
     let waiting = delay / (cpu + delay).max(1.0);
-    if waiting >= WAITING && delay >= LEAST_WAITING * interval {
+    if waiting >= PROCESSES_WAIT && delay >= LEAST_WAIT * interval {
         return Some(format!(
             "its processes were ready and waited for a processor {:.0} % of their time",
             waiting * 100.0
         ));
     }
-    // What somebody else computes on another core excuses nothing; a core full of packets excuses even where its processes do little.
+    // Other programs on another core excuse nothing. A core full of packets excuses even if the host's processes do little.
     let serving = measured.iter().filter_map(|node| node.serving_core);
     let (busy, packets) = serving.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let is_ours = packets >= PACKETS || cpu >= interval / 2.0;
-    (busy >= BUSY && is_ours).then(|| {
+    let is_ours = packets >= CORE_ON_PACKETS || cpu >= interval / 2.0;
+    (busy >= CORE_BUSY && is_ours).then(|| {
         format!(
             "a core that served its links was {:.0} % busy, {:.0} % of that with packets",
             busy * 100.0,
@@ -48,7 +43,7 @@ pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
     })
 }
 
-/// For what part of the time the processes behind a host's links were ready and waited for a processor, on average.
+/// Average share of the time that the processes of a host's links were ready and waited for a processor.
 pub fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
     let measured = || {
         nodes
@@ -65,12 +60,8 @@ pub fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
     delay / (interval.max(1) as f64 * ends.max(1) as f64)
 }
 
-/// Whether the host behind a data port could not take what came: frames that found no room, or pause frames that it sent.
+/// Reason why the host of a data port could not take what arrived, if so: frames found no room, or it sent pause frames.
 pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Option<String> {
-    /// Of frames received; fewer say nothing.
-    const MISSED: f64 = 1e-4;
-    /// In a test; a few are usual when a link comes up.
-    const PAUSES: u64 = 10;
     let measured = test.nodes.get(node)?.as_ref()?;
     let (name, counters) = measured
         .interfaces
@@ -78,34 +69,34 @@ pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Op
         .find(|(name, _)| Some(name.as_str()) == interface)?;
     let received = counters.received_packets.max(1) as f64;
     let missed = counters.missed.unwrap_or(0);
-    if missed as f64 > MISSED * received {
+    if missed as f64 > FRAMES_MISSED * received {
         return Some(format!(
             "{missed} frames came to {name} and found no room in the host"
         ));
     }
-    if measured.backlog_drops as f64 > MISSED * received {
+    if measured.backlog_drops as f64 > FRAMES_MISSED * received {
         let dropped = measured.backlog_drops;
         return Some(format!(
             "its processors dropped {dropped} packets, their backlog was full"
         ));
     }
     let pauses = counters.pauses_sent.unwrap_or(0);
-    (pauses > PAUSES)
+    (pauses > PAUSE_FRAMES)
         .then(|| format!("{name} sent {pauses} pause frames: the host could not take what came"))
 }
 
-/// Whether a host could not take what came: most of the links into it were held back by its own window.
+/// Reason why a host could not take what arrived, if so: its receive window held back most of the links into it.
 pub fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Option<String> {
     let into = |link: &&LinkRecord| link.crosses_switch && nodes.contains(&link.lane.to);
     let all = test.links.iter().filter(into).count();
     let held = |link: &&LinkRecord| link.held_by == HeldBy::HeldBack;
     let held = test.links.iter().filter(into).filter(held).count();
-    // A relay's window closes when its sender is held up, which is no limit of its host.
+    // A relay's window closes when its own sender is held up, which is no limit of its host.
     let most = phases == 2 && all > 0 && held * 2 > all;
     most.then(|| format!("{held} of {all} links into it waited for its receive window"))
 }
 
-/// Why a port cannot be loaded by its host, whatever the test: its slot is narrower than itself.
+/// Reason why a host can never load a port: its slot is slower than the port.
 pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String> {
     let pcie = interface.pcie?;
     (pcie.bits_per_s() < speed_bits_per_s).then(|| {
@@ -118,7 +109,7 @@ pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String
     })
 }
 
-/// What stands between a port and the switch that its host cannot see: other machines on the same card, or a choice among several cards.
+/// Sentence on what a host cannot see between its port and the switch: other machines on the same card, or a choice among several cards.
 pub fn unseen(interface: &Interface) -> Option<String> {
     let name = &interface.name;
     let card = interface.virtual_card.as_ref();
@@ -132,7 +123,7 @@ pub fn unseen(interface: &Interface) -> Option<String> {
     })
 }
 
-/// Nodes of each host, by the index of the host's first node.
+/// Nodes of the host whose first node is `first`.
 pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
     let all = hosts.iter().enumerate();
     all.filter(|(_, host)| host.host_index == first)
@@ -145,7 +136,7 @@ mod tests {
     use super::*;
     use crate::sys::facts::Pcie;
 
-    /// A test of two hosts, in which nothing is at its limit.
+    /// A test of two hosts in which no host is at its limit.
     fn sound() -> TestRecord {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
         let mut record: crate::record::Record = serde_json::from_str(text).unwrap();
@@ -184,7 +175,7 @@ mod tests {
         let text = said(Some((0.97, 0.1)), 6);
         let expected = "a core that served its links was 97 % busy, 10 % of that with packets";
         assert_eq!(text.as_deref(), Some(expected));
-        // Its processes do little, and packets fill it.
+        // Its processes do little, but packets fill the core.
         assert!(said(Some((0.97, 0.8)), 1).is_some());
         assert_eq!(said(Some((0.97, 0.1)), 1), None);
         assert_eq!(said(Some((0.94, 0.9)), 6), None);

@@ -1,46 +1,38 @@
-//! One test as the judge sees it: what every place should have carried, what it did, and how sure that comparison is.
+//! One test as the judge sees it: what every place should have carried, what it carried, and how sure that comparison is.
 
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::{Cover, Fault};
 use super::filling::fill;
+use super::thresholds::{COMPETE, EXCEEDS, FOREIGN, FULL};
 
-/// A place is full from this part of what it can carry on.
-pub(super) const FULL: f64 = 0.98;
-/// What bore more of other traffic than this part of what it can carry is not judged.
-pub(super) const FOREIGN: f64 = 0.02;
-/// A port that carries this many times what it can is not limited by that.
-pub(super) const EXCEEDS: f64 = 1.08;
-/// Links compete for a place if they would carry more than it can by this factor.
-const COMPETE: f64 = 1.02;
-
-/// One test, with what was to be expected.
+/// One test, with the rates that it should have shown.
 pub(super) struct Look<'a> {
     pub(super) observation: &'a Observation,
-    /// What each flow should carry.
+    /// Expected rate of each flow.
     pub(super) rates: Vec<f64>,
-    /// What should pass each place.
+    /// Rate that should pass each place.
     pub(super) expected: Vec<f64>,
-    /// What did.
+    /// Rate that passed each place.
     pub(super) seen: Vec<f64>,
-    /// Places that are judged here.
+    /// For each place, true if this test judges it.
     pub(super) judged: Vec<bool>,
-    /// Share of what is expected that must pass each place here.
+    /// For each place, the share of the expected rate that must pass it in this test.
     pub(super) floors: Vec<f64>,
-    /// Each port has one link each way at most: a link says something of its pair.
+    /// True if each port has at most one link each way: then the rate of a link describes its pair.
     pub(super) single: bool,
-    /// Ports send, or receive, more than they should be able to: their speed is not what limits them, and how links share what does is
-    /// left to chance.
+    /// True if ports send (first), or receive (second), more than they should be able to. Then their speed does not limit them, and chance
+    /// decides how links share what does.
     pub(super) exceeded: [bool; 2],
-    /// Flows whose share of an uplink is left to chance: more links compete for it than it can carry.
+    /// For each flow, true if its share of an uplink is left to chance: more links compete for the uplink than it can carry.
     pub(super) by_chance: Vec<bool>,
-    /// For each place the one flow through it; none where flows share a place.
+    /// For each place, the only flow through it. `None` if flows share a place.
     pub(super) apart: Option<Vec<Option<usize>>>,
 }
 
 impl<'a> Look<'a> {
-    /// A place is judged where it should be full: what passes others depends on how links share the full ones, which is
-    /// never quite fair. So are ports behind an uplink for which more links compete than it can carry: there the uplink is
-    /// judged, by its sum.
+    /// Judges each place that should be full: what passes other places depends on how links share the full ones, which is never quite fair.
+    /// For the same reason it does not judge ports behind an uplink for which more links compete than it can carry. There it judges the uplink, by
+    /// its sum.
     pub(super) fn new(fabric: &Fabric, observation: &'a Observation) -> Self {
         let rates = fill(&observation.capacities, &observation.flows);
         let expected = observation.sums(&rates);
@@ -93,40 +85,40 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether it is evidence of what ports carry: nothing was held back, and no port was congested on purpose.
+    /// True if the test is evidence of what ports carry: it held nothing back, and congested no port on purpose.
     pub(super) fn tells_rates(&self) -> bool {
         !self.observation.paced && self.observation.only.is_none()
     }
 
-    /// Whether it loaded the fabric as the plan has it.
+    /// True if the test loaded the fabric as planned.
     pub(super) fn loads(&self) -> bool {
         !self.observation.isolated
     }
 
-    /// Share of what was expected, whether or not it is judged.
+    /// Share of the expected rate that passed a place, judged or not.
     pub(super) fn share(&self, place: usize) -> Option<f64> {
         let expected = *self.expected.get(place)?;
         (expected > 0.0 && expected.is_finite()).then(|| self.seen[place] / expected)
     }
 
-    /// The same, without what passed beyond what the place can carry: bursts, or a port that is faster than was said.
+    /// The same, without what exceeds the capacity of the place: bursts, or a port that is faster than specified.
     pub(super) fn share_within(&self, place: usize) -> Option<f64> {
         let share = self.share(place)?;
         Some(share.min((self.observation.capacities[place] / self.expected[place]).max(1.0)))
     }
 
-    /// The same where it is judged.
+    /// The same, if the place is judged.
     pub(super) fn judged_share(&self, place: usize) -> Option<f64> {
         self.share(place).filter(|_| self.judged[place])
     }
 
-    /// Whether less passed a place than must, judged or not.
+    /// True if a place is below its floor, judged or not.
     pub(super) fn is_short(&self, place: usize) -> bool {
         let share = self.share(place);
         share.is_some_and(|share| share < self.floors[place])
     }
 
-    /// What passed a fault.
+    /// Rate that passed a fault.
     pub(super) fn seen_at(&self, fabric: &Fabric, fault: &Fault, cover: &Cover) -> f64 {
         if let Fault::Place(place) = fault {
             return self.seen[fabric.number(*place)];
@@ -136,28 +128,28 @@ impl<'a> Look<'a> {
         through.map(|link| link.rate).sum()
     }
 
-    /// What should have passed it if it were sound.
+    /// Rate that should have passed the fault if it were sound.
     pub(super) fn expected_at(&self, fabric: &Fabric, cover: &Cover) -> f64 {
         let flows = self.observation.flows.iter().zip(&self.rates);
         let through = flows.map(|(flow, rate)| cover.count(fabric, flow) as f64 * rate);
         through.sum()
     }
 
-    /// Whether the host behind a port was at its own limit.
+    /// True if the host of a port was at its own limit.
     pub(super) fn host_is_limited(&self, fabric: &Fabric, place: Place) -> bool {
         let limited =
             host_of(fabric, place).and_then(|host| self.observation.host_limited.get(host));
         limited.is_some_and(|limited| *limited)
     }
 
-    /// For what part of the time the host behind a port waited for a processor.
+    /// Share of the time that the host of a port waited for a processor.
     pub(super) fn waiting(&self, fabric: &Fabric, place: Place) -> f64 {
         let waiting = host_of(fabric, place).and_then(|host| self.observation.waiting.get(host));
         waiting.copied().unwrap_or(0.0)
     }
 }
 
-/// Host of a port's direction.
+/// Host of a port direction; `None` for an uplink.
 fn host_of(fabric: &Fabric, place: Place) -> Option<usize> {
     match place {
         Place::Send(port) | Place::Receive(port) => Some(fabric.ports[port].host),
@@ -165,7 +157,7 @@ fn host_of(fabric: &Fabric, place: Place) -> Option<usize> {
     }
 }
 
-/// For each place the one flow through it; none where flows share a place.
+/// For each place, the only flow through it. `None` if flows share a place.
 fn apart(fabric: &Fabric, observation: &Observation) -> Option<Vec<Option<usize>>> {
     let mut through = vec![None; fabric.places()];
     for (number, flow) in observation.flows.iter().enumerate() {
@@ -178,7 +170,7 @@ fn apart(fabric: &Fabric, observation: &Observation) -> Option<Vec<Option<usize>
     Some(through)
 }
 
-/// Uplinks for which more links compete than they can carry.
+/// For each place, true for an uplink for which more links compete than it can carry.
 fn competing(fabric: &Fabric, observation: &Observation) -> Vec<bool> {
     let mut competing = vec![false; observation.capacities.len()];
     let uplinks = 2 * fabric.ports.len();

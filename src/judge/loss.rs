@@ -1,8 +1,8 @@
-//! Loss, where there is no contention: links held below what their ports carry should lose nothing.
+//! Judges losses in tests without contention: links held below what their ports carry should lose nothing.
 //!
 //! A retransmission under load is TCP at work; one in a paced permutation is a lost frame. Losses are counted, so a link is a
-//! suspect only if as many would come about by chance less than once in ten thousand runs. What its losses have in common is
-//! blamed, and then measured by itself like everything else.
+//! suspect only if chance causes as many in less than one of ten thousand runs. The judge blames what the losses have in common,
+//! and measures that alone, like every suspect.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,13 @@ use super::confirm::Request;
 use super::decide::Decision;
 use super::fabric::{Fabric, Observation, Place};
 use super::fault::{Cover, Fault};
+use super::thresholds::{LOSS_CHANCE, LOSSES_TO_SEE, NOT_NARROW, OF_A_PORT, REACHED};
 use crate::units::sum;
 
-/// Losses of a pair: lost, and sent.
+/// Losses of a pair: lost and sent segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Count {
-    /// Segments sent again because they were lost.
+    /// Segments retransmitted because they were lost.
     pub lost: u64,
     /// Segments sent.
     pub segments: u64,
@@ -33,33 +34,26 @@ impl Count {
     }
 }
 
-/// Held links that reach less than this part of their rate are in contention.
-const REACHED: f64 = 0.97;
-/// A pair that once carried this part of what it should is not narrow.
-const FREE: f64 = 0.92;
-/// Losses that a second look should see if they go on as before.
-const ENOUGH: f64 = 25.0;
-
-/// What losses say.
+/// Result for losses. Shares are of segments, or of frames for broken ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Losses {
-    /// What lost more than it may, alone too; with its share under load.
+    /// Faults that lost more than permitted, also alone; with their share under load.
     pub confirmed: Vec<(Fault, f64)>,
-    /// What lost more than it may once and not again, with its share.
+    /// Faults that lost more than permitted once and not again, with their share.
     pub undecided: Vec<(Fault, f64)>,
-    /// Ports to which frames came broken, and, alone too, with the share of these.
+    /// Ports that received broken frames, also alone; with the share of broken frames under load.
     pub broken: Vec<(Fault, f64)>,
-    /// Ports to which frames came broken once and not again.
+    /// Ports that received broken frames once and not again, with the share of broken frames.
     pub broken_once: Vec<(Fault, f64)>,
-    /// What lost no more than the host that it went to had no room for: the fabric had carried that. With its share.
+    /// Faults that lost no more than the receiving host had no room for, with their share: the fabric had carried that.
     pub in_host: Vec<(Fault, f64)>,
-    /// What must be measured first.
+    /// Requests to measure first.
     pub open: Vec<Request>,
 }
 
 impl Losses {
-    /// Drops what lost under load and not alone, if its way leads through a narrow place that several ports share: a full place drops the segments
-    /// of all its links.
+    /// Drops faults that lost segments under load and not alone, if their links cross a narrow place that several ports share: a full place
+    /// drops segments of all its links.
     pub fn leave_to(&mut self, decision: &Decision, fabric: &Fabric) {
         let confirmed = decision.confirmed.iter().map(|one| &one.fault);
         let undecided = decision.undecided.iter().map(|(fault, _)| fault);
@@ -83,17 +77,16 @@ impl Losses {
     }
 }
 
-/// Whether so many losses are more than chance makes of a share of `limit`.
+/// True if there are more losses than chance explains for a permitted share of `limit`.
 pub fn is_lossy(count: Count, limit: f64) -> bool {
     const LEAST: u64 = 3;
-    const CHANCE: f64 = 1e-4;
-    count.lost >= LEAST && poisson_tail(count.lost, count.segments as f64 * limit) < CHANCE
+    count.lost >= LEAST && poisson_tail(count.lost, count.segments as f64 * limit) < LOSS_CHANCE
 }
 
-/// Probability of `least` events or more where `mean` are usual.
+/// Probability of `least` events or more if `mean` are expected.
 fn poisson_tail(least: u64, mean: f64) -> f64 {
     if mean > 700.0 {
-        // Normal, far enough for what is asked here.
+        // The normal distribution is close enough for this purpose.
         let sigmas = (least as f64 - mean) / mean.sqrt();
         return if sigmas > 4.0 { 0.0 } else { 1.0 };
     }
@@ -105,7 +98,7 @@ fn poisson_tail(least: u64, mean: f64) -> f64 {
     (1.0 - below).max(0.0)
 }
 
-/// Judges losses with a limit as share of segments.
+/// Judges losses. `limit` is the permitted share of segments.
 pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
     let (mut loaded, mut alone) = (BTreeMap::new(), BTreeMap::new());
     let mut segments_per_look = 0;
@@ -122,14 +115,14 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
     for observation in observations.iter().filter(|one| one.paced) {
         let shares = observation.shares();
         for link in &observation.links {
-            // What does not reach the rate it is held to, and has not been faster without, meets something narrower: there is
+            // A link that does not reach the rate it is held to, and was not faster in any other test, meets something narrower: there is
             // contention.
             let pair = (link.from, link.to);
             let reached = shares.get(&pair);
-            let free = best.get(&pair).is_some_and(|share| *share >= FREE);
+            let free = best.get(&pair).is_some_and(|share| *share >= NOT_NARROW);
             if !free && reached.is_some_and(|share| share.part() < REACHED) {
                 if observation.isolated {
-                    // It was looked at, and tells nothing: it would not the next time either.
+                    // This look proves nothing, and another one would not either.
                     alone.entry(pair).or_default();
                 }
                 continue;
@@ -146,13 +139,13 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
         }
     }
     let mut losses = Losses::default();
-    // What a host threw away came through the fabric.
+    // The fabric carried what a host dropped.
     let (under_load, by_itself) = (
         discarded(observations, false),
         discarded(observations, true),
     );
     let rest = |fault: &Fault, count: Count, thrown: &BTreeMap<(usize, usize), u64>| {
-        // Of a sending port nothing is known: its segments go to many hosts.
+        // Nothing is known for a sending port: its segments go to many hosts.
         let sends = matches!(fault, Fault::Place(Place::Send(_) | Place::Up(_)));
         let cover = fault.cover(fabric);
         let own = thrown
@@ -167,7 +160,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
     };
     for (fault, count) in blame(fabric, &loaded, limit) {
         let partners = partners(fabric, &fault, &loaded, limit);
-        let wanted = ENOUGH / count.share().max(1e-9);
+        let wanted = LOSSES_TO_SEE / count.share().max(1e-9);
         let times = wanted / segments_per_look.max(1) as f64;
         let told: Vec<bool> = partners
             .iter()
@@ -199,8 +192,7 @@ pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losse
     losses
 }
 
-/// Segments that hosts had no room for while losses were looked for, under load or in second looks: at most so many of those that went from
-/// port to port.
+/// Upper bound of the segments that hosts had no room for in loss tests, by pair. `isolated` selects second looks, else tests under load.
 fn discarded(observations: &[Observation], isolated: bool) -> BTreeMap<(usize, usize), u64> {
     let mut all: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     let looks = observations
@@ -210,15 +202,15 @@ fn discarded(observations: &[Observation], isolated: bool) -> BTreeMap<(usize, u
         for link in &observation.links {
             let frames = observation.frames.get(link.to).copied().unwrap_or_default();
             let known = all.entry((link.from, link.to)).or_default();
-            // No more than the link lost: what else was thrown away was somebody else's.
+            // At most what the link lost: the host dropped the rest from other links.
             *known = known.saturating_add(frames.discarded.min(link.lost));
         }
     }
     all
 }
 
-/// Frames that come broken are below what TCP sees, and below chance: a sound port has none. Ports that lose segments besides are told
-/// as that.
+/// Judges broken frames. They are below what TCP sees, and below chance: a sound port has none. A port already reported for lost segments is left
+/// out.
 fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses) {
     const PARTNERS: usize = 2;
     let told = |losses: &Losses, fault: &Fault| {
@@ -255,9 +247,9 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
                 .collect();
             pairs.sort_unstable();
             pairs.dedup();
-            // As many as before should come, if it goes on as before.
+            // `LOSSES_TO_SEE` broken frames should arrive if the rate stays as before.
             let looks = seen(false).count().max(1) as f64;
-            let times = (ENOUGH * looks / broken as f64).max(1.0);
+            let times = (LOSSES_TO_SEE * looks / broken as f64).max(1.0);
             losses
                 .open
                 .extend(pairs.into_iter().take(PARTNERS).map(|pair| Request {
@@ -273,14 +265,13 @@ fn add_broken(fabric: &Fabric, observations: &[Observation], losses: &mut Losses
     }
 }
 
-/// What the losses have in common: the place through which most was lost, counted over all pairs that go through it; the pair
-/// itself where one of them lost nearly all of that. Then again without what that explains.
+/// Finds what the losses have in common: the place with the highest loss share, counted over all pairs through it, or one pair if that lost nearly
+/// all of it. Repeats this without the losses that it explains.
 fn blame(
     fabric: &Fabric,
     loaded: &BTreeMap<(usize, usize), Count>,
     limit: f64,
 ) -> Vec<(Fault, Count)> {
-    const NEARLY_ALL: f64 = 0.8;
     let mut left = loaded.clone();
     let mut blamed = Vec::new();
     loop {
@@ -292,7 +283,7 @@ fn blame(
         }
         let sums = through.into_iter().enumerate();
         let lossy = sums.filter(|(_, sum)| is_lossy(*sum, limit));
-        // Of an uplink and the only port behind it, the port.
+        // Between an uplink and the only port behind it, the port is blamed.
         let is_port = |number: usize| number < 2 * fabric.ports.len();
         let worst = lossy.max_by(|a, b| {
             let shares = a.1.share().total_cmp(&b.1.share());
@@ -305,7 +296,7 @@ fn blame(
         let own = || left.iter().filter(|(pair, _)| on_way(pair));
         let most = own().max_by_key(|(_, count)| count.lost);
         let alone = most.filter(|(_, count)| {
-            own().count() > 1 && count.lost as f64 >= NEARLY_ALL * sum.lost as f64
+            own().count() > 1 && count.lost as f64 >= OF_A_PORT * sum.lost as f64
         });
         match alone.map(|(pair, count)| (*pair, *count)) {
             Some((pair, count)) => {
@@ -320,7 +311,7 @@ fn blame(
     }
 }
 
-/// Pairs that show a fault by themselves: two through a place, whose other ends lose nothing else.
+/// Pairs that show a fault alone: two through a place, whose other ends lose nothing else.
 fn partners(
     fabric: &Fabric,
     fault: &Fault,
@@ -331,7 +322,7 @@ fn partners(
     let place = match fault {
         Fault::Place(place) => *place,
         Fault::Pair(from, to) => return vec![(*from, *to)],
-        // Losses are blamed on places and pairs.
+        // Losses are blamed only on places and pairs.
         Fault::BothWays(_) | Fault::Shared { .. } | Fault::Path(_) => return Vec::new(),
     };
     let number = fabric.number(place);
@@ -353,7 +344,7 @@ fn partners(
         .filter(|pair| !fabric.ports[pair.0].gone && !fabric.ports[pair.1].gone)
         .copied()
         .collect();
-    // Of those alike, the ones that lost most.
+    // Of similar pairs, those that lost most come first.
     let lost = |pair: &(usize, usize)| loaded.get(pair).map_or(0, |count| count.lost);
     pairs.sort_by_key(|pair| (lossy_ends(pair), std::cmp::Reverse(lost(pair))));
     pairs.truncate(PARTNERS);
@@ -457,7 +448,7 @@ mod tests {
         assert_eq!(left(Fault::Pair(0, 2)), 0);
         assert_eq!(left(Fault::Place(Place::Receive(3))), 0);
         assert_eq!(left(Fault::Pair(2, 0)), 1, "back, it is not full");
-        // What lost alone, too, is no matter of the uplink.
+        // A pair that lost segments alone as well has nothing to do with the uplink.
         let mut losses = Losses {
             confirmed: vec![(Fault::Pair(0, 2), 1e-3)],
             ..Losses::default()
@@ -524,7 +515,7 @@ mod tests {
             (once.broken, once.broken_once),
             (Vec::new(), vec![(fault, 9e-6)])
         );
-        // Without a look alone at that port nothing is said of what another link saw.
+        // A look at another link does not replace a look at that port alone.
         let elsewhere = [first.clone(), vec![test(true, &[(0, 1)], 5)]].concat();
         assert_eq!(judge(&fabric, &elsewhere, 1e-5).open.len(), 1);
         assert_eq!(
@@ -552,7 +543,7 @@ mod tests {
                 lost,
             )
         };
-        // Looks alone, in which the host throws away so many of the 50 that are lost.
+        // Second looks in which the host drops `alone` of the 50 lost segments.
         let judged = |discarded: u64, alone: u64| {
             let mut seen: Vec<Observation> = [1, 2, 3].map(|by| test(by, discarded)).to_vec();
             loop {
@@ -573,12 +564,12 @@ mod tests {
         let fault = vec![(Fault::Place(Place::Receive(2)), 5e-4)];
         let excused = judged(50, 50);
         assert_eq!((&excused.in_host, &excused.confirmed), (&fault, &vec![]));
-        // As few of the rest as chance makes are none.
+        // A rest that chance explains does not count.
         assert_eq!(judged(49, 48).in_host, fault);
-        // What goes on where the host throws nothing away is the fabric's, whatever it did under load.
+        // Losses that continue where the host drops nothing belong to the fabric, even if the host dropped segments under load.
         let real = judged(50, 0);
         assert_eq!((&real.confirmed, &real.in_host), (&fault, &vec![]));
-        // What the host explains alone and not under load is not known.
+        // If the host explains the losses alone and not under load, the cause is unknown.
         let unknown = judged(30, 50);
         assert_eq!((&unknown.undecided, &unknown.confirmed), (&fault, &vec![]));
     }

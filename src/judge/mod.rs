@@ -1,13 +1,14 @@
-//! The judge: what may be said of a switch, and what must be measured before it may be said. Pure.
+//! The judge: decides what a switch did, and which measurements it needs before it can decide. Pure: it measures nothing.
 //!
-//! [`filling`] says what each place of a [`fabric`] should carry, [`explain`] finds the cheapest set of faults that explains what
-//! it carried instead, [`confirm`] asks for second looks at them until each has fallen short alone, and [`mod@decide`] brings these
-//! together. Nothing here measures; `conduct` does, and asks again.
+//! [`filling`] computes what each place of a [`fabric`] should carry. [`explain`] finds the cheapest set of faults that explains what
+//! the places carried instead. [`confirm`] requests second looks until each fault fell short alone. [`mod@decide`] combines these
+//! steps. `conduct` measures and calls the judge again.
 
 pub mod again;
 pub mod ask;
 pub mod cables;
 pub mod case;
+pub mod closing;
 pub mod confirm;
 pub mod decide;
 pub mod disturbed;
@@ -22,6 +23,7 @@ pub mod host;
 mod look;
 pub mod loss;
 pub mod names;
+mod observe;
 pub mod order;
 mod pairs;
 mod partners;
@@ -31,6 +33,8 @@ mod remarks;
 mod sentence;
 pub mod series;
 mod slowed;
+pub mod thresholds;
+mod unexplained;
 pub mod unfit;
 pub mod uniform;
 pub mod verdict;

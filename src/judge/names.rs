@@ -1,17 +1,18 @@
-//! What faults, ports and floors are called: the same words in the verdict and in every report.
+//! Names of faults, ports and floors: the verdict and every report use the same words.
 
 use crate::plan::RunPlan;
 use crate::record::{Culprit, FaultSheet, Sheet};
 use crate::units::show_gbit;
 
-use super::fabric::{PEERS, Place};
+use super::fabric::Place;
 use super::fault::Fault;
+use super::thresholds::PEERS;
 
-/// The floor as a reader knows it.
+/// The floor in words.
 pub fn floor_text(plan: &RunPlan) -> String {
     match plan.criteria.min_rate_bits_per_s {
         Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
-        // As it was given: two floors that differ never read alike.
+        // The floor is printed as given, so two different floors never read alike.
         None if plan.criteria.peers => format!(
             "{}, and {} of what ports like it carry",
             percent(plan.criteria.floor),
@@ -21,7 +22,7 @@ pub fn floor_text(plan: &RunPlan) -> String {
     }
 }
 
-/// That by which a fault was judged.
+/// The floor by which a fault was judged, in words.
 pub fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     match own_floor(sheet, culprit) {
         Some(floor) => format!("{} by the ports like it", percent(floor)),
@@ -34,7 +35,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// The floor of a port direction where that is not the run's.
+/// Floor of a port direction, if it differs from that of the run.
 fn own_floor(sheet: &Sheet, culprit: &Culprit) -> Option<f64> {
     let direction = match culprit {
         Culprit::Send(port) => sheet.ports.get(*port)?.send,
@@ -44,25 +45,25 @@ fn own_floor(sheet: &Sheet, culprit: &Culprit) -> Option<f64> {
     direction?.floor
 }
 
-/// What second looks said of a fault that is not decided.
+/// Result of the second looks at an undecided fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alone {
-    /// There was none that tells.
+    /// No second look tells anything.
     Untold,
-    /// It reached its floor each time; the least share.
+    /// It reached its floor each time; the smallest share.
     Well(f64),
-    /// It did and did not; the least and the best share.
+    /// It did not reach its floor each time; the smallest and the largest share.
     Mixed(f64, f64),
 }
 
-/// What was seen of a fault by itself: alone, or well even with others at the same time; of an uplink all that crossed it together.
+/// Result of a fault alone, or of looks that were well even with other links. For an uplink or a shared fault, the sum of all links through it.
 pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
     let asked = plan.criteria.min_rate_bits_per_s;
     let floor_at = |port: usize, expected: f64| {
         let ceiling = sheet.ports.get(port).and_then(|one| one.ceiling_bits_per_s);
         let asked = asked.zip(ceiling).map(|(rate, ceiling)| {
             let rate = rate as f64;
-            // With as much coming back a port carries a little less, and the rate is asked for still.
+            // Equal reverse traffic lowers the capacity a little, but not the requested rate.
             rate / if rate <= expected { expected } else { ceiling }
         });
         asked
@@ -92,7 +93,7 @@ pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
     }
 }
 
-/// A fault as the record has it.
+/// Converts a fault to its form in the record.
 pub fn culprit(fault: &Fault) -> Culprit {
     match fault {
         Fault::Place(Place::Send(port)) => Culprit::Send(*port),
@@ -109,14 +110,14 @@ pub fn culprit(fault: &Fault) -> Culprit {
     }
 }
 
-/// Name of a fault, with what cannot be told apart from it.
+/// Name of a fault, with the faults that cannot be told apart from it.
 pub fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
     let mut names = vec![name(plan, sheet, &fault.culprit)];
     names.extend(fault.or.iter().map(|other| name(plan, sheet, other)));
     names.join(" or ")
 }
 
-/// Name of what is at fault: `n07 receive (switch port Eth1/7)`.
+/// Name of a culprit, such as `n07 receive (switch port Eth1/7)`.
 pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     let label = |port: usize| sheet.ports.get(port).map_or("", |port| port.label.as_str());
     let port = |port: usize, direction: &str| {
@@ -196,10 +197,10 @@ mod tests {
         };
         let receive = || Culprit::Receive(2);
         assert_eq!(said(&plan, receive(), &[]), Alone::Untold);
-        // The other direction, and partners with each other, say nothing of it.
+        // The other direction, and the partners with each other, say nothing about it.
         let others = [look(2, 0, 0.99, 1), look(0, 1, 0.98, 1)];
         assert_eq!(said(&plan, receive(), &others), Alone::Untold);
-        // Short with others beside it tells nothing, and well does.
+        // A deficit with other links at the same time proves nothing; a good result does.
         assert_eq!(said(&plan, receive(), &[look(0, 2, 0.5, 4)]), Alone::Untold);
         assert_eq!(
             said(&plan, receive(), &[look(0, 2, 0.99, 4)]),
@@ -207,13 +208,13 @@ mod tests {
         );
         let mixed = [look(0, 2, 0.5, 1), look(1, 2, 0.97, 1)];
         assert_eq!(said(&plan, receive(), &mixed), Alone::Mixed(0.5, 0.97));
-        // All that crosses an uplink is one look at it.
+        // All links that cross an uplink are one look at it.
         let crossing = [look(0, 2, 0.75, 2), look(1, 2, 1.0, 2)];
         assert_eq!(
             said(&plan, Culprit::Up(0), &crossing),
             Alone::Mixed(0.875, 0.875)
         );
-        // A rate that was asked for is the floor, whatever part of the port it is.
+        // A requested rate is the floor, for any share of the port.
         let ceiling = sheet.ports[2].ceiling_bits_per_s.unwrap();
         plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.5 * ceiling));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What was ordered against what is there, before a byte flows: speed and MTU of every data port.
+//! Compares each data port with the order before a byte flows: speed and MTU.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::plan::RunPlan;
 use crate::record::HostRecord;
 use crate::sys::facts::Interface;
 
-/// Ports that are not as ordered, or that differ from the others where nothing was ordered; one sentence each.
+/// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
 pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     let ports = ports(plan, hosts);
     let mut findings = Vec::new();
@@ -50,7 +50,7 @@ pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
         )
     }));
     if plan.criteria.mtu_bytes.is_none() {
-        // One that was ordered is no odd one.
+        // A port with an ordered MTU is never odd.
         let mtu = |port: &DataPort<'_>| {
             let own = u64::from(port.interface.mtu_bytes);
             (own > 0 && port.ordered_mtu.is_none()).then_some(own)
@@ -65,7 +65,7 @@ pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     findings
 }
 
-/// A data port with what is known of it.
+/// A data port with its known properties.
 struct DataPort<'a> {
     label: String,
     rail: usize,
@@ -96,7 +96,7 @@ fn ports<'a>(plan: &RunPlan, hosts: &'a [HostRecord]) -> Vec<DataPort<'a>> {
         .collect()
 }
 
-/// Ports whose figure differs from the one that most ports of the same rail have. With fewer than three nobody is odd.
+/// Ports whose figure differs from that of most ports of the same rail. With fewer than three ports, none is odd.
 fn odd_ones(
     ports: &[DataPort<'_>],
     figure: impl Fn(&DataPort<'_>) -> Option<u64>,
@@ -138,12 +138,12 @@ mod tests {
     use crate::plan::{DataPort as Rail, NodeSpec};
     use std::net::IpAddr;
 
-    /// Ports with an ordered speed, a negotiated one in Mbit/s and an MTU.
+    /// Findings for ports with an ordered speed in bit/s, a negotiated one in Mbit/s and an MTU.
     fn findings(ports: &[(Option<u64>, u64, u32)], mtu_bytes: Option<u32>) -> Vec<String> {
         check_with(ports, &[], mtu_bytes)
     }
 
-    /// The same, with MTUs that were ordered for single ports.
+    /// The same, with MTUs ordered for single ports.
     fn check_with(
         ports: &[(Option<u64>, u64, u32)],
         own_mtus: &[Option<u32>],
@@ -217,7 +217,7 @@ mod tests {
                 "n3 eth1 has MTU 1500, the others 9000 (say mtu= in the host file if that is ordered, or --mtu for all)"
             ]
         );
-        // A slow port on purpose stands in the host file; of two nobody is odd.
+        // The host file has the speed of a port that is slow on purpose. Of two ports, none is odd.
         let slow = Some(10_000_000_000);
         assert!(
             findings(

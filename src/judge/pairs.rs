@@ -1,27 +1,20 @@
-//! What link tests say of ports: in each turn of a step every rank measures with one other, so that with a rank on each host each port
-//! carries one link each way, and single links may be judged.
+//! Adds link tests to the view. In each turn of a step, every rank measures with one other rank. With one rank on each host, each port carries one
+//! link each way, so single links can be judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::RunPlan;
-use crate::plan::job::{Job, Kernel, Linktest, Round};
+use crate::plan::job::{Job, Round};
+use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{Effort, HostRecord, LinktestRecord, PairTime, RoundRecord};
 
 use super::fabric::{Observation, Seen};
 use super::filling::Flow;
+use super::thresholds::{RANK_BUSY, RANK_WAITS, SHORTEST_LINK_S, SHORTEST_MESSAGE_S};
 use super::view::View;
 
-/// A message that is under way for less than this says more of latency than of rates: a round trip of 50 µs is a twentieth of it.
-const SHORTEST_MESSAGE_S: f64 = 1e-3;
-/// The same for all timed messages of a link together: connections must have found their rate.
-const SHORTEST_S: f64 = 20e-3;
-/// A rank that moves bytes for this part of its time is the limit, and not the link.
-const BUSY: f64 = 0.95;
-/// A rank that waits for a processor for this part of its time is no measure of the link.
-const WAITING: f64 = 0.3;
-
 impl View {
-    /// Adds what link tests measured; their observations have numbers behind those of all tests.
+    /// Adds the results of link tests. The numbers of their observations follow those of all tests.
     pub(super) fn add_jobs(
         &mut self,
         plan: &RunPlan,
@@ -70,14 +63,14 @@ impl View {
             isolated,
             host_limited: vec![false; hosts.len()],
             waiting: vec![0.0; hosts.len()],
-            // Both directions at once have room for each other's acknowledgements only.
+            // Both directions at once leave room only for each other's acknowledgements.
             capacities: match kernel {
                 Kernel::Bidirectional => self.loaded_ceilings(),
                 Kernel::Semidirectional | Kernel::Unidirectional => self.ceilings(),
             },
             ..Observation::default()
         };
-        // Two bounces through one port take turns as they like, and each finds it free: nothing follows for the port.
+        // Two bounced messages through one port take turns in any order, and each finds the port free. That proves nothing about the port.
         let bounced = kernel != Kernel::Unidirectional;
         let mut at_ports = BTreeSet::new();
         let ends = |time: &&PairTime| host_of(time.from).zip(host_of(time.to));
@@ -100,12 +93,12 @@ impl View {
                 (time.to, to, time.efforts[1]),
             ] {
                 observation.waiting[host] = observation.waiting[host].max(effort.waiting);
-                let why = if effort.busy >= BUSY {
+                let why = if effort.busy >= RANK_BUSY {
                     format!(
                         "rank {rank} was busy moving bytes {:.0} % of the time",
                         effort.busy * 100.0
                     )
-                } else if effort.waiting >= WAITING {
+                } else if effort.waiting >= RANK_WAITS {
                     format!(
                         "rank {rank} was ready and waited for a processor {:.0} % of the time",
                         effort.waiting * 100.0
@@ -122,7 +115,7 @@ impl View {
             if a == b || !self.is_long_enough(linktest, time, (a, b)) {
                 continue;
             }
-            // What is bounced goes at one rate both ways, be it in turn or at the same time.
+            // A bounced message moves at one rate both ways, in turn or at the same time.
             let ways: &[(usize, usize)] = match kernel {
                 Kernel::Unidirectional => &[(a, b)],
                 Kernel::Semidirectional | Kernel::Bidirectional => &[(a, b), (b, a)],
@@ -135,8 +128,8 @@ impl View {
                 });
                 pair.rate += self.rate_of(kernel, time.seconds, bits, (a, b));
                 pair.links += 1;
-                // Neither end was at work all the time: both waited for what was under way.
-                let idle = |effort: &Effort| effort.busy < BUSY && effort.waiting < WAITING;
+                // Neither end was busy all the time, so both waited for what was under way.
+                let idle = |effort: &Effort| effort.busy < RANK_BUSY && effort.waiting < RANK_WAITS;
                 pair.limiting += usize::from(time.efforts.iter().all(idle));
             }
             observation.flows.push(Flow {
@@ -156,8 +149,8 @@ impl View {
         }
     }
 
-    /// Payload in bits per second that a link is taken to have carried. Where a message is bounced, one direction may have been slow and
-    /// the other one not: the slower one is what is looked for, so the other is taken to have been as fast as it can be.
+    /// Payload in bits per second that a link is assumed to have carried. If a message is bounced, one direction can be slow and the other fast. The
+    /// judge looks for the slower one, so it assumes that the other one ran at its ceiling.
     fn rate_of(&self, kernel: Kernel, seconds: f64, bits: f64, (a, b): (usize, usize)) -> f64 {
         let plain = bits / seconds;
         let ceiling = match (kernel, self.ceiling(a), self.ceiling(b)) {
@@ -174,15 +167,16 @@ impl View {
     fn is_long_enough(&self, linktest: &Linktest, time: &PairTime, (a, b): (usize, usize)) -> bool {
         let ceiling = match (self.ceiling(a), self.ceiling(b)) {
             (Some(a), Some(b)) => a.min(b),
-            // Nothing is judged where no speed is known.
+            // Nothing is judged if a speed is unknown.
             _ => return true,
         };
         let message_s = linktest.message_bytes as f64 * 8.0 / ceiling;
-        message_s >= SHORTEST_MESSAGE_S && time.seconds * linktest.messages as f64 >= SHORTEST_S
+        message_s >= SHORTEST_MESSAGE_S
+            && time.seconds * linktest.messages as f64 >= SHORTEST_LINK_S
     }
 }
 
-/// The times of a round that were measured at the same time.
+/// Times of a round, grouped by what was measured at the same time.
 fn turns(round: &RoundRecord) -> Vec<Vec<&PairTime>> {
     let mut turns: BTreeMap<(usize, usize), Vec<&PairTime>> = BTreeMap::new();
     for time in &round.times {
@@ -191,7 +185,7 @@ fn turns(round: &RoundRecord) -> Vec<Vec<&PairTime>> {
     turns.into_values().collect()
 }
 
-/// Why link tests judge nothing although speeds are known; none if there is no such reason.
+/// Reason why link tests judge nothing although speeds are known, if they do not.
 pub fn why_not(view: &View, plan: &RunPlan, jobs: &[LinktestRecord]) -> Option<String> {
     let job = jobs.first()?;
     let Some(Job::Linktest(linktest)) = plan.jobs.get(job.job) else {
@@ -211,6 +205,6 @@ pub fn why_not(view: &View, plan: &RunPlan, jobs: &[LinktestRecord]) -> Option<S
         linktest.messages,
         crate::units::show_bytes(linktest.message_bytes as u64),
         crate::units::show_bytes(crate::units::whole(bytes.ceil())),
-        SHORTEST_S * 1e3
+        SHORTEST_LINK_S * 1e3
     ))
 }

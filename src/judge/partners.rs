@@ -1,4 +1,4 @@
-//! Whom a suspect is measured with, and which second looks are made at the same time.
+//! Chooses the partners of a suspect, and the second looks that are made at the same time.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::confirm::{Request, Said, Second};
 use super::fabric::Place;
 use super::fault::Fault;
 
-/// More suspects than this are not each measured alone at once.
+/// Maximum number of suspects that are each measured alone from the start.
 const FEW: usize = 8;
 
 impl Second<'_> {
@@ -20,7 +20,7 @@ impl Second<'_> {
             .unwrap_or(f64::INFINITY)
     }
 
-    /// The most that a port can be shown to carry: its own capacity, or that of the fastest it can be measured with.
+    /// Highest rate that a port can be shown to carry: its own capacity, or that of its fastest possible partner if that is less.
     pub(super) fn reach(&self, place: Place) -> f64 {
         let ports = 0..self.fabric.ports.len();
         let partners: Vec<Place> = match place {
@@ -38,8 +38,8 @@ impl Second<'_> {
         self.capacity(place).min(fastest.fold(0.0, f64::max))
     }
 
-    /// Partners to measure a port with, the best first: as fast as the port, not blamed, in its group, and short by least. Leaves out ports of
-    /// its own host and of other rails.
+    /// Partners to measure a port with, the best first: as fast as the port, not blamed, in its group, and with the smallest deficit.
+    /// Leaves out ports of its own host and of other rails.
     pub(super) fn partners(&self, port: usize, sends: bool, blamed: &[Fault]) -> Vec<usize> {
         let place = |other| match sends {
             true => Place::Receive(other),
@@ -66,7 +66,7 @@ impl Second<'_> {
                     Fault::Shared { .. } | Fault::Path(_) => false,
                 });
                 let share = self.case.least_share(place(other)).unwrap_or(1.0);
-                // In steps of five per cent, so that noise does not choose.
+                // Steps of five per cent keep noise from choosing.
                 let short = whole((1.0 - share).clamp(0.0, 1.0) * 20.0);
                 let apart = self.fabric.ports[other].group != own.group;
                 let slow = self.capacity(place(other)) < reach;
@@ -77,8 +77,8 @@ impl Second<'_> {
         all.into_iter().map(|(.., other)| other).collect()
     }
 
-    /// The best partner, and a second one with which the port was full, if there is one: a port at fault is short with that one, too. Else the
-    /// second best.
+    /// The best partner and a second one. If the best was never full with the port, the second is one that was: a faulty port falls short with that
+    /// one as well. Otherwise it is the second best.
     pub(super) fn two_of(&self, partners: Vec<usize>, full: &BTreeSet<usize>) -> Vec<usize> {
         let [first, rest @ ..] = &partners[..] else {
             return partners;
@@ -92,8 +92,8 @@ impl Second<'_> {
         std::iter::once(*first).chain(second).collect()
     }
 
-    /// Puts requests of single links together where there are many, so that no port carries more than one each way: first all of
-    /// them, then half as many as fell short together, and so on until each was alone.
+    /// Combines requests of single links if there are many, so that no port carries more than one each way. The first look has all of
+    /// them, the next ones half as many as fell short together, and so on until each was alone.
     pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
         let (single, others): (Vec<Request>, Vec<Request>) = requests
             .into_iter()
@@ -117,7 +117,7 @@ impl Second<'_> {
         let mut packed: Vec<Request> = Vec::new();
         for pair in pairs {
             let meets = |request: &&mut Request| {
-                // A look at a pair of ports is one at all rails of their hosts.
+                // A look at a pair of ports uses all rails of their hosts.
                 let host = |port: usize| self.fabric.ports[port].host;
                 let mut others = request.pairs.iter();
                 let free = others

@@ -1,6 +1,7 @@
-//! Ports that differ from those like them: told, never a reason to fail, since a class of sound ports has a slowest one, too.
+//! Finds ports that carry less than ports like them. That alone is a remark and no reason to fail, since a class of sound ports has a
+//! slowest one, too.
 //!
-//! Only among six members and more: with three hosts, a slow one owns four of six links, and the median is the fault.
+//! Only classes of six members or more count: with three hosts, a slow one owns four of six links, and the median is the fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +10,25 @@ use crate::units::{show_gbit, whole};
 
 use super::Decision;
 use super::case::Case;
-use super::fabric::{Fabric, Observation, PEERS, Place};
+use super::fabric::{Fabric, Observation, Place};
+use super::thresholds::{ODD_CHANCE, PEERS};
 use super::view::View;
 
-/// Fewer members than this say nothing of each other.
+/// Minimum size of a class: fewer members say nothing about each other.
 const MEMBERS: usize = 6;
-/// Chance that a run of sound ports, all its figures taken together, names one of them.
-const CHANCE: f64 = 0.01;
 
 /// A port direction far below those like it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Odd {
-    /// Where.
+    /// The port direction.
     pub place: Place,
-    /// What passed, payload in bits per second.
+    /// Payload in bits per second.
     pub rate: f64,
-    /// What usually passed those like it.
+    /// Median of its class, in bits per second.
     pub median: f64,
-    /// How far below, in standard deviations as the others have them.
+    /// Distance below the median, in standard deviations of its class.
     pub sigmas: f64,
-    /// Members of its class.
+    /// Number of members of its class.
     pub members: usize,
     /// Index of the test.
     pub test: usize,
@@ -37,18 +37,18 @@ pub struct Odd {
 /// A port direction that carries a little less than the others of its speed, in most tests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behind {
-    /// Where.
+    /// The port direction.
     pub place: Place,
-    /// What passed, as a share of the median of those like it, in the median of its tests.
+    /// Its rate as a share of the median of those like it; the median over its tests.
     pub share: f64,
-    /// Members of its class.
+    /// Number of members of its class.
     pub members: usize,
-    /// Tests that show it.
+    /// Number of tests that compare it.
     pub tests: usize,
 }
 
-/// Port directions whose share of the median of their class is below [`PEERS`], in the median of their tests; the worst first. Leaves out those
-/// that are no further off than the others scatter, and what a known fault holds down.
+/// Port directions whose share of the median of their class is below [`PEERS`], in the median over their tests; the worst first. Leaves out those
+/// within the usual scatter of all, and tests in which a known fault holds a direction down.
 pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Behind> {
     let mut shares: BTreeMap<usize, (Vec<f64>, usize)> = BTreeMap::new();
     for class in case.alike(held_down) {
@@ -73,14 +73,15 @@ pub fn behind(case: &Case<'_>, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<
         })
         .collect();
     let off: Vec<f64> = all.iter().map(|one| one.share - 1.0).collect();
-    let far = sigmas_exceeded_with(CHANCE / all.len().max(1) as f64) * NORMAL * median_size(&off);
+    let far =
+        sigmas_exceeded_with(ODD_CHANCE / all.len().max(1) as f64) * NORMAL * median_size(&off);
     let limit = PEERS.min(1.0 - far);
     let mut behind: Vec<Behind> = all.into_iter().filter(|one| one.share < limit).collect();
     behind.sort_by(|a, b| a.share.total_cmp(&b.share));
     behind
 }
 
-/// Places that are behind and that no known fault explains.
+/// Port directions that are behind and that no known fault explains.
 pub fn raised(
     fabric: &Fabric,
     observations: &[Observation],
@@ -93,7 +94,7 @@ pub fn raised(
     behind.map(|one| one.place).collect()
 }
 
-/// The same in a sentence.
+/// Sentence on a port direction that is behind.
 pub fn behind_sentence(view: &View, behind: &Behind) -> String {
     let (label, direction) = named(view, behind.place);
     let tests = match behind.tests {
@@ -107,10 +108,10 @@ pub fn behind_sentence(view: &View, behind: &Behind) -> String {
     )
 }
 
-/// What makes port directions alike: direction, speed, what was expected of them, how many links they had.
+/// Key of a class: true for sending, speed in bits per second, expected rate in bits per second, number of links.
 type Class = (bool, Option<u64>, Option<u64>, usize);
 
-/// Every port direction that differs, at its worst. What a known fault holds down in a test is left out there.
+/// Every port direction that differs from its class, in its worst test. Leaves out tests in which a known fault holds a direction down.
 pub fn odd(view: &View, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Odd> {
     let loads = view
         .observations
@@ -125,7 +126,7 @@ pub fn odd(view: &View, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Odd> {
         .filter(|(_, class)| class.len() >= MEMBERS)
         .collect();
     let figures: usize = classes.iter().map(|(_, class)| class.len()).sum();
-    let limit = sigmas_exceeded_with(CHANCE / figures.max(1) as f64);
+    let limit = sigmas_exceeded_with(ODD_CHANCE / figures.max(1) as f64);
     let mut worst: BTreeMap<usize, Odd> = BTreeMap::new();
     for (test, class) in &classes {
         let rates: Vec<f64> = class.iter().map(|(_, rate)| *rate).collect();
@@ -153,14 +154,14 @@ pub fn odd(view: &View, held_down: &dyn Fn(Place, usize) -> bool) -> Vec<Odd> {
     odd
 }
 
-/// Port directions of a test that should carry as much as each other; those of hosts at their limit are left out.
+/// Port directions of a test, grouped by the rate they should carry. Leaves out hosts at their limit.
 fn classes(
     view: &View,
     observation: &Observation,
     held_down: &dyn Fn(Place, usize) -> bool,
 ) -> BTreeMap<Class, Vec<(usize, f64)>> {
     let fabric = &view.fabric;
-    // By what all can carry alike: the acknowledgements that were counted differ a little.
+    // The expected rates come from common ceilings, because the counted acknowledgements differ a little.
     let expected = observation.predicted(&view.loaded_ceilings(), &[]);
     let seen = observation.seen(fabric);
     let mut links = vec![0; fabric.places()];
@@ -194,7 +195,7 @@ fn classes(
     classes
 }
 
-/// In a sentence.
+/// Sentence on a port direction that differs.
 pub fn sentence(view: &View, odd: &Odd) -> String {
     let (label, direction) = named(view, odd.place);
     format!(
@@ -227,7 +228,7 @@ mod tests {
     use crate::sys::counters::InterfaceCounters;
     use std::collections::BTreeMap;
 
-    /// One permutation over ports with a speed in Gbit/s each; every port sends at a share of its speed.
+    /// One permutation over ports. Each has a speed in Gbit/s, and sends at a share of it.
     fn view(ports: &[(u64, f64)]) -> View {
         let many = ports.len();
         let named = |(host, (gbit, _)): (usize, &(u64, f64))| PortView {
@@ -258,7 +259,7 @@ mod tests {
             stretches: BTreeMap::new(),
             unfit: BTreeMap::new(),
         };
-        // Each sends to the next one of its own speed, so that only its own port is narrow.
+        // Each port sends to the next one of its own speed, so that only its own port is narrow.
         let pairs: Vec<(usize, usize)> = (0..many)
             .map(|from| {
                 let alike = |to: &usize| ports[*to].0 == ports[from].0;
@@ -306,7 +307,7 @@ mod tests {
             sentence(&view, &found[0]),
             "n4 send differs from the 7 like it: 21.25 Gbit/s, their median is 23.00 (test 1, 7.6 standard deviations)"
         );
-        // What a known fault holds down is not told again.
+        // A direction that a known fault holds down is not reported again.
         let held = |place, _| place == Place::Send(3);
         assert_eq!(odd(&view, &held).len(), 1);
     }
@@ -319,11 +320,11 @@ mod tests {
         assert_eq!(named(&view(&five)), []);
         let little: Vec<(u64, f64)> = (0..8).map(|n| (25, 0.92 - 0.003 * n as f64)).collect();
         assert_eq!(named(&view(&little)), []);
-        // Two of half the speed among eight are alike, and too few to tell one from the other.
+        // Two slower ports beside eight form a class of two, too few to tell one from the other.
         let mut slow = vec![(25, 0.92); 8];
         slow.extend([(10, 0.92), (10, 0.92)]);
         assert_eq!(named(&view(&slow)), []);
-        // A host at its limit is no measure.
+        // A host at its limit is not compared.
         let mut limited = view(&[(25, 0.92); 7]);
         limited.observations[0].links[2].rate /= 2.0;
         limited.observations[0].host_limited = vec![false, false, true, false, false, false, false];

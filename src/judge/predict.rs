@@ -1,46 +1,26 @@
-//! What a set of faults predicts to be seen, and what it costs that something else was.
+//! Predicts what passes each place with a set of faults, and computes the cost of its difference from the observations.
 //!
-//! Each fault gets the most that was ever seen to pass it, since a fault that stays never lets more through, and the fabric is filled
-//! again. What is then still off costs, by how unlikely it is, and each fault costs a price. A place that carried its due once is evidence
-//! like any other: no capacity of its own can be less.
+//! The capacity of a fault is the most that was ever seen to pass it, since a lasting fault never lets more through. With these capacities the
+//! fabric is filled again. The remaining differences cost by how unlikely they are, and each fault has a price. A place that carried its
+//! expected rate once is evidence as well: its own capacity cannot be less.
 
 use super::case::Case;
 use super::fabric::{Fabric, Place};
 use super::fault::{Cover, Fault};
 use super::filling::{Flow, fill};
-use super::look::{FULL, Look};
+use super::look::Look;
+use super::thresholds::{
+    DEPTH, EACH_TIME_PRICE, EXCEEDED, FABRIC_PRICE, FULL, GROUP_PRICE, LIMITED_PRICE, LOOSE,
+    MOST_PER_FIGURE, NARROW, NEAR, NEAR_FLOOR, PAIR_PRICE, PATH_PRICE, PLACE_PRICE,
+    PORT_OF_GROUP_PRICE, STEADY, TIGHT, TIGHT_OF_FLOOR, TIGHTEST, UNFAIR, UNUSUAL_PRICE,
+    VARIES_PRICE,
+};
 
-/// A prediction this far above what was seen does not explain it.
-const NEAR: f64 = 0.07;
-/// Nor does one that is further above than this part of what the floor leaves: what is below a high floor is not explained by nothing.
-const NEAR_FLOOR: f64 = 0.7;
-/// Where both are below the floor, and nothing but the place itself limits it.
-const DEPTH: f64 = 0.10;
-/// Deviations that need no explanation where links share something full elsewhere: they never do so quite fairly.
-const UNFAIR: f64 = 1.5;
-
-/// Standard deviation of what passes a place that limits itself, as share of what is expected; less with a high floor.
-const TIGHT: f64 = 0.04;
-const TIGHT_OF_FLOOR: f64 = 0.4;
-const TIGHTEST: f64 = 0.015;
-/// The same for the rate of a link that shares something full elsewhere.
-const LOOSE: f64 = 0.15;
-/// That many times as much, where ports carry more than they should be able to.
-const EXCEEDED: f64 = 3.0;
-/// No figure costs more than this: one that is far off may be a mishap.
-const MOST: f64 = 10.0;
-/// What several links share is narrow if it lets less than this part through of what should pass it.
-const NARROW: f64 = 0.96;
-/// What a fault that comes and goes costs more, and for each time it was there.
-const VARIES: f64 = 4.0;
-const EACH_TIME: f64 = 2.5;
-/// What several links share is more often what some ports send or receive, or what leaves a group, than anything else.
-const UNUSUAL: f64 = 1.5;
-/// What was ruled out still leads to others like it.
+/// Price of a fault that was ruled out. It stays in the search, because it leads to similar faults.
 const NEVER: f64 = 1e9;
 
-/// Whether a prediction leaves open what was seen, both as shares of what a sound fabric would show.
-/// `vague` is the standard deviation of what was foreseen.
+/// True if a prediction does not explain an observation, both as shares of what a sound fabric would show.
+/// `vague` is the standard deviation of the prediction.
 pub(super) fn leaves_open(seen: f64, foreseen: f64, floor: f64, vague: f64) -> bool {
     let most = match foreseen < floor {
         true => DEPTH,
@@ -49,20 +29,20 @@ pub(super) fn leaves_open(seen: f64, foreseen: f64, floor: f64, vague: f64) -> b
     seen < floor && foreseen - seen > most.max(UNFAIR * vague)
 }
 
-/// A fault with what it lets through.
+/// A fault with its capacity and its price.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) fault: Fault,
     cover: Cover,
-    /// It lets more through at one time than at another.
+    /// True if it lets different rates through at different times.
     pub(super) varies: bool,
-    /// By look.
+    /// Rate that it lets through, by look.
     capacities: Vec<f64>,
-    /// What should pass it, by look.
+    /// Rate that should pass it, by look.
     wanted: Vec<f64>,
-    /// Whether it changes anything in a look.
+    /// For each look, true if the fault changes anything there.
     pub(super) binds: Vec<bool>,
-    /// In units of log-likelihood.
+    /// Price in units of log-likelihood.
     pub(super) price: f64,
 }
 
@@ -72,25 +52,25 @@ impl Member {
     }
 }
 
-/// What a set of faults makes of a look.
+/// Prediction of a look with a set of faults.
 pub(super) struct Predicted {
-    /// What passes each place.
+    /// Rate that passes each place.
     pub(super) sums: Vec<f64>,
-    /// Standard deviations of that, where links share something full elsewhere and how they do is left to chance.
+    /// Standard deviation of each rate. It grows where links share something full elsewhere, since chance decides how they share it.
     pub(super) vague: Vec<f64>,
-    /// What passes faults that several links share, and what did.
+    /// Predicted and observed rate of each fault that several links share.
     shared: Vec<(f64, f64)>,
 }
 
-/// The search for it.
+/// Cost model of a case, used by the search.
 pub(super) struct Model<'a> {
     pub(super) case: &'a Case<'a>,
     pub(super) fabric: &'a Fabric,
-    /// What each look costs if there are no faults.
+    /// Cost of each look without faults.
     pub(super) sound: Vec<f64>,
-    /// How vague what is expected of each place is, by look.
+    /// Standard deviation of the rate that a sound fabric predicts for each place, by look.
     pub(super) vague_of_sound: Vec<Vec<f64>>,
-    /// Faults that are not to be blamed.
+    /// Faults that must not be blamed.
     ruled_out: &'a [Fault],
 }
 
@@ -117,10 +97,8 @@ impl<'a> Model<'a> {
         &self.case.looks
     }
 
-    /// Known faults, each as steady as it was seen to be.
+    /// Members for known faults. A fault varies if its observations differ between looks, else it is steady.
     pub(super) fn members(&self, faults: &[Fault]) -> Vec<Member> {
-        /// A fault that stays lets as much through each time, less what others leave.
-        const STEADY: f64 = 0.15;
         let of = |fault: &Fault| {
             let steady = self.member(fault.clone(), false);
             let mut looks = self.looks().iter().enumerate();
@@ -156,7 +134,7 @@ impl<'a> Model<'a> {
                     .filter(|seen| *seen < expected * 0.95)
                     .unwrap_or(f64::INFINITY),
             };
-            // What carries more than half of what its floor leaves open is no fault, however often it does.
+            // A place that carries more than the middle between its floor and the expected rate is no fault, however often it does.
             let narrow = match &fault {
                 Fault::Place(place) => (1.0 + look.floors[self.fabric.number(*place)]) / 2.0,
                 _ if fault.is_shared() => NARROW,
@@ -166,12 +144,12 @@ impl<'a> Model<'a> {
             wanted.push(expected);
             binds.push(look.tells_rates() && expected.is_finite() && capacity < expected * narrow);
         }
-        // What comes and goes is rare, and has a size of its own each time.
+        // A fault that comes and goes is rare, and has a different size each time.
         let times = binds.iter().filter(|binds| **binds).count() as f64;
         Member {
             price: self.price(&fault)
                 + if varies {
-                    VARIES + EACH_TIME * times
+                    VARIES_PRICE + EACH_TIME_PRICE * times
                 } else {
                     0.0
                 },
@@ -184,31 +162,32 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// What a fault costs, in units of log-likelihood: rarer ones cost more, and so do those that can explain more.
+    /// Price of a fault in units of log-likelihood. Rarer faults cost more, and so do faults that can explain more.
     fn price(&self, fault: &Fault) -> f64 {
         let is_limited =
             matches!(fault, Fault::Place(place) if self.case.limited().contains(place));
         let ports = self.fabric.ports.len() as f64;
         let own = match fault {
-            Fault::Place(_) if is_limited => 3.0,
-            Fault::Place(_) => 5.0,
-            Fault::Pair(..) | Fault::BothWays(_) => 6.0,
-            Fault::Shared { .. } if fault.is_all(self.fabric) => 7.0,
+            Fault::Place(_) if is_limited => LIMITED_PRICE,
+            Fault::Place(_) => PLACE_PRICE,
+            Fault::Pair(..) | Fault::BothWays(_) => PAIR_PRICE,
+            Fault::Shared { .. } if fault.is_all(self.fabric) => FABRIC_PRICE,
             Fault::Shared { from, to } => {
                 let odd = |list: &[usize]| (list.len() as f64).min(ports - list.len() as f64);
                 let is_all = |list: &[usize]| list.len() == self.fabric.ports.len();
                 let apart = from.iter().all(|port| !to.contains(port));
                 let is_leaf = apart && from.len() + to.len() == self.fabric.ports.len();
                 let usual = is_all(from) || is_all(to) || is_leaf;
-                8.0 + 0.25 * (odd(from) + odd(to)) + if usual { 0.0 } else { UNUSUAL }
+                let unusual = if usual { 0.0 } else { UNUSUAL_PRICE };
+                GROUP_PRICE + PORT_OF_GROUP_PRICE * (odd(from) + odd(to)) + unusual
             }
-            Fault::Path(pairs) => 7.0 + pairs.len() as f64,
+            Fault::Path(pairs) => PATH_PRICE + pairs.len() as f64,
         };
         let ruled_out = self.ruled_out.contains(fault);
         own + if ruled_out { NEVER } else { 0.0 }
     }
 
-    /// What would pass each place of a look with these faults; none if they change nothing there.
+    /// Predicts what passes each place of a look with these faults. `None` if they change nothing there.
     pub(super) fn predict(&self, number: usize, members: &[&Member]) -> Option<Predicted> {
         let look = &self.looks()[number];
         let felt: Vec<&Member> = members
@@ -259,14 +238,14 @@ impl<'a> Model<'a> {
                 sums[*place] += rate;
             }
         }
-        // Acknowledgements wait in the queue of a narrow port: what goes the other way gets less of what it shares, and may fill nothing.
+        // Acknowledgements wait in the queue of a narrow port. Traffic in the other direction then gets less of what it shares, and need not fill it.
         let is_held_up = |place: usize| {
             felt.iter().any(|member| {
                 matches!(member.fault, Fault::Place(narrow) if self.fabric.number(narrow) == place ^ 1)
             })
         };
         let is_full = |place: usize| sums[place] >= capacities[place] * FULL && !is_held_up(place);
-        // A pair is no more than its own link where each port has one.
+        // Where each port has one link, a pair covers only that link and shares nothing.
         let shares = |place: usize| {
             let member = own.iter().find(|(own, _)| *own == place);
             member.is_none_or(|(_, member)| !matches!(member.fault, Fault::Pair(..)))
@@ -301,8 +280,8 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Standard deviations of what passes ports. Rates of links that share something full elsewhere are as it comes; a port that is full
-    /// itself carries what it can, however its own links share it.
+    /// Standard deviations of what passes ports. The rates of links that share something full elsewhere are random. A port that is full itself
+    /// carries its capacity, however its own links share it.
     fn vague(
         &self,
         look: &Look<'_>,
@@ -362,7 +341,7 @@ impl<'a> Model<'a> {
         rows.sum::<f64>() + shared.sum::<f64>()
     }
 
-    /// What the places on a flow's way cost in a look in which no other flow meets them.
+    /// Cost of the places on a flow's route, in a look in which no other flow passes them.
     fn cost_of_flow(&self, number: usize, at: usize, members: &[&Member]) -> f64 {
         let look = &self.looks()[number];
         let (flow, ports) = (&look.observation.flows[at], 2 * self.fabric.ports.len());
@@ -398,8 +377,7 @@ impl<'a> Model<'a> {
         rows.sum()
     }
 
-    /// By how much the cost of a look changes with its members, when the change is about one place or pair, and flows have nothing to do
-    /// with each other; none if they do.
+    /// Change of a look's cost if `changed` is one place or pair and no two flows share anything; `None` otherwise.
     pub(super) fn change_of_look(
         &self,
         number: usize,
@@ -423,7 +401,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// How much links compete for a place: the less is missing there, the less can be shared unfairly.
+/// Degree of competition for a place, from 0 to 1. The less is missing there, the less can be shared unfairly.
 fn competed(passes: f64, capacity: f64, wanted: f64) -> f64 {
     if passes < capacity * FULL {
         return 0.0;
@@ -432,8 +410,8 @@ fn competed(passes: f64, capacity: f64, wanted: f64) -> f64 {
     (missing / LOOSE).clamp(0.0, 1.0)
 }
 
-/// What it costs that so much was seen at a place where `predicted` should have passed, with a deviation of `vague`: it costs to be far off,
-/// and to be vague.
+/// Cost of the observation at a place where `predicted` should have passed, with a standard deviation of `vague`. A large difference costs, and
+/// so does a vague prediction.
 fn row(look: &Look<'_>, place: usize, predicted: f64, vague: f64) -> f64 {
     let Some(share) = look.share_within(place) else {
         return 0.0;
@@ -443,16 +421,16 @@ fn row(look: &Look<'_>, place: usize, predicted: f64, vague: f64) -> f64 {
     (deviation / tight(look, place)).ln() + penalty(off, deviation)
 }
 
-/// Standard deviation of a place that limits itself, as share of what is expected.
+/// Standard deviation of a place that limits itself, as a share of the expected rate.
 fn tight(look: &Look<'_>, place: usize) -> f64 {
     ((1.0 - look.floors[place]) * TIGHT_OF_FLOOR).clamp(TIGHTEST, TIGHT)
 }
 
-/// The same with how vague a prediction is.
+/// The same, including the standard deviation `vague` of a prediction.
 pub(super) fn deviation(look: &Look<'_>, place: usize, vague: f64) -> f64 {
     tight(look, place).hypot(vague / look.expected[place])
 }
 
 fn penalty(off: f64, deviation: f64) -> f64 {
-    (off * off / (2.0 * deviation * deviation)).min(MOST)
+    (off * off / (2.0 * deviation * deviation)).min(MOST_PER_FIGURE)
 }

@@ -1,4 +1,4 @@
-//! What a reader should know besides faults: broken and dropped frames, ports that differ from those like them, tests that stand for others.
+//! Writes remarks other than faults: broken and dropped frames, ports that differ from those like them, tests that replace others.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::units::{show_gbit, sum};
 
 use super::fabric::Place;
 use super::fault::Fault;
-use super::look::EXCEEDS;
 use super::names::culprit;
 use super::peers::{self, Odd};
+use super::thresholds::{AS_SLOW, BEYOND, EXCEEDS};
 use super::verdict::Writer;
 
-/// More of a kind tell nothing more.
+/// Maximum number of remarks of one kind.
 const MOST: usize = 10;
 
 impl Writer<'_> {
-    /// What a reader should know besides faults.
+    /// All remarks of a run.
     pub(super) fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
         let any = |is: fn(&Test) -> bool| self.plan.tests.iter().any(is);
         let mut remarks = self.repeated.clone();
@@ -53,7 +53,7 @@ impl Writer<'_> {
         remarks
     }
 
-    /// Ports to which frames came broken, and that are not blamed anyway.
+    /// Ports that received broken frames and are not blamed.
     fn broken(&self, faults: &[FaultSheet]) -> impl Iterator<Item = String> {
         let ports = self.view.ports.iter().enumerate();
         ports.filter_map(|(number, port)| {
@@ -67,10 +67,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Ports that carry less than those like them: always, or by far in one test.
+    /// Ports that carry less than those like them: always, or far less in one test.
     fn unlike_others(&self, faults: &[FaultSheet]) -> Vec<String> {
-        /// A port is as slow as its slow partner if it differs by less.
-        const AS_SLOW: f64 = 1.01;
         let held_down = |place, test| {
             let number = self.view.fabric.number(place);
             self.foreseen.is_short(number, test)
@@ -95,7 +93,7 @@ impl Writer<'_> {
         behind.chain(odd).collect()
     }
 
-    /// What stands between ports and the switch that hosts cannot see, with all ports of which that is true.
+    /// Sentences on what hosts cannot see between ports and the switch, each with all ports it concerns.
     fn unseen(&self) -> impl Iterator<Item = String> {
         let mut of_ports: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for port in &self.view.ports {
@@ -107,10 +105,8 @@ impl Writer<'_> {
         all.map(|(unseen, labels)| format!("{}: {unseen}", fold(&labels)))
     }
 
-    /// The port that showed most beyond what it can carry, and why that may be.
+    /// Port that exceeded its capacity most, with a possible reason.
     fn beyond(&self) -> Option<String> {
-        /// Shapers that do not count preambles and gaps pass 1.6 % more with frames of 1518 bytes.
-        const EXACT: f64 = 0.025;
         let shares = (0..self.view.ports.len()).filter_map(|port| {
             let ceiling = self.view.ceiling(port)?;
             let of_place = |(place, way)| {
@@ -126,7 +122,7 @@ impl Writer<'_> {
                 .flat_map(of_place)
                 .max_by(|a, b| a.0.total_cmp(&b.0))
         });
-        let beyond: Vec<_> = shares.filter(|(share, ..)| *share > 1.0 + EXACT).collect();
+        let beyond: Vec<_> = shares.filter(|(share, ..)| *share > 1.0 + BEYOND).collect();
         let (share, port, way, test) = *beyond.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
         let more = match beyond.len() - 1 {
             0 => String::new(),
@@ -145,7 +141,7 @@ impl Writer<'_> {
         ))
     }
 
-    /// Uplinks that carried more than they were specified with: a host stands in another group than its cable, or the speed is another one.
+    /// Uplinks that carried more than specified: a host is in another group than its cable, or the speed is wrong.
     fn beyond_uplinks(&self) -> impl Iterator<Item = String> {
         let groups = self.view.groups.iter().enumerate();
         groups.filter_map(|(number, (group, speed))| {
@@ -164,8 +160,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Ports whose interfaces dropped frames while losses were looked for. That is told and not judged: kernels count frames there that nobody
-    /// asked for, such as those by which switches find each other.
+    /// Ports whose interfaces dropped frames in the loss tests. That is reported and not judged: kernels also count unsolicited frames there, such as
+    /// those by which switches find each other.
     fn dropped(&self) -> impl Iterator<Item = String> {
         let held = || self.view.observations.iter().filter(|one| one.paced);
         let told = |number: usize| {

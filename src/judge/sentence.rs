@@ -1,4 +1,4 @@
-//! The word of a run and the sentence why, in words and figures.
+//! Writes the word of a run and the sentence with its reason, in words and figures.
 
 use crate::plan::Pattern;
 use crate::record::{Culprit, DirectionSheet, FaultKind, FaultSheet, Sheet, Verdict, VerdictWord};
@@ -7,10 +7,11 @@ use crate::units::show_gbit;
 use super::fabric::Place;
 use super::fault::Fault;
 use super::names::{Alone, by_itself, culprit, floor_text, floor_text_of, name, name_of};
+use super::thresholds::ALIKE_UNDER_LOAD;
 use super::verdict::Writer;
 
 impl Writer<'_> {
-    /// The word and its reason; as far as it goes if not `all_told` yet.
+    /// The word and its reason; preliminary unless `all_told`.
     pub(super) fn verdict(&self, sheet: &Sheet, all_told: bool) -> Verdict {
         if let Some(worst) = sheet.faults.first() {
             let alike = sheet.faults.iter().filter(|fault| fault.word == worst.word);
@@ -64,7 +65,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The most that a port that its host holds back has carried.
+    /// Highest rate of a port that its host holds back, in bits per second.
     fn proven(&self, sheet: &Sheet, fault: &FaultSheet) -> f64 {
         let one = match fault.culprit {
             Culprit::Send(port) => sheet.ports.get(port).and_then(|port| port.send),
@@ -74,8 +75,8 @@ impl Writer<'_> {
         one.map_or(fault.rate_bits_per_s, |one| one.most_bits_per_s)
     }
 
-    /// Whether what a port carried when it should have been full is less than the rate that was asked for. The victim of a congested port is
-    /// held to half of its own.
+    /// True if a port that should have been full carried less than the requested rate. The pattern `hol` does not count: it holds the victim to half
+    /// of its rate.
     pub(super) fn misses_the_asked_rate(&self, rate: f64, test: usize) -> bool {
         let asked = self.plan.criteria.min_rate_bits_per_s;
         let is_held = self
@@ -86,8 +87,8 @@ impl Writer<'_> {
         !is_held && asked.is_some_and(|asked| rate < asked as f64)
     }
 
-    /// What misses the rate that was asked for though it reached its floor: it cannot be carried while as much comes back, which is no fault of a
-    /// port, and no pass.
+    /// Sentence on a port that reached its floor but misses the requested rate. The port cannot carry that rate with equal reverse traffic, which is
+    /// no fault of a port, and no pass.
     fn below_the_asked_rate(&self, sheet: &Sheet) -> Option<String> {
         let misses = |one: &DirectionSheet| {
             one.share.is_some() && self.misses_the_asked_rate(one.rate_bits_per_s, one.test)
@@ -110,7 +111,7 @@ impl Writer<'_> {
         ))
     }
 
-    /// What was specified and no test could judge, with the test that would.
+    /// Sentence on a specified part that no test could judge, with the test that would.
     fn unjudged(&self, sheet: &Sheet) -> Option<String> {
         let fabric = &self.view.fabric;
         let is_judged = |place: &Place| {
@@ -168,7 +169,7 @@ impl Writer<'_> {
         ))
     }
 
-    /// What is below its floor in a test though nothing is said of it: nothing that is short may pass.
+    /// Sentence on a place below its floor that nothing else mentions: no deficit passes.
     fn passed_over(&self, sheet: &Sheet) -> Option<String> {
         let fabric = &self.view.fabric;
         let places = (0..fabric.places()).map(|number| fabric.place(number));
@@ -179,7 +180,7 @@ impl Writer<'_> {
         let (place, pass) = passes.find(|(place, pass)| {
             pass.judged && !pass.isolated && pass.is_short() && !self.is_held_down(*place, pass)
         })?;
-        // What link tests saw has a number that nobody knows.
+        // Users do not know the numbers of link test observations.
         let at = match pass.test < self.plan.tests.len() {
             true => format!(" in test {}", pass.test + 1),
             false => String::new(),
@@ -192,7 +193,7 @@ impl Writer<'_> {
         ))
     }
 
-    /// What is wrong with a fault, with its figures, and why it need not be the switch.
+    /// Sentence on a fault with its figures, and the reason why it need not be the switch.
     fn sentence(&self, sheet: &Sheet, fault: &FaultSheet) -> String {
         let Some(condition) = &fault.condition else {
             return self.finding(sheet, fault);
@@ -313,7 +314,7 @@ impl Writer<'_> {
                 Alone::Well(least) => {
                     let least = percent(least);
                     match fault.again {
-                        Some(share) if percent(share) < percent(fault.share + ALIKE) => {
+                        Some(share) if percent(share) < percent(fault.share + ALIKE_UNDER_LOAD) => {
                             let what = if fault.culprit.is_uplink() {
                                 "uplink"
                             } else {
@@ -343,10 +344,7 @@ impl Writer<'_> {
     }
 }
 
-/// Two shares under load that differ by less are alike.
-const ALIKE: f64 = 0.1;
-
-/// With how many links at once what part of their due was carried.
+/// Text with the share that each number of links at once carried.
 fn steps(fault: &FaultSheet) -> String {
     if fault.steps.is_empty() {
         return String::new();
@@ -363,7 +361,7 @@ fn steps(fault: &FaultSheet) -> String {
     )
 }
 
-/// A share in per cent, of which no more is said than there was: 89.96 is not 90.0.
+/// A share in per cent, rounded down to a tenth: 89.96 is not 90.0.
 fn percent(share: f64) -> f64 {
     (share * 1000.0).floor() / 10.0
 }

@@ -1,4 +1,4 @@
-//! A port that is slow for part of a window hides in its mean: where nothing falls short in a test, it is judged by its worst stretch.
+//! Judges a test by its worst stretch if nothing falls short on average: the mean hides a port that is slow for part of the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,27 +10,15 @@ use crate::units::whole;
 use super::fabric::{Fabric, Observation};
 use super::host;
 use super::look::Look;
-use super::view::PortView;
+use super::thresholds::{
+    EVEN, EVEN_SHARED, PROBE_S, RISES, STRETCH_LACKS, STRETCH_PART, STRETCH_S,
+};
+use super::view::{PortView, Stretch};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Shortest stretch that is judged, in seconds.
-const LEAST_S: f64 = 2.0;
-/// The same as part of the window.
-const PART: f64 = 0.1;
-/// What carries more than this part of its mean is even.
-const EVEN: f64 = 0.95;
-/// The same where links share ports with others: from second to second they do so less evenly. The worst stretch of sound ports was at 93 %.
-const EVEN_SHARED: f64 = 0.9;
-/// BBR sends next to nothing for so long, in seconds, from time to time (PROBE_RTT in its draft, draft-ietf-ccwg-bbr).
-const PROBE_S: f64 = 0.2;
-/// What a port lacks, all ports together lack this part of at least; else others carried it, as links share it.
-const LACKS: f64 = 0.5;
 
-/// What rises carries so many times as much in the last stretch of a window as in the first one.
-const RISES: f64 = 1.2;
-
-/// Pairs of ports all of whose links carried more in each stretch inside the window than in the one before. `ends` are the ports of a link, and
-/// `links` how many there are between two.
+/// Pairs of ports that carried more in each stretch inside the window than in the one before, over all their links. `ends` returns the ports of
+/// a link, and `links` the number of links of a pair.
 pub(super) fn rising(
     bound: Bound,
     all: &[LinkSeries],
@@ -74,32 +62,21 @@ pub(super) fn rising(
     rising.map(|(pair, _)| pair).collect()
 }
 
-/// The stretch that a test is judged by.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stretch {
-    /// Seconds from the start of the test to that of the stretch.
-    pub from_s: u64,
-    /// How long it is.
-    pub seconds: u64,
-    /// What passed each place in the whole window, in bits per second.
-    pub means: Vec<f64>,
-}
-
-/// What passed all ports, stretch by stretch.
+/// Bytes of all ports, stretch by stretch.
 pub(super) struct Series {
-    /// Seconds that each entry stands for.
+    /// Duration of an entry in seconds.
     step_s: u64,
     /// End of the first entry, in seconds after the start.
     first_s: u64,
     window_s: f64,
-    /// How much less a sound port may carry in a stretch of so many seconds.
+    /// Seconds of a stretch in which a sound port can send next to nothing (BBR).
     pause_s: f64,
-    /// For each entry, bytes at each port, sent and received in turn.
+    /// For each entry, the bytes of each port, sent and received in turn.
     entries: Vec<Vec<f64>>,
 }
 
 impl Series {
-    /// The seconds inside the window; none if the test had no window.
+    /// Collects the entries inside the window. `None` if the test had no window.
     pub(super) fn of(
         ports: &[PortView],
         hosts: &[HostRecord],
@@ -155,13 +132,13 @@ impl Series {
         })
     }
 
-    /// What a test looks like in its worst stretch, if a port falls short there and none does on average.
+    /// The test as it looks in its worst stretch, if a port falls short there and no place does on average.
     pub(super) fn worst(
         &self,
         fabric: &Fabric,
         whole_test: &Observation,
     ) -> Option<(Observation, Stretch)> {
-        let length_s = LEAST_S.max(self.window_s * PART);
+        let length_s = STRETCH_S.max(self.window_s * STRETCH_PART);
         let length = usize::try_from(whole((length_s / self.step_s as f64).ceil()))
             .ok()?
             .max(1);
@@ -201,7 +178,7 @@ impl Series {
             let shares = shares.filter_map(|place| {
                 let lacks = look.seen[place] * (1.0 - parts[place]);
                 let share = look.share(place)? * parts[place] / look.floors[place];
-                (share < 1.0 && lacking >= lacks * LACKS).then_some(share)
+                (share < 1.0 && lacking >= lacks * STRETCH_LACKS).then_some(share)
             });
             let least = shares.fold(f64::INFINITY, f64::min);
             if least < worst.as_ref().map_or(1.0, |(known, ..)| *known) {
@@ -219,8 +196,8 @@ impl Series {
     }
 }
 
-/// A test in which these parts of what passed each port did. What each link carried then is not known: it is fitted to what its ports did, by
-/// iterative proportional fitting (Deming and Stephan, 1940), which is exact where each port has one link.
+/// The test with what passed each port scaled by these parts. The rates of the links in the stretch are unknown: iterative proportional fitting
+/// (Deming and Stephan, 1940) fits them to the rates of their ports. It is exact where each port has one link.
 fn scaled(fabric: &Fabric, whole_test: &Observation, seen: &[f64], parts: &[f64]) -> Observation {
     const ROUNDS: usize = 8;
     let mut scaled = whole_test.clone();
@@ -253,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A ring of four over twenty seconds; `carried` says what part of its due host 1 receives in each of them.
+    /// A ring of four hosts over twenty seconds. `carried` returns the share of its rate that host 1 receives in each second.
     fn ring(carried: fn(usize) -> f64) -> Option<(Observation, Stretch)> {
         let fabric = of_hosts(4);
         let pairs: Vec<(usize, usize)> = (0..4).map(|from| (from, (from + 1) % 4)).collect();
@@ -340,9 +317,9 @@ mod tests {
             let ends = |lane: &Lane| (lane.from, lane.to);
             !rising(bound, &[series], &ends, &|_| links).is_empty()
         };
-        // As it was seen, in tens of kilobytes.
+        // Real measurements, in tens of kilobytes.
         assert!(rises(&[313, 378, 423, 492, 524, 620], 1));
-        // Before the window anything may be.
+        // Entries before the window do not matter.
         assert!(rises(&[900, 100, 423, 492, 524, 620, 1], 1));
         assert!(!rises(&[313, 378, 423, 492, 491, 620], 1), "a saw tooth");
         assert!(!rises(&[500, 500, 500, 503, 505, 506], 1), "steady");

@@ -1,4 +1,4 @@
-//! What losses explain of rates: a connection that loses segments is slow, and so is every port that it goes through.
+//! Finds low rates that losses explain: a connection that loses segments is slow, and so is every port on its route.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::Decision;
 use super::case::Case;
 use super::fabric::{Fabric, Observation};
 use super::fault::Fault;
-use super::look::FULL;
+use super::thresholds::FULL;
 
-/// Where a sound fabric would not be full either, if its connections through confirmed losses carried no more than they did: places that are
-/// not full are not judged.
+/// Places that would be less than full even in a sound fabric, if its connections through confirmed losses carried no more than they did. A place
+/// that is not full is not judged.
 #[derive(Debug, Default)]
 pub struct Slowed {
-    /// By test, for each place by its number.
+    /// For each test, true for each place by number that would be less than full.
     less: BTreeMap<usize, Vec<bool>>,
 }
 
 impl Slowed {
-    /// What these losses do.
+    /// Computes the effect of these losses.
     pub fn by(fabric: &Fabric, observations: &[Observation], lossy: &[Fault]) -> Self {
         let loads = observations
             .iter()
@@ -33,7 +33,7 @@ impl Slowed {
         Self { less }
     }
 
-    /// Whether a place, by its number, was not to be filled in a test.
+    /// True if a place, by its number, would be less than full in a test.
     pub fn is_less_than_full(&self, number: usize, test: usize) -> bool {
         let of_test = self.less.get(&test);
         of_test
@@ -41,7 +41,7 @@ impl Slowed {
             .is_some_and(|less| *less)
     }
 
-    /// Takes from what is undecided whatever fell short only there: the losses are told, and nothing else is known of it.
+    /// Removes places from the undecided ones that fell short only in such tests: the losses are reported, and nothing else is known about them.
     pub fn leave_out(
         &self,
         fabric: &Fabric,
@@ -64,7 +64,7 @@ impl Slowed {
     }
 }
 
-/// What would pass each place if only the connections through these faults carried less.
+/// Rate that would pass each place if only the connections through these faults carried less.
 fn with_losses(fabric: &Fabric, observation: &Observation, lossy: &[Fault]) -> Vec<f64> {
     let links = observation.links.iter().map(|link| (link.from, link.to));
     let covers: Vec<_> = lossy.iter().map(|fault| fault.cover(fabric)).collect();
@@ -80,7 +80,7 @@ mod tests {
     use crate::judge::fabric::{Place, Seen};
     use crate::judge::filling::Flow;
 
-    /// One permutation of four ports that carry 1 each way, with what each sender's link carried.
+    /// One permutation of four ports that carry 1 each way. `rates` holds the rate of each sender's link.
     fn permutation(test: usize, by: usize, rates: [f64; 4]) -> Observation {
         let pairs: Vec<(usize, usize)> = (0..4).map(|port| (port, (port + by) % 4)).collect();
         Observation {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn senders_to_a_port_that_loses_are_not_left_undecided_and_others_are() {
         let fabric = of_hosts(4);
-        // Into port 2 go port 1, port 0 and port 3, one after the other; port 0 is slow to port 3, too.
+        // Ports 1, 0 and 3 send to port 2, one after the other. Port 0 is also slow to port 3.
         let observations = [
             permutation(0, 1, [1.0, 0.4, 1.0, 1.0]),
             permutation(1, 2, [0.4, 1.0, 1.0, 1.0]),
@@ -146,7 +146,7 @@ mod tests {
             .map(|(fault, _)| fault.clone())
             .collect();
         assert_eq!(left, [Place::Send(0), Place::Receive(3)].map(Fault::Place));
-        // A pair that loses explains what goes from the one to the other.
+        // Losses of a pair explain only the deficit between its two ports.
         let mut decision = before;
         let pair = Slowed::by(&fabric, &observations, &[Fault::Pair(1, 2)]);
         pair.leave_out(&fabric, &observations, &mut decision);

@@ -1,5 +1,5 @@
-//! Tests that were not what was asked for, and so are no evidence: windows that nodes kept badly, rates that no port can carry, nothing that
-//! moved, other traffic on a port. They are repeated, and the repeat counts; if that is no better, the reason is the verdict.
+//! Finds tests that did not run as requested and so are no evidence: windows that nodes kept badly, rates that no port can carry, no data at all,
+//! other traffic on a port. They are repeated, and the repeat counts. If that is no better, the reason is the verdict.
 
 use std::collections::BTreeSet;
 
@@ -11,34 +11,15 @@ use super::case::Case;
 use super::confirm::Request;
 use super::fabric::Place;
 use super::host;
-use super::look::FOREIGN;
-use super::view::View;
+use super::thresholds::{FOREIGN, MOST_CARRIED, SLOW_SINK, WINDOW_OFF, WINDOW_SKEW};
+use super::view::{Unfit, View};
 
-/// A node's interval differs from the window by no more than this part of it.
-const WINDOW: f64 = 0.05;
-/// Windows of the nodes lie apart by no more than this part of them.
-const SKEW: f64 = 0.1;
-/// A port shows no more than this part of what it can carry: beyond it, a shaper's burst or what waited when the window began.
-const CARRIES: f64 = 1.5;
-/// A sink is slow if receivers wait for it for this part of the time.
-const SLOW_SINK: f64 = 0.5;
-/// A test is repeated so often.
+/// Maximum number of repeats of a test.
 const REPEATS: usize = 2;
-/// After so many repeats that were no evidence either, none is made.
+/// Number of repeats without evidence after which no more are made.
 const MOST_IN_VAIN: usize = 2;
 
-/// Why a test is no evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit {
-    /// It may be the hosts, which lacked processors; else nothing is known.
-    pub hosts: bool,
-    /// A repeat would be no better.
-    pub lasts: bool,
-    /// In words.
-    pub why: String,
-}
-
-/// Why a test says nothing, if it does not.
+/// Reason why a test is no evidence, if so.
 pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
     let of = |hosts: bool, why: String| {
         Some(Unfit {
@@ -59,7 +40,7 @@ pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Un
         Some((node, own, (own as f64 / window - 1.0).abs()))
     });
     if let Some((node, own, _)) = off
-        .filter(|(.., off)| *off > WINDOW)
+        .filter(|(.., off)| *off > WINDOW_OFF)
         .max_by(|a, b| a.2.total_cmp(&b.2))
     {
         let name = hosts.get(node).map_or("", |host| host.node.as_str());
@@ -73,7 +54,10 @@ pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Un
             ),
         );
     }
-    if let Some(skew) = test.skew_ns.filter(|skew| *skew as f64 > window * SKEW) {
+    if let Some(skew) = test
+        .skew_ns
+        .filter(|skew| *skew as f64 > window * WINDOW_SKEW)
+    {
         let why = format!(
             "the nodes' windows lie {} apart, of {}",
             show_ns(skew),
@@ -84,7 +68,7 @@ pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Un
     slow_sink(hosts, planned, test)
 }
 
-/// The host that writes more slowly than it receives, if there is one. Its links show the rate of its disk then, and its partners' ports are not full.
+/// Finds a host that writes more slowly than it receives. Its links then show the rate of its disk, and its partners' ports are not full.
 fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
     let Sink::File(pattern) = &planned.sink else {
         return None;
@@ -115,7 +99,7 @@ fn slow_sink(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<
     })
 }
 
-/// Which host lacked processors, if one did.
+/// Text on a host that lacked processors; empty without one.
 fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
     let firsts = hosts.iter().enumerate();
     let mut firsts = firsts.filter(|(node, host)| host.host_index == *node);
@@ -126,7 +110,7 @@ fn busy(hosts: &[HostRecord], test: &TestRecord) -> String {
     busy.unwrap_or_default()
 }
 
-/// Which port showed more than it can carry, if one did: then its bytes were not counted over the time that they are divided by.
+/// Finds a port that showed more than it can carry: its bytes were not counted over the time by which they are divided.
 pub(super) fn too_fast(
     view: &View,
     hosts: &[HostRecord],
@@ -141,7 +125,7 @@ pub(super) fn too_fast(
         };
         let ceiling = view.ceiling(port)?;
         let rate = seen[view.fabric.number(place)];
-        (rate > ceiling * CARRIES).then_some((port, rate, ceiling))
+        (rate > ceiling * MOST_CARRIED).then_some((port, rate, ceiling))
     });
     let (port, rate, ceiling) = fast.next()?;
     let busy = busy(hosts, test);
@@ -161,7 +145,7 @@ pub(super) fn too_fast(
     })
 }
 
-/// What other traffic a port bore in a test, as part of all that it bore.
+/// Other traffic of a port in a test, as a share of all that the port carried; at most 0.99.
 pub(super) fn foreign(test: &TestRecord, node: &str, interface: Option<&str>, sends: bool) -> f64 {
     let of_port = test.wires.iter().filter(|one| {
         one.node == node && Some(one.interface.as_str()) == interface && one.counted_bytes > 0
@@ -175,7 +159,7 @@ pub(super) fn foreign(test: &TestRecord, node: &str, interface: Option<&str>, se
     part.fold(0.0, f64::max).min(0.99)
 }
 
-/// Tests that must be repeated before anything is said.
+/// Request to repeat the next test that must be repeated before the verdict.
 pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     if !view.has_speeds() || is_in_vain(view) {
         return Vec::new();
@@ -195,11 +179,11 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
         again: Some(test),
         ..Request::of(Vec::new())
     };
-    // One after the other: where the first one is in vain, so may the others be.
+    // One after the other: if the first repeat is in vain, the others can be, too.
     wanted.map(again).take(1).collect()
 }
 
-/// Whether so many repeats were no evidence either that these hosts cannot do it: then second looks would tell nothing.
+/// True if enough repeats were no evidence either to show that these hosts cannot do it: second looks would prove nothing.
 pub fn is_in_vain(view: &View) -> bool {
     let repeats: BTreeSet<usize> = view.all_repeats.iter().map(|(_, repeat)| *repeat).collect();
     let in_vain = repeats
@@ -208,7 +192,7 @@ pub fn is_in_vain(view: &View) -> bool {
     in_vain.count() >= MOST_IN_VAIN
 }
 
-/// Whether a port was left unjudged in a test for other traffic.
+/// True if other traffic kept a port from being judged in a test.
 fn has_foreign(view: &View, test: usize) -> bool {
     let mut looks = view.observations.iter().filter(|one| one.test == test);
     looks.any(|one| {
@@ -218,7 +202,7 @@ fn has_foreign(view: &View, test: usize) -> bool {
     })
 }
 
-/// Repeats count as what they repeat where that was no evidence.
+/// Makes repeats count as the tests that they repeat, where those were no evidence.
 pub(super) fn stand_in(view: &mut View) {
     let stands: Vec<usize> = view
         .all_repeats
@@ -231,7 +215,7 @@ pub(super) fn stand_in(view: &mut View) {
     }
 }
 
-/// Tests that are no evidence, with the repeats that are.
+/// Tests that are no evidence, each with a repeat that is.
 pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
     let repeats = view.all_repeats.iter().copied();
     let unfit = |test: &usize| view.unfit.contains_key(test);
@@ -240,7 +224,7 @@ pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// What is said where a test was no evidence, and no repeat of it either; and where a port was never without other traffic.
+/// Verdict if a test and all its repeats were no evidence, or if a port always had other traffic.
 pub fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
     let first_unfit = view.unfit.iter().find(|(test, _)| {
         let planned = plan.tests.get(**test);

@@ -1,29 +1,29 @@
-//! Hosts of one class should be alike: what they have in common, and who differs.
+//! Compares hosts of one class, which should be alike: common properties, and hosts that differ.
 
 use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
 use crate::record::HostRecord;
 
-/// Fewer hosts than this have nobody who is odd.
+/// Minimum number of hosts; among fewer, none is odd.
 const LEAST: usize = 3;
 
-/// One thing that hosts say of themselves.
+/// One property that hosts report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trait {
-    /// What it is.
+    /// Name of the property.
     pub name: String,
-    /// What is said of it, and by whom; most hosts first. Nothing is said by an empty text.
+    /// Values, each with the hosts that report it; most hosts first. An empty text stands for no value.
     pub groups: Vec<(String, Vec<String>)>,
 }
 
 impl Trait {
-    /// Whether all that say something of it say the same.
+    /// True if all hosts have the same entry.
     pub fn is_uniform(&self) -> bool {
         self.groups.len() < 2
     }
 
-    /// Whether hosts of a group differ from most of the others.
+    /// True if the hosts of a group differ from most of the others.
     pub fn is_odd(&self, group: usize) -> bool {
         let all: usize = self.groups.iter().map(|(_, hosts)| hosts.len()).sum();
         let most = self.groups.first().map_or(0, |(_, hosts)| hosts.len());
@@ -31,12 +31,12 @@ impl Trait {
     }
 }
 
-/// Everything that hosts should have in common, host by host.
+/// Properties that all hosts should have in common.
 pub fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
     let mut names: Vec<String> = Vec::new();
     let mut said: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     let firsts = hosts.iter().enumerate();
-    // Who never said a word is told as missing, and differs in nothing.
+    // A host that never reported is listed as missing, and is not compared.
     let here = firsts.filter(|(_, host)| !host.facts.kernel.is_empty());
     for (node, host) in here.filter(|(node, host)| host.host_index == *node) {
         let label = plan.nodes.get(node).map_or(&host.node, |node| &node.host);
@@ -101,7 +101,7 @@ fn of_host(host: &HostRecord) -> Vec<(String, String)> {
     all
 }
 
-/// Data ports whose link went down and came up far more often than that of the others: host, interface, how often, and how often is usual.
+/// Data ports whose link changed state far more often than that of the others: host, interface, number of changes, and usual number.
 pub fn flapping(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<(String, String, u64, u64)> {
     const FEW: u64 = 10;
     const TIMES: u64 = 3;
@@ -187,7 +187,7 @@ mod tests {
             found.map(|(host, _, count, _)| (host, count)).collect()
         };
         assert_eq!(of(&[2, 2, 40]), [("n3".to_owned(), 40)]);
-        // A few more are usual, and so is what all have.
+        // A few more are usual, and so is a number that all ports have.
         assert_eq!(of(&[2, 2, 10]), []);
         assert_eq!(of(&[30, 30, 40]), []);
     }

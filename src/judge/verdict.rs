@@ -1,4 +1,4 @@
-//! The sheet and the sentence to sign under, from everything that was measured until now.
+//! Builds the sheet and the sentence to sign from everything measured so far.
 
 use crate::plan::{Pattern, RunPlan};
 use crate::record::{
@@ -6,10 +6,10 @@ use crate::record::{
     Sheet, SignedFigure, StretchSheet, TestRecord, UplinkSheet, Verdict, VerdictWord,
 };
 
-use super::case::{Case, Foreseen, Pass};
+use super::case::{Case, Pass};
 use super::confirm::Request;
 use super::disturbed::{self, Disturbed};
-use super::fabric::{Observation, PEERS, Place};
+use super::fabric::{Observation, Place};
 use super::fault::Fault;
 use super::hol;
 use super::loss::{self, Losses};
@@ -17,13 +17,15 @@ use super::names::culprit;
 use super::pairs;
 use super::peers;
 use super::slowed::Slowed;
+use super::thresholds::PEERS;
+use super::unexplained::Foreseen;
 use super::unfit;
 use super::view::View;
 use super::{Decision, Step, decide};
 
-/// What may be said now, and what should be measured before more is.
+/// Current judgement, and the measurements that would allow more.
 pub struct Judgement {
-    /// To be measured next; empty if nothing more can be learnt.
+    /// Requests to measure next; empty if nothing more can be learnt.
     pub open: Vec<Request>,
     /// The word and the sentence.
     pub verdict: Verdict,
@@ -31,7 +33,7 @@ pub struct Judgement {
     pub sheet: Sheet,
 }
 
-/// Judges a run by what was measured until now.
+/// Judges a run by the measurements so far.
 pub fn judge(
     plan: &RunPlan,
     hosts: &[HostRecord],
@@ -51,7 +53,7 @@ pub fn judge(
     }
     let (mut told, mut instead) = (Vec::new(), unfit::instead(&view));
     match disturbed::look(&view, &decision) {
-        // Before suspects are measured alone: it may be that there are none.
+        // The repeat comes before looks at suspects alone: it can show that there are none.
         Disturbed::Open(request) => open = vec![request],
         Disturbed::Well(replaced) => {
             let sentences = replaced.iter().map(|pair| repeated(&view, *pair));
@@ -66,7 +68,7 @@ pub fn judge(
         }
         Disturbed::Stands => {}
     }
-    // What is no evidence is measured anew before anything is asked on its account.
+    // A test that is no evidence is repeated before any request that follows from it.
     let again = unfit::open(plan, &view);
     if !again.is_empty() {
         open = again;
@@ -91,7 +93,7 @@ pub fn judge(
     }
     let case = Case::new(&view.fabric, &view.observations);
     let foreseen = case.foreseen(&decision.known());
-    // A host that fell short only where its port was measured by itself hides nothing of what the port carried under load.
+    // A host that fell short only when its port was measured alone hides nothing of what the port carried under load.
     let is_short = |place: &Place| {
         let mut passes = case.passes(*place).into_iter();
         passes.any(|pass| !pass.isolated && pass.is_short())
@@ -131,9 +133,9 @@ pub fn judge(
     }
 }
 
-/// What the rates say, or what must be measured before they do.
+/// Decision on the rates, or the requests to measure first.
 fn rates(view: &View) -> (Decision, Vec<Request>) {
-    // What goes to a congested port is shared as it may be: that blames nobody.
+    // Links share a congested port arbitrarily, so they blame no port.
     let others: Vec<Observation>;
     let observations = match view.observations.iter().any(|one| one.only.is_some()) {
         false => &view.observations,
@@ -149,7 +151,7 @@ fn rates(view: &View) -> (Decision, Vec<Request>) {
     }
 }
 
-/// Why a test is judged by its repeat.
+/// Sentence on why a test is judged by its repeat.
 fn repeated(view: &View, (test, repeat): (usize, usize)) -> String {
     let mut why = Vec::new();
     for ((_, host), limit) in view.limits.iter().filter(|((of, _), _)| *of == test) {
@@ -171,16 +173,16 @@ pub(super) struct Writer<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) view: &'a View,
     pub(super) case: Case<'a>,
-    /// What known faults predict to fall short.
+    /// Deficits that known faults predict.
     pub(super) foreseen: Foreseen,
-    /// What confirmed losses leave less than full.
+    /// Places that confirmed losses leave less than full.
     slowed: Slowed,
     decision: Decision,
     pub(super) losses: Losses,
     blocking: hol::Finding,
-    /// What is said of tests that stand for others.
+    /// Sentences on tests that replace others.
     pub(super) repeated: Vec<String>,
-    /// These, with what stands for them.
+    /// Replaced tests, each with its repeat.
     instead: Vec<(usize, usize)>,
 }
 
@@ -218,7 +220,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is said of a direction of a port or uplink; none if no test loaded it.
+    /// Sheet of a direction of a port or uplink; `None` if no test loaded it.
     fn direction(&self, place: Place) -> Option<DirectionSheet> {
         let passes = self.case.passes(place);
         let loading = || {
@@ -227,7 +229,7 @@ impl Writer<'_> {
                 .filter(|pass| !pass.isolated && pass.rate > 0.0)
         };
         let most = passes.iter().map(|pass| pass.rate).fold(0.0, f64::max);
-        // Where a fault elsewhere holds it down, its figure is that of the fault; unless it was seen nowhere else.
+        // A figure that a fault elsewhere lowers belongs to that fault, unless there is no other figure.
         let held_down = |pass: &&Pass| self.is_held_down(place, pass);
         let judged = || loading().filter(|pass| pass.judged);
         let free: Vec<&Pass> = judged().filter(|pass| !held_down(pass)).collect();
@@ -236,7 +238,7 @@ impl Writer<'_> {
             false => free,
         };
         let judged = judged.into_iter();
-        // Where floors differ, by how far it is above its own.
+        // Floors can differ between tests, so shares are compared relative to their floor.
         let share = |pass: &&Pass| pass.share.map_or(f64::INFINITY, |share| share / pass.floor);
         let least = judged.min_by(|a, b| share(a).total_cmp(&share(b)));
         let least = least.or_else(|| loading().min_by(|a, b| a.rate.total_cmp(&b.rate)))?;
@@ -253,7 +255,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The stretch in which a place carried what is said of it, if that is less than in the whole window.
+    /// The stretch in which a place carried the rate of `pass`, if that is less than in the whole window.
     fn stretch(&self, place: Place, pass: &Pass) -> Option<StretchSheet> {
         let stretch = self.view.stretches.get(&pass.test)?;
         let mean = *stretch.means.get(self.view.fabric.number(place))?;
@@ -265,7 +267,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Whether confirmed faults predict that a place falls short in a test, though it is none of them.
+    /// True if confirmed faults predict that a place falls short in a test, and the place is none of them.
     pub(super) fn is_held_down(&self, place: Place, pass: &Pass) -> bool {
         let number = self.view.fabric.number(place);
         let fault = Fault::Place(place);
@@ -279,7 +281,7 @@ impl Writer<'_> {
         !self.decision.known().contains(&fault) && !lossy && (by_rates || by_losses)
     }
 
-    /// The word for a place, and the measurement that shows it: the least, or where a fault elsewhere held that down, what it carried without.
+    /// Word for a place, and the measurement that shows it: the smallest, or, if a fault elsewhere lowered that, one that shows the place well.
     fn word(&self, place: Place, least: &Pass, passes: &[Pass]) -> (VerdictWord, Pass) {
         if let Some(word) = self.word_of_its_faults(place) {
             return (word, *least);
@@ -305,7 +307,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The word for a place that is at fault or may be.
+    /// Word for a place that is, or can be, at fault.
     fn word_of_its_faults(&self, place: Place) -> Option<VerdictWord> {
         let fault = Fault::Place(place);
         let lossy = |list: &[(Fault, f64)]| list.iter().any(|(known, _)| *known == fault);
@@ -331,7 +333,7 @@ impl Writer<'_> {
         let mut faults = Vec::new();
         for one in &self.decision.confirmed {
             let notes = [self.waits_at(&one.fault), self.broken_frames_at(&one.fault)];
-            // Of what nobody ordered it cannot be said that it is not as ordered.
+            // A shared fault cannot differ from an order that does not exist.
             let ordered = self.plan.criteria.non_blocking || !self.plan.criteria.uplinks.is_empty();
             let condition = self.unseen_at(&one.fault);
             let word = match one.fault.is_shared() && !ordered || condition.is_some() {
@@ -404,7 +406,7 @@ impl Writer<'_> {
         faults
     }
 
-    /// A fault that carried less than it should.
+    /// Sheet of a fault that carried less than it should.
     fn of_rate(&self, word: VerdictWord, fault: &Fault, notes: Vec<String>) -> FaultSheet {
         let least = self.under_load(fault);
         let stretch = match (fault, &least) {
@@ -428,8 +430,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Why a fault that was confirmed need not be the switch's. Several ports may share one card; one port alone, too, with machines that are
-    /// not of the run.
+    /// Reason why a confirmed fault need not be the switch's. Several ports can share one card, and a single port can share its card with machines
+    /// outside the run.
     fn unseen_at(&self, fault: &Fault) -> Option<String> {
         let ports = 0..self.view.ports.len();
         let through = ports.filter(|port| fault.concerns(&self.view.fabric, *port));
@@ -445,7 +447,7 @@ impl Writer<'_> {
         Some(format!("{}{more}", unseen.first()?))
     }
 
-    /// A pair that a congested port elsewhere slows down.
+    /// Sheet of a pair that a congested port elsewhere slows down.
     fn blocked(&self) -> Option<FaultSheet> {
         let (word, found) = match &self.blocking {
             hol::Finding::Confirmed(found) => (VerdictWord::Fail, found),
@@ -462,10 +464,10 @@ impl Writer<'_> {
         })
     }
 
-    /// The figure to sign: the lowest share of what a port can carry, over all tests that load both of its directions.
+    /// The figure to sign: the lowest share of a port's capacity, over all tests that load both of its directions.
     fn figure(&self) -> Option<SignedFigure> {
         let mut least: Option<(f64, SignedFigure)> = None;
-        // What is bounced loads one direction at a time: nothing to sign under.
+        // A bounced message loads one direction at a time, so it gives no figure to sign.
         let is_load =
             |pass: &Pass| !pass.isolated && pass.judged && pass.test < self.plan.tests.len();
         for port in 0..self.view.ports.len() {
@@ -495,12 +497,12 @@ impl Writer<'_> {
         least.map(|(_, figure)| figure)
     }
 
-    /// The mesh against the permutations. With other numbers of connections per port a processor core would be measured.
+    /// Compares the mesh with the permutations. With different numbers of connections per port, it would measure a processor core.
     fn contention(&self) -> Option<Contention> {
         if !self.decision.host_limited.is_empty() || !self.view.limits.is_empty() {
             return None;
         }
-        // What link tests saw has numbers behind those of all tests.
+        // The numbers of link test observations follow those of all tests.
         let load = |test: usize| &self.plan.tests[test];
         let is_test = |one: &&Observation| one.test < self.plan.tests.len();
         let is_single = |test: usize| matches!(load(test).pattern, Pattern::Shift(_));
@@ -532,7 +534,7 @@ impl Writer<'_> {
                     let own = passes.iter().filter(|pass| of.contains(&pass.test));
                     own.map(|pass| pass.rate).collect()
                 };
-                // Like with like: the least of few repeats is below their mean by chance alone.
+                // Means are compared: the minimum of few repeats is below their mean by chance alone.
                 let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len() as f64;
                 let (at_once, one_by_one) = (mean(rates(&mesh)), mean(rates(&single)));
                 let share = at_once / one_by_one;
@@ -546,7 +548,7 @@ impl Writer<'_> {
     }
 }
 
-/// FAIL before what is not known before what a host hides; rates before losses; then by size.
+/// Order of faults: FAIL, undecided, limited by a host. Within these, rates come before losses; then the size decides.
 fn worse_first(a: &FaultSheet, b: &FaultSheet) -> std::cmp::Ordering {
     let word = |fault: &FaultSheet| match fault.word {
         VerdictWord::Fail => 0,

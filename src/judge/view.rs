@@ -1,253 +1,103 @@
-//! From plan, hosts and measurements to what the judge looks at: ports, uplinks, and observations in payload bits per second.
+//! Input of the judge: ports, uplinks, and observations in payload bits per second.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
-use crate::plan::lanes::{self, Lane};
-use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
-use crate::record::{self, Basis, HeldBy, HostRecord, LinktestRecord, TestRecord};
+use crate::record::{Basis, HostRecord};
 use crate::stats::ceiling::Framing;
 use crate::sys::counters::InterfaceCounters;
-use crate::units::sum;
 
-use super::disturbed;
-use super::fabric::{Fabric, Frames, Observation, Place, Port, Seen};
-use super::filling::Flow;
-use super::host;
-use super::series::{self, Series, Stretch};
-use super::unfit::{self, Unfit};
+use super::fabric::{Fabric, Observation, Place};
 
-/// Places on the way of a chain, and the ports of its first link.
-type Way = (Vec<usize>, (usize, usize));
-
-/// What is judged, with what it is called.
+/// Everything that is judged, with its names.
 #[derive(Clone)]
 pub struct View {
     /// Ports and groups by number.
     pub fabric: Fabric,
-    /// What is known of each port.
+    /// Known properties of each port.
     pub ports: Vec<PortView>,
-    /// Names and speeds of groups with known uplinks.
+    /// Name of each group with a known uplink, and the speed of that uplink in bit/s.
     pub groups: Vec<(String, u64)>,
-    /// Where speeds come from.
+    /// Source of the port speeds.
     pub basis: Basis,
-    /// What was seen, test by test; tests that cannot be judged are left out.
+    /// Observations, test by test. Tests that cannot be judged are left out.
     pub observations: Vec<Observation>,
-    /// Why hosts were at their limit, by test and number of the host.
+    /// Reasons why hosts were at their limit, by test and first node of the host.
     pub limits: BTreeMap<(usize, usize), String>,
-    /// Tests that were measured once more as they were, and by which test.
+    /// Tests that were repeated unchanged, each with the test that repeats it.
     pub repeats: BTreeMap<usize, usize>,
-    /// The same with all repeats, those that are no evidence among them.
+    /// All repeats, including those that are no evidence: the test, and its repeat.
     pub all_repeats: Vec<(usize, usize)>,
-    /// Tests that are judged by a stretch of their window.
+    /// Tests that are judged by one stretch of their window.
     pub stretches: BTreeMap<usize, Stretch>,
-    /// Tests that are no evidence, and why.
+    /// Tests that are no evidence, each with the reason.
     pub unfit: BTreeMap<usize, Unfit>,
 }
 
-/// A port and what it should carry.
+/// A port, with what determines the rate it should carry.
 #[derive(Clone)]
 pub struct PortView {
-    /// Its name in every report.
+    /// Name in every report.
     pub label: String,
     /// Index of the first node of its host.
     pub node: usize,
-    /// Which of the host's data ports.
+    /// Index among the data ports of its host.
     pub rail: usize,
-    /// Speed on the wire it is judged by.
+    /// Line speed in bit/s by which the port is judged, if known.
     pub speed_bits_per_s: Option<u64>,
-    /// What its frames consist of.
+    /// Sizes of its frames and headers.
     pub framing: Framing,
-    /// Why its host cannot load it, if that is known without measuring.
+    /// Reason why its host cannot load it, if known without a measurement.
     pub slot_limit: Option<String>,
-    /// What stands between it and the switch that its host cannot see.
+    /// Sentence on a device between the port and the switch that its host cannot see.
     pub unseen: Option<String>,
-    /// What its interface counted in all tests together.
+    /// Sum of its interface counters over all tests.
     pub counters: InterfaceCounters,
 }
 
+/// Stretch of its window by which a test is judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Seconds from the start of the test to the start of the stretch.
+    pub from_s: u64,
+    /// Duration in seconds.
+    pub seconds: u64,
+    /// Rate at each place in the whole window, in bits per second.
+    pub means: Vec<f64>,
+}
+
+/// Reason why a test is no evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit {
+    /// True if hosts can be the cause, such as by lack of processors. False if the cause is unknown.
+    pub hosts: bool,
+    /// True if a repeat would be no better.
+    pub lasts: bool,
+    /// The reason in words.
+    pub why: String,
+}
+
 impl PortView {
-    /// Frames that were broken when they came, if there were any: that is below TCP, whatever TCP made of it.
+    /// Frames that arrived broken, in words, if there were any. They count even if TCP hid them, since they are below TCP.
     pub fn broken_frames(&self) -> Option<String> {
         self.counters.broken_frames()
     }
 }
 
-/// The speed a port is judged by: the one that was ordered, else what hardware has negotiated.
-fn speed_of(plan: &RunPlan, host: &HostRecord, node: usize, rail: usize) -> Option<(u64, bool)> {
-    let ordered = plan.nodes[node].speed_bits_per_s.map(|speed| (speed, true));
-    ordered.or_else(|| {
-        let interface = host.interface_of(host.rails.get(rail)?)?;
-        let mbit = interface.speed_mbit.filter(|_| interface.physical)?;
-        Some((mbit.saturating_mul(1_000_000), false))
-    })
-}
-
 impl View {
-    /// Looks at what was measured until now.
-    pub fn of(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Self {
-        Self::of_all(plan, hosts, tests, &[])
-    }
-
-    /// The same, with what link tests measured.
-    pub fn of_all(
-        plan: &RunPlan,
-        hosts: &[HostRecord],
-        tests: &[TestRecord],
-        jobs: &[LinktestRecord],
-    ) -> Self {
-        let rails = plan.tests.first().map_or(1, |test| test.rails.max(1));
-        let groups: Vec<(String, u64)> = plan
-            .criteria
-            .uplinks
-            .iter()
-            .map(|uplink| (uplink.group.clone(), uplink.bits_per_s))
-            .collect();
-        let mut view = Self {
-            fabric: Fabric {
-                ports: Vec::new(),
-                groups: groups.len(),
-                uplink_floor: plan.criteria.floor,
-                behind: BTreeSet::new(),
-            },
-            ports: Vec::new(),
-            groups,
-            basis: Basis::Ordered,
-            observations: Vec::new(),
-            limits: BTreeMap::new(),
-            repeats: BTreeMap::new(),
-            all_repeats: Vec::new(),
-            stretches: BTreeMap::new(),
-            unfit: BTreeMap::new(),
-        };
-        for (node, host) in hosts.iter().enumerate() {
-            if host.host_index == node {
-                for rail in 0..rails {
-                    view.add_port(plan, hosts, node, rail);
-                }
-            }
-        }
-        let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
-        for test in tests {
-            let planned = &plan.tests[test.test];
-            view.mark_gone(hosts, test);
-            view.count(hosts, test);
-            let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
-            if test.complete && tells && is_whole(test) {
-                let alike = disturbed::repeated(&plan.tests, &run, test.test);
-                let repeats = alike.into_iter().map(|first| (first, test.test));
-                view.all_repeats.extend(repeats.clone());
-                match unfit::why(hosts, planned, test) {
-                    Some(unfit) => {
-                        view.unfit.insert(test.test, unfit);
-                    }
-                    None => {
-                        view.add_test(plan, hosts, planned, test);
-                        view.repeats.extend(repeats);
-                    }
-                }
-            }
-        }
-        unfit::stand_in(&mut view);
-        view.add_jobs(plan, hosts, jobs);
-        view
-    }
-
-    /// Adds what the interfaces of all ports counted in a test.
-    fn count(&mut self, hosts: &[HostRecord], test: &TestRecord) {
-        for port in &mut self.ports {
-            let interface = hosts[port.node].rails.get(port.rail);
-            let interface = interface.and_then(|rail| rail.interface.as_ref());
-            let measured = test.nodes[port.node]
-                .iter()
-                .flat_map(|node| &node.interfaces);
-            for (_, counters) in measured.filter(|(name, _)| Some(name) == interface) {
-                port.counters = port.counters.with(counters, u64::saturating_add);
-            }
-        }
-    }
-
-    /// A host with a node that has not reported was lost.
-    fn mark_gone(&mut self, hosts: &[HostRecord], test: &TestRecord) {
-        for (number, port) in self.ports.iter().enumerate() {
-            let nodes = host::nodes_of(hosts, port.node);
-            let gone = nodes.iter().any(|node| test.nodes[*node].is_none());
-            self.fabric.ports[number].gone |= gone;
-        }
-    }
-
-    fn add_port(&mut self, plan: &RunPlan, hosts: &[HostRecord], node: usize, rail: usize) {
-        let host = &hosts[node];
-        let speed = speed_of(plan, host, node, rail);
-        self.basis = match (self.basis, speed) {
-            (Basis::Unknown, _) | (_, None) => Basis::Unknown,
-            (Basis::Negotiated, _) | (_, Some((_, false))) => Basis::Negotiated,
-            _ => Basis::Ordered,
-        };
-        let address = host.rails.get(rail);
-        let interface = address.and_then(|port| host.interface_of(port));
-        let timestamps = host
-            .facts
-            .settings
-            .iter()
-            .find(|(name, _)| name == "net.ipv4.tcp_timestamps");
-        let speed_bits_per_s = speed.map(|(speed, _)| speed);
-        let v6 = address.is_some_and(|port| port.address.is_ipv6());
-        // Segments that were asked to be smaller are packets that are smaller.
-        let headers = if v6 { 60 } else { 40 };
-        let asked = plan.tests.first().and_then(|test| test.sockets.mss_bytes);
-        let asked = asked.map_or(u32::MAX, |mss| mss.saturating_add(headers));
-        let mtu_bytes = interface.map_or(1500, |one| one.mtu_bytes).min(asked);
-        self.ports.push(PortView {
-            label: record::port_label(plan, hosts, &host::nodes_of(hosts, node), rail),
-            node,
-            rail,
-            speed_bits_per_s,
-            framing: Framing {
-                mtu_bytes: mtu_bytes.max(576),
-                v6,
-                tagged: interface.is_some_and(|one| one.tagged),
-                timestamps: timestamps.is_none_or(|(_, value)| value != "0"),
-                overhead_bytes: plan.criteria.overhead_bytes,
-            },
-            slot_limit: interface
-                .zip(speed_bits_per_s)
-                .and_then(|(one, speed)| host::slot_limit(one, speed)),
-            unseen: interface.and_then(host::unseen),
-            counters: InterfaceCounters::default(),
-        });
-        let group = plan.nodes[node].group.as_ref();
-        let last = &self.ports[self.ports.len() - 1];
-        let ceiling = last
-            .speed_bits_per_s
-            .map(|speed| last.framing.payload_ceiling(speed as f64, 0.0));
-        let asked = plan.criteria.min_rate_bits_per_s.zip(ceiling);
-        self.fabric.ports.push(Port {
-            host: node,
-            rail,
-            group: group.and_then(|group| self.groups.iter().position(|(name, _)| name == group)),
-            floor: match asked {
-                Some((rate, ceiling)) => rate as f64 / ceiling,
-                None => plan.criteria.floor,
-            },
-            asked: plan.criteria.min_rate_bits_per_s.map(|rate| rate as f64),
-            gone: false,
-        });
-    }
-
-    /// Whether the speed of any port is known. Without one there is nothing to judge by.
+    /// True if the speed of any port is known. Without one, nothing can be judged.
     pub fn has_speeds(&self) -> bool {
         let mut speeds = self.ports.iter().map(|port| port.speed_bits_per_s);
         speeds.any(|speed| speed.is_some())
     }
 
-    /// Payload that a port can carry one way, if its speed is known.
+    /// Payload in bits per second that a port can carry one way, if its speed is known.
     pub fn ceiling(&self, port: usize) -> Option<f64> {
         let port = &self.ports[port];
         let speed = port.speed_bits_per_s? as f64;
         Some(port.framing.payload_ceiling(speed, 0.0))
     }
 
-    /// What payload of a port is on the wire, with the acknowledgements that lowered its ceiling to `capacity`.
+    /// Rate on the wire for a payload rate of a port, both in bits per second, with the acknowledgements that lowered its ceiling to `capacity`.
     pub fn on_wire(&self, port: usize, payload: f64, capacity: f64) -> Option<f64> {
         let port = &self.ports[port];
         let speed = port.speed_bits_per_s? as f64;
@@ -255,12 +105,12 @@ impl View {
         Some(port.framing.wire_rate(payload, 0.0) + acks.max(0.0))
     }
 
-    /// What each place can carry while nothing comes back.
+    /// Payload in bits per second that each place can carry without reverse traffic.
     pub fn ceilings(&self) -> Vec<f64> {
         self.capacities(&vec![0.0; self.fabric.places()])
     }
 
-    /// What each place can carry while as much comes back, with an acknowledgement for every second segment.
+    /// The same with equal reverse traffic, which has one acknowledgement for every two segments.
     pub fn loaded_ceilings(&self) -> Vec<f64> {
         let alone = self.ceilings();
         let acks = |number: usize| {
@@ -276,7 +126,7 @@ impl View {
         self.capacities(&acks)
     }
 
-    /// Number of the port of a rail at a node's host.
+    /// Number of the port that a node's host has on a rail.
     pub fn port_at(&self, hosts: &[HostRecord], node: usize, rail: usize) -> usize {
         let first = hosts[node].host_index;
         let mut ports = self.ports.iter();
@@ -285,147 +135,7 @@ impl View {
             .unwrap_or(0)
     }
 
-    fn add_test(&mut self, plan: &RunPlan, hosts: &[HostRecord], test: &Test, record: &TestRecord) {
-        // One look for each lane would take long with 65,000 of them.
-        let port_of: Vec<Vec<usize>> = (0..hosts.len())
-            .map(|node| {
-                (0..test.rails.max(1))
-                    .map(|rail| self.port_at(hosts, node, rail))
-                    .collect()
-            })
-            .collect();
-        let ends = |lane: &Lane| {
-            let rail = test.rail_of(lane.stream);
-            (port_of[lane.from][rail], port_of[lane.to][rail])
-        };
-        let mut observation = Observation {
-            test: record.test,
-            isolated: test.purpose == Purpose::Isolated,
-            paced: test.purpose == Purpose::Loss
-                || (test.purpose == Purpose::Isolated
-                    && !test.paces.is_empty()
-                    && test.pattern != Pattern::Hol),
-            ..Observation::default()
-        };
-        let mut seen: BTreeMap<(usize, usize), Seen> = BTreeMap::new();
-        let mut acks_per_s = vec![0.0; self.fabric.places()];
-        for link in record.links.iter().filter(|link| link.crosses_switch) {
-            let (from, to) = ends(&link.lane);
-            let pair = seen.entry((from, to)).or_insert(Seen {
-                from,
-                to,
-                ..Seen::default()
-            });
-            pair.rate += record.rate_of(link) * 1e9;
-            pair.links += 1;
-            pair.limiting += usize::from(link.held_by == HeldBy::Limiting);
-            let Some((first, last)) = link.tcp else {
-                continue;
-            };
-            let passed =
-                |of: fn(&crate::sys::socket::TcpInfo) -> u64| of(&last).saturating_sub(of(&first));
-            // Counters come from other processes.
-            let sent = passed(|info| info.data_segments);
-            pair.segments = pair.segments.saturating_add(sent);
-            let again = passed(|info| info.retransmits);
-            let lost = again.saturating_sub(passed(|info| info.needless_repeats));
-            pair.lost = pair.lost.saturating_add(lost);
-            let seconds = link.sender_interval_ns.max(1) as f64 / 1e9;
-            let acks = passed(|info| info.segments_in) as f64 / seconds;
-            for place in self.fabric.way(to, from) {
-                acks_per_s[place] += acks;
-            }
-        }
-        if test.pattern == Pattern::Hol {
-            // What goes to the congested port is shared as it may be; the victim must keep its half.
-            observation.only = Some(Place::Receive(self.port_at(hosts, 2, 0)));
-        }
-        let links = |pair: (usize, usize)| seen.get(&pair).map_or(0, |one| one.links);
-        let rising = series::rising(test.bound, &record.worst_links, &ends, &links);
-        for pair in rising {
-            if let Some(one) = seen.get_mut(&pair) {
-                one.rising = true;
-            }
-        }
-        observation.links = seen.into_values().collect();
-        observation.capacities = self.capacities(&acks_per_s);
-        (observation.flows, observation.pairs) = self.flows(plan, hosts, test, &ends);
-        self.add_limits(hosts, test, record, &mut observation);
-        observation.frames = self.frames(hosts, record);
-        let seen = observation.seen(&self.fabric);
-        if let Some(unfit) = unfit::too_fast(self, hosts, record, &seen) {
-            self.unfit.insert(record.test, unfit);
-            return;
-        }
-        self.add_foreign(plan, hosts, record, &seen, &mut observation);
-        let series = Series::of(&self.ports, hosts, test, record);
-        if let Some((worst, stretch)) = series.and_then(|all| all.worst(&self.fabric, &observation))
-        {
-            self.stretches.insert(record.test, stretch);
-            observation = worst;
-        }
-        if !observation.links.is_empty() {
-            self.observations.push(observation);
-        }
-    }
-
-    /// What other traffic took of what ports can carry.
-    fn add_foreign(
-        &self,
-        plan: &RunPlan,
-        hosts: &[HostRecord],
-        test: &TestRecord,
-        seen: &[f64],
-        observation: &mut Observation,
-    ) {
-        let mut taken = vec![0.0; self.fabric.places()];
-        for (number, port) in self.ports.iter().enumerate() {
-            let rail = hosts[port.node].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_deref());
-            let label = &plan.nodes[port.node].label;
-            for (place, sends) in [(Place::Send(number), true), (Place::Receive(number), false)] {
-                let part = unfit::foreign(test, label, interface, sends);
-                let place = self.fabric.number(place);
-                taken[place] = seen[place] * part / (1.0 - part);
-            }
-        }
-        if taken.iter().any(|rate| *rate > 0.0) {
-            let capacities = observation.capacities.iter_mut().zip(&taken);
-            for (capacity, taken) in capacities.filter(|(capacity, _)| capacity.is_finite()) {
-                *capacity = (*capacity - taken).max(*capacity * 0.01);
-            }
-            observation.foreign = taken;
-        }
-    }
-
-    /// What the interfaces of all ports counted of frames in a test.
-    fn frames(&self, hosts: &[HostRecord], test: &TestRecord) -> Vec<Frames> {
-        /// Bytes of segments that stand in one packet of a backlog at most, since hosts merge what comes together.
-        const MERGED: u32 = 65_535;
-        let of = |port: &PortView| {
-            let rail = hosts[port.node].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_ref());
-            let nodes = test.nodes.get(port.node).into_iter().flatten();
-            let mut counted = nodes.flat_map(|node| &node.interfaces);
-            let counters = counted.find(|(name, _)| Some(name) == interface);
-            let node = test.nodes.get(port.node).and_then(Option::as_ref);
-            let backlog = node.map_or(0, |node| node.backlog_drops);
-            let segments = u64::from(MERGED / port.framing.payload_bytes().max(1));
-            let backlog = backlog.saturating_mul(segments.max(1));
-            counters.map_or_else(Frames::default, |(_, all)| Frames {
-                received: all.received_packets,
-                broken: sum([all.crc_errors, all.fec_uncorrectable]
-                    .into_iter()
-                    .flatten()),
-                discarded: sum([all.missed.unwrap_or(0), backlog].into_iter()),
-                // The kernel counts what was missed among them.
-                dropped: all.drops.saturating_sub(all.missed.unwrap_or(0)),
-            })
-        };
-        self.ports.iter().map(of).collect()
-    }
-
-    fn capacities(&self, acks_per_s: &[f64]) -> Vec<f64> {
+    pub(super) fn capacities(&self, acks_per_s: &[f64]) -> Vec<f64> {
         let framing = self.ports.first().map(|port| port.framing);
         let capacity = |number: usize| match self.fabric.place(number) {
             Place::Send(port) | Place::Receive(port) => {
@@ -442,85 +152,4 @@ impl View {
             .map(|number| capacity(number).unwrap_or(f64::INFINITY))
             .collect()
     }
-
-    /// What goes at one rate: with two phases every link, with more every chain from source to sink.
-    fn flows(
-        &self,
-        plan: &RunPlan,
-        hosts: &[HostRecord],
-        test: &Test,
-        ends: &dyn Fn(&Lane) -> (usize, usize),
-    ) -> (Vec<Flow>, Vec<(usize, usize)>) {
-        let nodes = plan.nodes.len();
-        let crosses = |lane: &Lane| hosts[lane.from].host_index != hosts[lane.to].host_index;
-        let mut next: HashMap<(usize, usize, usize), Lane> = HashMap::new();
-        for lane in (1..test.phases - 1).flat_map(|at| lanes::of_boundary(test, nodes, at)) {
-            next.insert((lane.boundary, lane.from, lane.from_slot), lane);
-        }
-        // Chains that take the same way are one flow of more connections.
-        let mut flows: BTreeMap<Way, (f64, f64)> = BTreeMap::new();
-        for first in lanes::of_boundary(test, nodes, 0) {
-            let mut lane = first;
-            let (mut route, mut pair, mut cap) = (Vec::new(), None, f64::INFINITY);
-            loop {
-                if crosses(&lane) {
-                    let (from, to) = ends(&lane);
-                    pair = pair.or(Some((from, to)));
-                    route.extend(self.fabric.way(from, to));
-                    cap = cap.min(
-                        test.rate_of(&lane)
-                            .map_or(f64::INFINITY, |rate| rate as f64),
-                    );
-                }
-                match next.get(&(lane.boundary + 1, lane.to, lane.to_slot)) {
-                    Some(onward) => lane = *onward,
-                    None => break,
-                }
-            }
-            if let Some(pair) = pair {
-                let known = flows.entry((route, pair)).or_insert((0.0, 0.0));
-                known.0 += 1.0;
-                known.1 += cap;
-            }
-        }
-        flows
-            .into_iter()
-            .map(|((route, pair), (weight, cap))| (Flow { route, weight, cap }, pair))
-            .unzip()
-    }
-
-    fn add_limits(
-        &mut self,
-        hosts: &[HostRecord],
-        test: &Test,
-        record: &TestRecord,
-        observation: &mut Observation,
-    ) {
-        observation.host_limited = vec![false; hosts.len()];
-        observation.waiting = vec![0.0; hosts.len()];
-        for port in &self.ports {
-            let first = port.node;
-            let nodes = host::nodes_of(hosts, first);
-            observation.waiting[first] = host::waiting(record, &nodes);
-            let rail = hosts[first].rails.get(port.rail);
-            let interface = rail.and_then(|rail| rail.interface.as_deref());
-            let limit = port
-                .slot_limit
-                .clone()
-                .or_else(|| host::port_limit(record, first, interface))
-                .or_else(|| host::limit(record, &nodes))
-                .or_else(|| host::receive_limit(record, test.phases, &nodes));
-            if let Some(limit) = limit {
-                observation.host_limited[first] = true;
-                self.limits.insert((record.test, first), limit);
-            }
-        }
-    }
-}
-
-/// Whether every link came to its end: what others carry while a host goes away says nothing of the switch.
-fn is_whole(test: &TestRecord) -> bool {
-    let ended = |node: usize| test.nodes[node].is_some();
-    let mut links = test.links.iter();
-    links.all(|link| ended(link.lane.from) && ended(link.lane.to))
 }

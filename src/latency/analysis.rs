@@ -1,4 +1,4 @@
-//! What measured round trips say of a fabric: values of cables with their errors, which are slow, and where the description is wrong.
+//! Evaluates measured round trips: values of cables with their errors, slow cables, and errors of the fabric's description.
 
 use crate::stats::random::Random;
 
@@ -6,44 +6,44 @@ use super::detect::{self, Baseline, Misfit, Suspect, Undecidable};
 use super::rows::Model;
 use super::solve::{Combination, Equations, Solution};
 
-/// Everything that follows.
+/// All results of an analysis.
 #[derive(Debug, Clone)]
 pub struct Analysis {
-    /// Rows of the pairs.
+    /// Equations of the measured pairs.
     pub equations: Equations,
-    /// Values; none if the pairs were only meant to locate slow cables.
+    /// Values of the columns; `None` if the pairs were only meant to locate slow cables.
     pub solution: Option<Solution>,
-    /// Standard error of each column's value; NaN where it is not known.
+    /// Standard error of each column's value; NaN if unknown.
     pub errors: Vec<f64>,
-    /// What is known of columns without a value of their own.
+    /// Known combinations of the columns that are not identified.
     pub together: Vec<Combination>,
-    /// Standard errors of these; empty where noise is not known.
+    /// Standard errors of these combinations; empty if the noise is unknown.
     pub together_errors: Vec<f64>,
     /// Cables that are slower than they should be.
     pub suspects: Vec<Suspect>,
-    /// Classes that could not be judged, and why; none with a baseline.
+    /// Classes that could not be judged, with the reason; empty with a baseline.
     pub undecidable: Vec<Undecidable>,
-    /// Pairs that do not fit.
+    /// Pairs that do not fit the description, if any.
     pub misfit: Option<Misfit>,
 }
 
-/// What is to be calculated.
+/// Options of an analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// What cables took when all was well.
+    /// Latencies of the cables in a healthy fabric.
     pub baseline: Option<Baseline<'a>>,
-    /// Samples behind each measured time.
+    /// Number of samples for each measured time.
     pub samples: usize,
-    /// The pairs tell slow cables apart, and need not tell values.
+    /// The pairs only distinguish slow cables; they need not determine values.
     pub locate: bool,
 }
 
-/// Random vectors that errors of large fabrics are estimated with.
+/// Number of random vectors that estimate the errors of large fabrics.
 const SAMPLES: usize = 24;
-/// With fewer samples than this a single spike may decide.
-const FEW_SAMPLES: usize = 5;
+/// With fewer samples than this, a single spike can decide.
+pub(super) const FEW_SAMPLES: usize = 5;
 
-/// Calculates all that follows from round trips of pairs, in any unit.
+/// Analyses the measured round trip of each pair, in any unit.
 pub fn analyse(
     model: &Model<'_>,
     pairs: &[(u32, u32)],
@@ -90,7 +90,8 @@ pub fn analyse(
             let spare = solution.sigma.is_some().then_some(&solution);
             let suspects =
                 detect::against_baseline(model, &equations, measured, baseline, spare, few);
-            // Noise may be a part of what a pair takes, or the same for all of them: then it says little of the pairs of a slow cable.
+            // Noise can be a fraction of a pair's round trip or equal for all pairs. Equal noise says little about the pairs of a slow cable. The
+            // smaller error counts.
             let same = solution.off.filter(|_| !suspects.is_empty()).map(|off| {
                 let even = vec![1.0; measured.len()];
                 let parts = equations.amplification(&even, SAMPLES, &mut Random::new(3));
@@ -117,14 +118,14 @@ pub fn analyse(
     }
 }
 
-/// Values must say so, too, with what is known of their errors, then and now: a baseline is a measurement.
+/// Keeps suspects whose values confirm them, given the known errors of both runs: a baseline is a measurement, too.
 fn certain(
     suspects: Vec<Suspect>,
     solution: &Solution,
     errors: &[f64],
     baseline: Baseline<'_>,
 ) -> Vec<Suspect> {
-    /// The score has found a cable among all of them; this looks at one.
+    /// The score searched all cables; this test looks at one.
     const DEVIATIONS: f64 = 2.5;
     let is_certain = |suspect: &Suspect| {
         let column = suspect.column as usize;

@@ -1,4 +1,4 @@
-//! A few rounds that tell which cable is slow, against a baseline: every cable is measured, and no two in the same pairs.
+//! Plans a few rounds that locate a slow cable against a baseline: every cable is measured, and no two are in the same pairs.
 
 use std::collections::HashMap;
 
@@ -6,24 +6,24 @@ use crate::stats::random::Random;
 
 use super::fabric::number;
 use super::pool::Pool;
-use super::rounds::Rounds;
+use super::pool::Rounds;
 use super::rows::Model;
 
 /// Rounds that cover and separate cables.
 #[derive(Debug, Clone)]
 pub struct Cover {
-    /// Pairs of the pool, by round.
+    /// Indices of pairs of the pool, by round.
     pub rounds: Rounds,
-    /// Columns that no pair of the rounds goes through.
+    /// Number of columns that the pool uses, but no pair of the rounds.
     pub uncovered: usize,
-    /// Covered columns that the pairs tell from all others.
+    /// Number of covered columns that the pairs distinguish from all others.
     pub unique: usize,
 }
 
 const UNSEEN: u32 = u32::MAX;
 
-/// Plans so many rounds. Each is filled with pairs that share no cable; those come first that go through cables not measured yet, then those
-/// that split cables which until now were measured by the same pairs, then long ones.
+/// Plans `rounds` rounds of pairs that share no cable. In each round, pairs through cables not measured yet come first, then pairs that split cables
+/// which the same pairs have measured so far, then long pairs.
 pub fn cover(model: &Model<'_>, pool: &Pool, rounds: usize, random: &mut Random) -> Cover {
     let columns = model.columns();
     let mut used = vec![false; columns];
@@ -31,7 +31,7 @@ pub fn cover(model: &Model<'_>, pool: &Pool, rounds: usize, random: &mut Random)
         pool.columns(index)
             .for_each(|column| used[column as usize] = true);
     }
-    // Columns of a kind were measured by the same pairs until now.
+    // The same pairs have measured all columns of a kind so far.
     let mut kind = vec![0_u32; columns];
     let mut seen = vec![false; columns];
     let mut stamp = vec![0_u32; model.fabric.cables.len()];

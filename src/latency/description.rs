@@ -1,4 +1,4 @@
-//! Fabrics as TOML, version 1; docs/latency.md has every key.
+//! Reads and writes fabrics as TOML, version 1; docs/latency.md lists every key.
 //!
 //! ```toml
 //! version = 1
@@ -25,7 +25,7 @@ use toml::Spanned;
 
 use super::fabric::{Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError};
 
-/// The version of descriptions that are written and read.
+/// Format version that this module writes and reads.
 pub const VERSION: u32 = 1;
 
 #[derive(Deserialize)]
@@ -84,7 +84,7 @@ struct WrittenPath {
     one_way: bool,
 }
 
-/// Lines by where they begin.
+/// Byte offsets at which lines begin.
 pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -106,7 +106,7 @@ impl Lines {
     }
 }
 
-/// Reads a description; what is wrong is named with its line.
+/// Reads a description. Errors name the line that is wrong.
 pub fn read(text: &str) -> Result<Draft, FabricError> {
     let lines = Lines::of(text);
     let written: Written = toml::from_str(text).map_err(|error: toml::de::Error| {
@@ -175,8 +175,8 @@ pub fn read(text: &str) -> Result<Draft, FabricError> {
     })
 }
 
-/// A word as TOML has it.
-fn quoted(text: &str) -> String {
+/// Quotes a string for TOML.
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -188,7 +188,7 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Names in lines of some length.
+/// Formats names as an array, in lines of limited length.
 fn list(names: impl Iterator<Item = String>) -> String {
     let (mut text, mut line) = (String::new(), String::new());
     for name in names {
@@ -202,7 +202,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
     format!("[\n{text}  {}\n]\n", line.trim_end())
 }
 
-/// Writes a description that [`read`] understands as the same.
+/// Writes a description that [`read`] reads back as the same.
 pub fn write(draft: &Draft) -> String {
     let names = |names: &[(String, usize)]| list(names.iter().map(|(name, _)| quoted(name)));
     let mut text = format!(

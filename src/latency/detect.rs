@@ -1,6 +1,6 @@
-//! Which cables are slow: against what they took when all was well, or among others of their class.
+//! Finds slow cables: against a baseline from a healthy fabric, or among others of their class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::stats::spread::{NORMAL, median, sigmas_exceeded_with};
 
@@ -13,45 +13,46 @@ use super::solve::{Equations, Solution};
 pub struct Suspect {
     /// Its column.
     pub column: u32,
-    /// Others that the measured pairs do not tell from it.
+    /// Other columns that the measured pairs cannot distinguish from it.
     pub or: Vec<u32>,
-    /// How far it is outside of what noise does, in standard deviations.
+    /// Deviation from the expected value, in standard deviations.
     pub score: f64,
-    /// How much longer it takes, as a part of what it should take.
+    /// Extra latency, as a fraction of the expected one.
     pub effect: f64,
-    /// Measured pairs that go through it.
+    /// Number of measured pairs that go through it.
     pub pairs: usize,
 }
 
-/// A cable that takes less than this part longer is none to be called slow.
+/// A cable counts as slow only if its latency exceeds the expected one by more than this fraction.
 pub const LEAST_EFFECT: f64 = 0.10;
-/// A slow-down is measured against at least this part of what the cable's pairs take.
+/// Smallest reference for a slow-down, as a fraction of the round trip of the cable's pairs.
 const LEAST_PART: f64 = 0.02;
-/// More slow cables than this are no faults, but another state of the fabric.
+/// Most suspects. More slow cables than this are not faults but another state of the fabric.
 const MOST_SUSPECTS: usize = 64;
-/// Less noise than this no run has against another one, whatever its pairs say of each other.
+/// Least noise of a run against another one, even if its pairs show less.
 const LEAST_SIGMA: f64 = 0.005;
-/// What a single pair shows counts up to so many deviations, where it was measured a few times only.
+/// Number of deviations up to which a single pair counts if it was measured only a few times.
 const SPIKE: f64 = 3.0;
-/// Rows with which a score counts half.
+/// Number of rows with which a score counts half.
 const FEW_ROWS: f64 = 10.0;
 
-/// Beyond this score a cable among so many is slow with at most 1 in 1000 false alarms: Phi^-1(1 - 0.001/m).
+/// Score beyond which one of `cables` cables counts as slow, with at most 1 in 1000 false alarms: Phi^-1(1 - 0.001/m), m = `cables`.
 pub fn threshold(cables: usize) -> f64 {
     sigmas_exceeded_with(0.001 / cables.max(1) as f64)
 }
 
-/// What cables took when all was well.
+/// Latencies of cables in a healthy fabric.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline<'a> {
     /// A value for each column.
     pub values: &'a [f64],
-    /// Standard errors, where they are known; empty if the values are exact.
+    /// Standard errors, where known; empty if the values are exact.
     pub errors: &'a [Option<f64>],
 }
 
-/// The score test against a baseline: z is what a pair takes by what it took, less 1. A slow cable raises the z of its pairs by its part in
-/// them; its score adds these up, by what noise does to such a sum. The highest one is explained, and the rest looked at again.
+/// Finds slow cables by a score test against a baseline: z is a pair's round trip divided by the one in the baseline, minus 1. A slow cable raises
+/// the z of its pairs by its part in them. Its score is the sum of these, divided by the effect of noise on such a sum. The cable with the highest
+/// score is explained by its slow-down, and the rest is tested again.
 pub fn against_baseline(
     model: &Model<'_>,
     equations: &Equations,
@@ -73,7 +74,7 @@ pub fn against_baseline(
         .zip(&expected)
         .map(|(b, y)| b / y - 1.0)
         .collect();
-    // What is not known of the baseline is noise of each pair, too.
+    // Errors of the baseline are noise of each pair, too.
     let doubt = |index: usize| {
         let terms = equations.row(index).iter();
         let square = |(column, times): &(u32, f64)| {
@@ -92,9 +93,9 @@ pub fn against_baseline(
     let candidates: Vec<u32> = (0..number(model.columns()))
         .filter(|column| !through[*column as usize].is_empty())
         .collect();
-    // Of few rows the noise is known badly: the score must be that much higher.
+    // With few rows the noise is badly known: the score must be that much higher.
     let limit = threshold(candidates.len()) * (1.0 + FEW_ROWS / rows.max(1) as f64);
-    // Where a slow cable is in most pairs, the median is its doing; what no values of cables explain is noise.
+    // A slow cable that is in most pairs raises the median. The noise is then the part that no values of cables explain.
     let fitted = solution
         .and_then(|solution| solution.sigma)
         .map(|sigma| sigma * std::f64::consts::SQRT_2);
@@ -108,14 +109,14 @@ pub fn against_baseline(
             .max(LEAST_SIGMA);
         let score = |column: u32| {
             let (mut sum, mut squares) = (0.0, 0.0);
-            // Of few samples a pair's value may be one spike. A slow cable slows all its pairs: what two of them show is none.
+            // With few samples, a pair's value can be one spike. A slow cable slows all its pairs: a value that two of them show is no spike.
             let mut sizes = through[column as usize].iter().map(|(index, _)| {
                 let own = (sigma * sigma + doubts[*index]).sqrt();
                 (left[*index] / own).max(0.0)
             });
             let second = second_largest(&mut sizes).max(SPIKE);
             for (index, part) in &through[column as usize] {
-                // In units of the pair's own noise, and counted by that.
+                // In units of the pair's noise, and weighted by it.
                 let own = (sigma * sigma + doubts[*index]).sqrt();
                 let (value, part) = (left[*index] / own, part / own);
                 let value = match few_samples {
@@ -135,7 +136,7 @@ pub fn against_baseline(
             break;
         };
         let own = &through[column as usize];
-        // What a cable took may be within the noise of what pairs took: then a part of these is the measure.
+        // A cable's latency can be within the noise of its pairs: then a fraction of their round trip is the reference.
         let mut takes: Vec<f64> = own.iter().map(|(index, _)| expected[*index]).collect();
         let usual = baseline[column as usize]
             .abs()
@@ -170,7 +171,7 @@ pub fn against_baseline(
     suspects
 }
 
-/// The largest but one of some numbers; 0 if there are not two.
+/// Second largest of some numbers; 0 with fewer than two.
 fn second_largest(numbers: &mut dyn Iterator<Item = f64>) -> f64 {
     let (mut first, mut second) = (0.0_f64, 0.0_f64);
     for one in numbers {
@@ -180,7 +181,7 @@ fn second_largest(numbers: &mut dyn Iterator<Item = f64>) -> f64 {
     second
 }
 
-/// What is left of z when the suspects explain as much of it as they can: least squares over their slow-downs.
+/// Remainder of z after the suspects explain as much of it as they can: least squares over their slow-downs.
 fn explained(z: &[f64], suspects: &[Suspect], through: &[Vec<(usize, f64)>]) -> Vec<f64> {
     let size = suspects.len();
     let of = |at: usize| &through[suspects[at].column as usize];
@@ -199,7 +200,7 @@ fn explained(z: &[f64], suspects: &[Suspect], through: &[Vec<(usize, f64)>]) -> 
             matrix[*a][size] += x * z[*index];
         }
     }
-    // Positive definite, or nearly so: elimination with the largest pivot.
+    // The matrix is positive definite, or nearly so: eliminate with the largest pivot.
     for column in 0..size {
         let pivot = (column..size).max_by(|a, b| {
             matrix[*a][column]
@@ -244,22 +245,22 @@ fn explained(z: &[f64], suspects: &[Suspect], through: &[Vec<(usize, f64)>]) -> 
     left
 }
 
-/// A class whose cables cannot be compared with each other, and why.
+/// A class whose cables cannot be compared with each other, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undecidable {
     /// Index of the class.
     pub class: u16,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// Fewer members of a class than this tell nothing of each other.
+/// Smallest number of members with which a class can be judged.
 pub const LEAST_MEMBERS: usize = 6;
-/// Outside of its class by so many deviations a cable is slow.
+/// Number of deviations from its class beyond which a cable is slow.
 const OUTSIDE: f64 = 5.0;
 
-/// Without a baseline: each identified cable against the median of its class, where that can be decided. `errors` are standard errors of
-/// values.
+/// Finds slow cables without a baseline: compares each identified cable with the median of its class. Also returns the classes that cannot be judged.
+/// `errors` are standard errors of values.
 pub fn within_classes(
     model: &Model<'_>,
     equations: &Equations,
@@ -312,7 +313,7 @@ pub fn within_classes(
             );
             continue;
         }
-        // A slow-down as large as the value itself must stand out; a smaller one may be found, too.
+        // A slow-down as large as the value itself must stand out; smaller ones can be found, too.
         if middle <= 0.0 || OUTSIDE * error > middle {
             refuse(format!(
                 "a standard error of {:.0} % hides even a cable that takes twice as long",
@@ -344,16 +345,16 @@ pub fn within_classes(
     (suspects, undecidable)
 }
 
-/// Pairs that no values of cables explain, and what most of them have in common: their route is not what the description says.
+/// Pairs that no values of cables explain, and the cable that most of them share: their route is not the described one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
-    /// Rows whose residual is far outside.
+    /// Rows whose residual is far outside the noise.
     pub rows: Vec<usize>,
-    /// A cable that most of them are described to go through, and most that are described to go through it; with how many go through it in all.
+    /// Cable that most of these rows contain, and of whose rows at least half are among these; with the number of all its rows.
     pub cable: Option<(u32, usize)>,
 }
 
-/// Looks for such pairs: residuals of more than six deviations, at least three of them.
+/// Finds rows with residuals of more than six deviations; `None` if there are fewer than three.
 pub fn misfit(model: &Model<'_>, equations: &Equations, solution: &Solution) -> Option<Misfit> {
     const FAR: f64 = 6.0;
     const LEAST: usize = 3;
@@ -368,8 +369,11 @@ pub fn misfit(model: &Model<'_>, equations: &Equations, solution: &Solution) -> 
     let mut counts: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for index in 0..equations.pairs().len() {
         let far = usize::from(rows.binary_search(&index).is_ok());
-        for (column, _) in equations.row(index) {
-            let count = counts.entry(model.cable_of(*column)).or_default();
+        // A cable that a row passes both ways counts once.
+        let cables = equations.row(index).iter();
+        let cables: BTreeSet<u32> = cables.map(|(column, _)| model.cable_of(*column)).collect();
+        for cable in cables {
+            let count = counts.entry(cable).or_default();
             count.0 += far;
             count.1 += 1;
         }

@@ -1,8 +1,8 @@
-//! Gaussian elimination on sparse rows that come one by one: which of them say something new, and what they say.
+//! Performs Gaussian elimination on sparse rows that come one by one: finds the independent rows and the values that follow from them.
 //!
-//! A pivot row stands for `x_pivot + sum of a_c x_c = right side`, where every c is eliminated after the pivot. As soon as a
-//! column is all that is left of a row it is known, and disappears from the rows that contain it: rows of routes collapse as soon as
-//! an odd cycle of them closes, and stay short.
+//! A pivot row stands for `x_pivot + sum of a_c x_c = right side`, where every c is eliminated after the pivot. As soon as a row has only its pivot
+//! left, that column is known and disappears from all rows that contain it. Rows of routes collapse as soon as an odd cycle of them closes, and stay
+//! short.
 
 use std::collections::BinaryHeap;
 
@@ -10,12 +10,12 @@ use super::field::Number;
 
 const NONE: u32 = u32::MAX;
 
-/// What a new row came to.
+/// Result of a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// It said something new.
+    /// The row is independent of the earlier rows.
     Independent,
-    /// It follows from the rows that were there.
+    /// The row follows from the earlier rows.
     Dependent,
 }
 
@@ -27,25 +27,25 @@ struct Row<N> {
     right: N,
 }
 
-/// Columns and their factors.
+/// Columns with their factors.
 type Terms<N> = Vec<(u32, N)>;
 /// A row in reduced form: its pivot, its other columns, and its right side.
 type Reduced<N> = (u32, Terms<N>, N);
 
-/// All rows until now.
+/// All rows so far.
 #[derive(Debug, Clone)]
 pub struct Elimination<N> {
-    /// The place of each column in the order of elimination; the largest is eliminated first.
+    /// Place of each column in the order of elimination. The largest is eliminated first.
     place: Vec<u32>,
     /// The column at each place.
     column: Vec<u32>,
     rows: Vec<Row<N>>,
-    /// The row whose pivot a column is.
+    /// For each column, the index of the row whose pivot it is.
     row_of: Vec<u32>,
     known: Vec<bool>,
     value: Vec<N>,
     known_count: usize,
-    /// Rows that contain a column besides their pivot; some did once and do no more.
+    /// For each column, the rows that contain it, but not as pivot. Some of them no longer contain it.
     within: Vec<Vec<u32>>,
     sum: Vec<N>,
     waiting: Vec<bool>,
@@ -53,7 +53,7 @@ pub struct Elimination<N> {
 }
 
 impl<N: Number> Elimination<N> {
-    /// No row yet. `place` is each column's place in the order of elimination, a permutation: the largest goes first.
+    /// Creates an elimination without rows. `place` is each column's place in the order of elimination, a permutation: the largest goes first.
     pub fn new(place: Vec<u32>) -> Self {
         let columns = place.len();
         let mut column = vec![0; columns];
@@ -75,17 +75,17 @@ impl<N: Number> Elimination<N> {
         }
     }
 
-    /// Matrix rank of the rows until now.
+    /// Matrix rank of the rows so far.
     pub fn rank(&self) -> usize {
         self.rows.len()
     }
 
-    /// Columns whose value follows from the rows.
+    /// Number of columns with a known value.
     pub fn known_count(&self) -> usize {
         self.known_count
     }
 
-    /// A column's value, if it follows from the rows by itself.
+    /// A column's value, if no other column is left in its row.
     pub fn known(&self, column: usize) -> Option<N> {
         self.known[column].then_some(self.value[column])
     }
@@ -99,7 +99,7 @@ impl<N: Number> Elimination<N> {
         }
     }
 
-    /// What of a row the others do not say: terms in the order of elimination, and its right side.
+    /// Reduces a row by the existing rows. Returns the remaining terms, in the order of elimination, and the right side.
     fn reduce(&mut self, row: impl IntoIterator<Item = (u32, N)>, right: N) -> (Vec<(u32, N)>, N) {
         let (mut left, mut right) = (Vec::new(), right);
         for (column, value) in row {
@@ -135,7 +135,7 @@ impl<N: Number> Elimination<N> {
         (left, right)
     }
 
-    /// A row with a single term leads to another such row, and so on: the way is made short (as in a union of sets).
+    /// Shortens a chain of rows with a single term each, where each leads to the next (as path compression in union-find does).
     fn shorten(&mut self, number: u32) {
         let single = |row: &Row<N>| match row.terms.as_slice() {
             [only] => Some(*only),
@@ -161,23 +161,23 @@ impl<N: Number> Elimination<N> {
         }
     }
 
-    /// Whether a row says something new. It is not added.
+    /// True if a row is independent of the existing rows. Does not add it.
     pub fn is_independent(&mut self, row: impl IntoIterator<Item = (u32, N)>) -> bool {
         !self.reduce(row, N::ZERO).0.is_empty()
     }
 
-    /// Whether a column's value follows from the rows.
+    /// True if a column's value follows from the rows.
     pub fn is_identified(&mut self, column: u32) -> bool {
         self.known[column as usize] || self.reduce([(column, N::ONE)], N::ZERO).0.is_empty()
     }
 
-    /// What a combination of columns comes to, if that follows from the rows.
+    /// Value of a combination of columns, if it follows from the rows.
     pub fn evaluate(&mut self, row: impl IntoIterator<Item = (u32, N)>) -> Option<N> {
         let (left, right) = self.reduce(row, N::ZERO);
         left.is_empty().then(|| right.negative())
     }
 
-    /// Adds a row, if it says something new.
+    /// Adds a row if it is independent.
     pub fn insert(&mut self, row: impl IntoIterator<Item = (u32, N)>, right: N) -> Came {
         let (mut terms, right) = self.reduce(row, right);
         if terms.is_empty() {
@@ -205,7 +205,7 @@ impl<N: Number> Elimination<N> {
         Came::Independent
     }
 
-    /// A column is all that is left of its row; so may others be that contain it.
+    /// Records the value of a column that is alone in its row, and of columns that become alone in turn.
     fn learn(&mut self, column: u32) {
         let mut fresh = vec![column];
         while let Some(column) = fresh.pop() {
@@ -230,10 +230,10 @@ impl<N: Number> Elimination<N> {
         }
     }
 
-    /// A solution of all rows: columns without a pivot as `free` says, all others as follows from them.
+    /// Solves all rows: `free` gives the values of columns without a pivot, and the others follow from these.
     pub fn solution(&self, mut free: impl FnMut(u32) -> N) -> Vec<N> {
         let mut values = vec![N::ZERO; self.column.len()];
-        // What is eliminated last is known first.
+        // Columns that are eliminated last are known first.
         for column in &self.column {
             let slot = *column as usize;
             values[slot] = match self.row_of[slot] {
@@ -251,15 +251,15 @@ impl<N: Number> Elimination<N> {
         values
     }
 
-    /// Columns without a pivot: as many as the rank lacks.
+    /// Columns without a pivot. Their number is that of all columns minus the rank.
     pub fn free_columns(&self) -> Vec<u32> {
         let all = self.column.iter().copied();
         all.filter(|column| self.row_of[*column as usize] == NONE)
             .collect()
     }
 
-    /// The rows in reduced row echelon form: for each pivot, its column, the terms without a pivot, and the right side. Unique
-    /// for an order of elimination.
+    /// The rows in reduced row echelon form: for each pivot, its column, its terms in columns without a pivot, and the right side. Unique for an
+    /// order of elimination.
     pub fn reduced(&self) -> Vec<Reduced<N>> {
         let mut whole: Vec<Option<(Terms<N>, N)>> = vec![None; self.column.len()];
         for column in &self.column {

@@ -1,397 +1,61 @@
-//! A fabric: hosts, switches, cables, and the way from each host to each other one.
+//! Defines a fabric: its hosts, switches and cables, and the route from each host to every other one.
 
-use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 
 use super::routing::Routing;
 
-/// One end of a cable: hosts come first, then switches.
-pub type Vertex = u32;
+pub(super) use super::wiring::number;
+pub use super::wiring::{
+    Cable, Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Vertex, Wiring,
+    cable_of,
+};
 
-/// What is wrong with a fabric, and where it was said.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{what}", at(*line))]
-pub struct FabricError {
-    /// Line of the description; 0 if it was generated.
-    pub line: usize,
-    /// What is wrong.
-    pub what: String,
-}
-
-fn at(line: usize) -> String {
-    if line == 0 {
-        String::new()
-    } else {
-        format!("line {line}: ")
-    }
-}
-
-impl FabricError {
-    /// At a line.
-    pub fn new(line: usize, what: impl Into<String>) -> Self {
-        /// What is quoted may be of any length, and steer a terminal.
-        const LONGEST: usize = 400;
-        let plain = |letter: char| if letter.is_control() { '?' } else { letter };
-        let what: String = what.into().chars().take(LONGEST).map(plain).collect();
-        Self { line, what }
-    }
-}
-
-/// A physical connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cable {
-    /// Its name; unique.
-    pub name: String,
-    /// What it connects.
-    pub ends: [Vertex; 2],
-    /// Index of its class: cables of a class should take equally long.
-    pub class: u16,
-    /// How far it is, for rules that take a shortest way.
-    pub cost: u16,
-}
-
-/// Costs are small: ways are found distance by distance.
-const MOST_COST: u16 = 1000;
-
-/// A cable and the direction in which it is taken: twice its number, and one more if it is taken from its second end.
-pub type Hop = u32;
-
-/// The cable of a hop.
-pub fn cable_of(hop: Hop) -> u32 {
-    hop >> 1
-}
-
-/// A fabric that was checked: every host has one cable to a switch, and a way to every other host.
+/// A checked fabric: every host has a route to every other host.
 #[derive(Debug, Clone)]
 pub struct Fabric {
-    /// What it is called.
+    /// Name of the fabric.
     pub name: String,
-    /// Names of hosts, in the order that rules number them.
-    pub hosts: Vec<String>,
-    /// Names of switches.
-    pub switches: Vec<String>,
-    /// All cables.
-    pub cables: Vec<Cable>,
-    /// Names of classes of cables.
-    pub classes: Vec<String>,
-    /// The cable of each host.
-    pub host_cable: Vec<u32>,
-    /// The switch of each host, numbered among switches.
-    pub leaf_of: Vec<u32>,
-    pub(super) neighbours: Vec<Vec<(Hop, u32)>>,
-    pub(super) routing: Routing,
+    wiring: Wiring,
+    routing: Routing,
 }
 
-/// A fabric as it was written down.
-#[derive(Debug, Clone, Default)]
-pub struct Draft {
-    /// What it is called.
-    pub name: String,
-    /// Names of hosts, with the lines they stand in.
-    pub hosts: Vec<(String, usize)>,
-    /// Names of switches.
-    pub switches: Vec<(String, usize)>,
-    /// Cables.
-    pub cables: Vec<DraftCable>,
-    /// Ways.
-    pub routes: DraftRoutes,
-}
+/// Gives access to hosts, switches and cables.
+impl Deref for Fabric {
+    type Target = Wiring;
 
-/// A cable as it was written down.
-#[derive(Debug, Clone)]
-pub struct DraftCable {
-    /// Names of what it connects.
-    pub ends: [String; 2],
-    /// Its own name; that of its ends if none is given.
-    pub name: Option<String>,
-    /// Its class; that of its levels if none is given.
-    pub class: Option<String>,
-    /// How far it is.
-    pub cost: u16,
-    /// Line of the description.
-    pub line: usize,
-}
-
-/// Ways as they were written down.
-#[derive(Debug, Clone, Default)]
-pub struct DraftRoutes {
-    /// A rule by which shortest ways are chosen, and its line.
-    pub rule: Option<(String, usize)>,
-    /// Forwarding tables.
-    pub tables: Vec<DraftTable>,
-    /// Whole ways.
-    pub paths: Vec<DraftPath>,
-}
-
-/// A forwarding table.
-#[derive(Debug, Clone)]
-pub struct DraftTable {
-    /// The switch.
-    pub switch: String,
-    /// Where what goes to each host leaves it: the name of a cable, or of what that leads to.
-    pub to: Vec<(String, String, usize)>,
-    /// Where everything else leaves it.
-    pub other: Option<(String, usize)>,
-    /// Line of the description.
-    pub line: usize,
-}
-
-/// A whole way.
-#[derive(Debug, Clone)]
-pub struct DraftPath {
-    /// Host it begins at.
-    pub from: String,
-    /// Host it ends at.
-    pub to: String,
-    /// Names of cables, in order.
-    pub via: Vec<String>,
-    /// The way back is another one.
-    pub one_way: bool,
-    /// Line of the description.
-    pub line: usize,
-}
-
-/// Names of hosts, switches and cables.
-pub(super) struct Names {
-    pub(super) vertices: HashMap<String, Vertex>,
-    pub(super) cables: HashMap<String, u32>,
-    /// By the name of the first cable between two, the number from which on another one may be free.
-    pub(super) twins: HashMap<String, usize>,
+    fn deref(&self) -> &Wiring {
+        &self.wiring
+    }
 }
 
 impl Fabric {
-    /// Checks a draft; what is wrong with it is named with its line.
+    /// Checks a draft. Errors name the line that is wrong.
     pub fn new(draft: &Draft) -> Result<Self, FabricError> {
-        let mut names = Names {
-            vertices: HashMap::with_capacity(draft.hosts.len() + draft.switches.len()),
-            cables: HashMap::with_capacity(draft.cables.len()),
-            twins: HashMap::new(),
-        };
-        for (name, line) in draft.hosts.iter().chain(&draft.switches) {
-            let number = number(names.vertices.len());
-            if name.is_empty()
-                || name
-                    .chars()
-                    .any(|letter| letter.is_whitespace() || letter.is_control())
-            {
-                return Err(FabricError::new(
-                    *line,
-                    format!("name {name:?}: no blanks, and not empty"),
-                ));
-            }
-            if names.vertices.insert(name.clone(), number).is_some() {
-                return Err(FabricError::new(*line, format!("{name} is there twice")));
-            }
-        }
-        if draft.name.chars().any(char::is_control) {
-            return Err(FabricError::new(0, "the fabric's name steers a terminal"));
-        }
-        if draft.hosts.len() < 2 {
-            return Err(FabricError::new(0, "at least two hosts are needed"));
-        }
-        let hosts: Vec<String> = draft.hosts.iter().map(|(name, _)| name.clone()).collect();
-        let switches: Vec<String> = draft
-            .switches
-            .iter()
-            .map(|(name, _)| name.clone())
-            .collect();
-        let mut fabric = Self {
-            name: draft.name.clone(),
-            host_cable: Vec::with_capacity(hosts.len()),
-            leaf_of: Vec::with_capacity(hosts.len()),
-            neighbours: vec![Vec::new(); hosts.len() + switches.len()],
-            hosts,
-            switches,
-            cables: Vec::with_capacity(draft.cables.len()),
-            classes: Vec::new(),
-            routing: Routing::none(),
-        };
-        for cable in &draft.cables {
-            fabric.add_cable(cable, &mut names)?;
-        }
-        fabric.connect_hosts(draft)?;
-        fabric.classify(draft);
-        fabric.routing = Routing::new(&fabric, &draft.routes, &names)?;
-        // Names are long gone when a large fabric is planned.
+        let (wiring, names) = Wiring::new(draft)?;
+        let routing = Routing::new(&wiring, &draft.routes, &names)?;
+        // Free the names before a large fabric is planned.
         drop(names);
-        Ok(fabric)
-    }
-
-    fn add_cable(&mut self, draft: &DraftCable, names: &mut Names) -> Result<(), FabricError> {
-        let refuse = |what: String| Err(FabricError::new(draft.line, what));
-        let [first, second] = &draft.ends;
-        let mut ends = [0; 2];
-        for (end, name) in ends.iter_mut().zip(&draft.ends) {
-            match names.vertices.get(name) {
-                Some(vertex) => *end = *vertex,
-                None => {
-                    return refuse(format!(
-                        "cable {first} to {second}: {name} is neither host nor switch"
-                    ));
-                }
-            }
-        }
-        let is_host = |vertex: Vertex| (vertex as usize) < self.hosts.len();
-        if ends[0] == ends[1] {
-            return refuse(format!("cable {first} to {second}: both ends are the same"));
-        }
-        if is_host(ends[0]) && is_host(ends[1]) {
-            return refuse(format!(
-                "cable {first} to {second}: it connects two hosts, and no switch"
-            ));
-        }
-        if !(1..=MOST_COST).contains(&draft.cost) {
-            let cost = draft.cost;
-            return refuse(format!(
-                "cable {first} to {second}: cost {cost} (from 1 to {MOST_COST})"
-            ));
-        }
-        let given = draft.name.iter().chain(&draft.class);
-        if let Some(name) = given
-            .into_iter()
-            .find(|name| name.is_empty() || name.chars().any(char::is_control))
-        {
-            return refuse(format!(
-                "cable {first} to {second}: name {name:?}: not empty, and of letters one can see"
-            ));
-        }
-        let cable_number = number(self.cables.len());
-        let name = draft.name.clone().unwrap_or_else(|| {
-            let plain = format!("{first}-{second}");
-            if !names.cables.contains_key(&plain) {
-                return plain;
-            }
-            // From where the last search ended: thousands of cables may join the same two.
-            let next = names.twins.entry(plain.clone()).or_insert(2);
-            let twin = |count: usize| format!("{plain}#{count}");
-            while names.cables.contains_key(&twin(*next)) {
-                *next += 1;
-            }
-            twin(*next)
-        });
-        if names.cables.insert(name.clone(), cable_number).is_some() {
-            return refuse(format!("cable {name} is there twice"));
-        }
-        for (own, other, direction) in [(ends[0], ends[1], 0), (ends[1], ends[0], 1)] {
-            self.neighbours[own as usize].push((2 * cable_number + direction, other));
-        }
-        self.cables.push(Cable {
+        let name = draft.name.clone();
+        Ok(Self {
             name,
-            ends,
-            class: 0,
-            cost: draft.cost,
-        });
-        Ok(())
+            wiring,
+            routing,
+        })
     }
 
-    fn connect_hosts(&mut self, draft: &Draft) -> Result<(), FabricError> {
-        for (host, (name, line)) in draft.hosts.iter().enumerate() {
-            match self.neighbours[host].as_slice() {
-                [] => return Err(FabricError::new(*line, format!("host {name} has no cable"))),
-                [(hop, switch)] => {
-                    self.host_cable.push(cable_of(*hop));
-                    self.leaf_of.push(switch - number(self.hosts.len()));
-                }
-                several => {
-                    let what = format!(
-                        "host {name} has {} cables: write a host for each of its ports",
-                        several.len()
-                    );
-                    return Err(FabricError::new(*line, what));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives each cable a class: the one it was given, else by how far its ends are from the next host.
-    fn classify(&mut self, draft: &Draft) {
-        let hosts = self.hosts.len();
-        let mut level = vec![u32::MAX; self.neighbours.len()];
-        let mut fresh: Vec<Vertex> = (0..number(hosts)).collect();
-        let mut at = 0;
-        while !fresh.is_empty() {
-            for vertex in std::mem::take(&mut fresh) {
-                if level[vertex as usize] != u32::MAX {
-                    continue;
-                }
-                level[vertex as usize] = at;
-                fresh.extend(
-                    self.neighbours[vertex as usize]
-                        .iter()
-                        .map(|(_, other)| *other),
-                );
-            }
-            at += 1;
-        }
-        let mut known: HashMap<String, u16> = HashMap::new();
-        for (cable, written) in self.cables.iter_mut().zip(&draft.cables) {
-            let name = written.class.clone().unwrap_or_else(|| {
-                let [a, b] = cable.ends.map(|end| level[end as usize]);
-                match (a.min(b), a.max(b)) {
-                    (0, _) => "host".to_owned(),
-                    (low, high) => format!("level {low}-{high}"),
-                }
-            });
-            let next = u16::try_from(known.len()).unwrap_or(u16::MAX);
-            let classes = &mut self.classes;
-            cable.class = *known.entry(name).or_insert_with_key(|name| {
-                classes.push(name.clone());
-                next
-            });
-        }
-    }
-
-    /// Hosts, cables and pairs are counted so.
-    pub fn pairs(&self) -> u64 {
-        let hosts = self.hosts.len() as u64;
-        hosts * (hosts - 1) / 2
-    }
-
-    /// Whether the way back is always the way there.
+    /// True if the route back is always the route there, reversed.
     pub fn is_symmetric(&self) -> bool {
         self.routing.is_symmetric()
     }
 
-    /// Whether nothing but the destination decides where a packet leaves a switch.
+    /// True if only the destination decides where a packet leaves a switch.
     pub fn is_by_destination(&self) -> bool {
         self.routing.is_by_destination()
     }
 
-    /// The way from one host to another, both ends' own cables included.
+    /// Writes the route from one host to another to `hops`, including the cables of both hosts.
     pub fn route(&self, from: u32, to: u32, hops: &mut Vec<Hop>) {
         hops.clear();
-        self.routing.route(self, from, to, hops);
+        self.routing.route(&self.wiring, from, to, hops);
     }
-
-    /// The hop by which a host sends.
-    pub(super) fn first_hop(&self, host: u32) -> Hop {
-        self.neighbours[host as usize][0].0
-    }
-
-    /// Name of a vertex.
-    pub fn vertex_name(&self, vertex: Vertex) -> &str {
-        let at = vertex as usize;
-        match self.hosts.get(at) {
-            Some(name) => name,
-            None => &self.switches[at - self.hosts.len()],
-        }
-    }
-
-    /// What a hop leads to.
-    pub fn target(&self, hop: Hop) -> Vertex {
-        self.cables[cable_of(hop) as usize].ends[1 - (hop & 1) as usize]
-    }
-
-    /// Names of cables that no way of the fabric takes.
-    pub fn unused(&self, used: &HashSet<u32>) -> Vec<&str> {
-        let all = (0_u32..).zip(&self.cables);
-        all.filter(|(number, _)| !used.contains(number))
-            .map(|(_, cable)| cable.name.as_str())
-            .collect()
-    }
-}
-
-/// A number of a vertex or cable; there are never so many that it does not fit.
-pub(super) fn number(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -1,28 +1,28 @@
-//! The two kinds of numbers that equations are solved with: integers modulo the prime 2^61 - 1, which are exact, and floating point.
+//! Defines the two kinds of numbers that equations are solved with: integers modulo the prime 2^61 - 1, which are exact, and floating point.
 
 use std::fmt::Debug;
 
 /// The prime 2^61 - 1.
 pub const PRIME: u64 = (1 << 61) - 1;
 
-/// A number that can be added, multiplied and divided by.
+/// A number that supports addition, multiplication and division.
 pub trait Number: Copy + Debug + PartialEq {
     /// 0.
     const ZERO: Self;
     /// 1.
     const ONE: Self;
 
-    /// A small whole number.
+    /// Converts a small integer.
     fn whole(value: i32) -> Self;
-    /// Whether it is 0: exactly, or but for what rounding leaves.
+    /// True if it is 0: exactly, or up to rounding errors.
     fn is_zero(self) -> bool;
     /// The sum.
     fn plus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
-    /// This with the other sign.
+    /// This number with the other sign.
     fn negative(self) -> Self;
-    /// 1 divided by this, which is not 0.
+    /// 1 divided by this number, which must not be 0.
     fn inverse(self) -> Self;
 }
 
@@ -50,7 +50,7 @@ impl Number for Modular {
 
     fn times(self, other: Self) -> Self {
         let wide = u128::from(self.0) * u128::from(other.0);
-        // Of 122 bits the lower and the upper 61: 2^61 leaves 1.
+        // Add the lower and the upper 61 of the 122 bits: 2^61 is 1 modulo the prime.
         let part = |bits: u128| Self(u64::try_from(bits & u128::from(PRIME)).unwrap_or(0));
         part(wide).plus(part(wide >> 61))
     }
@@ -61,7 +61,7 @@ impl Number for Modular {
 
     fn inverse(self) -> Self {
         if self.0 == 1 || self.0 == PRIME - 1 {
-            return self; // Most of all: rows of routes begin with 1 and 2.
+            return self; // The most common case: rows of routes begin with 1 and 2.
         }
         if self.0 == 2 {
             return Self(PRIME.div_ceil(2));
@@ -80,8 +80,8 @@ impl Number for Modular {
 }
 
 impl Modular {
-    /// The fraction with a numerator and a denominator of at most `most` that this stands for, if there is one: the extended
-    /// algorithm of Euclid, stopped half way (Wang: "A p-adic algorithm for univariate partial fractions", 1981).
+    /// Finds the fraction with a numerator and a denominator of at most `most` that this number stands for, if one exists: Euclid's extended
+    /// algorithm, stopped half way (Wang: "A p-adic algorithm for univariate partial fractions", 1981).
     pub fn fraction(self, most: i128) -> Option<(i128, i128)> {
         let (mut old, mut now) = (i128::from(PRIME), i128::from(self.0));
         let (mut old_factor, mut factor) = (0_i128, 1_i128);
@@ -99,7 +99,7 @@ impl Modular {
     }
 }
 
-/// Below this a floating-point coefficient is what rounding left of 0. Coefficients of routes are whole, halves and quarters.
+/// A floating-point coefficient below this is a rounding error of 0. Coefficients of routes are integers, halves and quarters.
 const ROUNDING: f64 = 1e-9;
 
 impl Number for f64 {

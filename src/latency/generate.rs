@@ -1,9 +1,9 @@
-//! Fabrics by formula: fat trees, leaf and spine, dragonflies, slim flies.
+//! Generates fabrics by formula: fat trees, leaf and spine, dragonflies, slim flies.
 
 use super::fabric::{Draft, DraftCable, DraftRoutes, FabricError};
 use super::routing::Rule;
 
-/// A host or switch that is called so, with no line.
+/// The name of a generated host or switch, which has no line.
 fn named(name: String) -> (String, usize) {
     (name, 0)
 }
@@ -29,15 +29,16 @@ fn host(number: usize) -> String {
     format!("h{number}")
 }
 
-/// More than this is no fabric, but a slip of the finger.
+/// Most hosts. A larger number is a typing error.
 const MOST_HOSTS: usize = 200_000;
 
 fn refuse<T>(what: impl Into<String>) -> Result<T, FabricError> {
     Err(FabricError::new(0, what))
 }
 
-/// A tree of switches with p ports in q levels: 2 (p/2)^q hosts and q times as many cables (Lin, Chung, Huang: "A multiple LID routing scheme for
-/// fat-tree-based InfiniBand networks", 2004). Switches of a level are numbered by the hosts below them, then by the choices that lead to them.
+/// Generates a tree of switches with p ports in q levels. It has 2 (p/2)^q hosts and q times as many cables (Lin, Chung, Huang: "A multiple LID
+/// routing scheme for fat-tree-based InfiniBand networks", 2004). Switches of a level are numbered by the hosts below them, then by the choices that
+/// lead to them.
 pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricError> {
     if ports < 4 || !ports.is_multiple_of(2) {
         return refuse(format!("--ports {ports}: an even number, at least 4"));
@@ -56,7 +57,7 @@ pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricEr
         ));
     };
     let power = |exponent: u32| power(exponent).unwrap_or(usize::MAX);
-    // A switch of a level is known by what its hosts have in common, and by the choices on the way up to it.
+    // The common part of its hosts' numbers identifies a switch of a level, together with the choices on the way up to it.
     let switch = |level: u32, below: usize, code: usize| {
         let at = if level == levels {
             code
@@ -103,7 +104,7 @@ pub fn fat_tree(ports: usize, levels: u32, rule: Rule) -> Result<Draft, FabricEr
     Ok(draft)
 }
 
-/// Leaves with so many hosts each, and spines that every leaf has a cable to.
+/// Generates leaves with `hosts` hosts each, and spines. Every leaf has a cable to every spine.
 pub fn leaf_spine(
     leaves: usize,
     spines: usize,
@@ -146,9 +147,9 @@ pub fn leaf_spine(
     Ok(draft)
 }
 
-/// A dragonfly: a h + 1 groups of a switches with h global cables and p hosts each, all switches of a group connected, one global cable between
-/// each two groups (Kim, Dally, Scott, Abts: "Technology-driven, highly-scalable dragonfly topology", 2008). Minimal ways take at most one
-/// global cable: it costs as much as three local ones.
+/// Generates a dragonfly: a h + 1 groups of a switches, each with h global cables and p hosts. All switches of a group are connected, and one global
+/// cable joins each two groups (Kim, Dally, Scott, Abts: "Technology-driven, highly-scalable dragonfly topology", 2008). Minimal routes take at most
+/// one global cable: it costs as much as three local ones.
 pub fn dragonfly(
     switches: usize,
     globals: usize,
@@ -193,7 +194,7 @@ pub fn dragonfly(
         }
     }
     for group in 0..groups {
-        // The k-th global port of a group leads to the k-th next group; seen from there it is the last but k-th.
+        // The k-th global port of a group leads to the k-th next group. That group reaches it by its last but k-th port.
         for port in 0..groups - 1 {
             let other = (group + port + 1) % groups;
             let back = groups - 2 - port;
@@ -206,8 +207,8 @@ pub fn dragonfly(
     Ok(draft)
 }
 
-/// A slim fly of diameter 2: 2 q^2 switches for a prime q with q mod 4 = 1, p hosts each (Besta, Hoefler: "Slim Fly: a cost effective low-diameter
-/// network topology", 2014; the graphs are those of McKay, Miller and Siran).
+/// Generates a slim fly of diameter 2: 2 q^2 switches for a prime q with q mod 4 = 1, p hosts each (Besta, Hoefler: "Slim Fly: a cost effective
+/// low-diameter network topology", 2014; the graphs are those of McKay, Miller and Siran).
 pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricError> {
     let is_prime = prime >= 2
         && (2..prime)
@@ -224,7 +225,7 @@ pub fn slim_fly(prime: usize, hosts: usize, rule: Rule) -> Result<Draft, FabricE
             "hosts per switch: at least 1, and {MOST_HOSTS} hosts at most"
         ));
     }
-    // The powers of a primitive root; even ones connect one half of the graph, odd ones the other.
+    // Powers of a primitive root: even powers connect one half of the graph, odd powers the other.
     let order = |root: usize| {
         (1..prime)
             .scan(1, |power, _| {

@@ -1,14 +1,14 @@
-//! Fabrics from what sites have: the output of `ibnetdiscover` with a dump of forwarding tables (`dump_lfts.sh`, `ibroute`), or a table of
-//! hosts, switches and ports.
+//! Imports fabrics from data that sites have: the output of `ibnetdiscover` with a dump of forwarding tables (`dump_lfts.sh`, `ibroute`), or a table
+//! of hosts, switches and ports.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::fabric::{Draft, DraftCable, DraftRoutes, DraftTable, FabricError};
 
-/// A port of a device: its GUID as written, without zeros in front, and the number of the port.
+/// A port of a device: the device's GUID in lower case without leading zeros, and the number of the port.
 type Port = (String, u32);
 
-/// What `ibnetdiscover` found.
+/// The topology that `ibnetdiscover` found.
 #[derive(Debug, Default)]
 pub struct Topology {
     /// Switches by GUID, with their descriptions and lines.
@@ -22,26 +22,26 @@ fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
     Err(FabricError::new(line, what))
 }
 
-/// What stands between the first two quotation marks, and what comes behind them.
+/// Returns the text between the first two quotation marks, and the text after them.
 fn in_quotes(text: &str) -> Option<(&str, &str)> {
     let begin = text.split_once('"')?.1;
     begin.split_once('"')
 }
 
-/// `S-0002c903...` or `H-...`: the letter, and the number without zeros in front.
+/// Parses `S-0002c903...` or `H-...`: the letter, and the number without leading zeros.
 fn device(text: &str) -> Option<(char, String)> {
     let (kind, guid) = text.split_once('-')?;
     let guid = guid.trim_start_matches("0x").trim_start_matches('0');
     Some((kind.chars().next()?, guid.to_ascii_lowercase()))
 }
 
-/// `[12]` in front of a text, and the rest of it.
+/// Parses a number such as `[12]` at the start of a text. Also returns the rest.
 fn in_brackets(text: &str) -> Option<(u32, &str)> {
     let (number, rest) = text.trim_start().strip_prefix('[')?.split_once(']')?;
     Some((number.parse().ok()?, rest))
 }
 
-/// The number behind a word.
+/// The number after a word.
 fn after(text: &str, word: &str) -> Option<u32> {
     let mut words = text.split_whitespace();
     words.find(|found| *found == word)?;
@@ -52,7 +52,7 @@ impl Topology {
     /// Reads the output of `ibnetdiscover`.
     pub fn read(text: &str) -> Result<Self, FabricError> {
         let mut own = Self::default();
-        // The device whose ports are listed, and its description.
+        // The device whose ports follow: kind, GUID and description.
         let mut at: Option<(char, String, String)> = None;
         let mut connected = BTreeSet::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -74,7 +74,7 @@ impl Topology {
                         )));
                     }
                 }
-                // Routers end no way, and nodes that reduce inside of switches are no hosts.
+                // Routers do not end any route, and nodes that reduce inside switches are not hosts.
                 let is_host = first == "Ca" && !description.contains("Aggregation Node");
                 let kind = if first == "Switch" || is_host {
                     kind
@@ -125,7 +125,7 @@ impl Topology {
         Ok(own)
     }
 
-    /// The fabric, with no ways yet, and for each GUID of a switch its name.
+    /// The fabric without routes, and the name of each switch by GUID.
     fn draft(&self) -> (Draft, HashMap<&str, String>) {
         let names = self.switch_names();
         let hosts = self.host_names();
@@ -136,7 +136,7 @@ impl Topology {
         let end = |port: &Port| match (name_of.get(port), names.get(port.0.as_str())) {
             (Some(host), _) => Some(((*host).clone(), (*host).clone())),
             (None, Some(switch)) => Some((switch.clone(), format!("{switch}:{}", port.1))),
-            (None, None) => None, // A port of a router, or the like.
+            (None, None) => None, // A port of a router, for example.
         };
         let cable = |(a, b, line): &(Port, Port, usize)| {
             let ((a, a_port), (b, b_port)) = end(a).zip(end(b))?;
@@ -166,7 +166,7 @@ impl Topology {
         (draft, names)
     }
 
-    /// `MF0;leaf1:MQM8700/U1` is leaf1; other descriptions stay, without blanks. Who shares a name has the GUID behind it.
+    /// Names of switches: `MF0;leaf1:MQM8700/U1` becomes leaf1; other descriptions stay, without blanks. Shared names get the GUID after them.
     fn switch_names(&self) -> HashMap<&str, String> {
         let short = |text: &str| {
             let inner = text
@@ -192,7 +192,7 @@ impl Topology {
             .collect()
     }
 
-    /// The first word of the description; who has several ports is told from himself by adapter and port.
+    /// Names of hosts: the first word of the description. Shared names get adapter and port after them.
     fn host_names(&self) -> Vec<String> {
         let first = |text: &str| text.split_whitespace().next().unwrap_or("host").to_owned();
         let mut count: HashMap<String, usize> = HashMap::new();
@@ -212,21 +212,21 @@ impl Topology {
         self.hosts.iter().map(name).collect()
     }
 
-    /// The fabric with shortest ways by a rule.
+    /// The fabric with shortest routes by a rule.
     pub fn by_rule(&self, rule: &str) -> Draft {
         let (mut draft, _) = self.draft();
         draft.routes.rule = Some((rule.to_owned(), 0));
         draft
     }
 
-    /// The fabric with its forwarding tables, as `dump_lfts.sh`, `ibroute` or the subnet manager write them. Errors are of that file's lines.
+    /// The fabric with its forwarding tables, as `dump_lfts.sh`, `ibroute` or the subnet manager write them. Errors name lines of that text.
     pub fn by_tables(&self, text: &str) -> Result<Draft, FabricError> {
         let (mut draft, names) = self.draft();
         let hosts = draft.hosts.iter().zip(&self.hosts);
         let by_lid: HashMap<u32, String> = hosts
             .map(|((name, _), (_, _, lid, _))| (*lid, name.clone()))
             .collect();
-        // Where each port of a switch leads, as the cable is called.
+        // Name of the cable at each port.
         let mut behind: HashMap<Port, String> = HashMap::new();
         let of_hosts: HashSet<&Port> = self.hosts.iter().map(|(port, ..)| port).collect();
         for (cable, (a, b, _)) in draft
@@ -288,7 +288,7 @@ impl Topology {
             let (Some(guid), Some(table)) = (&switch, tables.last_mut()) else {
                 return refuse(number, "an entry before any \"Unicast lids ... of switch\"");
             };
-            // LIDs of switches are no destinations of ours; port 0 is the switch itself.
+            // Skip LIDs of switches, which are no destinations here, and port 0, which is the switch itself.
             if let (Some(host), true) = (by_lid.get(&lid), port != 0) {
                 let Some(cable) = behind.get(&(guid.clone(), port)) else {
                     let what = format!(
@@ -315,13 +315,13 @@ fn line_of(position: &csv::Position) -> usize {
     usize::try_from(position.line()).unwrap_or(0)
 }
 
-/// Without blanks.
+/// Joins words by `_` in place of blanks.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join("_")
 }
 
-/// Reads a table with the columns `host`, `switch` and, if they are there, `port`, `name`, `class` and `cost`: a line for each cable. What stands in
-/// the column of switches anywhere is a switch; a line with a switch in the column of hosts is a cable between switches.
+/// Reads a CSV table with one line for each cable. Columns are `host` and `switch`, optionally `port`, `name`, `class` and `cost`. Every name in the
+/// column of switches is a switch; a line with a switch in the column of hosts is a cable between switches.
 pub fn table(text: &str, rule: &str) -> Result<Draft, FabricError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)

@@ -1,9 +1,9 @@
-//! Latencies of all pairs of a fabric from a few rounds of measurements: which pairs to measure, when, and what follows from them.
-//! Pure arithmetic.
+//! Calculates the latencies of all pairs of hosts from a few rounds of measurements: selects the pairs, schedules them in rounds, and evaluates the
+//! results. Pure arithmetic.
 //!
-//! A round trip takes as long as the cables on its way there and back, added up: each pair is an equation, and far fewer pairs than
-//! there are say all that pairs can say (the PMM method; docs/latency.md). Read in this order: [`fabric`], [`rows`], [`survey`], [`rounds`],
-//! [`planning`], [`solve`], [`detect`].
+//! A round trip takes the sum of the latencies of the cables on its way there and back. So each pair is an equation, and a small part of all pairs
+//! determines everything that all pairs can determine (the PMM method; docs/latency.md). Read in this order: [`fabric`], [`rows`], [`survey`],
+//! [`rounds`], [`planning`], [`solve`], [`detect`].
 
 pub mod analysis;
 pub mod cover;
@@ -26,3 +26,4 @@ pub mod rows;
 pub mod simulate;
 pub mod solve;
 pub mod survey;
+mod wiring;

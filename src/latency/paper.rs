@@ -1,4 +1,4 @@
-//! The paper's own way, to compare with: the first basis in the order of pairs, coloured by Welsh and Powell.
+//! Implements the paper's own method, for comparison: takes the first basis in the order of pairs and colours it by Welsh and Powell.
 
 use super::elimination::Came;
 use super::fabric::number;
@@ -6,7 +6,7 @@ use super::field::{Modular, Number};
 use super::rows::{Model, Room};
 use super::survey::{Exact, exact_row};
 
-/// Pairs of a basis: each that the ones before it do not say. Stops as soon as all columns are known.
+/// Returns a basis: each pair whose row is independent of the rows before it. Stops as soon as all columns are known.
 pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
     let mut engine = Exact::new((0..number(model.columns())).rev().collect());
     let (mut room, mut row) = (Room::default(), Vec::new());
@@ -26,8 +26,8 @@ pub fn basis(model: &Model<'_>, present: &[u32]) -> Vec<(u32, u32)> {
     basis
 }
 
-/// Rounds of pairs that share no cable: those that share one with most others first, each colour filled before the next is begun
-/// (Welsh and Powell: "An upper bound for the chromatic number of a graph and its application to timetabling problems", 1967).
+/// Packs pairs into rounds in which no two share a cable. Pairs that share a cable with most others come first, and each colour is filled before the
+/// next begins (Welsh and Powell: "An upper bound for the chromatic number of a graph and its application to timetabling problems", 1967).
 pub fn colour(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
     let (mut room, mut row) = (Room::default(), Vec::new());
     let mut cables: Vec<Vec<u32>> = Vec::with_capacity(pairs.len());
@@ -44,7 +44,7 @@ pub fn colour(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
             .for_each(|cable| through[*cable as usize].push(index));
         cables.push(own);
     }
-    // Who shares a cable with how many others.
+    // Degree of each pair: the number of pairs that share a cable with it.
     let mut stamp = vec![u32::MAX; pairs.len()];
     let mut order: Vec<(usize, u32)> = Vec::with_capacity(pairs.len());
     for (index, own) in (0_u32..).zip(&cables) {

@@ -1,4 +1,4 @@
-//! A plan: which pairs are measured in which round, what they can tell, and how much of their noise.
+//! Makes plans: the pairs that are measured in each round, the values they determine, and the noise of these values.
 
 use crate::stats::random::Random;
 
@@ -11,19 +11,19 @@ use super::solve::Equations;
 use super::survey::{Exact, Looking, Proof, Survey, Tier, exact_row};
 use super::{cover, paper};
 
-/// How pairs are chosen.
+/// Method of choosing pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// A basis together with its rounds.
+    /// Choose a basis together with its rounds.
     #[default]
     Rounds,
-    /// As the paper does it, to compare with: the first basis in the order of pairs, coloured by Welsh and Powell.
+    /// Follow the paper, for comparison: the first basis in the order of pairs, coloured by Welsh and Powell.
     Paper,
-    /// A few rounds that tell which cable is slow, against a baseline.
+    /// Choose a few rounds that locate a slow cable against a baseline.
     Locate,
 }
 
-/// Names of strategies.
+/// Names of strategies in plans.
 pub const STRATEGIES: [(&str, Strategy); 3] = [
     ("rounds", Strategy::Rounds),
     ("paper", Strategy::Paper),
@@ -31,33 +31,33 @@ pub const STRATEGIES: [(&str, Strategy); 3] = [
 ];
 
 impl Strategy {
-    /// As plans write it.
+    /// Name of the strategy in plans.
     pub fn name(self) -> &'static str {
         let mut known = STRATEGIES.iter().filter(|(_, strategy)| *strategy == self);
         known.next().map_or("", |(name, _)| name)
     }
 }
 
-/// What is asked of a plan.
+/// Options of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wishes {
-    /// How pairs are chosen.
+    /// Method of choosing pairs.
     pub strategy: Strategy,
-    /// Directions of cables between switches have values of their own.
+    /// True if directions of cables between switches have separate values.
     pub directed: bool,
-    /// Pairs by the number of unknowns: 1 is the fewest.
+    /// Number of pairs as a multiple of the matrix rank; 1 is the least.
     pub redundancy: f64,
-    /// How hard few rounds are searched for.
+    /// Amount of search for few rounds.
     pub effort: Effort,
-    /// Rounds to locate slow cables.
+    /// Number of rounds that locate slow cables.
     pub cover_rounds: usize,
-    /// How pairs are looked at.
+    /// Settings for the survey of pairs.
     pub looking: Looking,
 }
 
-/// Pairs by unknowns if nothing else is asked for.
+/// Default number of pairs as a multiple of the matrix rank.
 pub const REDUNDANCY: f64 = 1.5;
-/// Rounds that locate a slow cable.
+/// Default number of rounds that locate a slow cable.
 pub const COVER_ROUNDS: usize = 4;
 
 impl Default for Wishes {
@@ -76,40 +76,40 @@ impl Default for Wishes {
 /// Pairs in rounds; pairs of a round share no cable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// How they were chosen.
+    /// Method by which they were chosen.
     pub strategy: Strategy,
-    /// What is unknown.
+    /// True if directions of cables between switches have separate values.
     pub directed: bool,
     /// Pairs of hosts, by round.
     pub rounds: Vec<Vec<(u32, u32)>>,
-    /// What they were chosen from and can tell.
+    /// Facts about the pairs and what they determine.
     pub facts: Facts,
 }
 
-/// What is known of a plan.
+/// Known facts about a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
-    /// Hosts that take part.
+    /// Number of hosts that take part.
     pub hosts: usize,
-    /// Cables of the fabric.
+    /// Number of cables of the fabric.
     pub cables: usize,
-    /// Columns that some pair of hosts goes through.
+    /// Number of columns that at least one pair of hosts goes through.
     pub used: usize,
     /// Matrix rank of all pairs.
     pub rank: usize,
-    /// Why that is exact; none if it was not asked (the paper's way).
+    /// Proof that the rank is exact; `None` with the paper's method, which does not check it.
     pub proof: Option<Proof>,
-    /// Tiers.
+    /// Tiers of the pairs, shortest first.
     pub tiers: Vec<Tier>,
-    /// Fewest rounds that a basis can have.
+    /// Lower bound on the rounds of a basis.
     pub bound: Option<LowerBound>,
-    /// Rounds of the basis, before pairs were added to them and rounds behind them.
+    /// Number of rounds of the basis, before further pairs and rounds were added.
     pub basis_rounds: usize,
-    /// Covered columns that the rounds tell from all others, where that is what they are for.
+    /// Number of covered columns that the rounds distinguish from all others, if they are meant to locate slow cables.
     pub unique: Option<usize>,
 }
 
-/// Makes a plan for the hosts that are there (numbers in ascending order, at least two).
+/// Makes a plan for the hosts that are present (numbers in ascending order, at least two).
 pub fn make(fabric: &Fabric, present: &[u32], wishes: &Wishes) -> Plan {
     let model = Model {
         fabric,
@@ -147,7 +147,7 @@ pub fn make(fabric: &Fabric, present: &[u32], wishes: &Wishes) -> Plan {
     }
 }
 
-/// What the pairs of the hosts that are there can tell.
+/// Surveys the pairs of the hosts that are present.
 pub fn facts(fabric: &Fabric, directed: bool, present: &[u32], looking: Looking) -> Facts {
     let model = Model { fabric, directed };
     facts_of(&model, &Survey::of(&model, present, looking), present.len())
@@ -198,7 +198,7 @@ impl Plan {
         self.rounds.iter().flatten().copied().collect()
     }
 
-    /// The model that its pairs are equations of.
+    /// The model for the equations of its pairs.
     pub fn model<'a>(&self, fabric: &'a Fabric) -> Model<'a> {
         Model {
             fabric,
@@ -207,8 +207,8 @@ impl Plan {
     }
 }
 
-/// The same plan without hosts that are not there: their pairs are left out, and others are added until the rest tells as much as it can. Returns how
-/// many were left out and how many were added.
+/// Removes the pairs of missing hosts from a plan, and adds pairs until the plan determines as much as it can. A plan to locate slow cables gets no
+/// new pairs. Returns the number of removed and of added pairs.
 pub fn without_missing(
     fabric: &Fabric,
     plan: &mut Plan,
@@ -274,7 +274,7 @@ pub fn without_missing(
     (left_out, added)
 }
 
-/// Cables that the pairs of a round take.
+/// Marks the cables that the pairs of a round take.
 fn taken(model: &Model<'_>, round: &[(u32, u32)]) -> Vec<bool> {
     let mut busy = vec![false; model.fabric.cables.len()];
     let (mut room, mut row) = (super::rows::Room::default(), Vec::new());
@@ -286,27 +286,27 @@ fn taken(model: &Model<'_>, round: &[(u32, u32)]) -> Vec<bool> {
     busy
 }
 
-/// Pairs put into as few rounds as come easily, so that those of a round share no cable.
+/// Packs pairs into few rounds without search; the pairs of a round share no cable.
 pub fn disjoint(model: &Model<'_>, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, u32)>> {
     paper::colour(model, pairs)
 }
 
-/// How much of the noise of a round trip the cables of a class have, on average: the root of the mean of the diagonal of (A^T A)^-1.
+/// Average part of a round trip's noise in the values of a class: the root of the mean of the diagonal of (A^T A)^-1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassNoise {
     /// Index of the class.
     pub class: u16,
-    /// Cables whose value is known by itself.
+    /// Number of columns whose value is identified.
     pub identified: usize,
-    /// Cables that are only known together with others.
+    /// Number of columns that are only known together with others.
     pub together: usize,
-    /// The amplification; NaN if none is known by itself.
+    /// The amplification; NaN if no column is identified.
     pub amplification: f64,
 }
 
-/// The noise of all classes.
+/// Calculates the noise of all classes.
 pub fn noise(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<ClassNoise> {
-    /// Random vectors for large plans: an error of about 1/sqrt(2 * 8 * cables).
+    /// Number of random vectors for large plans. The error is about 1/sqrt(2 * 8 * cables).
     const SAMPLES: usize = 8;
     let model = plan.model(fabric);
     let equations = Equations::of(&model, &plan.pairs());
@@ -339,8 +339,8 @@ pub fn noise(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<ClassNoise> {
         .collect()
 }
 
-/// What is wrong with a plan, looked at without the code that makes plans: a round whose pairs share a cable, hosts that are no
-/// hosts, or pairs that do not tell what they should.
+/// Verifies a plan without the code that makes plans. Fails if the pairs of a round share a cable, a pair is invalid or repeated in its round, or the
+/// matrix rank is not `rank`.
 pub fn verify(fabric: &Fabric, plan: &Plan, rank: Option<usize>) -> Result<(), String> {
     let model = plan.model(fabric);
     let mut hops = Vec::new();

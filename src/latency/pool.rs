@@ -1,7 +1,7 @@
-//! Pairs that may be measured: all of a small fabric, and of a large one enough of each kind.
+//! Selects the pairs that can be measured: all pairs of a small fabric, and enough pairs of each kind of a large one.
 //!
-//! Pairs whose rows have the same number of columns form a tier. The short ones come first: they tell of the cables next to the
-//! hosts, and what the longer ones add is little each time.
+//! Pairs whose rows have the same number of columns form a tier. Short pairs come first: they determine the cables next to the hosts. Each longer
+//! pair adds only a little.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,26 @@ use crate::stats::random::Random;
 use super::fabric::number;
 use super::rows::{Model, Room, Term};
 
-/// Partners that each host is given in each kind of pair.
+/// Number of partners that each host gets for each kind of pair.
 pub const PARTNERS: usize = 24;
 
-/// Pairs with their rows, tier by tier, in the order of hosts within a tier.
+/// Indices of pairs of a pool, by round.
+pub type Rounds = Vec<Vec<u32>>;
+
+/// Pairs with their rows, tier by tier; within a tier in the order of hosts.
 #[derive(Debug, Clone)]
 pub struct Pool {
     pairs: Vec<(u32, u32)>,
-    /// Where each pair's row begins.
+    /// Start of each pair's row in `terms`.
     begins: Vec<u32>,
     /// Columns, each with its multiplicity in the lowest bit (0 for 1, 1 for 2).
     terms: Vec<u32>,
-    /// Support of each tier, and where it ends among the pairs.
+    /// Support of each tier, and its end in `pairs`.
     tiers: Vec<(usize, usize)>,
 }
 
 impl Pool {
-    /// Pairs of hosts that are there. `partners` for each host and kind of pair, unless there are so few that all are taken.
+    /// Draws pairs of the hosts that are present: `partners` for each host and kind of pair, or all pairs if these are few.
     pub fn draw(model: &Model<'_>, present: &[u32], partners: usize, random: &mut Random) -> Self {
         let hosts = present.len();
         let all = hosts * hosts.saturating_sub(1) / 2;
@@ -39,7 +42,7 @@ impl Pool {
         Self::of(model, pairs)
     }
 
-    /// These pairs.
+    /// Builds a pool of these pairs.
     pub fn of(model: &Model<'_>, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
@@ -53,7 +56,7 @@ impl Pool {
         for support in &supports {
             *counts.entry(*support).or_default() += 1;
         }
-        // Each pair to its place, in the order they came.
+        // Put each pair in its tier, in the order of `pairs`.
         let mut tiers = Vec::new();
         let mut next: BTreeMap<u16, usize> = BTreeMap::new();
         let (mut end, mut terms) = (0, 0);
@@ -90,7 +93,7 @@ impl Pool {
         pool
     }
 
-    /// How many pairs there are.
+    /// Number of pairs.
     pub fn count(&self) -> usize {
         self.pairs.len()
     }
@@ -100,7 +103,7 @@ impl Pool {
         &self.pairs
     }
 
-    /// A pair's two hosts.
+    /// The two hosts of a pair.
     pub fn pair(&self, index: u32) -> (u32, u32) {
         self.pairs[index as usize]
     }
@@ -110,12 +113,12 @@ impl Pool {
         self.tiers.len()
     }
 
-    /// Columns in each row of a tier.
+    /// Number of columns in each row of a tier.
     pub fn support(&self, tier: usize) -> usize {
         self.tiers[tier].0
     }
 
-    /// The pairs of a tier.
+    /// Indices of the pairs of a tier.
     pub fn tier(&self, tier: usize) -> std::ops::Range<u32> {
         let begin = tier.checked_sub(1).map_or(0, |before| self.tiers[before].1);
         number(begin)..number(self.tiers[tier].1)
@@ -135,14 +138,14 @@ impl Pool {
             .map(|term| (term >> 1, (term & 1) as u8 + 1))
     }
 
-    /// A pair's columns.
+    /// The columns of a pair.
     pub fn columns(&self, index: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         self.row(index).map(|(column, _)| column)
     }
 }
 
-/// All pairs below the same switch, and for each host some of each other length; half of these with the partner at the same place
-/// below its switch, since destination-mod routing makes such rows short.
+/// Draws all pairs below the same switch, and for each host `partners` pairs of each other length. In half of these the partner has the same place
+/// below its switch, because destination-mod routing makes such rows short.
 fn drawn(
     model: &Model<'_>,
     present: &[u32],
@@ -166,7 +169,7 @@ fn drawn(
     }
     let (mut room, mut row) = (Room::default(), Vec::new());
     for (own, hosts) in leaves.iter().enumerate() {
-        // Leaves by the length of one way to them.
+        // Other leaves by the length of a row to them.
         let mut kinds: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (other, partners) in leaves.iter().enumerate() {
             if other != own {

@@ -1,9 +1,9 @@
-//! Every pair's round trip from the values of cables, one host after the other: never are all of them held.
+//! Predicts the round trip of every pair from the values of cables, one host after the other, so that they are never all in memory.
 
 use super::fabric::number;
 use super::rows::{Model, Room};
 
-/// Calls for each host with the round trips to all hosts behind it, in the order of hosts: the first one is that to the next host.
+/// Calls `each` for each host with the round trips to all hosts after it, in the order of hosts. The first one is to the next host.
 pub fn all_pairs(model: &Model<'_>, values: &[f64], mut each: impl FnMut(u32, &[f64])) {
     let hosts = number(model.fabric.hosts.len());
     let tables = Tables::of(model, values);
@@ -21,12 +21,12 @@ pub fn all_pairs(model: &Model<'_>, values: &[f64], mut each: impl FnMut(u32, &[
     }
 }
 
-/// One pair's round trip.
+/// Predicts one pair's round trip, in the unit of `values`.
 pub fn round_trip(model: &Model<'_>, values: &[f64], from: u32, to: u32) -> f64 {
     one(model, values, from, to, &mut Room::default())
 }
 
-/// The same with room for its route, where there are many.
+/// Does the same with reusable room for the route, for many calls.
 pub fn one(model: &Model<'_>, values: &[f64], from: u32, to: u32, room: &mut Room) -> f64 {
     let fabric = model.fabric;
     let mut sum = 0.0;
@@ -44,7 +44,7 @@ pub fn one(model: &Model<'_>, values: &[f64], from: u32, to: u32, room: &mut Roo
     sum
 }
 
-/// Where only the destination decides: how long it takes from each leaf switch to each host.
+/// Latencies from each leaf switch to each host, for fabrics where only the destination decides.
 struct Tables {
     hosts: usize,
     leaf: Vec<u32>,
@@ -54,7 +54,7 @@ struct Tables {
 
 impl Tables {
     fn of(model: &Model<'_>, values: &[f64]) -> Option<Self> {
-        /// Small fabrics are walked.
+        /// Fewest hosts for tables. In smaller fabrics each route is followed.
         const WORTH_IT: usize = 64;
         let fabric = model.fabric;
         let hosts = fabric.hosts.len();

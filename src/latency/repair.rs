@@ -1,34 +1,35 @@
-//! Fewer rounds: the pairs of the smallest rounds are given up, and as many others that add the same are fitted into the rest, others
-//! making room for them.
+//! Reduces the number of rounds: removes the smallest rounds, then fits as many pairs that add the same into the rest. Pairs in the way move to other
+//! rounds.
 
 use crate::stats::random::Random;
 
 use super::elimination::Came;
 use super::fabric::number;
 use super::field::{Modular, Number};
-use super::rounds::{Rounds, needs};
+use super::pool::Rounds;
 use super::rows::Model;
 use super::survey::{Exact, Survey, exact_row};
 
 const FREE: u32 = u32::MAX;
 
-/// A pair may push out so many others, and these so many others again.
+/// Most pairs that one pair can push out of a round. Each of these can push out as many again.
 const MOST_PUSHED: usize = 3;
+/// Most levels of such pushes.
 const DEPTH: usize = 2;
-/// Attempts to find a place for one pair.
+/// Most attempts to find a place for one pair.
 const TRIES: usize = 400;
 
-/// Which pair has each cable in each round.
+/// The pair that occupies each cable in each round.
 struct Table<'a> {
     model: &'a Model<'a>,
     survey: &'a Survey,
     rounds: usize,
     cables: usize,
     taken: Vec<u32>,
-    /// What a cable of a round was before, so that a failed attempt leaves nothing.
+    /// Overwritten entries of `taken`, with their old values, to undo a failed attempt.
     journal: Vec<(usize, u32)>,
     tries: usize,
-    /// Pairs that may still be looked at, or be given a place, in all.
+    /// Remaining budget: number of pairs that can still be examined or placed, in total.
     work: u64,
 }
 
@@ -57,7 +58,7 @@ impl Table<'_> {
         }
     }
 
-    /// Finds room for a pair in a round; those in its way go to other rounds.
+    /// Places a pair in a round; pairs in its way move to other rounds. Returns false, with the table unchanged, if that fails.
     fn place(&mut self, index: u32, round: usize, depth: usize) -> bool {
         if self.tries == 0 || self.work == 0 {
             return false;
@@ -96,7 +97,7 @@ impl Table<'_> {
         true
     }
 
-    /// Finds room for a pair in any round.
+    /// Places a pair in any round. Returns false if that fails.
     fn place_anywhere(&mut self, index: u32, random: &mut Random) -> bool {
         let mut order: Vec<usize> = (0..self.rounds).collect();
         random.shuffle(&mut order);
@@ -124,8 +125,7 @@ impl Table<'_> {
     }
 }
 
-/// The same in `aim` rounds, fewer than there are; none if that was not found before `budget` pairs
-/// were looked at or given a place.
+/// Finds a basis in `aim` rounds, fewer than `rounds` has. Returns `None` if it finds none before `budget` pairs have been examined or placed.
 pub fn fit(
     model: &Model<'_>,
     survey: &Survey,
@@ -140,7 +140,7 @@ pub fn fit(
     let mut work = budget;
     let (mut best, mut missing) = complete(model, survey, &kept, &given_up, &mut work, random);
     while missing > 0 && work > 0 {
-        // Looking at the basis is work, too.
+        // Examining the basis costs work, too.
         work = work.saturating_sub(survey.rank() as u64 / 8 + 1);
         let part = 0.003 * 33.0_f64.powf(random.unit());
         let mut fewer = best.clone();
@@ -157,7 +157,7 @@ pub fn fit(
         if dropped.is_empty() {
             continue;
         }
-        // What was dropped comes last: otherwise it would be put back where it was.
+        // Pass no pairs to try first: the dropped pairs would return to their old places.
         let (tried, left) = complete(model, survey, &fewer, &[], &mut work, random);
         if left <= missing {
             (best, missing) = (tried, left);
@@ -166,7 +166,7 @@ pub fn fit(
     (missing == 0).then_some(best)
 }
 
-/// Fills up rounds until the basis is whole, or nothing fits any more; and what is missing then.
+/// Fills up rounds until the basis is complete or nothing more fits. Also returns the number of pairs that are still missing.
 fn complete(
     model: &Model<'_>,
     survey: &Survey,
@@ -187,8 +187,8 @@ fn complete(
         tries: 0,
         work: *work,
     };
-    let mut need = needs(survey);
-    // A tier that has all it needs must not be looked at.
+    let mut need = survey.needs();
+    // A complete tier gets no elimination: its pairs must not be examined.
     let mut engines: Vec<Option<Exact>> = vec![None; need.len()];
     let mut counts = vec![0; need.len()];
     for index in kept.iter().flatten() {

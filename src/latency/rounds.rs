@@ -1,7 +1,7 @@
-//! Rounds: pairs that share no cable and are measured at the same time. A basis is chosen together with its rounds.
+//! Chooses a basis together with its rounds. The pairs of a round share no cable and are measured at the same time.
 //!
-//! What is known before a tier is fixed: all pairs of the shorter tiers say it. So whether a pair adds something to its own tier
-//! does not depend on which shorter pairs are chosen, tiers can be mixed in a round as they fit, and a pair that adds nothing never will.
+//! All pairs of the shorter tiers determine what is known before a tier. So the choice of shorter pairs does not change whether a pair adds
+//! something to its tier. Tiers can be mixed in a round as they fit, and a pair that adds nothing never will.
 
 use crate::stats::random::Random;
 use crate::units::whole;
@@ -9,17 +9,15 @@ use crate::units::whole;
 use super::elimination::Came;
 use super::fabric::number;
 use super::field::{Modular, Number};
+use super::pool::Rounds;
 use super::repair;
 use super::rows::Model;
 use super::survey::{Exact, Survey, exact_row};
 
-/// Pairs of a pool, by round.
-pub type Rounds = Vec<Vec<u32>>;
-
-/// How hard to try.
+/// Amount of search for few rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effort {
-    /// Take what comes first.
+    /// Take the first result.
     Least,
     /// Search for one round more than the lower bound, and for the bound itself in small fabrics.
     #[default]
@@ -28,16 +26,16 @@ pub enum Effort {
     Most,
 }
 
-/// Fewest rounds that any basis needs, and why: a bound, not always reached.
+/// A lower bound on the rounds of any basis, and its reason. It is not always reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowerBound {
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// What it follows from.
+    /// The fact that the bound follows from.
     pub reason: &'static str,
 }
 
-/// The largest of the bounds that are known.
+/// Returns the largest of the known bounds.
 pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerBound {
     let rank = survey.rank();
     let mut best = LowerBound {
@@ -49,7 +47,7 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
             best = LowerBound { rounds, reason };
         }
     };
-    // Longer pairs take more of the cables between switches, and so many of them are needed.
+    // Longer pairs take more of the cables between switches, and each tier needs a fixed number of pairs.
     let hosts = number(model.fabric.hosts.len());
     let inner = |column: &&u32| {
         let ends = model.fabric.cables[model.cable_of(**column) as usize].ends;
@@ -79,12 +77,12 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
             "pairs of distant hosts share the cables between switches",
         );
     }
-    // Two rounds in which all hosts take part form even cycles, and each of these has a pair too many.
+    // Two rounds in which all hosts take part form even cycles, and each cycle has one pair too many.
     let star = survey.tiers.len() == 1 && survey.tiers[0].support == 2;
     if star && rank >= 3 {
         better(3, "two rounds of one switch form even cycles");
     }
-    // Every pair that a bridge must serve takes it in a round of its own.
+    // Pairs that a bridge must serve need separate rounds.
     if survey.pool.count() <= 4096 {
         for cable in &between {
             let mut without = Exact::new((0..number(model.columns())).collect());
@@ -106,7 +104,7 @@ pub fn lower_bound(model: &Model<'_>, survey: &Survey, present: usize) -> LowerB
     best
 }
 
-/// A basis in few rounds.
+/// Chooses a basis in few rounds.
 pub fn choose(
     model: &Model<'_>,
     survey: &Survey,
@@ -118,7 +116,7 @@ pub fn choose(
     if effort == Effort::Least {
         return best;
     }
-    // The bound itself is often out of reach: where it is cheap it is tried.
+    // The bound itself is often out of reach, so it is tried only where that is cheap.
     const SMALL: usize = 512;
     let try_bound = effort == Effort::Most || survey.rank() <= SMALL;
     let goal = if try_bound { bound } else { bound + 1 };
@@ -126,7 +124,7 @@ pub fn choose(
         let aim = best.len() - 1;
         let budget = match (effort, survey.rank()) {
             (Effort::Most, _) => 1_000_000_000,
-            // The smallest fabrics have been searched through long before.
+            // The search of the smallest fabrics is exhausted with much less.
             (_, rank @ 0..=128) => (3000 * rank as u64 * rank as u64).min(12_000_000),
             _ => 3_000_000,
         };
@@ -138,12 +136,12 @@ pub fn choose(
     best
 }
 
-/// Fills round after round with pairs that add something, shorter tiers first, those first whose cables were used least.
+/// Fills round after round with pairs that add something: shorter tiers first, and in a tier those whose cables were used least.
 fn greedy(model: &Model<'_>, survey: &Survey, target: usize, random: &mut Random) -> Rounds {
     let pool = &survey.pool;
     let tiers = survey.tiers.len();
     let mut engines: Vec<Exact> = survey.before.clone();
-    let mut need = needs(survey);
+    let mut need = survey.needs();
     let mut open: Vec<Vec<u32>> = (0..tiers).map(|tier| pool.tier(tier).collect()).collect();
     let mut load = vec![0_u32; model.fabric.cables.len()];
     let mut stamp = vec![0_u32; model.fabric.cables.len()];
@@ -196,18 +194,7 @@ fn greedy(model: &Model<'_>, survey: &Survey, target: usize, random: &mut Random
     rounds
 }
 
-/// Pairs that each tier adds to the shorter ones.
-pub fn needs(survey: &Survey) -> Vec<usize> {
-    let mut known = 0;
-    let of = |tier: &super::survey::Tier| {
-        let need = tier.rank - known;
-        known = tier.rank;
-        need
-    };
-    survey.tiers.iter().map(of).collect()
-}
-
-/// Sorts pairs by the sum of what their cables carry, least first; the order of equals stays.
+/// Sorts pairs by the total load of their cables, least first. The sort is stable.
 fn by_load(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut Vec<u32>, load: &[u32]) {
     let of = |index: &u32| -> u32 {
         pool.columns(*index)
@@ -230,8 +217,8 @@ fn by_load(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut Vec<u32>, lo
     *pairs = sorted;
 }
 
-/// Adds pairs until there are `factor` times as many as the basis has: first where rounds have room, which costs nothing, then in
-/// rounds of their own. Always those whose cables were measured least.
+/// Adds pairs until there are at least `factor` times as many as in the basis: first where rounds have room, which costs nothing, then in new rounds.
+/// Prefers pairs whose cables were measured least.
 pub fn add(
     model: &Model<'_>,
     survey: &Survey,
@@ -293,7 +280,7 @@ pub fn add(
     }
 }
 
-/// Sorts pairs by the mean square of what their cables carry.
+/// Sorts pairs by the mean square load of their cables, least first.
 fn by_square(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut [u32], load: &[u32]) {
     let of = |index: &u32| {
         let squares = pool
@@ -302,7 +289,7 @@ fn by_square(model: &Model<'_>, pool: &super::pool::Pool, pairs: &mut [u32], loa
         let (count, sum) = squares.fold((0_u64, 0_u64), |(count, sum), square| {
             (count + 1, sum + square)
         });
-        // In sixteenths: close ones are alike, and their order is random.
+        // In sixteenths: close values count as equal, and their order is random.
         sum * 16 / count.max(1)
     };
     pairs.sort_by_cached_key(of);

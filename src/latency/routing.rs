@@ -1,32 +1,32 @@
-//! Which way packets take: by a rule over shortest ways, by forwarding tables, or as written down.
+//! Determines the routes of packets: by a rule over shortest routes, by forwarding tables, or as the description lists them.
 
 use std::collections::HashMap;
 
 use crate::stats::random::mix;
 
-use super::fabric::{
-    DraftPath, DraftRoutes, DraftTable, Fabric, FabricError, Hop, Names, cable_of, number,
+use super::wiring::{
+    DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Names, Wiring, cable_of, number,
 };
 
 fn refuse<T>(line: usize, what: impl Into<String>) -> Result<T, FabricError> {
     Err(FabricError::new(line, what))
 }
 
-/// How one of several shortest ways is chosen. Where a switch has c of them, digit after digit of a number decides: the remainder
-/// modulo c, and what is left of it by c at the next switch that has a choice.
+/// The choice among several shortest routes. Where a switch has c of them, a digit of a number decides: its remainder modulo c. Its quotient by c
+/// decides at the next switch that has a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// By the number of the host it goes to: destination mod k, what subnet managers do in fat trees.
+    /// By the number of the destination host: destination mod k, as subnet managers do in fat trees.
     DestinationMod,
-    /// By a hash of the host it goes to.
+    /// By a hash of the destination host.
     DestinationHash,
-    /// By a hash of both hosts, the same way back.
+    /// By a hash of both hosts; the route back is the same.
     PairHash,
-    /// By the sum of both hosts' digits, the same way back: up and down are alike.
+    /// By the sum of both hosts' digits; the route back is the same. Up and down are alike.
     Symmetric,
 }
 
-/// Names of rules.
+/// Names of rules in descriptions.
 pub const RULES: [(&str, Rule); 4] = [
     ("symmetric", Rule::Symmetric),
     ("destination-mod", Rule::DestinationMod),
@@ -35,7 +35,7 @@ pub const RULES: [(&str, Rule); 4] = [
 ];
 
 impl Rule {
-    /// As descriptions write it.
+    /// Name of the rule in descriptions.
     pub fn name(self) -> &'static str {
         let mut known = RULES.iter().filter(|(_, rule)| *rule == self);
         known.next().map_or("", |(name, _)| name)
@@ -46,11 +46,11 @@ impl Rule {
     }
 }
 
-/// All ways of a fabric.
+/// All routes of a fabric.
 #[derive(Debug, Clone)]
 pub struct Routing {
     base: Base,
-    /// Ways that were written down; they go before the others.
+    /// Listed routes; they take precedence over the others.
     paths: HashMap<(u32, u32), Vec<Hop>>,
     symmetric: bool,
 }
@@ -62,22 +62,22 @@ enum Base {
     Tables(Tables),
 }
 
-/// Shortest ways: for each leaf switch where all others may send what goes there.
+/// Shortest routes: for each leaf switch, the hops that all other switches can take towards it.
 #[derive(Debug, Clone)]
 struct ByRule {
     rule: Rule,
-    /// Number of a leaf switch among leaves.
+    /// Index of each switch among leaf switches.
     leaf: Vec<u32>,
     switches: usize,
-    /// Index of a set, by leaf and switch.
+    /// Index into `sets`, by leaf and switch.
     next: Vec<u32>,
-    /// First and last member of each set.
+    /// Range of each set in `members`: its first index, and the index after its last.
     sets: Vec<(u32, u32)>,
-    /// A hop and the switch it leads to.
+    /// Hops, each with the switch it leads to.
     members: Vec<(Hop, u32)>,
 }
 
-/// Where each switch sends what goes to each host: a number among its neighbours.
+/// Output of each switch for each host: an index into its neighbours.
 #[derive(Debug, Clone)]
 struct Tables {
     hosts: usize,
@@ -88,18 +88,9 @@ const NOWHERE: u16 = u16::MAX;
 const NO_SET: u32 = u32::MAX;
 
 impl Routing {
-    /// No way at all.
-    pub fn none() -> Self {
-        Self {
-            base: Base::None,
-            paths: HashMap::new(),
-            symmetric: false,
-        }
-    }
-
-    /// Checks what was written down: each host must reach each other one, without loops.
+    /// Builds and checks the routes of a draft: each host must reach every other one, without loops.
     pub(super) fn new(
-        fabric: &Fabric,
+        wiring: &Wiring,
         draft: &DraftRoutes,
         names: &Names,
     ) -> Result<Self, FabricError> {
@@ -114,17 +105,17 @@ impl Routing {
                     let what = format!("rule {name:?} is not known (write {})", all.join(", "));
                     return refuse(*line, what);
                 };
-                Base::Rule(ByRule::new(fabric, *rule, *line)?)
+                Base::Rule(ByRule::new(wiring, *rule, *line)?)
             }
             (None, []) => Base::None,
-            (None, tables) => Base::Tables(Tables::new(fabric, tables, names)?),
+            (None, tables) => Base::Tables(Tables::new(wiring, tables, names)?),
         };
         let mut paths = HashMap::new();
         for path in &draft.paths {
-            add_path(fabric, path, names, &mut paths)?;
+            add_path(wiring, path, names, &mut paths)?;
         }
         if let Base::None = base {
-            all_there(fabric, &paths)?;
+            all_there(wiring, &paths)?;
         }
         let symmetric = match &base {
             Base::Rule(by_rule) => by_rule.rule.is_symmetric(),
@@ -143,12 +134,12 @@ impl Routing {
         })
     }
 
-    /// Whether the way back is always the way there.
+    /// True if the route back is always the route there, reversed.
     pub fn is_symmetric(&self) -> bool {
         self.symmetric
     }
 
-    /// Whether nothing but the destination decides.
+    /// True if only the destination decides where a packet leaves a switch.
     pub fn is_by_destination(&self) -> bool {
         let base = match &self.base {
             Base::None => false,
@@ -159,7 +150,7 @@ impl Routing {
     }
 
     /// Appends the hops from one host to another.
-    pub fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
+    pub fn route(&self, wiring: &Wiring, from: u32, to: u32, hops: &mut Vec<Hop>) {
         if !self.paths.is_empty()
             && let Some(way) = self.paths.get(&(from, to))
         {
@@ -169,25 +160,25 @@ impl Routing {
         match &self.base {
             Base::None => {}
             Base::Rule(by_rule) if by_rule.rule.is_symmetric() && from > to => {
-                by_rule.route(fabric, to, from, hops);
+                by_rule.route(wiring, to, from, hops);
                 hops.reverse();
                 hops.iter_mut().for_each(|hop| *hop ^= 1);
             }
-            Base::Rule(by_rule) => by_rule.route(fabric, from, to, hops),
-            Base::Tables(tables) => tables.route(fabric, from, to, hops),
+            Base::Rule(by_rule) => by_rule.route(wiring, from, to, hops),
+            Base::Tables(tables) => tables.route(wiring, from, to, hops),
         }
     }
 }
 
 fn add_path(
-    fabric: &Fabric,
+    wiring: &Wiring,
     path: &DraftPath,
     names: &Names,
     paths: &mut HashMap<(u32, u32), Vec<Hop>>,
 ) -> Result<(), FabricError> {
     let shown = format!("way from {} to {}", path.from, path.to);
     let host = |name: &String| match names.vertices.get(name) {
-        Some(vertex) if (*vertex as usize) < fabric.hosts.len() => Ok(*vertex),
+        Some(vertex) if (*vertex as usize) < wiring.hosts.len() => Ok(*vertex),
         _ => refuse(path.line, format!("{shown}: {name} is no host")),
     };
     let (from, to) = (host(&path.from)?, host(&path.to)?);
@@ -199,9 +190,9 @@ fn add_path(
         let Some(cable) = names.cables.get(name) else {
             return refuse(path.line, format!("{shown}: cable {name} is not known"));
         };
-        let ends = fabric.cables[*cable as usize].ends;
+        let ends = wiring.cables[*cable as usize].ends;
         let Some(side) = ends.iter().position(|end| *end == at) else {
-            let here = fabric.vertex_name(at);
+            let here = wiring.vertex_name(at);
             return refuse(
                 path.line,
                 format!("{shown}: cable {name} does not begin at {here}"),
@@ -210,17 +201,17 @@ fn add_path(
         at = ends[1 - side];
         way.push(2 * *cable + number(side));
         if seen.contains(&at) {
-            let here = fabric.vertex_name(at);
+            let here = wiring.vertex_name(at);
             return refuse(path.line, format!("{shown}: it comes to {here} twice"));
         }
-        if (at as usize) < fabric.hosts.len() && at != to {
-            let here = fabric.vertex_name(at);
+        if (at as usize) < wiring.hosts.len() && at != to {
+            let here = wiring.vertex_name(at);
             return refuse(path.line, format!("{shown}: it goes through host {here}"));
         }
         seen.push(at);
     }
     if at != to {
-        let here = fabric.vertex_name(at);
+        let here = wiring.vertex_name(at);
         return refuse(path.line, format!("{shown}: it ends at {here}"));
     }
     let back: Vec<Hop> = way.iter().rev().map(|hop| hop ^ 1).collect();
@@ -235,8 +226,8 @@ fn add_path(
     Ok(())
 }
 
-fn all_there(fabric: &Fabric, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(), FabricError> {
-    let hosts = number(fabric.hosts.len());
+fn all_there(wiring: &Wiring, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(), FabricError> {
+    let hosts = number(wiring.hosts.len());
     if paths.is_empty() {
         return refuse(
             0,
@@ -246,7 +237,7 @@ fn all_there(fabric: &Fabric, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(
     for from in 0..hosts {
         for to in (0..hosts).filter(|to| *to != from) {
             if !paths.contains_key(&(from, to)) {
-                let [from, to] = [from, to].map(|host| fabric.vertex_name(host).to_owned());
+                let [from, to] = [from, to].map(|host| wiring.vertex_name(host).to_owned());
                 return refuse(0, format!("host {from} has no route to {to}"));
             }
         }
@@ -255,12 +246,12 @@ fn all_there(fabric: &Fabric, paths: &HashMap<(u32, u32), Vec<Hop>>) -> Result<(
 }
 
 impl ByRule {
-    fn new(fabric: &Fabric, rule: Rule, line: usize) -> Result<Self, FabricError> {
-        let hosts = fabric.hosts.len();
-        let switches = fabric.switches.len();
+    fn new(wiring: &Wiring, rule: Rule, line: usize) -> Result<Self, FabricError> {
+        let hosts = wiring.hosts.len();
+        let switches = wiring.switches.len();
         let mut leaf = vec![NO_SET; switches];
         let mut leaves = Vec::new();
-        for switch in &fabric.leaf_of {
+        for switch in &wiring.leaf_of {
             let slot = &mut leaf[*switch as usize];
             if *slot == NO_SET {
                 *slot = number(leaves.len());
@@ -277,16 +268,16 @@ impl ByRule {
         };
         let ahead: Vec<Vec<(Hop, u32, u32)>> = (0..switches)
             .map(|switch| {
-                let all = fabric.neighbours[hosts + switch].iter();
+                let all = wiring.neighbours[hosts + switch].iter();
                 all.filter(|(_, other)| *other as usize >= hosts)
                     .map(|(hop, other)| {
-                        let cost = fabric.cables[cable_of(*hop) as usize].cost;
+                        let cost = wiring.cables[cable_of(*hop) as usize].cost;
                         (*hop, *other - number(hosts), u32::from(cost))
                     })
                     .collect()
             })
             .collect();
-        // Sets that a switch has had before, to be used again.
+        // Sets that each switch already has, for reuse.
         let mut known: Vec<Vec<u32>> = vec![Vec::new(); switches];
         let mut set: Vec<(Hop, u32)> = Vec::new();
         for target in &leaves {
@@ -308,11 +299,11 @@ impl ByRule {
             let cut_off = leaves.iter().find(|other| far[**other] == u32::MAX);
             if let Some(other) = cut_off {
                 let host_at = |switch: usize| {
-                    let at = fabric
+                    let at = wiring
                         .leaf_of
                         .iter()
                         .position(|leaf| *leaf as usize == switch);
-                    at.map_or("", |host| fabric.hosts[host].as_str())
+                    at.map_or("", |host| wiring.hosts[host].as_str())
                 };
                 let what = format!(
                     "host {} has no route to {}",
@@ -341,11 +332,11 @@ impl ByRule {
         index
     }
 
-    fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
-        let (mut switch, target) = (fabric.leaf_of[from as usize], fabric.leaf_of[to as usize]);
+    fn route(&self, wiring: &Wiring, from: u32, to: u32, hops: &mut Vec<Hop>) {
+        let (mut switch, target) = (wiring.leaf_of[from as usize], wiring.leaf_of[to as usize]);
         let next =
             &self.next[self.leaf[target as usize] as usize * self.switches..][..self.switches];
-        hops.push(fabric.first_hop(from));
+        hops.push(wiring.first_hop(from));
         let keys = self.keys(from, to);
         let mut divisor = 1;
         while switch != target {
@@ -364,7 +355,7 @@ impl ByRule {
             hops.push(hop);
             switch = other;
         }
-        hops.push(fabric.first_hop(to) ^ 1);
+        hops.push(wiring.first_hop(to) ^ 1);
     }
 
     /// The numbers whose digits choose.
@@ -379,11 +370,11 @@ impl ByRule {
     }
 }
 
-/// How far each switch is from one of them.
+/// Distance of each switch from `target`; `u32::MAX` if it is unreachable.
 fn distances(ahead: &[Vec<(Hop, u32, u32)>], target: usize) -> Vec<u32> {
     let mut far = vec![u32::MAX; ahead.len()];
     far[target] = 0;
-    // Costs are small whole numbers: a queue for each distance.
+    // Costs are small integers: use one queue for each distance.
     let mut queues: Vec<Vec<usize>> = vec![vec![target]];
     let mut at = 0;
     while at < queues.len() {
@@ -409,13 +400,13 @@ fn distances(ahead: &[Vec<(Hop, u32, u32)>], target: usize) -> Vec<u32> {
 }
 
 impl Tables {
-    fn new(fabric: &Fabric, drafts: &[DraftTable], names: &Names) -> Result<Self, FabricError> {
-        let hosts = fabric.hosts.len();
+    fn new(wiring: &Wiring, drafts: &[DraftTable], names: &Names) -> Result<Self, FabricError> {
+        let hosts = wiring.hosts.len();
         let mut own = Self {
             hosts,
-            out: vec![NOWHERE; hosts * fabric.switches.len()],
+            out: vec![NOWHERE; hosts * wiring.switches.len()],
         };
-        let mut said = vec![0; fabric.switches.len()];
+        let mut said = vec![0; wiring.switches.len()];
         for draft in drafts {
             let name = &draft.switch;
             let vertex = names.vertices.get(name).map(|vertex| *vertex as usize);
@@ -429,7 +420,7 @@ impl Tables {
             said[switch] = draft.line.max(1);
             let table = &mut own.out[switch * hosts..][..hosts];
             if let Some((out, line)) = &draft.other {
-                table.fill(out_of(fabric, names, switch, out, *line)?);
+                table.fill(out_of(wiring, names, switch, out, *line)?);
             }
             let mut told = HashMap::new();
             for (to, out, line) in &draft.to {
@@ -441,52 +432,52 @@ impl Tables {
                     let what = format!("table of {name}: {to} is there twice (line {earlier})");
                     return refuse(*line, what);
                 }
-                table[host] = out_of(fabric, names, switch, out, *line)?;
+                table[host] = out_of(wiring, names, switch, out, *line)?;
             }
         }
-        // What goes to a host that is connected here leaves by its cable, whatever else is said.
+        // Packets for a host that is connected here leave by its cable, even if the table says otherwise.
         for host in 0..hosts {
-            let switch = fabric.leaf_of[host] as usize;
-            let ports = &fabric.neighbours[hosts + switch];
+            let switch = wiring.leaf_of[host] as usize;
+            let ports = &wiring.neighbours[hosts + switch];
             let own_port = ports.iter().position(|(_, other)| *other as usize == host);
             own.out[switch * hosts + host] = own_port
                 .and_then(|at| u16::try_from(at).ok())
                 .unwrap_or(NOWHERE);
         }
-        own.check(fabric, &said)?;
+        own.check(wiring, &said)?;
         Ok(own)
     }
 
-    /// Follows what goes to each host from all switches that have hosts.
-    fn check(&self, fabric: &Fabric, lines: &[usize]) -> Result<(), FabricError> {
+    /// Follows packets to each host from all switches that have hosts. Fails on loops, dead ends and wrong hosts.
+    fn check(&self, wiring: &Wiring, lines: &[usize]) -> Result<(), FabricError> {
         let hosts = self.hosts;
-        let mut arrives = vec![NO_SET; fabric.switches.len()];
+        let mut arrives = vec![NO_SET; wiring.switches.len()];
         let mut trail = Vec::new();
-        let mut leaves = fabric.leaf_of.clone();
+        let mut leaves = wiring.leaf_of.clone();
         leaves.sort_unstable();
         leaves.dedup();
         for host in 0..hosts {
             for start in &leaves {
                 let mut switch = *start as usize;
                 trail.clear();
-                let name = &fabric.hosts[host];
+                let name = &wiring.hosts[host];
                 while arrives[switch] != number(host) {
                     if trail.contains(&switch) {
                         let what = format!(
                             "what goes to host {name} comes to switch {} again: a loop",
-                            fabric.switches[switch]
+                            wiring.switches[switch]
                         );
                         return refuse(lines[switch], what);
                     }
                     trail.push(switch);
                     let out = self.out[switch * hosts + host];
-                    let Some((_, other)) = fabric.neighbours[hosts + switch].get(usize::from(out))
+                    let Some((_, other)) = wiring.neighbours[hosts + switch].get(usize::from(out))
                     else {
-                        let first = fabric.leaf_of.iter().position(|leaf| leaf == start);
-                        let from = first.map_or("", |at| fabric.hosts[at].as_str());
+                        let first = wiring.leaf_of.iter().position(|leaf| leaf == start);
+                        let from = first.map_or("", |at| wiring.hosts[at].as_str());
                         let what = format!(
                             "host {from} has no route to {name}: switch {} does not know it",
-                            fabric.switches[switch]
+                            wiring.switches[switch]
                         );
                         return refuse(lines[switch], what);
                     };
@@ -496,7 +487,7 @@ impl Tables {
                         wrong => {
                             let what = format!(
                                 "switch {} sends what goes to host {name} to host {}",
-                                fabric.switches[switch], fabric.hosts[wrong]
+                                wiring.switches[switch], wiring.hosts[wrong]
                             );
                             return refuse(lines[switch], what);
                         }
@@ -510,12 +501,12 @@ impl Tables {
         Ok(())
     }
 
-    fn route(&self, fabric: &Fabric, from: u32, to: u32, hops: &mut Vec<Hop>) {
-        hops.push(fabric.first_hop(from));
-        let mut switch = fabric.leaf_of[from as usize] as usize;
+    fn route(&self, wiring: &Wiring, from: u32, to: u32, hops: &mut Vec<Hop>) {
+        hops.push(wiring.first_hop(from));
+        let mut switch = wiring.leaf_of[from as usize] as usize;
         loop {
             let out = usize::from(self.out[switch * self.hosts + to as usize]);
-            let (hop, other) = fabric.neighbours[self.hosts + switch][out];
+            let (hop, other) = wiring.neighbours[self.hosts + switch][out];
             hops.push(hop);
             match (other as usize).checked_sub(self.hosts) {
                 Some(next) => switch = next,
@@ -525,16 +516,16 @@ impl Tables {
     }
 }
 
-/// The number of a neighbour of a switch, from the name of a cable or of what that leads to.
+/// Index of a neighbour of a switch, from the name of a cable or of the neighbour.
 fn out_of(
-    fabric: &Fabric,
+    wiring: &Wiring,
     names: &Names,
     switch: usize,
     name: &str,
     line: usize,
 ) -> Result<u16, FabricError> {
-    let here = &fabric.switches[switch];
-    let ports = &fabric.neighbours[fabric.hosts.len() + switch];
+    let here = &wiring.switches[switch];
+    let ports = &wiring.neighbours[wiring.hosts.len() + switch];
     if let Some(cable) = names.cables.get(name) {
         let at = ports.iter().position(|(hop, _)| cable_of(*hop) == *cable);
         return match at.and_then(|at| u16::try_from(at).ok()) {

@@ -1,21 +1,21 @@
-//! The equation of a pair: which columns its round trip adds up, and how often each.
+//! Builds the equation of a pair: the columns that its round trip adds up, and how often each.
 
 use super::fabric::{Fabric, Hop, cable_of, number};
 
-/// A column and how often a round trip goes through it: 1 or 2.
+/// A column, and how often a round trip goes through it: 1 or 2.
 pub type Term = (u32, u8);
 
-/// What is unknown: a value for each cable, or one for each of its directions.
+/// The unknowns: a value for each cable, or one for each of its directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Model<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
-    /// Directions of a cable between switches have values of their own. A host's cable has one value all the same: round trips take both of
-    /// its directions, always.
+    /// True if directions of a cable between switches have separate values. A host's cable always has one value, because round trips always take both
+    /// of its directions.
     pub directed: bool,
 }
 
-/// Room for routes, so that none is allocated for each pair.
+/// Reusable buffers for routes, to avoid an allocation for each pair.
 #[derive(Debug, Clone, Default)]
 pub struct Room {
     pub(super) hops: Vec<Hop>,
@@ -28,7 +28,7 @@ impl Model<'_> {
         self.fabric.cables.len() << usize::from(self.directed)
     }
 
-    /// Columns that pairs can go through.
+    /// Number of columns that pairs can go through.
     pub fn usable(&self) -> usize {
         let hosts = self.fabric.hosts.len();
         self.columns() - if self.directed { hosts } else { 0 }
@@ -52,7 +52,7 @@ impl Model<'_> {
         }
     }
 
-    /// What a column is called: the cable's name, and the direction where that has a value of its own.
+    /// Name of a column: the cable's name, and the direction if it has a separate value.
     pub fn name(&self, column: u32) -> String {
         let cable = &self.fabric.cables[self.cable_of(column) as usize];
         let hosts = number(self.fabric.hosts.len());
@@ -64,7 +64,7 @@ impl Model<'_> {
         format!("{} ({from} to {to})", cable.name)
     }
 
-    /// Writes the row of a pair: its columns in the order in which they are met, each once.
+    /// Writes the row of a pair to `row`: its columns in the order in which the round trip meets them, each once.
     pub fn row(&self, from: u32, to: u32, room: &mut Room, row: &mut Vec<Term>) {
         row.clear();
         self.fabric.route(from, to, &mut room.hops);

@@ -1,40 +1,41 @@
-//! Fabrics that are numbers: cables with random latencies, samples with noise and spikes, cables slowed down. What a plan makes of them.
+//! Simulates fabrics and evaluates a plan on them: cables with random latencies, samples with noise and spikes, slowed cables.
 
 use std::collections::BTreeMap;
 
 use crate::stats::random::Random;
 use crate::stats::spread::median;
 
+use super::analysis::FEW_SAMPLES;
 use super::detect;
 use super::fabric::{Fabric, number};
 use super::planning::Plan;
 use super::rows::{Model, Room};
 use super::solve::{Equations, Solution};
 
-/// What is simulated.
+/// Parameters of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Latency of a cable of each class, in any unit; the last one serves for all further classes.
+    /// Latency of a cable of each class, in any unit. The last one applies to all further classes.
     pub latency: Vec<f64>,
-    /// Cables of a class differ by up to this part.
+    /// Largest deviation of a cable from the latency of its class, as a fraction.
     pub spread: f64,
-    /// Standard deviation of a sample, as a part of the round trip.
+    /// Standard deviation of a sample, as a fraction of the round trip.
     pub noise: f64,
-    /// How often a sample has a spike.
+    /// Probability that a sample has a spike.
     pub spikes: f64,
-    /// Mean of a spike (exponential), as a part of the round trip.
+    /// Mean of a spike (exponential), as a fraction of the round trip.
     pub spike: f64,
-    /// Samples of a pair, of which the median is taken.
+    /// Number of samples of a pair; their median counts.
     pub samples: usize,
-    /// How much longer a slowed cable takes, as a part of its latency.
+    /// Extra latency of a slowed cable, as a fraction of its latency.
     pub slower: f64,
-    /// Cables that are slowed down at the same time.
+    /// Number of cables that are slowed down at the same time.
     pub slowed: usize,
-    /// Trials.
+    /// Number of trials of accuracy.
     pub trials: usize,
-    /// Trials of detection, for each class.
+    /// Number of trials of detection, for each class.
     pub detection_trials: usize,
-    /// Seed.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -56,33 +57,33 @@ impl Default for Setting {
     }
 }
 
-/// How close predictions come.
+/// Accuracy of predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accuracy {
-    /// Root of the mean square of what all pairs are off by, as a part of what they take.
+    /// Root mean square error of all pairs, as a fraction of the true round trip.
     pub pairs: f64,
-    /// The most that a pair was off by.
+    /// Largest error of a pair, as a fraction of the true round trip.
     pub worst: f64,
-    /// Root of the mean square for the cables of each class that are known by themselves; NaN if none is.
+    /// Root mean square error of the identified cables of each class, as a fraction of the true latency; NaN for a class without any.
     pub classes: Vec<f64>,
 }
 
-/// How often a slowed cable was found.
+/// Numbers of trials in which slowed cables were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Detection {
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
-    /// Exactly the slowed cables were named, against a baseline.
+    /// Trials that named exactly the slowed cables, against a baseline.
     pub against_baseline: usize,
-    /// Trials in which others were named, too, against a baseline.
+    /// Trials that named any other cable, against a baseline.
     pub wrong: usize,
-    /// Exactly the slowed cables were named within their classes.
+    /// Trials that named exactly the slowed cables, within their classes.
     pub within_class: usize,
-    /// Trials in which others were named, too, within classes.
+    /// Trials that named any other cable, within classes.
     pub wrong_within: usize,
 }
 
-/// A fabric whose latencies are known.
+/// A fabric with known latencies.
 pub struct Simulation<'a> {
     model: Model<'a>,
     equations: Equations,
@@ -91,7 +92,7 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Looks at a plan in a setting.
+    /// Prepares the simulation of a plan.
     pub fn new(fabric: &'a Fabric, plan: &Plan, setting: &'a Setting) -> Self {
         let model = plan.model(fabric);
         Self {
@@ -102,7 +103,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Latencies of all columns.
+    /// Draws a latency for each column.
     pub fn draw(&mut self) -> Vec<f64> {
         let mut all = vec![0.0; self.model.columns()];
         let spread = self.setting.spread;
@@ -123,7 +124,7 @@ impl<'a> Simulation<'a> {
         all
     }
 
-    /// What the plan's pairs take, measured.
+    /// Simulates the measured round trip of each of the plan's pairs, in the unit of `truth`.
     pub fn measure(&mut self, truth: &[f64]) -> Vec<f64> {
         let setting = self.setting;
         let mut samples = vec![0.0; setting.samples.max(1)];
@@ -141,7 +142,7 @@ impl<'a> Simulation<'a> {
             .collect()
     }
 
-    /// Latencies of all columns as they are set in one trial, and as they are calculated; whether each is identified.
+    /// Simulates one trial. Returns, for each column, the true latency, the calculated one, and whether it is identified.
     pub fn once(&mut self) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
         let truth = self.draw();
         let measured = self.measure(&truth);
@@ -157,7 +158,7 @@ impl<'a> Simulation<'a> {
         self.equations.solve(measured, true)
     }
 
-    /// Predictions of all pairs against what they take.
+    /// Compares predicted with true round trips of all pairs.
     pub fn accuracy(&mut self) -> Accuracy {
         let fabric = self.model.fabric;
         let (mut sum, mut worst, mut count) = (0.0, 0.0_f64, 0_u64);
@@ -179,7 +180,7 @@ impl<'a> Simulation<'a> {
                 worst = worst.max(error.abs());
                 count += 1;
             };
-            // All pairs of a small fabric, and a million of a large one.
+            // Compare all pairs of a small fabric, and a million of a large one.
             const MOST: u64 = 1_000_000;
             let hosts = fabric.hosts.len();
             if fabric.pairs() <= MOST {
@@ -215,13 +216,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Slows cables of each class down and looks whether they are named; only against a baseline if the plan is one to `locate`.
+    /// Slows down cables of each class and counts how often they are named. A plan to `locate` is compared with a baseline only.
     pub fn detection(&mut self, locate: bool) -> BTreeMap<u16, Detection> {
         let classes = u16::try_from(self.model.fabric.classes.len()).unwrap_or(u16::MAX);
         let amplification = match locate {
             true => Vec::new(),
             false => {
-                // The noise of values by that of pairs: the same in all trials.
+                // Noise of values relative to that of pairs: the same in all trials.
                 let truth = self.draw();
                 let rows = 0..self.equations.pairs().len();
                 let weights: Vec<f64> = rows
@@ -276,7 +277,7 @@ impl<'a> Simulation<'a> {
                 named.iter().any(|column| !slowed.contains(column)),
             )
         };
-        let few = self.setting.samples < 5;
+        let few = self.setting.samples < FEW_SAMPLES;
         let measured = self.measure(&truth);
         let solution = (!locate).then(|| self.solve(&measured));
         let spare = solution

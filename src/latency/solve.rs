@@ -1,5 +1,4 @@
-//! From measured round trips to a value for each cable: directly where there is one equation for each unknown, by weighted least squares
-//! where there are more.
+//! Calculates a value for each cable from measured round trips: directly with one equation for each unknown, by weighted least squares with more.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use super::field::Number;
 use super::rows::{Model, Room, Term};
 use super::survey::{Exact, exact_row};
 
-/// Rows of measured pairs.
+/// Equations of measured pairs, one row each.
 #[derive(Debug, Clone)]
 pub struct Equations {
     pairs: Vec<(u32, u32)>,
@@ -20,43 +19,44 @@ pub struct Equations {
     terms: Vec<(u32, f64)>,
     columns: usize,
     rank: usize,
-    /// For each column whether its value follows from these rows by itself.
+    /// True for each column whose value follows from these rows.
     identified: Vec<bool>,
-    /// Columns that some row has.
+    /// True for each column that at least one row contains.
     used: Vec<bool>,
-    /// The place of each column in the order of elimination, and the order of rows.
+    /// Place of each column in the order of elimination.
     place: Vec<u32>,
+    /// Order of rows.
     order: Vec<u32>,
 }
 
-/// What equations come to.
+/// Solution of the equations.
 #[derive(Debug, Clone)]
 pub struct Solution {
-    /// A value for each column, in the unit of the measured times. Where a column is not identified it is one of many possible values;
-    /// predictions of pairs do not depend on which.
+    /// A value for each column, in the unit of the measured times. A column that is not identified has one of many possible values; predictions of
+    /// pairs do not depend on which.
     pub values: Vec<f64>,
-    /// For each row what was measured, by what the values come to, less 1.
+    /// For each row the measured time, divided by the sum of the values, minus 1.
     pub residuals: Vec<f64>,
-    /// Standard deviation of these, from their median size, corrected for the unknowns that were fitted; none if there are no more rows than unknowns.
+    /// Standard deviation of the residuals, from their median size, corrected for the fitted unknowns; `None` without more rows than unknowns.
     pub sigma: Option<f64>,
-    /// Standard deviation of what was measured from what the values come to, in the unit of the times; none if there is no `sigma`.
+    /// Standard deviation of the measured times from the sums of the values, in the unit of the times; `None` if `sigma` is.
     pub off: Option<f64>,
 }
 
-/// Beyond so many deviations a row counts less (Huber: "Robust estimation of a location parameter", 1964).
+/// Number of deviations beyond which a row counts less (Huber: "Robust estimation of a location parameter", 1964).
 const HUBER: f64 = 1.5;
 const SWEEPS: usize = 8;
-/// With fewer pairs more than unknowns, all of them count for the noise.
+/// With fewer pairs in excess of the unknowns than this, all residuals count for the noise.
 const FEW: usize = 24;
-/// Of least squares: the gradient by that at the origin.
+/// Tolerance of least squares: the gradient relative to the one at the origin.
 const TOLERANCE: f64 = 1e-11;
-/// Steps without progress after which rounding is all that is left.
+/// Number of steps without progress after which only rounding errors are left.
 const PATIENCE: usize = 50;
-/// With no more unknowns than this, normal equations are solved as a dense matrix.
+/// Largest number of unknowns for which normal equations are solved as a dense matrix.
 const DENSE: usize = 2000;
 
 impl Equations {
-    /// The rows of these pairs.
+    /// Builds the rows of these pairs.
     pub fn of(model: &Model<'_>, pairs: &[(u32, u32)]) -> Self {
         let (mut room, mut row) = (Room::default(), Vec::new());
         let mut begins = vec![0];
@@ -100,7 +100,7 @@ impl Equations {
         }
     }
 
-    /// The pairs.
+    /// The pairs, one for each row.
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
     }
@@ -110,22 +110,22 @@ impl Equations {
         self.rank
     }
 
-    /// Whether a column's value follows from the rows by itself.
+    /// True if a column's value follows from the rows.
     pub fn is_identified(&self, column: u32) -> bool {
         self.identified[column as usize]
     }
 
-    /// Whether some row has a column.
+    /// True if at least one row contains the column.
     pub fn is_used(&self, column: u32) -> bool {
         self.used[column as usize]
     }
 
-    /// A row.
+    /// The columns of a row, each with its multiplicity.
     pub fn row(&self, index: usize) -> &[(u32, f64)] {
         &self.terms[self.begins[index]..self.begins[index + 1]]
     }
 
-    /// What the values of a row's columns add up to.
+    /// Sum of the values of a row's columns, each times its multiplicity.
     pub fn sum(&self, index: usize, values: &[f64]) -> f64 {
         let terms = self.row(index).iter();
         terms
@@ -133,7 +133,7 @@ impl Equations {
             .sum()
     }
 
-    /// Solves for what was measured (positive). Robust: rows that fit badly count less.
+    /// Solves for the measured times, which must be positive. With `robust`, rows that fit badly count less.
     pub fn solve(&self, measured: &[f64], robust: bool) -> Solution {
         let minimal = self.rank == self.pairs.len();
         let values = if minimal {
@@ -148,7 +148,7 @@ impl Equations {
         let sigma = (spare > 0).then(|| {
             let correction = self.pairs.len() as f64 / spare as f64;
             let by_median = median_size(&residuals) * NORMAL * correction.sqrt();
-            // The median of a few is no estimate: what fits by chance must not be taken for little noise.
+            // The median of a few residuals is no estimate: a chance fit must not pass as low noise.
             let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
             let by_squares = (squares / spare as f64).sqrt();
             if spare < FEW {
@@ -170,7 +170,7 @@ impl Equations {
         }
     }
 
-    /// Elimination with the measured times on the right, shorter rows first: coefficients stay whole and halves, and no pivot is rounded.
+    /// Eliminates with the measured times on the right, shorter rows first. Coefficients stay integers and halves, and no pivot is rounded.
     fn direct(&self, measured: &[f64]) -> Vec<f64> {
         let mut float = Elimination::<f64>::new(self.place.clone());
         for index in &self.order {
@@ -192,7 +192,7 @@ impl Equations {
                 .collect();
             let scale = median_size(&off) * NORMAL;
             if scale <= 1e-12 {
-                break; // Without noise nothing is odd.
+                break; // Without noise there are no outliers.
             }
             let weights: Vec<f64> = off
                 .iter()
@@ -204,8 +204,8 @@ impl Equations {
         values
     }
 
-    /// The values for which the weighted squares of what is left are least: conjugate gradients on the normal equations (CGLS), columns
-    /// scaled to unit length. Of several such values those nearest the start.
+    /// Minimizes the weighted squares of the residuals: conjugate gradients on the normal equations (CGLS), columns scaled to unit length. Of several
+    /// minima, returns the one nearest to the start.
     pub fn least_squares(
         &self,
         right: &[f64],
@@ -251,7 +251,7 @@ impl Equations {
         let mut left: Vec<f64> = right.iter().zip(&root).map(|(b, root)| b * root).collect();
         let mut gradient = vec![0.0; self.columns];
         backward(&left, &mut gradient);
-        // By the right side, not by what a good start leaves of it: that would never be small enough.
+        // Relative to the right side, not to the residual of a good start: relative to that, the gradient would never be small enough.
         let enough = square(&gradient) * TOLERANCE * TOLERANCE;
         let mut values: Vec<f64> = match start {
             Some(start) => start
@@ -307,8 +307,8 @@ impl Equations {
             .collect()
     }
 
-    /// For each identified column how much of the noise of a row its value has: the root of the diagonal of (A^T W A)^-1, with these weights.
-    /// Exact with few unknowns, else from `samples` random vectors. NaN where a column is not identified.
+    /// Noise amplification: the part of a row's noise in each identified column's value, the root of the diagonal of (A^T W A)^-1 with these weights.
+    /// Exact with few unknowns and full rank, otherwise from `samples` random vectors. NaN where a column is not identified.
     pub fn amplification(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
         let used: Vec<u32> = (0..number(self.columns))
             .filter(|column| self.is_used(*column))
@@ -329,7 +329,7 @@ impl Equations {
         squares
     }
 
-    /// The diagonal of the inverse of the normal matrix, by Cholesky's factors.
+    /// Calculates the diagonal of the inverse of the normal matrix by Cholesky factorization.
     fn dense_diagonal(&self, weights: &[f64], used: &[u32]) -> Vec<f64> {
         let size = used.len();
         let mut at = vec![usize::MAX; self.columns];
@@ -362,7 +362,7 @@ impl Equations {
                 };
             }
         }
-        // The inverse of the factor, column by column; squares of its rows add up to the diagonal.
+        // Inverse of the factor, column by column. The squares of a column add up to its entry of the diagonal.
         let mut diagonal = vec![0.0; self.columns];
         let mut column = vec![0.0; size];
         for unit in 0..size {
@@ -383,7 +383,7 @@ impl Equations {
         diagonal
     }
 
-    /// The same from what random noise comes to: the mean square of each value (Hutchinson: "A stochastic estimator of the trace", 1990).
+    /// Estimates the same diagonal from random noise: the mean square of each value (Hutchinson: "A stochastic estimator of the trace", 1990).
     fn drawn_diagonal(&self, weights: &[f64], samples: usize, random: &mut Random) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns];
         let minimal = self.rank == self.pairs.len();
@@ -405,7 +405,7 @@ impl Equations {
         sums
     }
 
-    /// The same of combinations of columns, from `samples` random vectors.
+    /// Noise amplification of combinations of columns, from `samples` random vectors.
     pub fn amplification_of(
         &self,
         combinations: &[Combination],
@@ -436,8 +436,8 @@ impl Equations {
             .collect()
     }
 
-    /// What is known of columns that are not identified: combinations of them with their coefficients, and what these come to (the reduced row
-    /// echelon form with leftmost pivots, which is unique).
+    /// Known combinations of the columns that are not identified, with their coefficients and values (the reduced row echelon form with leftmost
+    /// pivots, which is unique).
     pub fn combinations(&self, values: &[f64]) -> Vec<Combination> {
         let open: Vec<u32> = (0..number(self.columns))
             .filter(|column| self.is_used(*column) && !self.is_identified(*column))
@@ -445,7 +445,7 @@ impl Equations {
         if open.is_empty() {
             return Vec::new();
         }
-        // Leftmost columns are pivots: they are eliminated first.
+        // Leftmost columns are pivots, so they are eliminated first.
         let place = (0..number(self.columns)).rev().collect();
         let mut float = Elimination::<f64>::new(place);
         for index in &self.order {
@@ -470,16 +470,16 @@ impl Equations {
     }
 }
 
-/// Columns that only together have a value.
+/// Columns that have a value only together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combination {
-    /// Columns and how often each counts.
+    /// Columns, each with its coefficient.
     pub terms: Vec<(u32, f64)>,
-    /// What they come to.
+    /// Value of the combination.
     pub value: f64,
 }
 
-/// Rows by length, and columns by the length of the first row that has them, eliminated last first.
+/// Sorts rows by length, and columns by the length of the first row that contains them. The first columns are eliminated last.
 fn tiered(rows: &[&[Term]], columns: usize) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..number(rows.len())).collect();
     order.sort_by_key(|index| rows[*index as usize].len());

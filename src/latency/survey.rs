@@ -1,4 +1,4 @@
-//! What the pairs of a fabric can tell: matrix rank, a basis, and why both are exact.
+//! Surveys the pairs of a fabric: matrix rank, a basis, and the proof that both are exact.
 
 use crate::stats::random::Random;
 
@@ -8,61 +8,60 @@ use super::field::{Modular, Number, PRIME};
 use super::pool::Pool;
 use super::rows::{Model, Room, Term};
 
-/// The elimination that plans are made with.
+/// The exact elimination that plans are made with.
 pub type Exact = Elimination<Modular>;
 
-/// Why a matrix rank is what it is said to be.
+/// The proof that a matrix rank is exact.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Proof {
-    /// Every column is known by itself: rows that are independent modulo a prime are independent, and no rank exceeds the number of
-    /// columns.
+    /// Every column is identified. Rows that are independent modulo a prime are independent, and no rank exceeds the number of columns.
     Full,
-    /// As many independent whole-numbered vectors as are missing give 0 with the row of every pair: the rank is no larger. And rows
-    /// that are independent modulo a prime are independent: it is no smaller.
+    /// This number of independent integer vectors, the number of used columns minus the rank, give 0 with the row of every pair: the rank is no
+    /// larger. Rows that are independent modulo a prime are independent: the rank is no smaller.
     Vectors(usize),
-    /// A random vector that gives 0 with all rows of the basis, modulo a prime, gave 0 with the row of every pair. If one of them were
-    /// outside of the basis's span, this would happen with at most this probability.
+    /// A random vector that gives 0 with all rows of the basis, modulo a prime, gave 0 with the row of every pair. If a row were outside the span of
+    /// the basis, this would happen with at most this probability.
     Random(f64),
 }
 
-/// A number of pairs with the same number of columns.
+/// Pairs whose rows have the same number of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
-    /// Columns in each of their rows.
+    /// Number of columns in each of their rows.
     pub support: usize,
     /// Matrix rank of this and all shorter tiers.
     pub rank: usize,
 }
 
-/// What the pairs of a fabric can tell.
+/// Candidate pairs of a fabric, their matrix rank and a basis.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// Pairs to choose from; they span what all pairs span.
+    /// Candidate pairs; they span the same space as all pairs.
     pub pool: Pool,
     /// Tiers, shortest first.
     pub tiers: Vec<Tier>,
-    /// What is known before each tier.
+    /// Elimination of all shorter tiers, for each tier.
     pub before: Vec<Exact>,
-    /// All of the pool.
+    /// Elimination of the whole pool.
     pub all: Exact,
-    /// A basis: indices of pairs, in the order of tiers and hosts.
+    /// A basis: indices of pairs of the pool, in the order of tiers and hosts.
     pub basis: Vec<u32>,
-    /// Columns that some pair goes through.
+    /// Columns that at least one pair goes through.
     pub used: Vec<u32>,
-    /// Why the rank is exact.
+    /// Proof that the rank is exact.
     pub proof: Proof,
-    /// How often pairs had to be added.
+    /// Number of pools: the first, and one for each time that pairs had to be added.
     pub epochs: usize,
 }
 
-/// How a fabric is looked at.
+/// Settings for a survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looking {
-    /// Partners for each host and kind of pair.
+    /// Number of partners for each host and kind of pair.
     pub partners: usize,
-    /// Seed of what is drawn.
+    /// Seed of the random draws.
     pub seed: u64,
-    /// Vectors that prove a deficient rank are checked on all pairs if that takes no more than so many products.
+    /// Most products for checking vectors on all pairs. A deficient rank that needs more gets [`Proof::Random`].
     pub proof_products: u64,
 }
 
@@ -76,13 +75,24 @@ impl Default for Looking {
     }
 }
 
-/// A row for an elimination.
+/// Converts a row for an exact elimination.
 pub fn exact_row(row: impl Iterator<Item = Term>) -> impl Iterator<Item = (u32, Modular)> {
     row.map(|(column, times)| (column, Modular(u64::from(times))))
 }
 
 impl Survey {
-    /// Looks at the pairs of the hosts that are there (at least two, numbers in ascending order).
+    /// Number of pairs that each tier adds to the shorter ones.
+    pub fn needs(&self) -> Vec<usize> {
+        let mut known = 0;
+        let of = |tier: &Tier| {
+            let need = tier.rank - known;
+            known = tier.rank;
+            need
+        };
+        self.tiers.iter().map(of).collect()
+    }
+
+    /// Surveys the pairs of the hosts that are present (at least two, numbers in ascending order).
     pub fn of(model: &Model<'_>, present: &[u32], looking: Looking) -> Self {
         let mut random = Random::new(looking.seed);
         let mut pool = Pool::draw(model, present, looking.partners, &mut random);
@@ -138,7 +148,7 @@ impl Survey {
             seen += new;
             for index in pool.tier(tier) {
                 if all.known_count() == seen {
-                    break; // Everything that these tiers touch is known: the others say nothing new.
+                    break; // All columns of these tiers are known: further pairs add nothing.
                 }
                 let came = all.insert(exact_row(pool.row(index)), Modular::ZERO);
                 if came == Came::Independent {
@@ -162,12 +172,12 @@ impl Survey {
         }
     }
 
-    /// Matrix rank.
+    /// Matrix rank of all pairs.
     pub fn rank(&self) -> usize {
         self.basis.len()
     }
 
-    /// Pairs outside of the span of the pool, if there are any: not all, but enough of them.
+    /// Finds pairs outside the span of the pool, if any exist: not all, but enough of them.
     fn missing(&self, model: &Model<'_>, present: &[u32], random: &mut Random) -> Vec<(u32, u32)> {
         let null = self.all.solution(|_| Modular(random.any() % PRIME));
         let most = 4 * present.len();
@@ -184,7 +194,7 @@ impl Survey {
         missing
     }
 
-    /// Nothing is missing, and the rank is deficient: shows it by vectors if that is not too long.
+    /// Proves a deficient rank when no pair is missing: by vectors if that takes at most `products` products, otherwise by probability.
     fn prove(&mut self, model: &Model<'_>, present: &[u32], products: u64) {
         let pairs = present.len() as u64 * (present.len() as u64 - 1) / 2;
         self.proof = Proof::Random(pairs as f64 / PRIME as f64);
@@ -221,7 +231,7 @@ impl Survey {
     }
 }
 
-/// Calls for each pair with its row, until that says no.
+/// Calls `each` with every pair and its row until `each` returns false.
 fn for_all_pairs(
     model: &Model<'_>,
     present: &[u32],
@@ -238,7 +248,7 @@ fn for_all_pairs(
     }
 }
 
-/// A vector of fractions modulo the prime as whole numbers: each times the least common denominator. None if they are no small fractions.
+/// Converts fractions modulo the prime to integers: multiplies each by the least common denominator. Returns `None` if the fractions are not small.
 fn whole(vector: &[Modular]) -> Option<Vec<i64>> {
     const MOST: i128 = 1 << 20;
     let fractions: Option<Vec<(i128, i128)>> =

@@ -1,4 +1,4 @@
-//! The receiver's side of making a link: whoever of a boundary's receivers accepts becomes that link's receiver.
+//! The receiver's side of making a link: the receiver of a boundary that accepts the connection becomes the link's receiver.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,35 +12,35 @@ use super::connect::PROBE_LIMIT;
 use super::guests::Guests;
 use super::{Link, LinkError};
 
-/// What a receiver checks a hello against, and the times it keeps.
+/// Listener of a receiver, and its time limits.
 pub struct Ground<'a> {
     /// The boundary's listener, shared by all its receivers.
     pub listener: &'a OwnedFd,
-    /// Whether it listens on TCP.
+    /// True if it listens on TCP.
     pub tcp: bool,
-    /// How long a hello may take.
+    /// Timeout of a hello.
     pub hello_limit: Duration,
-    /// How long to wait for a sender, in milliseconds.
+    /// Time to wait for a sender, in milliseconds.
     pub limit_ms: u64,
     /// Silence after which the link counts as dead.
     pub silence: Duration,
 }
 
-/// Accepts one link after the other at one listener: whoever was let in meanwhile waits for the next turn.
+/// Accepts one link after another at one listener. Connections that were accepted meanwhile wait for the next call.
 pub struct Reception<'a> {
     hall: Hall<'a>,
 }
 
 impl<'a> Reception<'a> {
-    /// An empty one.
+    /// Makes a reception without connections.
     pub fn new(ground: &'a Ground<'a>) -> Self {
         Self {
             hall: Hall::new(ground),
         }
     }
 
-    /// Accepts until a link is found that `admit` takes and whose full segment arrives. Strangers are closed and told to
-    /// `stranger`; a link whose sender gives up before that is given back with `release`.
+    /// Accepts connections until `admit` takes a link and its full segment arrives. Strangers are closed and reported to
+    /// `stranger`. If a sender gives up before that, `release` gets its slot back.
     pub fn next<Slot>(
         &mut self,
         mut admit: impl FnMut(&LinkHello) -> Option<Slot>,
@@ -67,16 +67,16 @@ impl<'a> Reception<'a> {
     }
 }
 
-/// Those that were let in. Others are let in while some are silent, but one at a time as long as they speak at once, since a
-/// sender that this receiver does not become the receiver of has to come again.
+/// Accepted connections that have not sent their hello yet. The hall accepts others while some are silent, but one at a time as
+/// long as each sends its hello at once: a sender that this receiver accepts but does not serve must connect again.
 struct Hall<'a> {
     ground: &'a Ground<'a>,
     guests: Guests,
 }
 
-/// How many may be silent at the same time; the oldest one goes for the next.
+/// Maximum number of silent connections; the next one replaces the oldest.
 const MOST_GUESTS: usize = 256;
-/// How long the next one waits outside while the newest one inside is silent; shared by all that are.
+/// Time for which the next connection waits while the newest accepted one is silent, in nanoseconds; divided among all accepted ones.
 const COURTESY_NS: u64 = 20_000_000;
 
 impl<'a> Hall<'a> {
@@ -87,7 +87,7 @@ impl<'a> Hall<'a> {
         }
     }
 
-    /// Lets in, listens and shows out once; who has said a whole hello.
+    /// Does one round: accepts, reads and closes connections. Returns a connection that has sent a whole hello.
     fn next(&mut self, stranger: &mut impl FnMut()) -> io::Result<Option<(OwnedFd, LinkHello)>> {
         let heard = self.listen();
         for _ in 0..self.guests.shown_out() {
@@ -117,7 +117,7 @@ impl<'a> Hall<'a> {
         watched.extend(opens.then_some(self.ground.listener.as_fd()));
         let ready = socket::which_readable(&watched, Duration::from_nanos(wait_ns))?;
         let knocks = opens && ready.last() == Some(&true);
-        // From the back, so that a place stays that place.
+        // Go from the back, so that a removal shifts no place that comes later in this loop.
         for place in (0..self.guests.count()).rev().filter(|place| ready[*place]) {
             let heard = self.guests.hear(place);
             if heard.is_some() {
@@ -128,15 +128,15 @@ impl<'a> Hall<'a> {
             if self.guests.count() >= MOST_GUESTS {
                 self.guests.show_out_oldest();
             }
-            // Nobody comes if another receiver was quicker.
+            // No connection comes if another receiver was quicker.
             self.guests.let_in(self.ground.listener.as_fd())?;
         }
         Ok(None)
     }
 }
 
-/// Takes the sender, and what it sends to try the path. Its own limit is shorter: who waits in vain is the sender,
-/// which closes then.
+/// Answers the sender, and receives the bytes with which it tries the path. The sender's own timeout is shorter: the sender gives
+/// up first and closes.
 fn answer(socket: &OwnedFd, hello: &LinkHello) -> bool {
     let say = || socket::send_bytes(socket.as_fd(), &ANSWER).is_ok_and(|sent| sent == ANSWER.len());
     let mut probe = vec![0; usize::try_from(hello.probe_bytes).unwrap_or(0)];
@@ -146,7 +146,7 @@ fn answer(socket: &OwnedFd, hello: &LinkHello) -> bool {
     probe.is_empty() || (read_within(socket, PROBE_LIMIT * 2, &mut probe).is_some() && say())
 }
 
-/// A peer that sends a byte now and then must not stretch the limit.
+/// Fills `bytes`. A peer that sends a byte now and then must not stretch the limit.
 fn read_within(socket: &OwnedFd, limit: Duration, bytes: &mut [u8]) -> Option<()> {
     let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).ok()?;
     socket::bound_calls(socket, limit).ok()?;
@@ -218,7 +218,7 @@ mod tests {
         let (wrong, right) = senders.join().unwrap();
         assert!(matches!(wrong, Err(LinkError::NoAnswer { .. })));
         assert!(right.is_ok() && link.is_tcp());
-        // The wrong one came more than once.
+        // The sender with the wrong secret connected more than once.
         assert!(strangers > 2, "{strangers}");
         assert_eq!(stream, 4);
     }
@@ -256,7 +256,7 @@ mod tests {
         let mut strangers = 0;
         let accepted = Reception::new(&ground).next(|_| Some(()), |()| (), || strangers += 1);
         assert!(accepted.is_ok() && senders.join().unwrap().is_ok());
-        // The oldest had to go for those behind them.
+        // The oldest connections were closed for the later ones.
         assert!(strangers >= MOST_GUESTS, "{strangers}");
         drop(silent);
     }

@@ -11,15 +11,15 @@ use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 
 use super::{Link, LinkError};
 
-/// Where a link goes.
+/// Destination of a link.
 pub enum Target {
     /// Over TCP, from one of this host's addresses.
     Tcp {
-        /// Own address.
+        /// Address of this host.
         from: IpAddr,
-        /// Where the receiver listens.
+        /// Address at which the receiver listens.
         to: SocketAddr,
-        /// It is this host: nothing between the ends can swallow a large packet.
+        /// True if the receiver is on this host: nothing between the ends can drop a large packet.
         here: bool,
     },
     /// To an abstract Unix name of this host.
@@ -42,16 +42,15 @@ impl Target {
     }
 }
 
-/// How long a full segment may take; the kernel has sent it again four times by then.
+/// Timeout of a full segment. The kernel has retransmitted it four times by then.
 pub const PROBE_LIMIT: Duration = Duration::from_secs(3);
-/// The same where one that is too large has been seen to vanish: the kernel sends it again after 200 ms.
+/// Timeout of the next segments, once a segment that is too large has vanished: the kernel retransmits after 200 ms.
 const NEXT_PROBES_LIMIT: Duration = Duration::from_millis(500);
-/// Path MTUs that are tried first when the one that both ends believe in does not pass.
+/// Path MTUs to try first if the one that both ends assume does not pass.
 const COMMON_MTUS: [u32; 5] = [4096, 1500, 1400, 1280, 576];
 
-/// Connects, says which link this is, and waits to be taken. On TCP one full segment must pass before the link
-/// stands: a path with a smaller MTU than both its ends believe swallows large packets without a word, and
-/// data would stall there for ever.
+/// Connects, names the link in a hello, and waits for the receiver's answer. On TCP, one full segment must pass before the link
+/// is ready: a path with a smaller MTU than both ends assume drops large packets silently, and data would stall there for ever.
 pub fn connect(
     to: &Target,
     hello: &LinkHello,
@@ -69,9 +68,9 @@ pub fn connect(
     Link::new(socket, matches!(to, Target::Tcp { .. }), silence)
 }
 
-/// Connects and is taken; the socket, and the bytes of a full segment on it. Comes again when it is closed without an
-/// answer: the receiver that let it in had become another link's. Bytes that are `withheld` are announced and never come, so that the
-/// receiver waits for another link when this one is closed.
+/// Connects and gets the receiver's answer. Returns the socket and the size of a full segment on it, in bytes. Connects again if
+/// the receiver closes the connection without an answer: that receiver has become another link's. The hello announces `withheld`
+/// more bytes that never come, so that the receiver waits for another connection when this one closes.
 fn introduce(
     to: &Target,
     hello: &LinkHello,
@@ -140,8 +139,8 @@ fn introduce_once(
     Ok((socket, probe_bytes))
 }
 
-/// Whether a segment of that many bytes arrives and is answered. What the peer's kernel has acknowledged has arrived,
-/// however long its process takes to answer.
+/// True if a segment of `bytes` bytes arrives and is answered. Data that the peer's kernel has acknowledged has arrived, however
+/// long the peer's process takes to answer.
 fn passes(socket: &OwnedFd, to: &Target, bytes: u32, limit: Duration) -> Result<bool, LinkError> {
     let until = Instant::now() + limit;
     let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
@@ -166,7 +165,7 @@ fn passes(socket: &OwnedFd, to: &Target, bytes: u32, limit: Duration) -> Result<
     }
 }
 
-/// Tries smaller segments over new connections, and says what is the largest that passes.
+/// Tries smaller segments over new connections. The error names the largest path MTU that passes.
 fn largest_that_passes(
     to: &Target,
     hello: &LinkHello,
@@ -212,7 +211,7 @@ fn largest_that_passes(
     }
 }
 
-/// Whether the peer's kernel acknowledges a segment of that many bytes in time.
+/// True if the peer's kernel acknowledges a segment of `bytes` bytes in time.
 fn arrives(socket: &OwnedFd, bytes: u32) -> io::Result<bool> {
     const LOOK_UP: Duration = Duration::from_millis(2);
     let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
@@ -228,8 +227,8 @@ fn arrives(socket: &OwnedFd, bytes: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The path MTU to try next, between one that passes and one that does not: common ones from the largest on, then the next larger one
-/// than that, then the middle.
+/// Path MTU to try next, between one that passes and one that does not: common MTUs from the largest down, then one byte more
+/// than the common one that passes, then the middle.
 fn next_mtu(passes: Option<u32>, vanishes: u32) -> Option<u32> {
     let smaller = COMMON_MTUS.into_iter().find(|mtu| *mtu < vanishes);
     match passes {
@@ -261,7 +260,7 @@ fn await_answer(socket: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Abstract Unix name of the listener of a boundary of a node.
+/// Abstract Unix name of a node's listener for a boundary.
 pub fn unix_name(names: &str, node: usize, boundary: usize) -> String {
     format!("pipebench-{names}-{node}-{boundary}")
 }

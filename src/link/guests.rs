@@ -1,4 +1,4 @@
-//! Those that have connected and not said yet who they are. Whoever says nothing must not keep others out.
+//! Accepted connections that have not sent their whole hello yet. A silent connection must not keep others out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +9,7 @@ use crate::sys::clock;
 use crate::sys::socket;
 use crate::wire::hello::HELLO_BYTES;
 
-/// Guests of a listener, oldest first. Their sockets do not block.
+/// Guests of a listener: such connections, oldest first. Their sockets are nonblocking.
 pub struct Guests {
     guests: VecDeque<Guest>,
     limit_ns: u64,
@@ -23,7 +23,7 @@ struct Guest {
     have: usize,
 }
 
-/// What a guest has said.
+/// State of a guest's hello.
 enum Said {
     Hello,
     Less,
@@ -31,7 +31,7 @@ enum Said {
 }
 
 impl Guests {
-    /// Nobody yet; `limit` is how long one may take to say who it is.
+    /// Makes an empty list. `limit` is the time that a guest has to send its hello.
     pub fn new(limit: Duration) -> Self {
         Self {
             guests: VecDeque::new(),
@@ -40,22 +40,22 @@ impl Guests {
         }
     }
 
-    /// How many there are.
+    /// Number of guests.
     pub fn count(&self) -> usize {
         self.guests.len()
     }
 
-    /// When the newest one came, by the monotonic clock.
+    /// Time at which the newest guest came, in nanoseconds of the monotonic clock; `None` without guests.
     pub fn newest_ns(&self) -> Option<u64> {
         self.guests.back().map(|newest| newest.since_ns)
     }
 
-    /// Their sockets, oldest first.
+    /// Sockets of the guests, oldest first.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.guests.iter().map(|guest| guest.socket.as_fd())
     }
 
-    /// Lets in who knocks; whether somebody did. Where no descriptor is left, the oldest guest has to go: it has one.
+    /// Accepts a waiting connection; true if it became a guest. If no descriptor is left, it closes the oldest guest, which frees one.
     pub fn let_in(&mut self, listener: BorrowedFd<'_>) -> io::Result<bool> {
         let came = socket::accept(listener, Duration::ZERO).and_then(|came| {
             if let Some(socket) = &came {
@@ -65,7 +65,7 @@ impl Guests {
         });
         match came {
             Ok(None) => Ok(false),
-            // Ends of a run belong to one user: nobody else is heard on a Unix socket.
+            // Both ends of a link belong to one user: a Unix connection from another user is closed.
             Ok(Some(socket)) if !socket::is_of_own_user(&socket) => {
                 self.shown_out += 1;
                 Ok(false)
@@ -84,14 +84,14 @@ impl Guests {
         }
     }
 
-    /// Closes the oldest one; false if there is nobody.
+    /// Closes the oldest guest; false if there is no guest.
     pub fn show_out_oldest(&mut self) -> bool {
         let gone = self.guests.pop_front().is_some();
         self.shown_out += usize::from(gone);
         gone
     }
 
-    /// Closes those that have been silent for too long.
+    /// Closes the guests that have not sent their hello within the limit.
     pub fn show_out_late(&mut self) {
         let now = clock::monotonic_ns();
         let is_late = |guest: &Guest| now.saturating_sub(guest.since_ns) > self.limit_ns;
@@ -101,7 +101,8 @@ impl Guests {
         }
     }
 
-    /// Reads what the guest at a place has said: it leaves with its whole hello, or because that can be none any more.
+    /// Reads from the guest at `place`. Returns its socket and hello once the hello is whole. A guest leaves the list then, or
+    /// when its hello cannot become whole any more.
     pub fn hear(&mut self, place: usize) -> Option<(OwnedFd, [u8; HELLO_BYTES])> {
         match self.guests.get_mut(place)?.hear() {
             Said::Less => None,
@@ -117,7 +118,7 @@ impl Guests {
         }
     }
 
-    /// How many were closed since this was last asked.
+    /// Number of guests that were closed since the last call.
     pub fn shown_out(&mut self) -> usize {
         std::mem::take(&mut self.shown_out)
     }

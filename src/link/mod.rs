@@ -1,8 +1,7 @@
 //! Links: one connected stream socket from a sender to a receiver.
 //!
-//! Duty: make a link (connect or accept, hello and answer), move bytes over it with a bound on silence, close
-//! it so that nothing is lost. It does not know what the bytes mean. Read next: [`crate::wire::hello`] for
-//! the first words.
+//! Duty: make a link (connect or accept, hello and answer), move bytes over it with a bound on silence, close it so that nothing
+//! is lost. It does not know what the bytes mean. Read next: [`crate::wire::hello`] for the hello.
 
 mod accept;
 mod connect;
@@ -30,16 +29,16 @@ use crate::sys::{clock, why};
 pub struct Link {
     socket: OwnedFd,
     tcp: bool,
-    /// No byte moved for this long is a failure.
+    /// The link has failed if no byte moves for this long.
     silence_ns: u64,
-    /// Calls wait by themselves, for a bounded time.
+    /// True if calls block, for a bounded time.
     blocking: bool,
 }
 
-/// What went wrong with a link, by stage.
+/// Failures of a link, by stage.
 #[derive(Debug, Error)]
 pub enum LinkError {
-    /// It could not be connected.
+    /// The sender could not connect.
     #[error("cannot connect to {to}: {}", why(.source))]
     Connect {
         /// Address or name.
@@ -47,7 +46,7 @@ pub enum LinkError {
         /// Reason.
         source: io::Error,
     },
-    /// Nobody with the right hello came.
+    /// No sender with the right hello connected within this time, in milliseconds.
     #[error("no sender connected within {}", crate::units::show_ns(*.0 * 1_000_000))]
     NobodyCame(u64),
     /// The receiver did not answer the hello.
@@ -58,7 +57,7 @@ pub enum LinkError {
         /// Reason.
         source: io::Error,
     },
-    /// Packets as large as both ends believe in vanish on the way.
+    /// Packets of the size that both ends assume vanish on the way.
     #[error(
         "passes {passes}, not {wanted} (larger packets vanish on the way: the MTU of a switch or tunnel between; \
          --mss {mss} goes on without them)"
@@ -66,9 +65,9 @@ pub enum LinkError {
     PathMtu {
         /// Path MTU that passes, in bytes.
         passes: u32,
-        /// Path MTU that the sender's kernel believes in.
+        /// Path MTU that the sender's kernel assumes, in bytes.
         wanted: u32,
-        /// Segment size that keeps below.
+        /// Segment size that fits the path MTU that passes, in bytes.
         mss: u32,
     },
     /// A socket could not be set up.
@@ -77,13 +76,13 @@ pub enum LinkError {
     /// The peer closed or reset the link.
     #[error("the peer closed the link: {}", why(.0))]
     PeerGone(io::Error),
-    /// Nothing moved for too long.
+    /// No byte moved for this long, in nanoseconds.
     #[error("no byte moved for {}", crate::units::show_ns(*.0))]
     Silent(u64),
-    /// Whoever waits here was told that nothing will come.
+    /// The waiting process learned that nothing will come.
     #[error("the link was given up")]
     GivenUp,
-    /// The receiver has not closed behind the last block.
+    /// The receiver did not close the link after the last block within this time, in nanoseconds.
     #[error("the receiver has not taken everything within {}", crate::units::show_ns(*.0))]
     NotTaken(u64),
     /// Any other failure of a read or write.
@@ -92,7 +91,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// How this failure ranks among others.
+    /// Kind of this failure, which ranks it among others.
     pub fn kind(&self) -> TroubleKind {
         match self {
             Self::Connect { .. }
@@ -108,7 +107,7 @@ impl LinkError {
 
     fn of(error: io::Error, silence_ns: u64) -> Self {
         match error.kind() {
-            // The kernel's own limit of what may stay unacknowledged: see `prepare_data`.
+            // The kernel's own limit for unacknowledged data: see `prepare_data`.
             io::ErrorKind::TimedOut => Self::Silent(silence_ns),
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
@@ -121,11 +120,11 @@ impl LinkError {
     }
 }
 
-/// How long a single call may block: whoever waits looks up this often.
+/// Maximum time that a single call blocks: a waiting process gets control back this often.
 const CALL_LIMIT: Duration = Duration::from_millis(500);
 
 impl Link {
-    /// A link over a connected socket.
+    /// Makes a link over a connected socket; it fails once no byte moves for `silence`.
     pub fn new(socket: OwnedFd, tcp: bool, silence: Duration) -> Result<Self, LinkError> {
         socket::prepare_data(&socket, tcp, silence).map_err(LinkError::Setup)?;
         socket::bound_calls(&socket, CALL_LIMIT).map_err(LinkError::Setup)?;
@@ -138,17 +137,17 @@ impl Link {
         })
     }
 
-    /// Whether the kernel paces this link by itself.
+    /// True if the link is TCP, which the kernel paces.
     pub fn is_tcp(&self) -> bool {
         self.tcp
     }
 
-    /// Whether something can be read within `limit`; an error counts, since reading will tell it.
+    /// True if data can be read within `limit`. An error counts as data, since the read will report it.
     pub fn has_data(&self, limit: Duration) -> bool {
         socket::readable(self.socket.as_fd(), limit).unwrap_or(true)
     }
 
-    /// The kernel's account; none for Unix sockets.
+    /// The kernel's statistics of the connection; `None` for Unix sockets.
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         if self.tcp {
             socket::tcp_info(self.socket.as_fd())
@@ -157,24 +156,24 @@ impl Link {
         }
     }
 
-    /// Bytes that have arrived and were not read yet.
+    /// Bytes that have arrived but are not read yet.
     pub fn unread_bytes(&self) -> u64 {
         socket::unread_bytes(self.socket.as_fd())
     }
 
-    /// No call on this link waits from now on.
+    /// Makes the link nonblocking: no call that moves bytes waits from now on.
     pub fn set_nonblocking(&mut self) -> Result<(), LinkError> {
         self.blocking = false;
         socket::set_nonblocking(&self.socket, true).map_err(LinkError::Setup)
     }
 
-    /// The socket, for whoever waits for several links.
+    /// The socket, for a caller that waits for several links.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Waits until the link can be read, or written, for no longer than a call may block; not at all where the call has
-    /// waited already.
+    /// Waits until a nonblocking link can be read or written, no longer than a call may block. Returns at once for a blocking
+    /// link, whose calls have waited already.
     pub fn wait(&self, until: Ready) -> Result<(), LinkError> {
         if self.blocking {
             return Ok(());
@@ -187,12 +186,13 @@ impl Link {
         waited.map(|_| ()).map_err(LinkError::Setup)
     }
 
-    /// Sends from a span; how much went. None of these calls moves all: whoever calls goes on where it stopped.
+    /// Sends from a span. Returns the number of bytes sent. Such calls can move only a part: the caller continues where the last
+    /// call stopped.
     pub fn send(&self, span: Span<'_>) -> Moved {
         self.moved(socket::send(self.socket.as_fd(), span))
     }
 
-    /// Sends a few bytes; `more` will follow at once.
+    /// Sends a few bytes. With `more`, other bytes follow at once.
     pub fn send_bytes(&self, bytes: &[u8], more: bool) -> Moved {
         let socket = self.socket.as_fd();
         self.moved(if more {
@@ -202,7 +202,7 @@ impl Link {
         })
     }
 
-    /// Receives into a span; how much came.
+    /// Receives into a span. Returns the number of bytes received.
     pub fn receive(&self, span: Span<'_>) -> Moved {
         self.came(socket::receive(self.socket.as_fd(), span))
     }
@@ -212,17 +212,17 @@ impl Link {
         self.came(socket::receive_bytes(self.socket.as_fd(), bytes))
     }
 
-    /// Takes at most `bytes` off the link without copying them.
+    /// Discards at most `bytes` bytes of the link without copying them.
     pub fn discard(&self, drain: &mut Drain, bytes: usize) -> Moved {
         self.came(drain.discard(self.socket.as_fd(), bytes))
     }
 
-    /// Takes pages of at most `bytes` bytes off the link into an empty pipe.
+    /// Moves pages of at most `bytes` bytes from the link into an empty pipe.
     pub fn take_pages(&self, pipe: &mut Pipe, bytes: usize) -> Moved {
         self.came(pipe.take(self.socket.as_fd(), bytes))
     }
 
-    /// Sends the pages that are in a pipe; `more` will follow at once.
+    /// Sends the pages that are in a pipe. With `more`, other bytes follow at once.
     pub fn give_pages(&self, pipe: &mut Pipe, more: bool) -> Moved {
         self.moved(pipe.give(self.socket.as_fd(), more))
     }
@@ -244,7 +244,8 @@ impl Link {
         }
     }
 
-    /// For a sender that has not sent its last block: whoever closed the other direction is no receiver.
+    /// Checks that the other direction is open and silent, for a sender that has not sent its last block: a peer that closes it
+    /// is no receiver.
     pub fn expect_open(&self) -> Result<(), LinkError> {
         if self.has_data(Duration::ZERO) {
             return Err(
@@ -258,12 +259,12 @@ impl Link {
         Ok(())
     }
 
-    /// Says that nothing follows.
+    /// Closes the sending direction: nothing follows.
     pub fn finish_sending(&self) {
         socket::finish_sending(self.socket.as_fd());
     }
 
-    /// Whether the receiver has closed behind the last block; nothing else may come from it.
+    /// True once the receiver has closed the link after the last block. A byte from the receiver is an error.
     pub fn is_closed(&self) -> Result<bool, LinkError> {
         match self.moved(socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]))? {
             Some(0) => Ok(true),
@@ -272,37 +273,37 @@ impl Link {
         }
     }
 
-    /// How long nothing may move on this link, in nanoseconds.
+    /// Longest time without a moved byte on this link, in nanoseconds.
     pub fn silence_ns(&self) -> u64 {
         self.silence_ns
     }
 }
 
-/// What a link is waited for.
+/// The event to wait for on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// Something to read.
+    /// Data to read.
     Read,
     /// Room to write.
     Write,
 }
 
-/// Bytes that a call moved; none if it would have to wait, or has waited for as long as it may.
+/// Number of bytes that a call moved; `None` if it would block or reached its timeout.
 pub type Moved = Result<Option<usize>, LinkError>;
 
-/// How long nothing has moved.
+/// Time without a moved byte.
 #[derive(Debug, Default)]
 pub struct Silence {
     lull: Lull,
 }
 
 impl Silence {
-    /// Something moved.
+    /// Records that bytes moved, which ends the silence.
     pub fn broken(&mut self) {
         self.lull.broken();
     }
 
-    /// Nothing has moved. An error if that lasts longer than `limit_ns` now.
+    /// Records that nothing has moved. An error once that has lasted for `limit_ns`.
     pub fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
         match self.lull.goes_on(clock::monotonic_ns()) {
             silent if silent >= limit_ns => Err(LinkError::Silent(silent)),
@@ -363,7 +364,7 @@ mod tests {
     fn silence_and_a_peer_that_is_gone_are_told_apart() {
         let (a, mut b) = links(600);
         let region = Region::new("test", 8192).unwrap();
-        // A call comes back when it has waited for as long as it may.
+        // A call returns when it reaches its timeout.
         let mut silence = Silence::default();
         let silent = loop {
             assert_eq!(b.receive(region.span(0, 1)).unwrap(), None);

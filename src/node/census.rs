@@ -1,6 +1,7 @@
-//! The runs of a host as a visitor sees them: through their status segments alone, whoever started them.
+//! The runs of a host as a visitor sees them: read from their status segments alone, for runs of all users.
 
-use crate::buffer::board::{self, EndState};
+use crate::buffer::board::EndState;
+use crate::buffer::names;
 use crate::buffer::snapshot::{Snapshot, SnapshotError};
 use crate::outside;
 use crate::record::{
@@ -8,13 +9,13 @@ use crate::record::{
 };
 use crate::sys::{clock, facts, memory, process, why};
 
-/// Looks at everything that is alive on this host, after removing what is not.
+/// Describes all live runs on this host, after it removes what dead runs left. Includes every link end if `with_ends`.
 pub fn look(with_ends: bool) -> Sighting {
-    /// What other users have written may take so much of a message.
+    /// Limit for the text of other users in one message, in bytes.
     const MOST_TEXT: usize = 1 << 20;
     let mut text_of_others = 0;
     let mut sighting = Sighting {
-        swept: board::sweep(),
+        swept: names::sweep(),
         wall_ms: clock::wall_ms(),
         ..Sighting::default()
     };
@@ -25,8 +26,8 @@ pub fn look(with_ends: bool) -> Sighting {
         }
         snapshot.user() == own || *text_of_others <= MOST_TEXT
     };
-    for name in board::names() {
-        let Some((token, node)) = board::read_name(&name) else {
+    for name in names::all() {
+        let Some((token, node)) = names::read(&name) else {
             continue;
         };
         let closed = |why: String| {
@@ -46,7 +47,7 @@ pub fn look(with_ends: bool) -> Sighting {
                 Some(card) => sighting.nodes.extend(seen(&snapshot, card, with_ends)),
                 None => sighting.closed.extend(closed("not understood".to_owned())),
             },
-            // Gone meanwhile, or being made.
+            // The segment has gone meanwhile, or is being made.
             Err(SnapshotError::Gone | SnapshotError::Unreadable) => {}
             Err(error) => sighting.closed.extend(closed(error.to_string())),
         }
@@ -54,9 +55,9 @@ pub fn look(with_ends: bool) -> Sighting {
     sighting
 }
 
-/// The card of the run whose node status process is `pid`.
+/// Returns the card of the run whose node status process is `pid`.
 pub fn card_of_owner(pid: i32) -> Option<Card> {
-    board::names().find_map(|name| {
+    names::all().find_map(|name| {
         let snapshot = Snapshot::read(&name).ok()?;
         let (owner, start) = snapshot.owner()?;
         let is_it = owner == pid && process::start_time(pid) == Some(start);
@@ -64,11 +65,11 @@ pub fn card_of_owner(pid: i32) -> Option<Card> {
     })
 }
 
-/// Asks every node status process of a run to end. Its launching side then ends it everywhere.
+/// Asks every node status process of a run to end. The launching side then ends the run on all nodes.
 pub fn end_run(token: &str) -> Vec<Asked> {
     let mut asked = Vec::new();
-    for name in board::names() {
-        let Some((named, number)) = board::read_name(&name).filter(|(of, _)| token.starts_with(of))
+    for name in names::all() {
+        let Some((named, number)) = names::read(&name).filter(|(of, _)| token.starts_with(of))
         else {
             continue;
         };
@@ -87,12 +88,12 @@ pub fn end_run(token: &str) -> Vec<Asked> {
     asked
 }
 
-/// Why it cannot be asked; none if it was, or is gone.
+/// Asks a node to end. Returns the reason if that is impossible, or `None` if the node was asked or is gone.
 fn ask_to_end(snapshot: &Snapshot) -> Option<String> {
     let Some((pid, start)) = snapshot.owner() else {
         return Some("it runs in another pid namespace".to_owned());
     };
-    // Whoever writes a segment may name any process as its owner; it may speak for its own user only.
+    // The writer of a segment can name any process as its owner. It may act for its own user only.
     if process::user_of(pid).is_some_and(|user| user != snapshot.user()) {
         return Some("not permitted".to_owned());
     }
@@ -111,7 +112,7 @@ fn card_of(snapshot: &Snapshot) -> Option<Card> {
     card.is_sound().then_some(card)
 }
 
-/// None if its owner is gone.
+/// Describes the node of a segment, or returns `None` if its owner is gone.
 fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
     let owner = snapshot.owner();
     if owner.is_some_and(|(pid, start)| process::start_time(pid) != Some(start)) {
@@ -137,7 +138,7 @@ fn seen(snapshot: &Snapshot, card: Card, with_ends: bool) -> Option<SeenNode> {
             .get(slot)
             .copied()
         else {
-            continue; // Its card says otherwise.
+            continue; // The card has no such slot.
         };
         let same_host = node.card.same_host.get(peer).copied().unwrap_or(false);
         let sum = match role {

@@ -7,29 +7,28 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::sys::clock;
+use crate::sys::socket::set_descriptor_nonblocking;
 use crate::wire::frame::{self, Decoder, FrameError, MAGIC_WORD};
 use crate::wire::message::{FromNode, ToNode};
 
-use super::{make_nonblocking, standard};
-
-/// Why nothing more can be heard.
+/// Reason why a node can receive no more messages.
 #[derive(Debug, Error)]
 pub enum ChannelError {
-    /// The launching side has closed it.
+    /// The launching side has closed the channel.
     #[error("the control channel was closed")]
     Closed,
-    /// It cannot be read.
+    /// The channel cannot be read.
     #[error("cannot read the control channel: {0}")]
     Read(#[from] io::Error),
-    /// Not our frames.
+    /// The bytes are not frames of this program.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// Not our messages.
+    /// The frame holds no message of this program.
     #[error("a message is not understood: {0}")]
     Message(#[from] serde_json::Error),
 }
 
-/// More than this waiting to be written means that nobody reads.
+/// If more bytes than this wait to be written, the launching side does not read.
 const PENDING_LIMIT_BYTES: usize = 64 << 20;
 
 /// Standard input and output as a control channel.
@@ -41,11 +40,11 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Takes standard input and output.
+    /// Takes standard input and output and makes them non-blocking.
     pub fn open() -> io::Result<Self> {
-        let (input, output) = standard();
-        make_nonblocking(&input)?;
-        make_nonblocking(&output)?;
+        let (input, output) = (io::stdin(), io::stdout());
+        set_descriptor_nonblocking(input.as_fd(), true)?;
+        set_descriptor_nonblocking(output.as_fd(), true)?;
         Ok(Self {
             input,
             output,
@@ -54,14 +53,14 @@ impl Channel {
         })
     }
 
-    /// Says where the protocol begins, behind whatever a login shell has printed.
+    /// Queues the word that marks the start of the protocol, since a login shell may have printed text before it.
     pub fn write_magic_word(&mut self) {
         self.pending.extend_from_slice(MAGIC_WORD);
     }
 
-    /// Queues a message.
+    /// Queues a message. Drops it if too many bytes are pending, unless it carries what a rank has measured.
     pub fn send(&mut self, message: &FromNode) {
-        // What ranks have measured is told once.
+        // The measurements of ranks are sent only once.
         let once = matches!(message, FromNode::Rank { .. });
         if self.pending.len() > PENDING_LIMIT_BYTES && !once {
             return;
@@ -71,12 +70,12 @@ impl Channel {
         }
     }
 
-    /// Whether something waits to be written.
+    /// True while bytes wait to be written.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Writes what the reader takes now.
+    /// Writes as much as the reader takes now.
     pub fn flush(&mut self) {
         while !self.pending.is_empty() {
             match nix::unistd::write(self.output.as_fd(), &self.pending) {
@@ -86,7 +85,7 @@ impl Channel {
                 }
                 Err(nix::Error::EINTR) => {}
                 Err(nix::Error::EAGAIN) => return,
-                // Nobody reads any more; end-of-file on the input says the same.
+                // The reader is gone; end-of-file on the input reports the same.
                 Err(_) => self.pending.clear(),
             }
         }
@@ -102,7 +101,7 @@ impl Channel {
         }
     }
 
-    /// The next message; none if there is none yet.
+    /// Returns the next message, or `None` if no whole message has arrived yet.
     pub fn receive(&mut self) -> Result<Option<ToNode>, ChannelError> {
         loop {
             if let Some(message) = self.decoder.next_message()? {

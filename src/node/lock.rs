@@ -1,17 +1,16 @@
-//! One run per host: whoever holds the host's name has it.
+//! One run per host: the process that holds the host's name holds the host.
 //!
 //! ```text
 //!  first run                                   second run
-//!  binds the name, listens                     binds: taken
+//!  binds the name, listens                     binds: name in use
 //!                                       <---   connects
-//!  accepts, writes its line, closes     --->   reads who it is, reports busy
-//!  (ends: the name is gone at once)     --->   end-of-file without a line: binds again
-//!  (stopped: says nothing)                     asks the kernel who listens
+//!  accepts, writes its line, closes     --->   reads the line, reports busy
+//!  (ends: the name is free at once)     --->   end-of-file without a line: binds again
+//!  (stopped: sends nothing)                    asks the kernel for the owner
 //! ```
 //!
-//! The name is abstract: there is no file to leave behind, it goes with its process however that ends, and it is
-//! that of a network namespace, which is what counts as a host here. Of several nodes of a run on one host the first
-//! one holds it for all.
+//! The name is abstract. It leaves no file, and the kernel frees it when its process ends, for any reason. It belongs to a network
+//! namespace, which counts as a host here. If a run has several nodes on one host, the first of them holds the name for all.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -31,21 +30,21 @@ use super::census;
 
 const NAME: &str = "pipebench-host";
 
-/// A name that was just given up is taken by the next one; one whose run is only just ending may still be answered for.
+/// A holder's answer is final only after this time: a run that is just ending may still answer and then free the name.
 const GRACE_NS: u64 = 300_000_000;
-/// A holder that ends gives the name free within this time, busy as it may be with its children.
+/// A holder that ends frees the name within this time, even if it is busy with its children.
 const LIMIT_NS: u64 = 2_000_000_000;
-/// How long an answer is waited for.
+/// Timeout of the holder's answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LINE_BYTES: usize = 4096;
 
-/// The host, held for one run until this is dropped or the process ends.
+/// The host lock of one run. The host is free again once this is dropped or the process ends.
 pub struct HostLock {
     listener: OwnedFd,
     line: Vec<u8>,
 }
 
-/// What the holder says of itself.
+/// The holder's description of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Holder {
     token: String,
@@ -53,18 +52,18 @@ struct Holder {
     since_ms: u64,
 }
 
-/// Why the name could not be had.
+/// Reason why the name could not be taken.
 #[derive(Debug)]
 enum Refusal {
-    /// This user's process has it, for this run, as it says.
+    /// A process of the user with this id holds it, for this run as it says.
     Taken(u32, Holder),
-    /// Some process has it and says nothing.
+    /// A process holds it and does not answer.
     Silent(Option<Owner>),
-    /// It cannot be had at all.
+    /// The name cannot be taken at all.
     Failed(io::Error),
 }
 
-/// Who wants the host, and for what run.
+/// A node's claim to its host, and the run it is for.
 pub struct Claim<'a> {
     token: &'a str,
     by: &'a str,
@@ -74,7 +73,7 @@ pub struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// For a test.
+    /// Makes the claim of a test.
     pub fn of_test(assignment: &'a Assignment) -> Self {
         Self {
             token: &assignment.token,
@@ -85,7 +84,7 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// For a job of ranks.
+    /// Makes the claim of a job of ranks.
     pub fn of_job(assignment: &'a RankAssignment) -> Self {
         Self {
             token: &assignment.token,
@@ -96,14 +95,14 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Whether this node takes the lock for all nodes of its run on this host.
+    /// True if this node takes the lock for all nodes of its run on this host.
     pub fn is_holder(&self) -> bool {
         self.same_host.iter().position(|same| *same) == Some(self.node)
     }
 }
 
 impl HostLock {
-    /// Takes the host for a run.
+    /// Takes the host for a run. If the host is busy, the failure describes the holder.
     pub fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
         let own = Holder {
             token: claim.token.chars().take(16).collect(),
@@ -116,19 +115,19 @@ impl HostLock {
         })
     }
 
-    /// Becomes readable when somebody asks.
+    /// Descriptor that becomes readable when another process asks for the holder.
     pub fn descriptor(&self) -> RawFd {
         self.listener.as_raw_fd()
     }
 
-    /// Answers whoever has asked.
+    /// Answers the processes that have asked.
     pub fn answer(&self) {
         const AT_ONCE: usize = 64;
         for _ in 0..AT_ONCE {
             let Ok(Some(caller)) = socket::accept(self.listener.as_fd(), Duration::ZERO) else {
                 return;
             };
-            // The line is much shorter than a socket's buffer, and whoever does not read it does not get it.
+            // The line is much shorter than a socket's buffer. A caller that does not read it does not get it.
             if socket::set_nonblocking(&caller, true).is_ok() {
                 match socket::send_bytes(caller.as_fd(), &self.line) {
                     Ok(_) | Err(_) => {}
@@ -170,7 +169,7 @@ fn take(name: &str, own: &Holder) -> Result<HostLock, Refusal> {
 enum Answer {
     Holder(u32, Holder),
     Silent(Option<Owner>),
-    /// It has ended meanwhile.
+    /// The holder has ended meanwhile.
     Gone,
 }
 
@@ -185,7 +184,7 @@ fn ask(name: &str) -> Answer {
         Ok((owner, Err(error))) if error.kind() == io::ErrorKind::WouldBlock => {
             return Answer::Silent(Some(owner));
         }
-        // Its backlog is full: so many ask, and it answers none of them.
+        // The backlog is full: many processes ask, and the holder answers none of them.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Answer::Silent(None),
         Ok((_, Err(_))) | Err(_) => return Answer::Gone,
     };
@@ -196,8 +195,8 @@ fn ask(name: &str) -> Answer {
     }
 }
 
-/// The same words on every host that the same run keeps busy, so that they are printed once. Any process may take the name and say anything:
-/// if it is another user's, that user stands first, as the kernel says.
+/// Explains a refusal. The text is the same on every host that one run keeps busy, so that it is printed once.
+/// Any process can take the name and send any text. If another user holds it, the text begins with that user, as the kernel reports.
 fn explain(refusal: Refusal, now_ms: u64) -> String {
     let run = |token: &str, by: &str, since_ms: u64| {
         let cut = |text: &str, longest: usize| -> String { text.chars().take(longest).collect() };
@@ -287,7 +286,7 @@ mod tests {
             let name = name.clone();
             move || take(&name, &holder("77")).is_ok()
         });
-        // Somebody has asked; instead of an answer the holder ends.
+        // The second run has asked; the holder ends instead of answering.
         let asked = socket::readable(lock.listener.as_fd(), Duration::from_secs(5)).unwrap();
         drop(lock);
         assert!(asked && second.join().unwrap());
@@ -308,7 +307,7 @@ mod tests {
         );
     }
 
-    /// "busy: run deadbe by NAME@HOST since 1970-01-01": an innocent person.
+    /// A forged line such as "busy: run deadbe by NAME@HOST since 1970-01-01" would blame an innocent person.
     #[test]
     fn a_host_that_another_user_holds_is_told_with_his_name_first() {
         let nobody = 65_534;

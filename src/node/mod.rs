@@ -1,9 +1,8 @@
-//! The node status process: parent of everything on its node, and its voice towards the launching side.
+//! The node status process: parent of all processes of its node, and their connection to the launching side.
 //!
-//! Single-threaded, because it forks. One loop waits for the control channel, for signals and for the troubles
-//! its processes report, and does what the clock says is due. Read next: [`run`] for the life of a test on a
-//! node, [`ranks`] for that of a job of ranks, [`channel`] for the control channel, [`lock`] for one run per host. A visitor asks for a [`census`] instead
-//! of a run.
+//! It is single-threaded, because it forks. One loop waits for the control channel, for signals and for failures that its processes report,
+//! and does what is due. Read next: [`run`] for the life of a test on a node, [`ranks`] for that of a job of ranks, [`channel`] for the
+//! control channel, [`lock`] for one run per host. A visitor asks for a [`census`] instead of a run.
 
 mod census;
 mod channel;
@@ -13,9 +12,10 @@ mod ranks;
 mod reading;
 mod resources;
 mod run;
+mod task;
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
@@ -36,24 +36,25 @@ use channel::Channel;
 use lock::{Claim, HostLock};
 use ranks::RankJob;
 use run::Run;
+use task::Task;
 
 const CONTROL: Token = Token(0);
 const SIGNALS: Token = Token(1);
 const PROCESSES: Token = Token(2);
 const LOCK: Token = Token(3);
 
-/// The launching side says that it is there each second; so does the node.
+/// Interval of heartbeats, both from the launching side and from the node.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// Silence after which the launching side counts as lost, until a plan says otherwise.
+/// Silence after which the launching side counts as lost, in milliseconds, until a plan sets another value.
 const SILENCE_MS: u64 = 10_000;
 
-/// Why a node could not serve.
+/// Reason why a node could not serve.
 #[derive(Debug, Error)]
 pub enum NodeError {
-    /// The event loop could not be made or failed.
+    /// The event loop could not be made, or failed.
     #[error("cannot wait for events: {0}")]
     Events(#[from] std::io::Error),
-    /// Standard input is a file or nothing.
+    /// Standard input is a file or missing.
     #[error("standard input is no control channel (nodes are started by pipebench itself)")]
     NoChannel,
     /// Signals could not be received.
@@ -61,7 +62,7 @@ pub enum NodeError {
     Signals(#[from] nix::Error),
 }
 
-/// Serves the launching side on standard input and output until it is told to leave, or is alone.
+/// Serves the launching side on standard input and output until that side ends the session or is lost, or a signal ends the node.
 /// Returns the exit code.
 pub fn serve(digest: String) -> Result<u8, NodeError> {
     signals::block_all();
@@ -97,46 +98,20 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
     code
 }
 
-/// What a node does for a run: a test, or a job of ranks.
-trait Task {
-    /// Where its processes are heard.
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
-    /// Obeys a message that is for it.
-    fn obey(&mut self, message: ToNode);
-    /// Messages for the launching side.
-    fn take_messages(&mut self) -> Vec<FromNode>;
-    /// When something is due next, on the own clock.
-    fn next_due_ns(&self, now_ns: u64) -> Option<u64>;
-    /// Does what the clock says is due.
-    fn do_what_is_due(&mut self);
-    /// Looks at what its processes have done.
-    fn look(&mut self);
-    /// Hears what its processes say.
-    fn hear(&mut self);
-    /// Takes children that have ended.
-    fn reap(&mut self);
-    /// Silence after which the launching side counts as lost, in milliseconds.
-    fn silence_ms(&self) -> u64;
-    /// Ends at once: reports what was measured, and kills what still runs.
-    fn give_up(&mut self);
-    /// Ends every process and takes them all.
-    fn clear(self: Box<Self>);
-}
-
 struct Node {
     channel: Channel,
     poll: Poll,
     signals: OwnedFd,
     run: Option<Box<dyn Task>>,
-    /// The host, if this node holds it for its run.
+    /// The host lock, if this node holds it for its run.
     lock: Option<HostLock>,
-    /// How long the launching side has said nothing.
+    /// Measures how long the launching side has been silent.
     lull: Lull,
     spoke_ns: u64,
     leaving: Option<u8>,
     facts: HostFacts,
-    /// What the host had left before any node of the run made anything: a later reading would count what other
-    /// nodes of this host have made meanwhile, and then again as needed.
+    /// Room that the host had before any node of the run made anything. A later reading would lack what other nodes of this host have made
+    /// meanwhile, and the check would count their needs again.
     rooms: Rooms,
 }
 
@@ -162,7 +137,7 @@ impl Node {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-            // Every source is looked at each time: a reading that finds nothing is cheap, a lost edge is not.
+            // The loop looks at every source each time: an empty reading is cheap, a lost edge is not.
             self.hear();
             self.take_signals();
             self.with_run(|run| run.hear());
@@ -194,7 +169,7 @@ impl Node {
                     self.obey(message);
                 }
                 Ok(None) => return,
-                // End-of-file or nonsense: there is no launching side to serve any more.
+                // End-of-file or invalid data: there is no launching side left to serve.
                 Err(error) => return self.leave(error.to_string(), 0),
             }
         }
@@ -227,7 +202,7 @@ impl Node {
                     (Box::new(job) as Box<dyn Task>, listen)
                 }));
             }
-            // What it has to say goes before the answer to whatever is asked next.
+            // The last messages of the run go out before the answer to the next request.
             ToNode::Stop => {
                 self.with_run(|run| run.give_up());
                 self.pass_on_messages();
@@ -256,7 +231,7 @@ impl Node {
         }
     }
 
-    /// Goes on with what was prepared, or tells why it could not be.
+    /// Starts the prepared task, or reports why it could not be prepared.
     fn begin(&mut self, prepared: Result<(Box<dyn Task>, FromNode), Trouble>) {
         match prepared {
             Ok((run, message)) => {
@@ -271,7 +246,7 @@ impl Node {
         }
     }
 
-    /// Takes the host for the run before anything is made; from one test of a run to the next it is kept.
+    /// Takes the host for the run before anything is made, and keeps it from one test of the run to the next.
     fn take_host(&mut self, claim: &Claim<'_>) -> Result<(), Trouble> {
         if self.lock.is_some() || !claim.is_holder() {
             return Ok(());
@@ -293,7 +268,7 @@ impl Node {
         }
     }
 
-    /// Begins, or ceases, to be woken when a process of the run says something.
+    /// Starts or stops the wake-ups for messages from processes of the run.
     fn watch(&self, run: &dyn Task, on: bool) {
         let registry = self.poll.registry();
         for descriptor in run.descriptors() {
@@ -334,7 +309,7 @@ impl Node {
         self.leave(what, u8::try_from(128 + signal).unwrap_or(255));
     }
 
-    /// Ends before it was told to, and says why, so that who still hears it has more than an exit code.
+    /// Leaves early and reports why, so that a launching side that still reads has more than an exit code.
     fn leave(&mut self, why: String, code: u8) {
         if self.leaving.is_some() {
             return;
@@ -370,7 +345,7 @@ impl Node {
         }
     }
 
-    /// Ends everything of the current test.
+    /// Ends all processes of the current test.
     fn clear(&mut self) {
         if let Some(run) = self.run.take() {
             self.watch(run.as_ref(), false);
@@ -379,32 +354,11 @@ impl Node {
     }
 }
 
-/// Who answers for the addresses that an assignment asks for.
+/// Finds which hardware addresses answer for the addresses that an assignment lists.
 fn neighbours(assignment: &Assignment) -> Vec<(IpAddr, String)> {
     let rails = assignment.rails.iter().zip(&assignment.neighbours);
     let of_rail = |(rail, asked): (&DataPort, &Vec<IpAddr>)| {
         neighbours::of(rail.address, rail.interface.as_deref(), asked)
     };
     rails.flat_map(of_rail).collect()
-}
-
-/// Takes all children that were told to end, orphans of a killed one included, within a bounded time.
-fn reap_all() {
-    const LIMIT_NS: u64 = 3_000_000_000;
-    let until = clock::monotonic_ns() + LIMIT_NS;
-    while process::has_children() && clock::monotonic_ns() < until {
-        if process::reap_one().is_none() {
-            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-        }
-    }
-}
-
-/// Standard input and output as descriptors of the control channel.
-fn standard() -> (std::io::Stdin, std::io::Stdout) {
-    (std::io::stdin(), std::io::stdout())
-}
-
-/// Makes a standard stream non-blocking.
-fn make_nonblocking(stream: &impl AsFd) -> std::io::Result<()> {
-    crate::sys::socket::set_descriptor_nonblocking(stream.as_fd(), true)
 }

@@ -1,4 +1,4 @@
-//! A rank: a process that measures what it is told to, until its node lets it go.
+//! A rank: a process that measures what its node requests, until the node closes its channel.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,42 +8,43 @@ use std::time::Duration;
 
 use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
-use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, RankLink, Round};
+use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
+use crate::plan::ranks::RankLink;
 use crate::ranks::{Common, Ground, Patience, RankAddress, RankError, World};
-use crate::record::{RankWord, Trouble, TroubleKind};
+use crate::record::{Trouble, TroubleKind};
 use crate::sys::process;
 use crate::sys::socket;
 use crate::sys::{affinity, why};
 use crate::wire::frame::{self, Decoder};
 use crate::wire::hello::secret_bytes;
-use crate::wire::message::{FromRank, ToRank};
+use crate::wire::message::{FromRank, RankWord, ToRank};
 
-/// What a rank inherits.
+/// Everything that a rank inherits from its node.
 pub struct Post<'a> {
-    /// What its node was told.
+    /// The node's part of the job.
     pub assignment: &'a RankAssignment,
-    /// Its number.
+    /// Number of the rank.
     pub number: usize,
-    /// Where it listens.
+    /// Its listeners.
     pub listeners: &'a [OwnedFd],
-    /// Memory that it has in common with the other ranks of its node, lowest rank first.
+    /// Memory that it shares with the other ranks of its node, lowest rank first.
     pub common: Option<&'a Arc<Common>>,
-    /// Its end of the line to its node.
+    /// Its end of the channel to its node.
     pub channel: &'a OwnedFd,
     /// Processors of this host, best ones first.
     pub processors: &'a [usize],
-    /// The one it stays on, if it has one for itself.
+    /// Processor to which it is pinned, if it has one for itself.
     pub pinned: Option<usize>,
-    /// Ranks on this host.
+    /// Number of ranks on this host.
     pub on_host: usize,
 }
 
-/// Abstract Unix name at which a rank listens.
+/// Abstract Unix name on which a rank listens.
 pub fn unix_name(names: &str, rank: usize) -> String {
     format!("pipebench-{names}-rank-{rank}")
 }
 
-/// Life of a rank; returns its exit code. Runs in a process of its own.
+/// Runs a rank in a child process and returns the exit code.
 pub fn live(post: &Post<'_>) -> u8 {
     process::set_name(&format!("pb-rank-{}", post.number));
     if let Some(processor) = post.pinned {
@@ -74,17 +75,17 @@ struct Rank<'a> {
     part: Option<(World, Work)>,
 }
 
-/// What it does when it is told to.
+/// The measurements that a rank can run, by kind of job.
 enum Work {
     Pairs(Box<Tester>),
     Patterns(Box<Player>),
 }
 
-/// Why it cannot go on, and of what kind that is.
+/// Kind and description of a failure.
 type Failure = (TroubleKind, String);
 
 impl Rank<'_> {
-    /// Obeys until its node hangs up.
+    /// Executes messages until the node closes the channel.
     fn serve(&mut self) -> Result<(), Failure> {
         while let Some(word) = self.listen()? {
             match word {
@@ -98,7 +99,7 @@ impl Rank<'_> {
         Ok(())
     }
 
-    /// The next word of its node; none if that is gone, or lets it go.
+    /// Returns the node's next message, or `None` if the node is gone or has closed the channel.
     fn listen(&mut self) -> Result<Option<ToRank>, Failure> {
         let broken = |error: &dyn std::fmt::Display| {
             (TroubleKind::Bug, format!("cannot hear its node: {error}"))
@@ -122,7 +123,7 @@ impl Rank<'_> {
         }
     }
 
-    /// Whole, or not at all: a node that does not listen has ended this rank anyway.
+    /// Sends a whole message. Gives up on an error: a node that does not read has ended this rank anyway.
     fn say(&self, word: &FromRank) {
         let Ok(text) = serde_json::to_vec(word) else {
             return;
@@ -172,7 +173,7 @@ impl Rank<'_> {
             options: job.ranks().sockets.clone(),
             connect_limit: Duration::from_millis(assignment.deadlines.connect_ms),
             hello_limit: Duration::from_millis(assignment.deadlines.link_hello_ms),
-            // Half more than the launching side's: it names a host that is lost before others miss it.
+            // Half as long again as that of the launching side, so that it names a lost host before others miss that host.
             silence: Duration::from_millis(assignment.deadlines.silence_ms / 2 * 3),
         };
         let patience = Patience::new(job.ranks().wait, post.on_host, post.processors.len());

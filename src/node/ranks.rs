@@ -1,4 +1,4 @@
-//! The life of a job of ranks on a node: listeners, a process for each rank, and what goes between these and the launching side.
+//! A job of ranks on a node: makes listeners and one process per rank, and passes messages between them and the launching side.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -7,28 +7,30 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 
 use crate::jobs::imb::files::folder;
-use crate::plan::job::{Job, RankAssignment, RankLink, RankTransport};
+use crate::plan::job::{Job, RankAssignment};
+use crate::plan::ranks::{RankLink, RankTransport};
 use crate::ranks::Common;
-use crate::record::{RankWord, Trouble, TroubleKind};
+use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::{affinity, clock, why};
 use crate::wire::frame::{self, Decoder};
-use crate::wire::message::{FromNode, FromRank, ToNode, ToRank};
+use crate::wire::message::{FromNode, FromRank, RankWord, ToNode, ToRank};
 
 use super::rank::{self, Post};
-use super::{Task, resources};
+use super::resources;
+use super::task::{Task, reap_all};
 
-/// A job on this node.
+/// A job of ranks on this node.
 pub struct RankJob {
     assignment: RankAssignment,
     ranks: Vec<RankProcess>,
     addresses: Vec<Option<SocketAddr>>,
     troubles: Vec<Trouble>,
-    /// When the first trouble came; others are waited for a moment, so that the cause is among them.
+    /// Time of the first failure. The node waits a moment for others, so that the cause is among them.
     trouble_ns: Option<u64>,
-    /// By when the ranks must be there.
+    /// Deadline for the ranks to be ready.
     due_ns: u64,
     over: bool,
     messages: Vec<FromNode>,
@@ -41,17 +43,17 @@ struct RankProcess {
     ready: bool,
     channel: OwnedFd,
     decoder: Decoder,
-    /// What it has not taken yet.
+    /// Bytes that the rank has not accepted yet.
     untaken: Vec<u8>,
 }
 
-/// How long further troubles are waited for once the first one came.
+/// Time that the node waits for further failures after the first one.
 const TROUBLE_GRACE_NS: u64 = 250_000_000;
-/// What a rank has not taken is offered again after this time.
+/// Interval at which the node offers a rank its pending bytes again.
 const OFFER_NS: u64 = 5_000_000;
 
 impl RankJob {
-    /// Makes listeners and ranks, if there is room for them.
+    /// Makes listeners and ranks. Fails if the host has no room for them.
     pub fn prepare(assignment: RankAssignment, rooms: &Rooms) -> Result<Self, Trouble> {
         assignment
             .check()
@@ -92,7 +94,7 @@ impl RankJob {
         Ok(job)
     }
 
-    /// Where its ranks listen, lowest rank first.
+    /// TCP addresses of this node's ranks, lowest rank first; `None` for a rank without a TCP listener.
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
         self.addresses.clone()
     }
@@ -109,7 +111,7 @@ impl RankJob {
         let (channel, far) = socket::pair(&SocketOptions::default())
             .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))?;
         let ranks = assignment.job.ranks();
-        // Nodes of one host come one after the other.
+        // The nodes of one host take processors one after the other.
         let before = assignment.same_host[..assignment.node].iter();
         let before = before.filter(|same| **same).count() * ranks.per_node;
         let on_host = ranks.per_node * assignment.nodes_on_host();
@@ -127,7 +129,7 @@ impl RankJob {
                 .then(|| processors[before + place]),
             on_host,
         };
-        // Nothing outlives its node, and a rank has nothing to put away.
+        // No process outlives its node, and a rank has nothing to clean up, so SIGKILL will do.
         let born = process::give_birth(&keep, Signal::SIGKILL, || rank::live(&post));
         let pid = born.map_err(|error| Trouble {
             who: format!("rank {number}"),
@@ -175,15 +177,15 @@ impl RankJob {
     }
 }
 
-/// Bytes that buffers of a rank may take where others can copy from them: its messages, what collectives keep aside, and what is lost
-/// between them.
+/// Bytes of shared memory for the buffers of a rank that others can copy from: its messages, the temporary data of collectives, and the
+/// gaps between buffers.
 fn arena_bytes(assignment: &RankAssignment) -> usize {
     const BESIDE: usize = 16 << 20;
     let messages = assignment.job.bytes_per_rank(assignment.ranks());
     messages.saturating_mul(2).saturating_add(BESIDE)
 }
 
-/// One listener for other nodes, and one for the ranks of this one.
+/// Makes the listeners that a rank's links need, for TCP and for Unix sockets. Returns them and the TCP address.
 fn listen(
     assignment: &RankAssignment,
     number: usize,
@@ -222,7 +224,7 @@ fn listen(
 }
 
 impl RankProcess {
-    /// Gives it what it takes now.
+    /// Sends as many pending bytes as the rank accepts now.
     fn offer(&mut self) {
         while !self.untaken.is_empty() {
             match socket::send_bytes(self.channel.as_fd(), &self.untaken) {
@@ -230,13 +232,13 @@ impl RankProcess {
                     self.untaken.drain(..sent);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                // It is gone, which is told by its end.
+                // The rank is gone, which its exit reports.
                 Err(_) => self.untaken.clear(),
             }
         }
     }
 
-    /// What it has said.
+    /// Reads the messages that the rank has sent.
     fn hear(&mut self) -> Vec<FromRank> {
         let mut bytes = [0; 65536];
         while let Ok(got) = socket::receive_bytes(self.channel.as_fd(), &mut bytes) {
@@ -282,7 +284,7 @@ impl Task for RankJob {
                 self.tell_all(&ToRank::Book(book));
             }
             ToNode::Round(round) => self.tell_all(&ToRank::Round(round)),
-            _ => {} // For the node, or for a test.
+            _ => {} // Meant for the node or for a test.
         }
     }
 
@@ -358,7 +360,7 @@ impl Task for RankJob {
             self.ranks[place].ended = !matches!(ending, Ending::Stopped(_));
             let (kind, what) = match ending {
                 Ending::Code(0 | 1) => {
-                    // It has said why, or was let go.
+                    // The rank has reported why, or its channel was closed.
                     self.hear();
                     continue;
                 }
@@ -366,7 +368,7 @@ impl Task for RankJob {
                 Ending::Signal(signal) => {
                     (TroubleKind::Killed, format!("killed by signal {signal}"))
                 }
-                // What it would say never comes, and others wait for it.
+                // A stopped rank sends nothing, and others wait for it.
                 Ending::Stopped(signal) => {
                     (TroubleKind::Killed, format!("stopped by signal {signal}"))
                 }
@@ -401,12 +403,12 @@ impl Task for RankJob {
 
     fn clear(self: Box<Self>) {
         self.kill();
-        super::reap_all();
+        reap_all();
         if let Job::Imb(imb) = &self.assignment.job
             && imb.has_files()
         {
             let folder = folder::folder(&imb.path, &self.assignment.token);
-            // Where all hosts have the same one, another node may have been first; where none was made, there is none.
+            // If all hosts share the folder, another node may have removed it first. If no folder was made, none exists.
             match std::fs::remove_dir_all(folder) {
                 Ok(()) | Err(_) => {}
             }

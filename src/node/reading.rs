@@ -1,4 +1,4 @@
-//! Readings of all counters of a node: the edges of a window, and the sums of the live picture.
+//! Readings of all counters of a node, taken at the edges of a window, and the byte sums for the live display.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use crate::sys::counters::InterfaceCounters;
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
 
-/// Reads all counters, with the clock before and after. CPU time and the host's own counters are read behind
-/// the second clock: they take longer and nothing is divided by them.
+/// Reads all counters, and the clock before and after them. CPU time and the host's own counters are read after the second clock
+/// reading: they take longer, and nothing is divided by them.
 pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     let before_ns = clock::monotonic_ns();
     let mut ends: Vec<_> = plant
@@ -20,12 +20,12 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     let after_ns = clock::monotonic_ns();
     let (mut known, mut link_cores) = (BTreeSet::new(), BTreeSet::new());
     for (count, pid) in &mut ends {
-        // A process that serves several ends counts for the first of them.
+        // A process that serves several ends counts only for the first of them.
         if !known.insert(*pid) {
             count.cpu_ns = 0;
             continue;
         }
-        // A process that has ended and was reaped is gone from /proc; it noted its time before that.
+        // A process that has ended and was reaped is missing from /proc. It noted its CPU time before that.
         let pid = i32::try_from(*pid).unwrap_or(0);
         let [cpu_ns, run_delay_ns, turns] = usage::scheduled(pid);
         let (is_ready, core) = usage::place_of(pid);
@@ -35,7 +35,7 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
         (count.run_delay_ns, count.turns) = (run_delay_ns, turns);
     }
     let own = usage::own_cpu();
-    // A phase that has ended is gone from /proc, and noted its time before that.
+    // A phase that has ended is missing from /proc. It noted its CPU time before that.
     let phase_cpu =
         |(number, pid): (usize, &i32)| usage::cpu_ns_of(*pid).max(plant.board.phase_cpu_ns(number));
     let cores = usage::cores();
@@ -54,7 +54,7 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     }
 }
 
-/// Sums since the start.
+/// Byte sums since the start, for the live display.
 pub fn progress(plant: &Plant) -> Progress {
     let assignment = &plant.assignment;
     let rails = assignment.test.rails.max(1);
@@ -93,22 +93,22 @@ pub fn progress(plant: &Plant) -> Progress {
     sums
 }
 
-/// What was read while the test ran.
+/// Readings taken while the test ran.
 #[derive(Default)]
 pub struct Taken {
-    /// Readings of all counters.
+    /// Readings of all counters, oldest first.
     pub edges: Vec<Edge>,
-    /// When phase 0 was rung.
+    /// Time at which the node rang phase 0, on its monotonic clock.
     pub rung_ns: Option<u64>,
-    /// When the last phase rang back.
+    /// Time at which the last phase rang back, on the same clock.
     pub done_ns: Option<u64>,
-    /// Counters of interfaces before the first block and behind the last one.
+    /// Counters of interfaces before the first block and after the last one.
     pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
-    /// Packets that processors had dropped by then because their backlog was full.
+    /// Packets that processors had dropped by those two moments because their backlog was full.
     pub backlog_drops: [u64; 2],
 }
 
-/// Everything the board knows at the end.
+/// Builds the node's report from the board and the readings.
 pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
     let Taken {
         edges,

@@ -1,14 +1,15 @@
-//! What a node needs must be there before anything starts, summed over the nodes of its host.
+//! Checks before the start that a host has the resources that its nodes need, summed over these nodes.
 
 use crate::pipeline::plant;
-use crate::plan::job::{Job, RankAssignment, RankTransport};
+use crate::plan::job::{Job, RankAssignment};
+use crate::plan::ranks::RankTransport;
 use crate::plan::{Assignment, Transport, size};
 use crate::ranks::Common;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
 use crate::units::show_bytes;
 
-/// Refuses what does not fit, with what is needed, what there is, and what to change.
+/// Refuses a test that does not fit. The failure says what is needed, what is left, and what to change.
 pub fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
         nodes_on_host: assignment.nodes_on_host,
@@ -20,7 +21,7 @@ pub fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
         .try_for_each(|need| need.check(&asked, rooms))
 }
 
-/// The same for a job of ranks.
+/// Refuses a job of ranks that does not fit, in the same way.
 pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
         nodes_on_host: assignment.nodes_on_host(),
@@ -35,13 +36,13 @@ pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Tro
         .try_for_each(|need| need.check(&asked, rooms))
 }
 
-/// One thing that is needed.
+/// One resource, and the amount that is needed.
 struct Need {
     what: Thing,
     amount: u64,
 }
 
-/// Who needs it, and what else would do.
+/// The request that is checked: nodes on the host, allowed ports, and the remedy for each shortage.
 struct Asked {
     nodes_on_host: usize,
     ports: Option<(u16, u16)>,
@@ -65,11 +66,11 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
         what,
         amount: amount as u64,
     };
-    // The NSPs are there already when limits are read.
+    // The node status processes (NSPs) exist already when limits are read.
     let born = size::processes_per_node(test, nodes) - 1;
     let listens =
         test.transport == Transport::Tcp || (nodes > 1 && test.transport != Transport::Unix);
-    // Rails have addresses of their own, so the same ports serve each of them.
+    // Each rail has its own address, so all rails can use the same ports.
     let ports = if listens { test.phases - 1 } else { 0 };
     let memory = size::buffer_bytes_per_node(test, nodes) + born * size::PROCESS_BYTES;
     let segment = plant::segment_bytes(assignment).next_multiple_of(4096);
@@ -83,7 +84,7 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
     ]
 }
 
-/// What the ranks of this host need, all together. Each may have a link to every other rank.
+/// Needs of all ranks of this host together. Each rank can have a link to every other rank.
 fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
     let (all, job) = (assignment.ranks(), &assignment.job);
     let born = job.ranks().per_node * assignment.nodes_on_host();
@@ -96,7 +97,7 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         RankTransport::Tcp => true,
         RankTransport::Unix => false,
     };
-    // Each may have to wake each.
+    // Each rank may have to ring the doorbell of each other rank.
     let bells = match job.ranks().transport {
         RankTransport::Shm => job.ranks().per_node,
         _ => 0,
@@ -121,7 +122,7 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
     ]
 }
 
-/// Descriptors that a rank has besides its links: standard ones, listeners, its node, and somebody who connects.
+/// Descriptors of a rank in addition to its links: the standard ones, listeners, the channel to its node, and a connecting peer.
 const RANK_DESCRIPTORS: usize = 8;
 
 fn cure_of_test(what: Thing) -> &'static str {
@@ -278,7 +279,7 @@ mod tests {
             "172 open files are needed on this host for 2 nodes, fs.file-max (9) leaves 5 (raise it, or fewer \
              --phases or --streams)"
         );
-        // The tightest of several limits is named.
+        // The failure names the tightest of several limits.
         rooms.processes = [room("kernel.pid_max (90)", 40), room("ulimit -u (30)", 29)].concat();
         assert_eq!(
             told(&assignment, &rooms).what,

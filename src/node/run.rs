@@ -17,7 +17,8 @@ use crate::sys::{clock, counters, file, memory, signals, why};
 use crate::wire::message::{AddressBook, FromNode, Go, Listener, ToNode};
 
 use super::reading::{self, Taken};
-use super::{Task, resources};
+use super::resources;
+use super::task::{Task, reap_all};
 
 /// One test on this node.
 pub struct Run {
@@ -28,16 +29,16 @@ pub struct Run {
     stage: Stage,
     go: Option<Go>,
     taken: Taken,
-    /// What each link into this node brought, second by second.
+    /// Payload that each link into this node brought, second by second.
     series: Vec<LinkSeries>,
-    /// Interfaces whose counters belong beside the payload.
+    /// Interfaces whose counters are reported with the payload.
     interfaces: Vec<String>,
     troubles: Vec<Trouble>,
     unread: Vec<u8>,
-    /// When the first trouble came; others are waited for a moment, so that the cause is among them.
+    /// Time of the first failure. The node waits a moment for others, so that the cause is among them.
     trouble_ns: Option<u64>,
     due_ns: u64,
-    /// How often draining was given more time, and the bytes that had moved then.
+    /// Number of times that draining was extended, and the bytes that had moved by then.
     drains: u32,
     drained_bytes: u64,
     progress_ns: u64,
@@ -47,7 +48,7 @@ pub struct Run {
 struct LinkSeries {
     boundary: usize,
     slot: usize,
-    /// Payload until the last second.
+    /// Payload up to the last second, in bytes.
     total: u64,
     series: Series<u64>,
 }
@@ -60,33 +61,33 @@ struct PhaseProcess {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Processes stand; no addresses yet.
+    /// Processes exist; addresses are not known yet.
     Made,
     /// Senders connect.
     Connecting,
-    /// All links stand.
+    /// All links are connected.
     Ready,
-    /// The start is set.
+    /// The start time is set.
     Scheduled,
-    /// Before the window, or in a run without one.
+    /// The test runs. Its window has not begun, or it has none.
     Running,
-    /// In the window.
+    /// The window is open.
     Measuring,
-    /// Behind it: sources have ended, blocks are under way.
+    /// The window has ended: sources have ended, blocks are still under way.
     Draining,
-    /// Everything arrived; processes end.
+    /// Everything has arrived; processes end.
     Collecting,
-    /// Reported.
+    /// The report is queued.
     Over,
 }
 
-/// How long further troubles are waited for once the first one came.
+/// Time that the node waits for further failures after the first one.
 const TROUBLE_GRACE_NS: u64 = 250_000_000;
-/// The last stretch before an instant is slept, not polled, since polling counts milliseconds.
+/// The node sleeps this last stretch before an instant and does not poll, since polling counts milliseconds.
 const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
-    /// Makes memory, listeners and processes, if there is room for them.
+    /// Makes memory, listeners and processes. Fails if the host has no room for them.
     pub fn prepare(
         assignment: Assignment,
         facts: &HostFacts,
@@ -142,7 +143,7 @@ impl Run {
         for number in 0..self.plant.assignment.test.phases {
             let keep = phase::descriptors(&self.plant, number);
             let plant = &self.plant;
-            // An orphaned phase has something to put away, so it is asked to end and not killed.
+            // An orphaned phase has to clean up, so it gets SIGTERM and not SIGKILL.
             let born = process::give_birth(&keep, Signal::SIGTERM, || {
                 phase::live(plant, number, parent)
             });
@@ -152,7 +153,7 @@ impl Run {
                 who: format!("phase {number}"),
                 what: error.to_string(),
             })?;
-            // In the child too, whoever is first: a group must be there before it may have to be killed.
+            // The child does this too, and either can be first: a group must exist before it may have to be killed.
             process::make_group(pid);
             self.plant.board.beat();
             self.phases.push(PhaseProcess {
@@ -164,23 +165,23 @@ impl Run {
         Ok(())
     }
 
-    /// A copy of a peer's socket here would mean that end-of-file never comes.
+    /// Closes the descriptors that phases use: with a copy of a peer's socket here, end-of-file would never come.
     fn close_what_children_hold(&mut self) {
         self.plant.pairs.clear();
         self.plant.listeners.clear();
     }
 
-    /// Where this node listens, by boundary.
+    /// Listeners of this node, by boundary.
     pub fn listeners(&self) -> Vec<Listener> {
         self.plant.addresses.clone()
     }
 
-    /// Length of its source file in bytes, if it has one.
+    /// Length of the node's source file in bytes, if it has one.
     pub fn source_bytes(&self) -> Option<u64> {
         self.source_bytes
     }
 
-    /// Lets senders connect.
+    /// Publishes the addresses and lets senders connect.
     fn connect(&mut self, book: &AddressBook) {
         if self.stage != Stage::Made {
             return;
@@ -193,20 +194,20 @@ impl Run {
             clock::monotonic_ns() + (deadlines.connect_ms + deadlines.prepare_ms) * 1_000_000;
     }
 
-    /// Sets the start.
+    /// Sets the start time.
     fn schedule(&mut self, go: Go) {
         if self.stage != Stage::Ready {
             return;
         }
         self.go = Some(go);
-        // Now and not at the start: a quicker node's first blocks would be missing.
+        // The counters are read now and not at the start: otherwise a quicker node's first blocks would be missing.
         self.taken.interfaces[0] = counters::interface_counters(&self.interfaces);
         self.taken.backlog_drops[0] = counters::backlog_drops();
         self.stage = Stage::Scheduled;
         self.due_ns = go.at_ns;
     }
 
-    /// Goes on without a node: links to and from it end.
+    /// Continues without a node: links to and from it end.
     fn lose(&mut self, node: usize) {
         if self.stage == Stage::Over {
             return;
@@ -242,7 +243,7 @@ impl Run {
         }
     }
 
-    /// Tells the series of the links that are asked for.
+    /// Reports the series of the requested links, each given by boundary and slot.
     fn tell_series(&mut self, of: &[(usize, usize)]) {
         let find = |(boundary, slot): &(usize, usize)| {
             let mut all = self.series.iter();
@@ -256,7 +257,7 @@ impl Run {
         self.messages.push(FromNode::Series { stretch_s, bytes });
     }
 
-    /// Moves the end of the window, as the launching side reckons it from newer offsets.
+    /// Moves the end of the window to what the launching side computed from newer clock offsets.
     fn move_window(&mut self, end_ns: u64) {
         let Some((_, last)) = self.go.as_mut().and_then(|go| go.window_ns.as_mut()) else {
             return;
@@ -318,7 +319,7 @@ impl Run {
         self.taken.edges.push(reading::edge(&self.plant, &phases));
     }
 
-    /// Blocks under way may take long on a slow port: as long as bytes move, draining goes on, to a limit.
+    /// Extends draining as long as bytes move, up to a limit: blocks under way can take long on a slow port.
     fn drain_longer_or_fail(&mut self) {
         let moved: u64 = self
             .plant
@@ -326,7 +327,7 @@ impl Run {
             .ends()
             .map(|(_, _, _, end)| end.bytes())
             .sum();
-        // What was handed to the kernel is on its way to another node, and that node sees whether it moves.
+        // Bytes that the kernel has taken are on their way to another node, and that node sees whether they move.
         let sent = self.plant.board.count_at_least(EndState::Sent) == self.plant.link_ends();
         if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
@@ -377,7 +378,7 @@ impl Run {
         self.plant.link_ends() - self.plant.board.count_at_least(self.wanted_state())
     }
 
-    /// Names of the first link ends that have not reached what their stage asks of them.
+    /// Names of the first link ends that have not reached the state that the stage requires.
     fn open_ends(&self, limit: usize) -> Vec<String> {
         let wanted = self.wanted_state();
         let open = self
@@ -422,7 +423,7 @@ impl Run {
         taken.backlog_drops[1] = counters::backlog_drops();
         let report = reading::report(&self.plant, taken);
         self.messages.push(FromNode::Finished(Box::new(report)));
-        // Nothing is left to be watched: whatever ends this process from here on leaves no name behind.
+        // Nothing is left to watch. The name is removed now, so that it cannot remain if this process is killed later.
         memory::remove_name(&self.plant.board_name);
         self.stage = Stage::Over;
         self.progress_ns = u64::MAX;
@@ -447,7 +448,7 @@ impl Task for Run {
             ToNode::Lost { node } => self.lose(node),
             ToNode::Window { end_ns } => self.move_window(end_ns),
             ToNode::Series(of) => self.tell_series(&of),
-            _ => {} // For the node, or for a job of ranks.
+            _ => {} // Meant for the node or for a job of ranks.
         }
     }
 
@@ -468,7 +469,7 @@ impl Task for Run {
             due = due.min(since + TROUBLE_GRACE_NS);
         }
         if matches!(self.stage, Stage::Connecting) {
-            due = due.min(now + 5_000_000); // Readiness is told by the board alone.
+            due = due.min(now + 5_000_000); // Only the board shows readiness.
         }
         Some(due.saturating_sub(EXACT_NS))
     }
@@ -519,7 +520,7 @@ impl Task for Run {
             return;
         }
         if self.taken.done_ns.is_none() {
-            // The board has the instant itself; this process may have been woken later.
+            // The board has the exact time; this process may have been woken later.
             self.taken.done_ns = self.plant.board.done_ns();
         }
         // Everything has arrived here, but this node's senders may still feed slower nodes.
@@ -567,7 +568,7 @@ impl Task for Run {
             };
             match ending {
                 Ending::Code(0) => {}
-                Ending::Code(1) => self.hear(), // It has reported why.
+                Ending::Code(1) => self.hear(), // The phase has reported why.
                 Ending::Code(code) => {
                     self.add_trouble(trouble(TroubleKind::Bug, format!("ended with code {code}")));
                 }
@@ -577,7 +578,7 @@ impl Task for Run {
                         format!("killed by signal {signal}"),
                     ));
                 }
-                // Its part of the run stands still, and what it would say at the end never comes.
+                // A stopped phase halts its part of the run, and its last report never comes.
                 Ending::Stopped(signal) => {
                     self.add_trouble(trouble(
                         TroubleKind::Killed,
@@ -586,7 +587,7 @@ impl Task for Run {
                 }
             }
         }
-        // The end of a phase may be told before its last ring: what it said on the board comes first.
+        // The signal that a phase ended can arrive before its last doorbell, so the board is read first.
         self.look();
         self.report_if_ended();
     }
@@ -613,11 +614,11 @@ impl Task for Run {
     fn clear(self: Box<Self>) {
         memory::remove_name(&self.plant.board_name);
         self.kill();
-        super::reap_all();
+        reap_all();
     }
 }
 
-/// A source file must be there, and its length decides how long the run is.
+/// Returns the length of the test's source file in bytes, or `None` without one. The file must exist; its length decides how long the run is.
 fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
     let Source::File(pattern) = &assignment.test.source else {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! One process that drives many flows: each goes on until it has to wait, and then the next one does.
+//! One process that drives many flows: each flow runs until it has to wait, and then the next one runs.
 //!
-//! Sockets are waited for with mio, slots by looking at their counters, and a process in which nothing goes on announces
-//! itself as the sleeper of every slot it waits for, looks again, and sleeps until a socket or the doorbell wakes it.
+//! The engine waits for sockets with mio, and for slots by looking at their counters. If no flow can proceed, the
+//! process announces itself as the sleeper of every slot it waits for, looks again, and sleeps until a socket or the
+//! doorbell wakes it.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,28 +16,27 @@ use crate::link::Ready;
 use crate::record::{Activity, TroubleKind};
 use crate::sys::{clock, process, signals, why};
 
+use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::flow::{Advance, Failure, Flow, failure};
-use super::phase::ChildBell;
 use super::plant::Plant;
 
-/// Steps that a flow may take before the next one's turn: some more than a block has.
+/// Steps that a flow can take in one turn: some more than a block needs.
 const STEPS: usize = 16;
-/// How often a process gives way before it sleeps for slots.
+/// Number of times the process yields before it sleeps for slots.
 const LOOKS: usize = 20;
-const LOOK_UP_NS: u64 = 50_000_000;
-/// How often links that do not move are asked how long they have not.
+/// Interval between checks of the silence of links that do not move, in nanoseconds.
 const SILENCE_NS: u64 = 500_000_000;
 const BELL: Token = Token(usize::MAX);
 
-/// Many flows and what they wait for.
+/// Many flows and the events they wait for.
 pub struct Engine<'plant, F> {
     plant: &'plant Plant,
     bell: ChildBell<'plant>,
     parent: i32,
     members: Vec<Member<F>>,
-    /// Flows that are not at their end.
+    /// Number of flows that have not ended.
     open: usize,
-    /// Flows that can go on.
+    /// Flows that can proceed, by place.
     queue: VecDeque<usize>,
     poll: Poll,
     events: Events,
@@ -47,28 +47,29 @@ pub struct Engine<'plant, F> {
 
 /// A flow in an engine.
 struct Member<F> {
-    /// None once it is at its end.
+    /// `None` once it has ended.
     flow: Option<F>,
-    /// Node at the other end.
+    /// Node at the other end of the link.
     peer: usize,
     waits: Waits,
 }
 
 enum Waits {
-    /// In the queue.
+    /// In the queue, or ended.
     Not,
     Slot,
     Link(Ready),
     Held(u64),
-    /// It has failed, which may follow from the loss of its peer; that is known by then.
+    /// It has failed, possibly because its peer was lost. That is known by this time, on the monotonic clock in
+    /// nanoseconds.
     Doubt(u64, Failure),
 }
 
-/// Which flow failed, by its place, and why.
+/// Place of the flow that failed, if one did, and the reason.
 pub type MemberFailure = (Option<usize>, Failure);
 
 impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
-    /// An engine for flows, each with the node at its other end.
+    /// Makes an engine for flows, each with the node at its other end.
     pub fn new(
         plant: &'plant Plant,
         parent: i32,
@@ -124,7 +125,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
     /// Drives all flows to their ends.
     pub fn run(mut self) -> Result<(), MemberFailure> {
         while self.open > 0 {
-            // A round: everybody who can go on has a turn, and then it is asked who else can.
+            // A round: every flow that can proceed has a turn, and then the engine looks for further ones.
             for _ in 0..self.queue.len() {
                 let Some(place) = self.queue.pop_front() else {
                     break;
@@ -181,7 +182,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         Ok(())
     }
 
-    /// Flows whose slot has their block, or which have been held back for long enough, go on.
+    /// Queues flows whose slot is ready for their block, or which have been held back for long enough.
     fn queue_filled_slots(&mut self) {
         let mut now = None;
         for (place, member) in self.members.iter_mut().enumerate() {
@@ -200,7 +201,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         }
     }
 
-    /// Nobody can go on: gives way for a while, and then sleeps.
+    /// No flow can proceed: yields for a while, and then sleeps.
     fn wait(&mut self) {
         self.hear(Duration::ZERO);
         for _ in 0..LOOKS {
@@ -219,7 +220,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         self.queue_filled_slots();
     }
 
-    /// Announces this process as the sleeper of every slot that is waited for, or takes that back.
+    /// Announces this process as the sleeper of every slot that a flow waits for, or withdraws that.
     fn for_each_slot(&self, announce: bool) {
         let own = self.bell.own_number();
         let waiting = self
@@ -248,11 +249,12 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         })
     }
 
-    /// Hears of links, and of the doorbell, which says no more than that slots are to be looked at.
+    /// Waits up to `limit` for events of links and of the doorbell. The doorbell only says that slots have to be
+    /// looked at.
     fn hear(&mut self, limit: Duration) {
         match self.poll.poll(&mut self.events, Some(limit)) {
             Ok(()) => {}
-            Err(_) => return, // Interrupted: one asks again.
+            Err(_) => return, // Interrupted: the caller polls again.
         }
         for event in &self.events {
             if event.token() == BELL {
@@ -274,7 +276,8 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         }
     }
 
-    /// What has to be looked at from time to time: the phase, the window's edges, lost peers, links on which nothing moves.
+    /// Checks everything that needs a periodic look: the phase, the window's edges, lost peers, links on which
+    /// nothing moves.
     fn look_up(&mut self) -> Result<(), MemberFailure> {
         let now = clock::monotonic_ns();
         self.looked_ns = now;

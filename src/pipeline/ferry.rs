@@ -1,30 +1,30 @@
-//! A relay of copies: reads a block from one link into memory of its own and writes it to the next one, in turn.
+//! A relay of copies: reads a block from one link into private memory and writes it to the next one, in turn.
 //!
-//! What was just read is still in the cache when it is written, and nobody has to be told that it is there. But one
-//! processor does both, so that this pays where there is enough to do for all of them ([`crate::plan::fit`]).
+//! The block just read is still in the cache when it is written, and no other process has to be notified of it. But
+//! one processor does both, so this pays only where there is enough work for all processors ([`crate::plan::fit`]).
 
 use crate::buffer::double::OwnBlocks;
 use crate::link::Link;
 use crate::record::Activity;
 
+use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Place};
 use super::inflow::Inflow;
 use super::outflow::{Feed, Outflow};
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::receiver::Stands;
 
 /// The receiving end of a link and the sending end of the next one, with one block between them.
 pub struct Ferry<'plant> {
-    /// Closed behind the last block, while the next link still ends.
+    /// `None` once closed after the last block, while the next link still ends.
     inflow: Option<Inflow<'plant>>,
     outflow: Outflow<'plant>,
-    /// The block is there, and goes.
+    /// True while the block is complete and being sent.
     laden: bool,
 }
 
 impl<'plant> Ferry<'plant> {
-    /// From the link of `lane` to that of `onward`, with a block of its own.
+    /// A relay from the link of `lane` to that of `onward`, with the private block between them in `blocks`.
     pub fn new(
         plant: &'plant Plant,
         (from, lane): Stands,

@@ -1,8 +1,8 @@
-//! What every link end does: go on as far as it can, and say what it has to wait for.
+//! The common behaviour of link ends: advance as far as possible, and report what to wait for.
 //!
-//! A flow is one link end, or a relay's two, at a certain byte of a certain block. It never waits itself (on a blocking
-//! socket the kernel waits for it, for a bounded time): who drives it decides how. [`drive`] is for a process that has
-//! one flow and nothing else to do.
+//! A flow is one link end, or a relay's two, at a certain byte of a certain block. It never waits itself (on a
+//! blocking socket the kernel waits for it, for a bounded time): the caller that drives it decides how to wait.
+//! [`drive`] is for a process that has one flow and nothing else to do.
 
 use std::time::Duration;
 
@@ -13,62 +13,62 @@ use crate::record::{Activity, TroubleKind};
 use crate::sys::clock;
 use crate::sys::socket::TcpInfo;
 
-use super::phase::ChildBell;
+use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::plant::Plant;
 
-/// How far a flow came.
+/// Result of one step of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
-    /// On: ask again.
+    /// It moved: call again.
     Moved,
-    /// To a block that its slot does not have yet; see [`Flow::place`].
+    /// It waits until its slot is ready for its block; see [`Flow::place`].
     Slot,
-    /// To a link that cannot be read or written yet; see [`Flow::link`].
+    /// It waits for a link that cannot be read or written yet; see [`Flow::link`].
     Link(Ready),
-    /// It holds back on purpose until then, by the monotonic clock.
+    /// It holds back on purpose until this time, on the monotonic clock in nanoseconds.
     Held(u64),
-    /// To its end.
+    /// It has ended.
     Done,
 }
 
-/// Why a flow cannot go on.
+/// Kind and text of the reason why a flow cannot continue.
 pub type Failure = (TroubleKind, String);
 
-/// A link's failure in the words of a trouble.
+/// Converts a link's failure into that of a flow.
 pub fn failure(error: &LinkError) -> Failure {
     (error.kind(), error.to_string())
 }
 
-/// A place in a double buffer: whose turn is waited for, as which side, in which slot, for which block.
+/// A place in a double buffer that a flow waits for: handshake, side, slot and block.
 pub type Place<'plant> = (Handshake<'plant>, Side, usize, u64);
 
-/// A link end, or a relay's two.
+/// A link end, or the two ends of a relay.
 pub trait Flow<'plant> {
-    /// Goes on by one step, at most one call into the kernel.
+    /// Advances by one step, with at most one call into the kernel.
     fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure>;
 
-    /// What it waits for after [`Advance::Slot`].
+    /// The place it waits for after [`Advance::Slot`]; `None` if it uses no slot.
     fn place(&self) -> Option<Place<'plant>>;
 
-    /// Which link it waits for after [`Advance::Link`].
+    /// The link it waits for after [`Advance::Link`].
     fn link(&self) -> &Link;
 
-    /// The link can still not be read or written. An error if that has lasted too long.
+    /// Called while the link can still not be read or written. Fails if that has lasted too long.
     fn still_waits(&mut self) -> Result<(), Failure>;
 
-    /// Says what time is spent with until it moves again.
+    /// Records the activity on which time is spent until it moves again.
     fn turn(&mut self, activity: Activity);
 
-    /// All its links, for whoever waits for many.
+    /// All its links, for a caller that waits for many.
     fn links(&mut self) -> Vec<&mut Link>;
 
-    /// Looks whether the window's edge has passed, however long nothing has moved.
+    /// Checks if the window's edge has passed, even if nothing moves for a long time.
     fn look_up(&mut self);
 
-    /// Behind its last block: closes what is open.
+    /// Closes what is open after the last block.
     fn end(self);
 
-    /// The run goes on without its peer.
+    /// Marks it as lost: the run continues without its peer.
     fn lose(&mut self);
 }
 
@@ -77,7 +77,6 @@ pub fn drive<'plant>(
     flow: &mut impl Flow<'plant>,
     bell: &mut ChildBell<'plant>,
 ) -> Result<(), Failure> {
-    const LOOK_UP_NS: u64 = 50_000_000;
     let gone = || (TroubleKind::Peer, "the phase is gone".to_owned());
     loop {
         match flow.advance(bell)? {
@@ -108,16 +107,16 @@ pub fn drive<'plant>(
     }
 }
 
-/// The meter of a link end: what it does with its time, and the kernel's account at the edges of the window.
+/// The meter of a link end: time per activity, and the kernel's statistics at the edges of the window.
 pub struct Meter<'plant> {
     end: LinkEnd<'plant>,
     activity: Activity,
-    /// Epoch for which the kernel's account was noted.
+    /// Epoch for which the kernel's statistics were recorded.
     noted: u64,
 }
 
 impl<'plant> Meter<'plant> {
-    /// For an end that is idle.
+    /// The meter of an idle end.
     pub fn new(end: LinkEnd<'plant>) -> Self {
         Self {
             end,
@@ -126,12 +125,12 @@ impl<'plant> Meter<'plant> {
         }
     }
 
-    /// The words that are written.
+    /// The link end whose words this meter writes.
     pub fn end(&self) -> LinkEnd<'plant> {
         self.end
     }
 
-    /// Turns to something; the clock is read only if that is something else than before.
+    /// Turns to an activity. Reads the clock only if the activity changes.
     pub fn turn(&mut self, activity: Activity) {
         if self.activity != activity {
             self.activity = activity;
@@ -139,7 +138,7 @@ impl<'plant> Meter<'plant> {
         }
     }
 
-    /// Notes the kernel's account once for each edge of the window; one load otherwise.
+    /// Records the kernel's statistics once for each edge of the window; costs one load otherwise.
     pub fn note_epoch(&mut self, plant: &Plant, link: &Link) {
         let epoch = plant.board.epoch();
         if epoch != self.noted {
@@ -148,8 +147,9 @@ impl<'plant> Meter<'plant> {
         }
     }
 
-    /// The same for a receiver that was not waiting for its link: what is in the socket came before the edge. (An edge that passes
-    /// while a read waits finds the socket empty: what the read brings came later.)
+    /// Does the same for a receiver that was not waiting for its link: the data in the socket came before the edge,
+    /// and is recorded as unread. (If an edge passes while a read waits, the socket is empty: what the read brings
+    /// came later.)
     pub fn note_unread(&mut self, plant: &Plant, link: &Link) {
         let epoch = plant.board.epoch();
         if epoch != self.noted {
@@ -162,7 +162,7 @@ impl<'plant> Meter<'plant> {
         }
     }
 
-    /// It has moved its last byte.
+    /// Turns idle after the last byte, and records the final counters.
     pub fn rest(&mut self, blocks: u64, link: Option<&Link>) {
         self.end.set_blocks(blocks);
         self.turn(Activity::Idle);
@@ -170,7 +170,7 @@ impl<'plant> Meter<'plant> {
     }
 }
 
-/// A link end whose peer was lost.
+/// Marks a link end as lost with its peer, unless it has finished.
 pub fn lose(meter: &mut Meter<'_>) {
     if meter.end().state() < EndState::Finished {
         meter.turn(Activity::Idle);
@@ -178,8 +178,8 @@ pub fn lose(meter: &mut Meter<'_>) {
     }
 }
 
-/// How long a sender waits at most for its receiver to close behind it. The node watches whether the drain goes on; this
-/// is only the end of its patience.
+/// Longest time a sender waits for its receiver to close after the last block. The node watches the progress of the
+/// drain; this is only the final limit.
 pub fn patience(plant: &Plant) -> Duration {
     Duration::from_millis(plant.assignment.deadlines.longest_drain_ms())
 }

@@ -12,11 +12,11 @@ use crate::sys::pages::Drain;
 use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
+use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose};
-use super::phase::ChildBell;
 use super::plant::Plant;
 
-/// One link's receiving end.
+/// The receiving end of one link.
 pub struct Inflow<'plant> {
     plant: &'plant Plant,
     lane: Lane,
@@ -25,19 +25,19 @@ pub struct Inflow<'plant> {
     silence: Silence,
     /// Source node and slot of every block of this link.
     origin: (u32, u32),
-    /// Blocks of its own; without them another process empties the slot.
+    /// Private blocks; without them, another process drains the slot.
     own: Option<OwnBlocks>,
-    /// The sender wants to know when a block was read.
+    /// True if the sender expects an answer once a block was read.
     answers: bool,
-    /// Where payload goes that is counted and never copied.
+    /// The drain for payload that is counted and never copied.
     drain: Option<Drain>,
     stage: Stage,
-    /// The last read found nothing: whatever comes comes after it.
+    /// True if the last read found nothing: all later data arrived after that read.
     is_dry: bool,
-    /// The block it is at.
+    /// Number of the current block.
     t: u64,
     header: Option<BlockHeader>,
-    /// Bytes of the current part that are there, and that are to come.
+    /// Bytes of the current part: received until now, and in total.
     at: usize,
     total: usize,
 }
@@ -48,13 +48,13 @@ enum Stage {
     Next,
     Header,
     Payload,
-    /// The sender waits for a word.
+    /// Sending the answer that the sender waits for.
     Answer,
     Over,
 }
 
 impl<'plant> Inflow<'plant> {
-    /// The receiving end of `lane` over `link`, with blocks of its own if nobody else empties its slot.
+    /// The receiving end of `lane` over `link`. `own` are private blocks if no other process drains the slot.
     pub fn new(
         plant: &'plant Plant,
         lane: Lane,
@@ -92,7 +92,7 @@ impl<'plant> Inflow<'plant> {
         })
     }
 
-    /// How many blocks have come.
+    /// Number of blocks received.
     pub fn came(&self) -> u64 {
         self.t + u64::from(self.stage == Stage::Over)
     }
@@ -115,7 +115,7 @@ impl<'plant> Inflow<'plant> {
         }
     }
 
-    /// Reads what is to come of the current part. True if it is there.
+    /// Reads the rest of the current part. `Some(true)` if the part is complete, `None` if no data was available.
     fn pull(&mut self, from: usize) -> Result<Option<bool>, Failure> {
         let left = self.total - self.at;
         self.look_up();
@@ -261,7 +261,7 @@ impl<'plant> Flow<'plant> for Inflow<'plant> {
     }
 
     fn end(self) {
-        // The sender has an eye on the link: closed now, it says that everything was taken.
+        // The sender watches the link: closing it now tells the sender that everything was taken.
         drop(self.link);
         self.meter.end().set_state(EndState::Finished);
     }

@@ -1,12 +1,13 @@
-//! The pipeline on one node: phases and their senders and receivers, each a process of its own.
+//! The pipeline on one node: phases with their senders and receivers, each a separate process.
 //!
-//! The node status process makes a [`plant::Plant`] before any fork, then the phases ([`phase`]); a phase makes
-//! its receivers ([`receiver`]) and senders ([`sender`]). Phase 0 is the [`source`], the last one the [`sink`];
-//! a phase between them makes its children and steps back. A block goes link -> receiver -> slot -> sender ->
-//! link and touches no other process. What they do with a link is a [`flow`]: [`inflow`], [`outflow`], or, where pages are
-//! passed on, the [`passage`] of a [`relay`] that is both. Each has a process of its own, or all of a boundary are driven by
-//! the [`engine`] of a [`shared`] one.
+//! The node status process makes a [`plant::Plant`] before any fork, then forks the phases ([`phase`]). A phase forks
+//! its receivers ([`receiver`]) and senders ([`sender`]). Phase 0 is the [`source`], the last one the [`sink`]; a
+//! phase between them forks its children and then only watches them. A block goes link -> receiver -> slot -> sender
+//! -> link and touches no other process. A [`flow`] is the work on a link: [`inflow`], [`outflow`], or both in a
+//! [`relay`], which passes pages on ([`passage`]) or copies ([`ferry`]). Each flow has a separate process, or the
+//! [`engine`] of a [`shared`] process drives all flows of a boundary.
 
+mod doorbell;
 mod engine;
 mod ferry;
 mod flow;

@@ -1,4 +1,4 @@
-//! The sending end of a link: empties one slot, block after block, into the link.
+//! The sending end of a link: drains one slot, block after block, into the link.
 
 use crate::buffer::board::EndState;
 use crate::buffer::double::OwnBlocks;
@@ -11,13 +11,13 @@ use crate::sys::pages::Pipe;
 use crate::sys::{clock, why};
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
+use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::source::Source;
 
-/// One link's sending end.
+/// The sending end of one link.
 pub struct Outflow<'plant> {
     plant: &'plant Plant,
     lane: Lane,
@@ -26,26 +26,27 @@ pub struct Outflow<'plant> {
     pace: Pace,
     silence: Silence,
     feed: Feed<'plant>,
-    /// Pages are sent, through this pipe, and not bytes copied.
+    /// The pipe for sending pages; `None` if bytes are copied.
     pipe: Option<Pipe>,
-    /// The receiver answers each block when it has read it, and only then is the block given back.
+    /// Number of blocks that the receiver has answered; `None` if it sends no answers. It answers a block once it has
+    /// read it, and only then is the block given back.
     answered: Option<u64>,
     stage: Stage,
-    /// The block it is at.
+    /// Number of the current block.
     t: u64,
     last: bool,
     head: [u8; HEADER_BYTES],
-    /// Bytes of header and payload that went, and that are to go.
+    /// Bytes of header and payload: sent until now, and in total.
     at: usize,
     total: usize,
     finishing_since_ns: u64,
 }
 
-/// Where blocks come from.
+/// Source of the blocks.
 pub enum Feed<'plant> {
-    /// Whoever sends makes them, in memory of its own.
+    /// The sending process makes them, in private memory.
     Own(Source<'plant>, OwnBlocks),
-    /// Whoever sends has received them, into memory of its own.
+    /// The sending process has received them, into private memory.
     Held(OwnBlocks),
     /// Another process fills the slot.
     Slot,
@@ -55,11 +56,11 @@ pub enum Feed<'plant> {
 enum Stage {
     /// Before a block.
     Next,
-    /// In it.
+    /// Sending a block.
     Moving,
-    /// Too many blocks are without an answer.
+    /// Waiting for answers: too many blocks are unanswered, or the last block was sent.
     Answers,
-    /// Behind the last one.
+    /// After the last block: waiting for the receiver to close.
     Closing,
 }
 
@@ -101,12 +102,12 @@ impl<'plant> Outflow<'plant> {
         })
     }
 
-    /// How many blocks have gone.
+    /// Number of blocks sent.
     pub fn went(&self) -> u64 {
         self.t
     }
 
-    /// Takes the next block in hand, if it is there, may go, and leaves another one free.
+    /// Begins the next block if the slot holds it, pacing lets it go, and no unanswered block uses its memory.
     fn begin(&mut self) -> Result<Advance, Failure> {
         let slot = self.lane.from_slot;
         let buffer = &self.plant.buffers[self.lane.boundary];
@@ -148,7 +149,7 @@ impl<'plant> Outflow<'plant> {
             }
         };
         if header.last && self.answered.is_none() {
-            // The receiver closes behind this block, and nobody may close before.
+            // The receiver closes after this block, and must not have closed before.
             self.link.expect_open().map_err(|error| failure(&error))?;
         }
         self.meter.turn(Activity::Moving);
@@ -168,7 +169,7 @@ impl<'plant> Outflow<'plant> {
         let rest = block.part(self.at, left);
         let moved = match &mut self.pipe {
             None => self.link.send(rest),
-            // A copy, since the next block's header is written where this one's lies.
+            // A copy, since the next block's header overwrites this one.
             Some(_) if self.at < HEADER_BYTES => {
                 let more = self.total > HEADER_BYTES;
                 self.link.send_bytes(&self.head[self.at..], more)
@@ -209,7 +210,7 @@ impl<'plant> Outflow<'plant> {
         }
     }
 
-    /// Whoever fills the slot may write over block `t`.
+    /// Lets the process that fills the slot overwrite block `t`.
     fn give_back(&self, t: u64, bell: &mut ChildBell<'plant>) {
         if matches!(self.feed, Feed::Slot) {
             let shake = self.plant.buffers[self.lane.boundary].handshake();
@@ -217,7 +218,7 @@ impl<'plant> Outflow<'plant> {
         }
     }
 
-    /// One byte for each block that was read.
+    /// Reads answers: one byte for each block that the receiver has read.
     fn hear_answers(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
         let heard = self.link.receive_bytes(&mut [0; 16]);
         let Some(heard) = heard.map_err(|error| failure(&error))? else {

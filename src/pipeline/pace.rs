@@ -1,5 +1,5 @@
-//! Holding back on purpose: the rate limit of a Unix socket, and the rule that a same-node chain never runs
-//! ahead of the mean of its node's other chains.
+//! Deliberate holding back: the rate limit of a Unix socket, and the rule that a same-node chain never runs ahead of
+//! the mean of its node's other chains.
 
 use crate::plan::lanes::{self, Lane};
 use crate::record::EndRole;
@@ -7,20 +7,20 @@ use crate::sys::clock;
 
 use super::plant::Plant;
 
-/// What holds a sender back.
+/// The limits that hold a sender back.
 pub struct Pace {
-    /// Slots and peers of the senders to other nodes, ahead of whose mean it does not run.
+    /// Slots and peers of the senders to other nodes. This sender does not run ahead of their mean.
     follows: Vec<(usize, usize)>,
     block_ns: u64,
     due_ns: u64,
 }
 
 impl Pace {
-    /// For the sender of `lane`.
+    /// The pace of the sender of `lane`.
     pub fn new(plant: &Plant, lane: &Lane, tcp: bool) -> Self {
         let test = &plant.assignment.test;
         let block_ns = match test.rate_of(lane) {
-            // TCP is paced by the kernel.
+            // The kernel paces TCP.
             Some(rate) if !tcp => (test.block_bytes as u64 * 8_000_000_000)
                 .checked_div(rate)
                 .unwrap_or(0),
@@ -42,8 +42,8 @@ impl Pace {
         }
     }
 
-    /// Until when block `t` has to wait; none if it may go, and then it counts as gone. Two comparisons where nothing is
-    /// paced.
+    /// Time until which block `t` has to wait, on the monotonic clock in nanoseconds. `None` if it may go, and then
+    /// it counts as gone. Costs two comparisons where nothing is paced.
     pub fn hold(&mut self, t: u64, plant: &Plant) -> Option<u64> {
         const STEP_NS: u64 = 500_000;
         if (self.follows.is_empty() || t == 0) && self.block_ns == 0 {
@@ -60,20 +60,20 @@ impl Pace {
             if now < self.due_ns {
                 return Some(self.due_ns);
             }
-            // A bucket of one block: time that was lost elsewhere is not caught up.
+            // A bucket of one block: time that was lost elsewhere is not made up.
             self.due_ns = now + self.block_ns;
         }
         None
     }
 }
 
-/// Blocks that this node's senders to other nodes have sent on average.
+/// Average number of blocks that this node's senders to other nodes have sent. Lost nodes do not count.
 fn mean_of_others(plant: &Plant, others: &[(usize, usize)]) -> u64 {
     let alive = others.iter().filter(|(_, to)| !plant.board.is_lost(*to));
     let (count, sum) = alive.fold((0, 0), |(count, sum), (slot, _)| {
         let end = plant.board.end(EndRole::Sender, 0, *slot);
         (count + 1, sum + end.blocks())
     });
-    // Where all others are lost, there is nothing to keep behind.
+    // If all others are lost, there is no mean to respect.
     u64::checked_div(sum, count).unwrap_or(u64::MAX)
 }

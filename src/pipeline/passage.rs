@@ -1,8 +1,8 @@
-//! A relay that passes pages on: from one link into the next, through a pipe. Payload is looked at only in blocks that are
+//! A relay that passes pages from one link into the next, through a pipe. It looks at payload only in blocks that are
 //! to be verified.
 //!
-//! Header by header it knows where blocks begin and end, and checks their order and origin. It keeps no block, so its
-//! slot has none, and nobody has to answer: a page that it sends on came with a packet and is written by nobody.
+//! The headers tell it where blocks begin and end, and it checks their order and origin. It keeps no block, so its
+//! slot has none, and no answers are needed: a page that it sends on came with a packet, and no process writes to it.
 
 use crate::buffer::board::EndState;
 use crate::link::{Link, LinkError, Ready, Silence};
@@ -13,16 +13,16 @@ use crate::sys::pages::{Glance, Pipe};
 use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
+use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::receiver::Stands;
 
 /// One relay: the receiving end of a link and the sending end of the next one.
 pub struct Passage<'plant> {
     plant: &'plant Plant,
-    /// Closed behind the last block, while the next link still ends.
+    /// `None` once closed after the last block, while the next link still ends.
     from: Option<Link>,
     to: Link,
     came: Meter<'plant>,
@@ -31,16 +31,16 @@ pub struct Passage<'plant> {
     silence: Silence,
     origin: (u32, u32),
     pipe: Pipe,
-    /// For blocks that are verified.
+    /// Reads the payload of blocks that are verified; `None` if none are.
     glance: Option<Glance>,
     stage: Stage,
     header: Option<BlockHeader>,
     t: u64,
     last: bool,
     head: [u8; HEADER_BYTES],
-    /// Bytes of the header that are there, or went.
+    /// Bytes of the header that were received, or sent.
     at: usize,
-    /// Payload of the block, and what of it is to come.
+    /// Bytes of the block's payload: in total, and still to come.
     payload: usize,
     left: usize,
     finishing_since_ns: u64,
@@ -48,20 +48,21 @@ pub struct Passage<'plant> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// A header comes.
+    /// Reading a header.
     Header,
-    /// It is there, and goes when it may.
+    /// Sending the header once pacing allows it.
     Onward,
-    /// Payload comes.
+    /// Reading payload into the pipe.
     Take,
-    /// What came goes.
+    /// Sending payload from the pipe.
     Give,
-    /// Behind the last block.
+    /// After the last block: waiting for the next link to close.
     Closing,
 }
 
 impl<'plant> Passage<'plant> {
-    /// From the link of `lane` to that of `onward`. Neither waits in its calls, since one waits for both.
+    /// A relay from the link of `lane` to that of `onward`. Makes both links nonblocking, since one process waits for
+    /// both.
     pub fn new(
         plant: &'plant Plant,
         (mut from, lane): Stands,
@@ -106,14 +107,14 @@ impl<'plant> Passage<'plant> {
         self.went.note_epoch(self.plant, &self.to);
     }
 
-    /// Nothing comes: the sender is the one to wait for.
+    /// Nothing arrives: the flow waits for the sender.
     fn starved(&mut self) -> Advance {
         self.came.turn(Activity::Moving);
         self.went.turn(Activity::Waiting);
         Advance::Link(Ready::Read)
     }
 
-    /// Nothing goes: whoever reads the next link holds this one back.
+    /// Nothing can be sent: the reader of the next link holds this one back.
     fn held_back(&mut self) -> Advance {
         self.came.turn(Activity::Waiting);
         self.went.turn(Activity::Moving);
@@ -158,7 +159,8 @@ impl<'plant> Passage<'plant> {
         (TroubleKind::Invalid, format!("block {}: {error}", self.t))
     }
 
-    /// Adds what came to the sum of a block that is verified, and checks that behind its last byte.
+    /// Adds the payload just taken to the checksum of a block that is verified, and checks the sum after the last
+    /// byte.
     fn verify(&mut self) -> Result<(), Failure> {
         let Some(glance) = &mut self.glance else {
             return Ok(());

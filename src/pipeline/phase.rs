@@ -1,4 +1,4 @@
-//! A phase: makes its receivers and senders, watches them, and does its part as source or sink.
+//! A phase: forks its receivers and senders, watches them, and does its part as source or sink.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::sys::process::{self, Ending};
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, memory};
 
+use super::doorbell::{LOOK_UP, LOOK_UP_NS};
 use super::plant::Plant;
 use super::{receiver, relay, sender, shared, sink, source};
 
@@ -23,21 +24,21 @@ pub struct Phase<'plant> {
     number: usize,
     parent: i32,
     children: Vec<Child>,
-    /// Its children know that they may connect.
+    /// True once its children know that they can connect.
     book_told: bool,
-    /// Its senders know that data may flow.
+    /// True once its senders know that data may flow.
     go_told: bool,
-    /// It has told its parent that everything arrived.
+    /// True once its parent knows that everything arrived.
     done_told: bool,
-    /// What it empties itself is where it belongs.
+    /// True if the blocks that it drains itself have reached the sink.
     emptied: bool,
     failed: bool,
-    /// It was asked to end, or is an orphan.
+    /// True once it was asked to end, or is an orphan.
     ending: bool,
     watch: Watch,
 }
 
-/// Whether the parent still runs: it may be stopped, and then nobody would end this node.
+/// Watches that the parent still runs: the parent can be stopped, and then no process would end this node.
 struct Watch {
     beats: u64,
     looks: u64,
@@ -49,17 +50,17 @@ struct Child {
     name: String,
 }
 
-/// What a child of a phase does.
+/// Role of a child of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Sender,
     Receiver,
-    /// Receiver and sender of a slot in one.
+    /// Receiver and sender of a slot in one process.
     Relay,
 }
 
 impl Role {
-    /// Descriptors that the child for `lane` keeps; a relay is born for the lane that comes in.
+    /// Descriptors that the child for `lane` keeps. A relay starts with the incoming lane.
     fn descriptors(self, plant: &Plant, lane: &Lane) -> Vec<RawFd> {
         let mut keep = plant.common_descriptors();
         let own = plant.assignment.kind_of(lane) == LinkKind::Pair;
@@ -82,11 +83,7 @@ impl Role {
     }
 }
 
-/// How often a phase looks up although nobody rang.
-const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
-const LOOK_UP_NS: u64 = 50_000_000;
-
-/// Life of phase `number`; returns its exit code. Runs in a process of its own.
+/// Runs phase `number` in a separate process; returns its exit code.
 pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
     process::lead_group();
     process::set_name(&format!("pb-phase-{number}"));
@@ -156,7 +153,7 @@ impl Phase<'_> {
             vec![(Role::Receiver, incoming), (Role::Sender, outgoing)]
         };
         let made = roles.into_iter().all(|(role, lanes)| {
-            // Each lane has a child of its own, or all share one.
+            // Each lane has a separate child, or all share one.
             let share = match assignment.test.workers {
                 Workers::Peer | Workers::Slot => 1,
                 Workers::Shared => lanes.len().max(1),
@@ -169,8 +166,8 @@ impl Phase<'_> {
         made
     }
 
-    /// A copy of a link's socket here would mean that end-of-file never comes, and a listener that nobody
-    /// accepts from that strangers are neither closed nor counted.
+    /// Closes this process's copies of links and listeners. A copy of a link's socket here would prevent end-of-file.
+    /// A copy of a listener that no process accepts from would leave strangers neither closed nor counted.
     fn close_what_children_hold(&self) {
         let plant = self.plant;
         if let Some(before) = self.number.checked_sub(1) {
@@ -207,7 +204,7 @@ impl Phase<'_> {
         });
         match born {
             Ok(pid) => {
-                // Which link a receiver serves is told by the link it accepts.
+                // The link that a receiver accepts determines the lane it serves.
                 let name = match role {
                     Role::Sender if shared => format!("phase {} senders", self.number),
                     Role::Receiver if shared => format!("phase {} receivers", self.number),
@@ -232,12 +229,12 @@ impl Phase<'_> {
         }
     }
 
-    /// The source fills and the sink empties where that is not done by the senders and receivers themselves.
+    /// Fills slots as source or drains them as sink, where senders and receivers do not do that themselves.
     fn do_part(&mut self) {
         let plant = self.plant;
         let test = &plant.assignment.test;
         let done = if plant.slots(self.number) == 0 {
-            Ok(()) // It rests, and would look for slots without end.
+            Ok(()) // A resting phase has no slots, and would look for one for ever.
         } else if self.number == 0 && !test.senders_are_sources() {
             source::fill_in_lockstep(plant, self)
         } else if self.is_last() && !test.receivers_are_sinks() {
@@ -254,7 +251,7 @@ impl Phase<'_> {
         }
     }
 
-    /// Waits for the children to end. The exit code is 0 if all of them ended in order.
+    /// Waits for the children to end. The exit code is 0 if all of them ended normally.
     fn watch(&mut self) -> u8 {
         loop {
             if self.ending || !self.look(LOOK_UP) {
@@ -268,8 +265,8 @@ impl Phase<'_> {
         }
     }
 
-    /// Whether this phase has no links in this test, and the test goes on: it is measured all the same, as a port without
-    /// load.
+    /// True if this phase has no links in this test and the test still runs. It is measured all the same, as a port
+    /// without load.
     fn rests(&self) -> bool {
         let (assignment, board) = (&self.plant.assignment, &self.plant.board);
         let (nodes, node) = (assignment.nodes(), assignment.node);
@@ -286,7 +283,7 @@ impl Phase<'_> {
         links == 0 && !over
     }
 
-    /// Sleeps until something happens and deals with it. False if this phase is to end at once.
+    /// Sleeps until something happens and handles it. False if this phase must end at once.
     fn look(&mut self, limit: Duration) -> bool {
         self.pass_on();
         match signals::wait_parent(limit) {
@@ -306,7 +303,7 @@ impl Phase<'_> {
             return self.end();
         }
         if self.parent_stands_still() {
-            // Stopped, it cannot be asked to end. Its death takes everything of the node along.
+            // A stopped parent cannot be asked to end. Its death ends everything of the node.
             process::kill_parent(self.parent);
             return self.end();
         }
@@ -314,7 +311,8 @@ impl Phase<'_> {
         true
     }
 
-    /// Counted in looks, not in time: a machine that was put aside for a while has not looked either.
+    /// True if the parent has sent no heartbeat for too long. Counts looks, not time: a machine that was suspended
+    /// for a while has not looked either.
     fn parent_stands_still(&mut self) -> bool {
         let (beats, now) = (self.plant.board.beats(), clock::monotonic_ns());
         let watch = &mut self.watch;
@@ -327,7 +325,7 @@ impl Phase<'_> {
         watch.looks * LOOK_UP_NS > self.plant.assignment.deadlines.silence_ms * 3 / 2 * 1_000_000
     }
 
-    /// Rings the children when the node status process has news for them, and the node status process when
+    /// Rings the children when the node status process has news for them, and rings the node status process once
     /// everything has arrived.
     fn pass_on(&mut self) {
         let board = &self.plant.board;
@@ -387,7 +385,7 @@ impl Phase<'_> {
                     let what = "ended by a defect of pipebench";
                     self.plant.report(TroubleKind::Bug, &name, what);
                 }
-                Ending::Code(_) => self.failed = true, // It has reported why.
+                Ending::Code(_) => self.failed = true, // The child has reported the reason.
                 Ending::Signal(signal) => {
                     self.failed = true;
                     let what = format!("killed by signal {signal}");
@@ -402,7 +400,7 @@ impl Phase<'_> {
         }
     }
 
-    /// Name of the link end that a child has taken.
+    /// Name of the link end that a child has claimed, or of its relay.
     fn link_of(&self, pid: i32) -> Option<String> {
         if self.plant.assignment.test.workers == Workers::Shared {
             return None;
@@ -418,8 +416,8 @@ impl Phase<'_> {
         }
     }
 
-    /// Asked to end, or orphaned. The children follow because they die with their parent. An orphan takes the
-    /// name of the status segment away, since its owner can no longer do so.
+    /// Ends this phase, on request or as an orphan. The children follow because they die with their parent. An orphan
+    /// removes the name of the status segment, since its owner can no longer do so.
     fn end(&mut self) -> bool {
         self.ending = true;
         if !process::parent_is(self.parent) {
@@ -429,70 +427,9 @@ impl Phase<'_> {
     }
 }
 
-/// A phase that fills or empties slots itself sleeps as a phase does: with an eye on its children.
+/// A phase that fills or drains slots itself keeps watching its children while it sleeps.
 impl Doorbell for Phase<'_> {
     fn sleep(&mut self) -> bool {
         self.look(LOOK_UP) && !self.failed
-    }
-}
-
-/// The doorbell of a sender or receiver.
-pub struct ChildBell<'plant> {
-    plant: &'plant Plant,
-    parent: i32,
-    peer: usize,
-}
-
-impl<'plant> ChildBell<'plant> {
-    /// For a child of `parent` with a link to or from the node `peer`.
-    pub fn new(plant: &'plant Plant, parent: i32, peer: usize) -> Self {
-        Self {
-            plant,
-            parent,
-            peer,
-        }
-    }
-
-    /// Whether the run goes on without the node at the other end.
-    pub fn peer_is_lost(&self) -> bool {
-        self.plant.board.is_lost(self.peer)
-    }
-
-    /// Whether what failed is what follows from the loss of the peer. Who notices first is this end; the launching
-    /// side is given the time that it takes to notice silence.
-    pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
-        let Some(until) = self.plant.doubt_until(kind, self.peer) else {
-            return false;
-        };
-        while !self.peer_is_lost() {
-            if clock::monotonic_ns() > until || !self.parent_lives() {
-                return false;
-            }
-            signals::wait_doorbell(LOOK_UP);
-        }
-        true
-    }
-
-    /// Whether the phase is still there.
-    pub fn parent_lives(&self) -> bool {
-        process::parent_is(self.parent)
-    }
-
-    /// Sleeps until `done` says so or `limit_ms` has passed. True if it is done.
-    pub fn sleep_until(&mut self, limit_ms: u64, mut done: impl FnMut() -> bool) -> bool {
-        let until = clock::monotonic_ns() + limit_ms * 1_000_000;
-        while !done() {
-            if clock::monotonic_ns() > until || !self.sleep() {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-impl Doorbell for ChildBell<'_> {
-    fn sleep(&mut self) -> bool {
-        signals::wait_doorbell(LOOK_UP);
-        self.parent_lives() && !self.peer_is_lost()
     }
 }

@@ -1,15 +1,16 @@
-//! What a node makes before its first fork, and every process below it inherits.
+//! The resources that a node makes before its first fork and that every process below it inherits.
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use crate::buffer::board::{self, Board, Shape, segment_name};
+use crate::buffer::board::{Board, Shape};
 use crate::buffer::double::{DoubleBuffer, OwnBlocks};
+use crate::buffer::names;
 use crate::link;
 use crate::plan::lanes::{self, Lane};
-use crate::plan::placement::{self, Pin};
-use crate::plan::{Assignment, Datapath, LinkKind, Sink, Test};
+use crate::plan::placement;
+use crate::plan::{Assignment, Datapath, LinkKind, Pin, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
 use crate::sys::socket::{self, SocketOptions};
 use crate::sys::{affinity, clock, why};
@@ -17,7 +18,7 @@ use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
 pub struct Plant {
-    /// What this node was told.
+    /// This node's part of the test's plan.
     pub assignment: Assignment,
     /// Status segment.
     pub board: Board,
@@ -27,25 +28,26 @@ pub struct Plant {
     pub buffers: Vec<DoubleBuffer>,
     /// Listeners, by boundary and rail.
     pub listeners: Vec<Vec<OwnedFd>>,
-    /// Where they listen.
+    /// Addresses of the listeners, by boundary.
     pub addresses: Vec<Listener>,
-    /// Both ends of same-node links, by boundary and stream: the sender's and the receiver's.
+    /// Both ends of same-node links, by boundary and stream: the sender's end, then the receiver's.
     pub pairs: Vec<Vec<(OwnedFd, OwnedFd)>>,
-    /// Where every process below reports a failure.
+    /// The pipe into which every process below reports a failure.
     pub trouble_pipe: OwnedFd,
     /// Processors for senders and receivers, best ones first.
     processors: Vec<usize>,
 }
 
-/// Makes the plant and the reading end of its trouble pipe. Buffers are of `reserved` large pages, if so many are there.
+/// Makes the plant and the reading end of its trouble pipe. If `reserved` is set, buffers use reserved large pages
+/// where enough of them are free.
 pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.nodes();
     let degree = lanes::degree(&test, nodes, assignment.node);
     let boundaries = test.phases - 1;
     let processors = processors(&assignment)?;
-    board::sweep();
-    let board_name = segment_name(&assignment.token, assignment.node);
+    names::sweep();
+    let board_name = names::of_node(&assignment.token, assignment.node);
     let board = Board::create(&board_name, shape(&assignment), &card(&assignment));
     let board = board.map_err(|error| {
         lacking(format!(
@@ -66,7 +68,7 @@ pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd),
                     reserved,
                 )
             };
-            // Another run may have been quicker.
+            // Another run may have taken the large pages first.
             if reserved {
                 make(true).or_else(|_| make(false))
             } else {
@@ -105,7 +107,8 @@ pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd),
     Ok((plant, read))
 }
 
-/// Those that were named, if this process may use them; else all, those near the data interface first.
+/// The processors that the test names, or an error if this process may not use one of them. If the test names none:
+/// all processors, those near the data interface first.
 fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
     let Pin::List(named) = &assignment.test.pin else {
         let interface = assignment.rails[0].interface.as_deref();
@@ -121,7 +124,7 @@ fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
     }
 }
 
-/// What an outside process reads in the status segment.
+/// The text of the status segment, for outside processes.
 fn card(assignment: &Assignment) -> String {
     let card = Card {
         token: assignment.token.clone(),
@@ -132,11 +135,11 @@ fn card(assignment: &Assignment) -> String {
         same_host: assignment.same_host.clone(),
         test: assignment.test.clone(),
     };
-    // Without it nobody can watch the run, which is no reason not to have it.
+    // Without it the run cannot be watched, but can still take place.
     serde_json::to_string(&card).unwrap_or_default()
 }
 
-/// Bytes of a node's status segment.
+/// Size in bytes of a node's status segment.
 pub fn segment_bytes(assignment: &Assignment) -> usize {
     shape(assignment).bytes(&card(assignment))
 }
@@ -162,7 +165,7 @@ fn lacking(what: String) -> Trouble {
     }
 }
 
-/// One listener per rail, or one under a Unix name.
+/// Makes one listener per rail, or one under a Unix name. Makes none if no link needs one.
 fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Listener), Trouble> {
     let test = &assignment.test;
     let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
@@ -217,9 +220,9 @@ fn cannot_listen(assignment: &Assignment, address: IpAddr, error: &io::Error) ->
     }
 }
 
-/// Unix sockets have no autotuning and a small default: 208 KiB carries half of what 1 MiB does, and 256 KiB
-/// is best where both ends share a core, which is the rule when links outnumber cores. Pages that are sent count whole,
-/// however little of them is used.
+/// Socket options with a default size for the send buffer. Unix sockets have no autotuning and a small default: 208
+/// KiB carries half of what 1 MiB does. 256 KiB is best where both ends share a core, which is the rule when links
+/// outnumber cores. Pages that are sent count whole, however little of them is used.
 fn unix_options(test: &Test) -> SocketOptions {
     let mut options = test.sockets.clone();
     let usual = match test.datapath {
@@ -250,19 +253,20 @@ impl Plant {
         self.buffers[phase].slots()
     }
 
-    /// Lanes out of this node and into it, at the first boundary and in the order of slots; at all others they are alike.
+    /// Lanes out of this node and into it, at the first boundary and in slot order. At all other boundaries they are
+    /// alike.
     pub fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
         let (nodes, node) = (self.assignment.nodes(), self.assignment.node);
         [lanes::outgoing, lanes::incoming].map(|of| of(&self.assignment.test, nodes, 0, node))
     }
 
-    /// Link ends of this node in all.
+    /// Total number of link ends of this node.
     pub fn link_ends(&self) -> usize {
         let last = self.assignment.test.phases - 1;
         (self.slots(0) + self.slots(last)) * last
     }
 
-    /// Gives the addresses of all nodes to the senders.
+    /// Publishes the addresses of all nodes to the senders.
     pub fn publish(&self, book: &AddressBook) {
         for (boundary, of_nodes) in book.listeners.iter().enumerate() {
             for (node, listener) in of_nodes.iter().enumerate() {
@@ -292,7 +296,8 @@ impl Plant {
         }
     }
 
-    /// Keeps the calling process, which fills or empties `slot` over the link of `lane`, where its blocks are.
+    /// Keeps the calling process, which fills or drains `slot` over the link of `lane`, on the processor where its
+    /// blocks are. Leaves the choice to the scheduler if no placement applies.
     pub fn take_place(&self, lane: &Lane, slot: usize) {
         let processor = placement::processor_of(&self.assignment, lane, slot, &self.processors);
         if let Some(processor) = processor {
@@ -300,13 +305,13 @@ impl Plant {
         }
     }
 
-    /// Descriptors a process needs whatever its role.
+    /// Descriptors that a process needs in any role.
     pub fn common_descriptors(&self) -> Vec<RawFd> {
         vec![self.trouble_pipe.as_raw_fd()]
     }
 
-    /// Blocks for a process that both fills and empties `slots` slots of a phase: for each of them its own, or none where
-    /// slots are shared.
+    /// Private blocks for a process that both fills and drains `slots` slots of a phase, slot by slot. `None` for
+    /// each slot if the phase has no private blocks, as where slots are shared.
     pub fn own_blocks(
         &self,
         phase: usize,
@@ -318,7 +323,7 @@ impl Plant {
             return Ok((0..slots).map(|_| None).collect());
         }
         let discards = phase + 1 == test.phases && test.sink == Sink::Discard;
-        // Of what is discarded only the header is kept.
+        // Only the header of a discarded block is kept.
         let block_bytes = if discards { 0 } else { test.block_bytes };
         let large = test.sends_pages_of(phase);
         let blocks = OwnBlocks::several(slots, count, block_bytes, large);
@@ -355,8 +360,8 @@ impl Plant {
         }
     }
 
-    /// Until when the launching side may say that `peer` is lost, of which a failure of this kind may be the consequence; none
-    /// if it cannot be.
+    /// Deadline for the launching side to report that `peer` is lost, on the monotonic clock in nanoseconds. `None`
+    /// if a failure of this kind cannot follow from that loss.
     pub fn doubt_until(&self, kind: TroubleKind, peer: usize) -> Option<u64> {
         let assignment = &self.assignment;
         let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
@@ -364,20 +369,20 @@ impl Plant {
         doubtful.then(|| clock::monotonic_ns() + assignment.deadlines.silence_ms * 2 * 1_000_000)
     }
 
-    /// Name of a relay of pages in messages.
+    /// Name of a relay in messages.
     pub fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
         let (name, to) = (self.lane_name(lane), &self.assignment.labels[onward.to]);
         format!("phase {} relay {name}->{to}", lane.boundary + 1)
     }
 
-    /// Source node and slot of the blocks that a lane carries, as headers say it.
+    /// Source node and slot of the blocks that a lane carries, as block headers hold them.
     pub fn origin_of(&self, lane: &Lane) -> (u32, u32) {
         let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.nodes(), lane);
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         (narrow(node), narrow(slot))
     }
 
-    /// Name of the sender or receiver at a place of the board.
+    /// Name of the sender or receiver at a place of the board; `None` if there is no such slot.
     pub fn end_name_at(&self, role: EndRole, boundary: usize, slot: usize) -> Option<String> {
         let assignment = &self.assignment;
         let lanes = match role {
@@ -394,7 +399,7 @@ impl Plant {
 
     /// Reports a failure to the node status process.
     pub fn report(&self, kind: TroubleKind, who: &str, what: &str) {
-        // One write of less than PIPE_BUF is never mixed with another process's.
+        // One write of less than PIPE_BUF never mixes with that of another process.
         let what: String = what.chars().take(600).collect();
         let trouble = Trouble {
             kind,
@@ -407,7 +412,7 @@ impl Plant {
         };
         line.push(b'\n');
         match nix::unistd::write(&self.trouble_pipe, &line) {
-            Ok(_) | Err(_) => {} // A full pipe holds enough troubles already.
+            Ok(_) | Err(_) => {} // A full pipe already holds enough failures.
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A receiver: makes a link, and fills one slot from it, block after block ([`super::inflow`]).
+//! The receiver process: makes a link, and fills one slot from it, block after block ([`super::inflow`]).
 //!
-//! Which slot is told by the link it accepts: all receivers of a boundary wait at one listener.
+//! All receivers of a boundary wait at one listener, so the link that a receiver accepts determines its slot.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, secret_bytes};
 
+use super::doorbell::ChildBell;
 use super::flow::{Failure, Flow, drive, failure};
 use super::inflow::Inflow;
-use super::phase::ChildBell;
 use super::plant::Plant;
 
-/// Life of a receiver born for `lane`, though it may become that of another lane of the boundary; returns its
-/// exit code. Runs in a process of its own.
+/// Runs a receiver in a separate process; returns its exit code. It starts for `lane`, but the link it accepts can
+/// assign another lane of the boundary to it.
 pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
     signals::unblock_all_but_doorbell();
@@ -27,7 +27,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     let (link, lane) = match make_link(plant, lane) {
         Ok(made) => made,
         Err((kind, what)) => {
-            // Nobody came whose link this would be.
+            // No link arrived, so the lane is unknown.
             plant.report(
                 kind,
                 &format!("phase {} receiver", lane.boundary + 1),
@@ -75,14 +75,16 @@ fn run<'plant>(
     Ok(())
 }
 
-/// The link stands; the listener is for the receivers that still wait.
+/// Closes this process's copy of the listener once the link is established. The listener serves the receivers that
+/// still wait.
 pub fn close_listener(plant: &Plant, lane: &Lane) {
     if let Some(listener) = plant.listener(lane) {
         process::close_own_copy(listener.as_fd());
     }
 }
 
-/// Data of a quicker node may arrive before this node's go, and until then silence means nothing.
+/// Waits for this node's start or for the first data. Data of a faster node can arrive before this node's start, and
+/// until then silence means nothing.
 pub fn await_data(plant: &Plant, link: &Link, bell: &ChildBell<'_>) -> Result<(), Failure> {
     while !plant.board.has_started() && !link.has_data(Duration::from_millis(50)) {
         if !bell.parent_lives() {
@@ -92,7 +94,7 @@ pub fn await_data(plant: &Plant, link: &Link, bell: &ChildBell<'_>) -> Result<()
     Ok(())
 }
 
-/// The link of a lane stands, and its memory is there.
+/// Marks the receiving end of a lane as ready: its link is established and its memory is ready.
 pub fn stands(plant: &Plant, lane: &Lane) {
     end_of(plant, lane).set_state(EndState::Ready);
 }
@@ -106,13 +108,13 @@ pub fn make_link(plant: &Plant, lane: Lane) -> Result<Stands, Failure> {
     receive(plant, &mut Reception::new(&ground), &lane)
 }
 
-/// A link that stands, and its lane.
+/// An established link, and its lane.
 pub type Stands = (Link, Lane);
 
-/// A failure, and the lane whose it is; none if nobody knows yet.
+/// A failure, and the lane it happened on, if known.
 pub type LaneFailure = (Option<Lane>, Failure);
 
-/// All links into a boundary: those made before the fork, and then rail by rail all that come.
+/// Makes all links into a boundary: first those made before the fork, then rail by rail all that arrive.
 pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, LaneFailure> {
     let assignment = &plant.assignment;
     let test = &assignment.test;
@@ -159,7 +161,7 @@ fn silence(plant: &Plant) -> Duration {
     Duration::from_millis(plant.assignment.deadlines.silence_ms * 3)
 }
 
-/// Where links like that of `lane` arrive, and the times that are kept there.
+/// The listener for links like that of `lane`, and its time limits.
 fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, Failure> {
     let assignment = &plant.assignment;
     let deadlines = &assignment.deadlines;
@@ -175,7 +177,7 @@ fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, F
     })
 }
 
-/// The next link that arrives where that of `lane` would, and its lane.
+/// Accepts the next link at the listener of `lane`. Returns it with the lane that it names.
 fn receive(plant: &Plant, reception: &mut Reception<'_>, lane: &Lane) -> Result<Stands, Failure> {
     let rail = plant.assignment.test.rail_of(lane.stream);
     let admit = |hello: &LinkHello| admit(plant, lane.boundary, rail, hello);
@@ -192,7 +194,8 @@ fn end_of<'plant>(plant: &'plant Plant, lane: &Lane) -> LinkEnd<'plant> {
     plant.board.end(EndRole::Receiver, boundary, to_slot)
 }
 
-/// The lane of a hello of this run, over this rail, that nobody has taken yet.
+/// Claims the lane that a hello of this run names. `None` if the hello belongs to another run or rail, or if the lane
+/// is already claimed.
 fn admit(plant: &Plant, boundary: usize, rail: usize, hello: &LinkHello) -> Option<Lane> {
     let assignment = &plant.assignment;
     if hello.secret != secret_bytes(&assignment.secret) {

@@ -1,4 +1,4 @@
-//! A relay: receiver and sender of one slot in one process, which passes pages on ([`super::passage`]) or copies
+//! A relay: receiver and sender of one slot in one process. It passes pages on ([`super::passage`]) or copies
 //! ([`super::ferry`]).
 
 use crate::buffer::board::EndState;
@@ -8,15 +8,15 @@ use crate::plan::lanes::{self, Lane};
 use crate::record::{Activity, EndRole};
 use crate::sys::{process, signals};
 
+use super::doorbell::ChildBell;
 use super::ferry::Ferry;
 use super::flow::{Failure, drive};
 use super::passage::Passage;
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::{receiver, sender};
 
-/// Life of a relay born for the slot that `lane` fills, though it may become that of another slot; returns its exit
-/// code. Runs in a process of its own.
+/// Runs a relay in a separate process; returns its exit code. It starts for the slot that `lane` fills, but the link
+/// it accepts can assign another slot to it.
 pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     let name = |lane: &Lane| {
         process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
@@ -27,7 +27,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     let (link, lane) = match receiver::make_link(plant, lane) {
         Ok(made) => made,
         Err((kind, what)) => {
-            // Nobody came whose link this would be.
+            // No link arrived, so the lane is unknown.
             plant.report(kind, &format!("phase {} relay", lane.boundary + 1), &what);
             return 1;
         }
@@ -35,7 +35,7 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     name(&lane);
     plant.take_place(&lane, lane.to_slot);
     let onward = onward_of(plant, &lane);
-    // With all-to-all, blocks go back to where they come from.
+    // With all-to-all, blocks return to the node they come from.
     let mut bell = ChildBell::new(plant, parent, onward.to);
     let ends = [
         plant
@@ -85,7 +85,7 @@ fn run<'plant>(
     }
 }
 
-/// The lane that empties the slot which `lane` fills.
+/// The lane that drains the slot which `lane` fills.
 pub fn onward_of(plant: &Plant, lane: &Lane) -> Lane {
     let assignment = &plant.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());
@@ -93,7 +93,7 @@ pub fn onward_of(plant: &Plant, lane: &Lane) -> Lane {
     onward[lane.to_slot]
 }
 
-/// Name of the relay that fills and empties a slot.
+/// Name of the relay that fills and drains a slot; `None` if there is no such slot.
 pub fn name_at(plant: &Plant, boundary: usize, slot: usize) -> Option<String> {
     let assignment = &plant.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());

@@ -1,4 +1,4 @@
-//! A sender: makes a link, and empties one slot into it, block after block ([`super::outflow`]).
+//! The sender process: makes a link, and drains one slot into it, block after block ([`super::outflow`]).
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, secret_bytes};
 
+use super::doorbell::ChildBell;
 use super::flow::{Failure, drive, failure};
 use super::outflow::{Feed, Outflow};
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::source::{self, Source};
 
-/// Life of the sender of `lane`; returns its exit code. Runs in a process of its own.
+/// Runs the sender of `lane` in a separate process; returns its exit code.
 pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     signals::unblock_all_but_doorbell();
@@ -54,7 +54,7 @@ fn run<'plant>(
     drive(&mut start(plant, lane, link, blocks, bell)?, bell)
 }
 
-/// The flow of a sender whose link stands; one that is its own source awaits the start.
+/// Makes the flow of a sender whose link is established. A sender that is its own source first waits for the start.
 pub fn start<'plant>(
     plant: &'plant Plant,
     lane: Lane,
@@ -72,8 +72,8 @@ pub fn start<'plant>(
     Outflow::new(plant, lane, link, feed)
 }
 
-/// Everything before the start: the end is taken, its blocks are in memory, its link stands. A sender that is its own
-/// source has blocks of its own.
+/// Does everything before the start: claims the end, brings its blocks into memory and establishes its link. `blocks`
+/// are the private blocks of a sender that is its own source.
 pub fn prepare<'plant>(
     plant: &'plant Plant,
     lane: Lane,
@@ -141,7 +141,7 @@ fn make_link<'plant>(
     link::connect(&target, &hello, &options, limit, silence).map_err(|error| failure(&error))
 }
 
-/// However long that takes: the launching side may hold a run at its start, and bounds it.
+/// Waits for the start without a time limit: the launching side can hold a run at its start, and enforces a limit.
 fn await_start(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), Failure> {
     while !plant.board.has_started() {
         if !bell.sleep() {

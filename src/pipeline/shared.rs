@@ -1,7 +1,8 @@
-//! Shared workers: one process for all links out of a phase, one for all into it, or one for both where a relay is one.
+//! Shared workers: one process for all links out of a phase, one for all links into it, or one for both where it is a
+//! relay.
 //!
-//! Links are made rail by rail, by everybody in the same order, so that nobody waits for one who waits for him. Then an
-//! [`Engine`] drives them all.
+//! All nodes make links rail by rail in the same order, so that processes never wait for each other in a circle. Then
+//! an [`Engine`] drives all flows.
 
 use crate::buffer::double::OwnBlocks;
 use crate::plan::Relay;
@@ -9,18 +10,18 @@ use crate::plan::lanes::{self, Lane};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals};
 
+use super::doorbell::ChildBell;
 use super::engine::{Engine, MemberFailure};
 use super::ferry::Ferry;
 use super::flow::{Failure, Flow};
 use super::inflow::Inflow;
 use super::outflow::Outflow;
 use super::passage::Passage;
-use super::phase::ChildBell;
 use super::plant::Plant;
 use super::receiver::Stands;
 use super::{receiver, relay, sender};
 
-/// Life of the process that sends on all links of `boundary`; returns its exit code.
+/// Runs the process that sends on all links of `boundary`; returns its exit code.
 pub fn live_senders(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     begin(&format!("pb-send-{boundary}"));
     let lanes = outgoing(plant, boundary);
@@ -29,7 +30,7 @@ pub fn live_senders(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     tell(plant, &format!("phase {boundary} senders"), &name, made)
 }
 
-/// Life of the process that receives on all links of `boundary`.
+/// Runs the process that receives on all links of `boundary`; returns its exit code.
 pub fn live_receivers(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-recv-{phase}"));
@@ -38,7 +39,7 @@ pub fn live_receivers(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     tell(plant, &format!("phase {phase} receivers"), &name, made)
 }
 
-/// Life of the process that passes pages on from all links of `boundary`.
+/// Runs the process that relays from all links of `boundary` to the next boundary; returns its exit code.
 pub fn live_relays(plant: &Plant, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-relay-{phase}"));
@@ -62,7 +63,7 @@ fn begin(name: &str) {
     process::schedule_as_batch();
 }
 
-/// A run of an engine: how it ended, and the lanes of its members for the name of the one that failed.
+/// Lanes of an engine's members, which name the one that failed, and the result of its run.
 type Ran = (Vec<Lane>, Result<(), MemberFailure>);
 
 fn tell(
@@ -88,7 +89,7 @@ fn outgoing(plant: &Plant, boundary: usize) -> Vec<Lane> {
     let assignment = &plant.assignment;
     let test = &assignment.test;
     let mut lanes = lanes::outgoing(test, assignment.nodes(), boundary, assignment.node);
-    // Everybody begins with its next neighbour, so that not all knock at one door.
+    // Every node begins with its next neighbour, so that not all connect to the same node at once.
     let nodes = assignment.nodes();
     lanes.sort_by_key(|lane| {
         let distance = (lane.to + nodes - assignment.node) % nodes;
@@ -136,7 +137,8 @@ fn make_inflows(plant: &Plant, boundary: usize, parent: i32) -> Result<Ran, rece
     Ok(drive_all(plant, parent, lanes, flows))
 }
 
-/// Relays from each link of a boundary to the next, as `build` makes them of two links and a block for what lies between.
+/// Runs relays from each link of a boundary to the next. `build` makes one from two links and the private blocks
+/// between them.
 fn make_relays<'plant, F: Flow<'plant>>(
     plant: &'plant Plant,
     boundary: usize,

@@ -1,9 +1,9 @@
-//! Where blocks go: the memory of the last phase, a file of the node, or nowhere.
+//! The sink of blocks: the memory of the last phase, a file of the node, or nowhere.
 //!
-//! With coupling by block a receiver of the last phase is its own sink: the block lies in memory when it has
-//! been read, or was discarded on the way. By buffer, and whenever blocks go to a file, the last phase empties
-//! slot after slot in the order (buffer `t`, slot `a`) when its receivers have filled them: in that order the
-//! blocks of a file that were cut by its source come together again.
+//! With coupling by block, a receiver of the last phase is its own sink: a block is in memory once it has been read,
+//! or was discarded on the way. With coupling by buffer, and whenever blocks go to a file, the last phase drains slot
+//! after slot in the order (buffer `t`, slot `a`) once its receivers have filled them. In that order, the blocks that
+//! a source cut from its file form the file again.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::plant::Plant;
 
-/// The last phase: empties slot after slot and signals the receivers.
+/// Runs the last phase: drains slot after slot and rings the receivers.
 pub fn drain(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), (TroubleKind, String)> {
     let assignment = &plant.assignment;
     let buffer = &plant.buffers[assignment.test.phases - 1];

@@ -1,10 +1,10 @@
-//! Where blocks come from: the memory of phase 0, or a file of the node.
+//! The source of blocks: the memory of phase 0, or a file of the node.
 //!
-//! A memory source never changes its payload: it is made once, from the run's seed, by the sender that owns the
-//! slot; per block only the header is written anew. A file is cut into blocks in the order (buffer `t`, slot `a`);
-//! nodes whose file is at its end send empty blocks until the longest is, too. With coupling by block a sender at
-//! phase 0 is its own source and waits for nobody; by buffer, phase 0 fills all slots of a buffer and rings its
-//! senders, as in the original.
+//! A memory source never changes its payload. The sender that owns the slot makes it once, from the run's seed; per
+//! block, only the header is written anew. A file is cut into blocks in the order (buffer `t`, slot `a`). A node
+//! whose file has ended sends empty blocks until the longest file has ended, too. With coupling by block, a sender at
+//! phase 0 is its own source and waits for no other process. With coupling by buffer, phase 0 fills all slots of a
+//! buffer and rings its senders, as in the original.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,12 +26,12 @@ pub struct Source<'plant> {
     plant: &'plant Plant,
     file: Option<FileSource>,
     blocks: u64,
-    /// Checksums of the payloads that never change, by the place in memory.
+    /// Checksums of payloads that never change, by their place in memory.
     sums: BTreeMap<usize, u32>,
 }
 
 impl<'plant> Source<'plant> {
-    /// The source of this node; called when data may flow.
+    /// Opens the source of this node; called when data may flow. Fails if the source file cannot be opened.
     pub fn open(plant: &'plant Plant) -> Result<Self, (TroubleKind, String)> {
         let assignment = &plant.assignment;
         let file = match &assignment.test.source {
@@ -52,13 +52,13 @@ impl<'plant> Source<'plant> {
         })
     }
 
-    /// Whether block `t` is the empty one that ends a link.
+    /// True if block `t` is the empty one that ends a link.
     pub fn ends_at(&self, t: u64) -> bool {
         t >= self.blocks || self.plant.board.is_stopping()
     }
 
-    /// Makes block `t` of a slot: payload if it comes from a file, and header. The one after the last is empty and ends
-    /// the link. `place` is the number of `block` among all blocks that this source writes to.
+    /// Makes block `t` of a slot: the header, and the payload if it comes from a file. The block after the last one
+    /// is empty and ends the link. `place` is the index of `block` among all blocks that this source writes to.
     pub fn make(
         &mut self,
         block: Span<'_>,
@@ -110,7 +110,7 @@ fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
     )
 }
 
-/// Fills the payload of the blocks of a slot from the seed.
+/// Fills the payload of a slot's blocks from the seed.
 pub fn make_payload<'a>(
     blocks: impl Iterator<Item = Span<'a>>,
     slot: usize,
@@ -129,7 +129,7 @@ pub fn make_payload<'a>(
     }
 }
 
-/// Phase 0 of a run coupled by buffer: fills buffer after buffer and signals the senders.
+/// Runs phase 0 of a test coupled by buffer: fills buffer after buffer and rings the senders.
 pub fn fill_in_lockstep(
     plant: &Plant,
     bell: &mut impl Doorbell,
@@ -146,7 +146,7 @@ pub fn fill_in_lockstep(
         if !shake.wait(Side::Filler, 0, t, bell) {
             return Ok(());
         }
-        // Asked once per buffer, so that all of its slots end together.
+        // Evaluated once per buffer, so that all of its slots end together.
         let last = source.ends_at(t);
         for slot in 0..buffer.slots() {
             let place = slot * 2 + usize::from(t & 1 == 1);

@@ -1,4 +1,4 @@
-//! What one node is told of a test.
+//! The part of a test's plan that one node receives.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,94 +9,94 @@ use super::{
     BLOCK_BYTES, Deadlines, PHASES, PatternError, RAILS, STREAMS, Test, Transport, lanes, size,
 };
 
-/// The longest deadline: in nanoseconds, and on a clock, it is still a number.
+/// Longest deadline in milliseconds. It does not overflow in nanoseconds, nor when added to a clock.
 const LONGEST_MS: u64 = 9_000_000_000_000;
-/// No Linux has more processes.
+/// Maximum number of processes on any Linux.
 const MOST_PROCESSES: usize = 1 << 22;
 
-/// One data port of a node: a rail.
+/// One data port of a node, also called a rail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataPort {
     /// Address to listen on and to connect from.
     pub address: IpAddr,
-    /// Interface that bears it, where known.
+    /// Interface with this address, if known.
     pub interface: Option<String>,
 }
 
-/// What one node is told of a test.
+/// The part of a test's plan that one node receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Random name of the run, which anybody may read.
+    /// Random name of the run; not secret.
     pub token: String,
-    /// What every link of the run says first; links without it are strangers. It is told to nodes alone, and stands in no file or name.
+    /// Secret that every link of the run sends first. A link without it is a stranger. Only nodes receive it; no file and no name contains it.
     pub secret: String,
-    /// Random digits in the names of the Unix sockets of this test, so that no other user can take a name first.
+    /// Random digits in the names of this test's Unix sockets, so that no other user can take a name first.
     pub names: String,
-    /// Who started the run, as `user@host`.
+    /// User who started the run, as `user@host`.
     pub by: String,
-    /// When, in milliseconds since 1970, by the launching side's clock.
+    /// Start of the run by the launching side's clock, in milliseconds since 1970.
     pub started_ms: u64,
     /// Index of this node.
     pub node: usize,
     /// Labels of all nodes.
     pub labels: Vec<String>,
-    /// For each node, whether it lives on this node's host.
+    /// For each node, true if it is on this node's host.
     pub same_host: Vec<bool>,
-    /// Where this node listens and from where it connects, by rail.
+    /// Data ports on which this node listens and from which it connects, by rail.
     pub rails: Vec<DataPort>,
-    /// What to do.
+    /// The test.
     pub test: Test,
-    /// How long each stage may take.
+    /// Time limit of each stage.
     pub deadlines: Deadlines,
     /// Seed of the payload.
     pub seed: u64,
-    /// How many nodes of this run share the host.
+    /// Number of the run's nodes on this host.
     pub nodes_on_host: usize,
-    /// Addresses of other hosts, by rail, of which it is to say who answers for them.
+    /// Addresses of other hosts, by rail. The node reports which hardware addresses answer for them.
     #[serde(default)]
     pub neighbours: Vec<Vec<IpAddr>>,
-    /// Links to nodes that are lost end, and the others go on.
+    /// True if only the links to lost nodes end, and all other links continue.
     #[serde(default)]
     pub keep_going: bool,
-    /// Every link is told of each second, not only sums.
+    /// True if the node reports each second of every link, not only sums.
     #[serde(default)]
     pub samples: bool,
 }
 
-/// Why an assignment cannot be followed.
+/// Reason why a node cannot follow an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
-    /// It names nodes that are not there.
+    /// Node indices that contradict the number of nodes.
     #[error(
         "assignment of node {node} of {nodes}, {on_host} of them on this host: they do not go together"
     )]
     Nodes {
         /// Index of the node.
         node: usize,
-        /// Labels.
+        /// Number of labels.
         nodes: usize,
-        /// Nodes of the host.
+        /// Number of nodes on the host.
         on_host: usize,
     },
-    /// A number that no plan has.
+    /// A number outside of its allowed range.
     #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]
     Number {
-        /// Of what.
+        /// Name of the number.
         what: &'static str,
-        /// As it stands there.
+        /// Its value.
         number: usize,
-        /// As it may be.
+        /// Allowed range.
         limits: RangeInclusive<usize>,
     },
-    /// More processes than a host has.
+    /// More processes than a host can have.
     #[error(
         "assignment of {0} processes: a host has {MOST_PROCESSES} at most (fewer --streams or --phases)"
     )]
     Processes(usize),
-    /// Links that cannot be.
+    /// A pattern that cannot run.
     #[error("assignment: {0}")]
     Pattern(#[from] PatternError),
-    /// Too late for any clock.
+    /// A deadline that overflows a clock.
     #[error("assignment with a deadline of {0} ms: {LONGEST_MS} ms at most (--deadline)")]
     Deadline(u64),
 }
@@ -107,8 +107,8 @@ impl Assignment {
         self.labels.len()
     }
 
-    /// Whether a node may follow this assignment: it comes from another process, and all that is computed from it
-    /// relies on what is checked here.
+    /// Checks that a node can follow this assignment. It comes from another process, and everything that is calculated from it relies on
+    /// these checks.
     pub fn check(&self) -> Result<(), AssignmentError> {
         let (node, nodes, test) = (self.node, self.nodes(), &self.test);
         let on_host = self.nodes_on_host;
@@ -151,18 +151,18 @@ impl Assignment {
         }
     }
 
-    /// The data port that bears a lane's link.
+    /// Data port of a lane's link.
     pub fn rail(&self, lane: &lanes::Lane) -> &DataPort {
         &self.rails[self.test.rail_of(lane.stream)]
     }
 
-    /// What the link of a lane of this node is made of.
+    /// Kind of the link of a lane of this node.
     pub fn kind_of(&self, lane: &lanes::Lane) -> LinkKind {
         kind_of(self.test.transport, lane)
     }
 }
 
-/// What the link of a lane is made of.
+/// Kind of the link of a lane.
 pub fn kind_of(transport: Transport, lane: &lanes::Lane) -> LinkKind {
     match transport {
         Transport::Auto if lane.from == lane.to => LinkKind::Pair,
@@ -172,7 +172,7 @@ pub fn kind_of(transport: Transport, lane: &lanes::Lane) -> LinkKind {
     }
 }
 
-/// What a link is made of.
+/// Kind of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {

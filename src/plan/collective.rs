@@ -1,56 +1,56 @@
-//! What ranks do together, and the ways there are to do it.
+//! Collective operations of ranks, and the algorithms for each of them.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that all ranks of a group do together.
+/// An operation that all ranks of a group do together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collective {
-    /// Nobody goes on before all have come.
+    /// No rank continues before all ranks have arrived.
     Barrier,
-    /// What one has goes to all.
+    /// All ranks get the data of one.
     Broadcast,
-    /// What all have goes to one.
+    /// One rank gets the data of all.
     Gather,
-    /// A block for each goes from one to all.
+    /// One rank sends a separate block to each rank.
     Scatter,
-    /// What all have goes to all.
+    /// All ranks get the data of all.
     Allgather,
-    /// A block for each goes from each to each.
+    /// Each rank sends a separate block to each rank.
     Alltoall,
-    /// The sum goes to one.
+    /// One rank gets the sum.
     Reduce,
-    /// Each gets its block of the sum.
+    /// Each rank gets its block of the sum.
     ReduceScatter,
-    /// The sum goes to all.
+    /// All ranks get the sum.
     Allreduce,
 }
 
-/// A way to do it.
+/// Algorithm of a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// One speaks with all others, at the same time where memory allows it.
+    /// Each pair of ranks with data to exchange does so directly, at the same time where memory allows it.
     Linear,
-    /// Along a binomial tree.
+    /// Binomial tree.
     Binomial,
-    /// From each to the next one, in segments that follow one another.
+    /// Each rank passes data on to the next one, in segments that follow one another.
     Chain,
-    /// In round k with those 2^k away, to both sides.
+    /// In round k each rank sends to the rank 2^k above it, and receives from the rank 2^k below it.
     Dissemination,
-    /// In round k with the one whose number differs in bit k.
+    /// In round k each rank exchanges with the rank whose number differs in bit k.
     RecursiveDoubling,
-    /// The same from the highest bit on, with half as much in each round.
+    /// The same from the highest bit down, with half as much data in each round.
     RecursiveHalving,
-    /// Recursive halving, and doubling or a tree behind it (Rabenseifner 1997).
+    /// Recursive halving, followed by doubling or a tree (Rabenseifner 1997).
     HalvingDoubling,
-    /// A tree that scatters, and a ring that gathers (van de Geijn 1994).
+    /// The root scatters blocks, and a ring gathers them (van de Geijn 1994).
     ScatterAllgather,
-    /// Round a ring, one block at a time.
+    /// Blocks go round a ring, one at a time.
     Ring,
-    /// Blocks of the next ranks, as many more in each round as are there (Bruck and others 1997).
+    /// In round k each rank exchanges with the ranks 2^k away. The blocks of a rank double in each round with allgather (Bruck and others 1997).
     Bruck,
-    /// With each of the others in turn.
+    /// Each rank exchanges with each of the others in turn.
     Pairwise,
 }
 
@@ -70,7 +70,7 @@ pub const ALGORITHMS: [Algorithm; 11] = [
 ];
 
 impl Algorithm {
-    /// As the user writes it.
+    /// Name as the user writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -89,7 +89,7 @@ impl Algorithm {
 }
 
 impl Collective {
-    /// The ways there are to do it; each is right for any number of ranks.
+    /// Algorithms for this operation. Each is correct for any number of ranks.
     pub fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::*;
         match self {
@@ -104,8 +104,8 @@ impl Collective {
         }
     }
 
-    /// The way that is taken if nobody asks for another one: by the number of ranks, and by bytes of the whole vector where there is one
-    /// (broadcast, reductions), or else of a block of one rank.
+    /// Algorithm if the user chooses none. It depends on the number of ranks and on `bytes`: the length of the whole vector if the operation has
+    /// one (broadcast, reductions), otherwise the length of one rank's block.
     pub fn choose(self, ranks: usize, bytes: usize) -> Algorithm {
         const SHORT: usize = 8 << 10;
         const LONG: usize = 512 << 10;

@@ -1,35 +1,35 @@
-//! What was ordered, and what is enough of it.
+//! Ordered values of a run, and the thresholds that count as sufficient.
 
 use serde::{Deserialize, Serialize};
 
-/// What a run is judged by. Speeds of ports stand with the nodes ([`super::NodeSpec::speed_bits_per_s`]).
+/// Criteria for the verdict of a run. The speeds of ports are in the nodes ([`super::NodeSpec::speed_bits_per_s`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
     /// Share of the expected rate that every port direction must reach.
     pub floor: f64,
-    /// Payload that every port direction must reach where nothing but itself limits it, in bits per second; in place of
+    /// Payload rate in bits per second that every port direction must reach where only the port itself limits it. Replaces
     /// [`Criteria::floor`].
     pub min_rate_bits_per_s: Option<u64>,
-    /// Segments that may be lost, of those sent without contention.
+    /// Largest allowed share of lost segments among those sent without contention.
     pub loss: f64,
-    /// MTU of all data ports, as ordered.
+    /// Ordered MTU of all data ports, in bytes.
     pub mtu_bytes: Option<u32>,
-    /// What tunnels add to each frame.
+    /// Bytes that tunnels add to each frame.
     pub overhead_bytes: u32,
     /// Uplinks of groups of ports.
     pub uplinks: Vec<Uplink>,
-    /// All ports at once must carry what each of them can: nothing that several of them share may be narrower.
+    /// True if all ports at once must carry what each of them can carry alone: a path that several ports share must not be narrower.
     #[serde(default)]
     pub non_blocking: bool,
-    /// Ports are judged by those like them, too.
+    /// True if each port is also compared with ports of the same speed.
     #[serde(default)]
     pub peers: bool,
 }
 
-/// What joins a group of ports to all others.
+/// Connection of a group of ports to all other ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uplink {
-    /// Name of the group, as host files have it.
+    /// Name of the group, as in host files.
     pub group: String,
     /// Speed in each direction, in bits per second.
     pub bits_per_s: u64,

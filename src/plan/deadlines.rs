@@ -1,36 +1,36 @@
-//! How long each stage of a run may take.
+//! Time limits of the stages of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// How long each stage of a run may take, in milliseconds.
+/// Time limit of each stage of a run, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadlines {
-    /// Resolving a name.
+    /// Resolution of a name.
     pub resolve_ms: u64,
-    /// Connecting a session, and a data link.
+    /// Connection of a session or of a data link.
     pub connect_ms: u64,
-    /// Proving who one is.
+    /// Authentication.
     pub authenticate_ms: u64,
-    /// Copying the executable.
+    /// Copy of the executable.
     pub deploy_ms: u64,
-    /// From the remote command to its first word.
+    /// Time from the remote command to its first message.
     pub start_ms: u64,
-    /// Fork, memory and sockets of a node.
+    /// Preparation of a node: forks, memory and sockets.
     pub prepare_ms: u64,
-    /// The hello of a link that was accepted.
+    /// Arrival of the hello on an accepted link.
     pub link_hello_ms: u64,
     /// Silence of a peer after which it counts as lost.
     pub silence_ms: u64,
-    /// From the end of the window to the last byte at the sink.
+    /// Time from the end of the window to the last byte at the sink.
     pub drain_ms: u64,
-    /// From the last byte to the results of a node.
+    /// Time from the last byte to a node's results.
     pub collect_ms: u64,
-    /// A whole volume run, which has no clock to end it.
+    /// Whole volume run, which has no clock to end it.
     pub volume_ms: u64,
-    /// From one measurement of the clocks to the next while a test runs; no deadline, but a time like the others.
+    /// Interval between clock measurements while a test runs. Not a deadline, but kept with them.
     #[serde(default = "one_minute")]
     pub clocks_ms: u64,
-    /// All tests and second looks together; no test begins that would end later. None if they may take what they take.
+    /// All tests and repeated measurements together. A test does not begin if it would end later. `None` means no limit.
     #[serde(default)]
     pub run_ms: Option<u64>,
 }
@@ -59,11 +59,11 @@ impl Deadlines {
     }
 }
 
-/// How often draining is given another deadline's time while bytes move.
+/// Maximum number of times that draining gets another [`Deadlines::drain_ms`] because bytes still move.
 pub const DRAINS: u32 = 20;
 
 impl Deadlines {
-    /// From the end of the window to the last byte at the sink, with all the time that may be given to it.
+    /// Maximum time from the end of the window to the last byte at the sink, all extensions included.
     pub fn longest_drain_ms(&self) -> u64 {
         self.drain_ms.saturating_mul(u64::from(DRAINS) + 1)
     }

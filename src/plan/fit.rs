@@ -1,54 +1,36 @@
-//! What nobody asked for follows from the hosts: who serves the links, how large blocks are, and how large socket buffers.
+//! Parameters that the user did not set follow from the hosts: the processes that serve links, the size of blocks and of socket buffers, the
+//! number of links per pair, and congestion control.
 //!
-//! Settled once from what is known before a run starts, for `--dry-run` and the header, and again when the hosts have
-//! said what they have. docs/performance.md has the measurements behind the numbers.
-
-use serde::{Deserialize, Serialize};
+//! They are settled twice: before a run starts, from what is known then, for `--dry-run` and the header; and again after the hosts have
+//! reported their resources. docs/performance.md has the measurements for the numbers.
 
 use super::size::{self, PROCESS_BYTES, product};
 use super::{BLOCK_BYTES, Bound, Coupling, Datapath, Pattern, Test, Workers};
 use crate::units::show_bytes;
 
-/// What of a test was not asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unasked {
-    /// Who serves the links.
-    pub workers: bool,
-    /// Payload of a block.
-    pub block: bool,
-    /// Buffers of the data sockets.
-    pub socket_buffers: bool,
-    /// Links per pair.
-    #[serde(default)]
-    pub streams: bool,
-    /// Congestion control of the data sockets.
-    #[serde(default)]
-    pub congestion: bool,
-}
-
-/// A host, as far as it is known.
+/// Known resources of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// Its name, for a note.
+    /// Name of the host, for a note.
     pub name: String,
-    /// Nodes of the run that live on it.
+    /// Number of nodes of the run on this host.
     pub nodes: usize,
-    /// Processors for them.
+    /// Number of processors that these nodes can use.
     pub processors: Option<usize>,
-    /// What its limits leave of memory, in bytes.
+    /// Memory that the host's limits leave, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Connections that its fastest data port wants to be full; zero where nothing is known of it.
+    /// Number of connections that fill its fastest data port; 0 if unknown.
     pub flows: usize,
-    /// Its own congestion control is BBR.
+    /// True if the host's default congestion control is BBR.
     pub bbr: bool,
 }
 
-/// One connection fills about so much, in Mbit/s: a processor core copies no more. A choice.
+/// Approximate limit of one connection in Mbit/s: a processor core copies no more. A choice.
 const ONE_FLOW_MBIT: u64 = 25_000;
-/// A bond puts each connection on one of its members, by chance: with four for each of them all have some.
+/// A bond assigns each connection to one of its members by chance. With four connections per member, every member gets some.
 const FLOWS_PER_MEMBER: usize = 4;
 
-/// Connections that a port of this speed, or a bond of so many members, wants to be full.
+/// Number of connections that fill a port of this speed, or a bond with this many members.
 pub fn flows_of(speed_mbit: Option<u64>, members: usize) -> usize {
     let by_speed = speed_mbit.map_or(1, |mbit| mbit.div_ceil(ONE_FLOW_MBIT));
     let by_members = if members > 1 {
@@ -59,7 +41,7 @@ pub fn flows_of(speed_mbit: Option<u64>, members: usize) -> usize {
     usize::try_from(by_speed).unwrap_or(1).max(by_members)
 }
 
-/// Settles what of a test among `nodes` nodes was not asked for; a note for everything that is less than usual.
+/// Settles the parameters that the user did not set, for a test among `nodes` nodes. Returns a note if blocks are smaller than usual.
 pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<String> {
     if test.unasked.streams {
         test.streams = streams_that_fill(test, nodes, hosts);
@@ -68,7 +50,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
         test.workers = workers_that_pay(test, nodes, hosts);
     }
     if test.unasked.congestion {
-        // BBR leaves sound ports unfilled: its acknowledgements wait behind what a port receives. Reno may be set by anyone.
+        // BBR leaves healthy ports unfilled: its acknowledgements queue after the data that a port receives. Every user can choose Reno.
         let any = hosts.iter().any(|host| host.bbr);
         test.sockets.congestion = any.then(|| "reno".to_owned());
     }
@@ -99,14 +81,14 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
     })
 }
 
-/// Whether hosts that have not said what they have may still change what was settled: to fewer processes and smaller
-/// blocks, never to more.
+/// True if hosts that have not reported their resources can still change the settled parameters. They can only lead to fewer processes and
+/// smaller blocks, never to more.
 pub fn is_open(test: &Test, hosts: &[Capacity]) -> bool {
     let open = test.unasked.workers || test.unasked.block;
     open && hosts.iter().any(|host| host.processors.is_none())
 }
 
-/// What was settled or asked for, in the words of the options.
+/// Settled or requested parameters, as names and values of options.
 pub fn options(test: &Test) -> Vec<(&'static str, String)> {
     let bytes = |bytes: usize| show_bytes(bytes as u64).replace(' ', "");
     let mut options = vec![
@@ -129,7 +111,7 @@ pub fn options(test: &Test) -> Vec<(&'static str, String)> {
     options
 }
 
-/// Puts what a test has settled meanwhile into the options in effect, in place of what they said of it.
+/// Replaces the settled parameters in the options in effect by the current values of a test.
 pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
     const SETTLED: [&str; 5] = ["block-size", "workers", "congestion", "sndbuf", "rcvbuf"];
     let settled = |(name, _): &(String, String)| SETTLED.contains(&name.as_str());
@@ -141,13 +123,12 @@ pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
     options.splice(place..place, renewed);
 }
 
-/// Who had better serve the links.
+/// Processes that serve the links most efficiently.
 ///
-/// A process for each slot where there are relays for every processor twice over: it saves the hand-over from receiver to
-/// sender, and does not let them run at the same time. Else one for each link end. Shared workers where those of a host
-/// would be too many: with two processors they are as fast as a process for each end from 256 ends on, and as one
-/// for each slot above 1024. A host that is one node only has more processors for itself, and a fast port wants more
-/// than one to fill it.
+/// A process for each slot if every processor gets at least two relays. That saves the hand-over from receiver to sender, but the two cannot
+/// run at the same time. Otherwise a process for each link end. Shared workers if a host would have too many processes: with two processors
+/// they are as fast as a process for each end from 256 ends on, and as fast as a process for each slot above 1024. A host with only one node
+/// has more processors for it, and a fast port needs more than one process to fill it.
 fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> Workers {
     let may_take_turns =
         test.phases > 2 && test.datapath == Datapath::Copy && test.coupling == Coupling::Block;
@@ -177,9 +158,9 @@ fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> Workers {
     }
 }
 
-/// Links per pair, as many as it takes for each port to have the connections that it wants; never less than there are.
+/// Number of links per pair that gives each port the connections it needs; never less than the present number.
 fn streams_that_fill(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
-    /// More between two nodes are no better.
+    /// More links between two nodes do not help.
     const MOST: usize = 64;
     let wanted = hosts.iter().map(|host| host.flows).max().unwrap_or(0);
     let rails = test.rails.max(1);
@@ -192,7 +173,7 @@ fn streams_that_fill(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
         return test.streams;
     };
     let mut each = wanted.div_ceil(partners);
-    // Permutations that have as many connections at a port as the mesh has keep as many.
+    // Permutations keep as many connections at a port as the mesh has.
     let all = nodes.saturating_sub(1).max(1);
     if matches!(test.pattern, Pattern::Shift(_)) && (test.streams / rails).is_multiple_of(all) {
         each = each.next_multiple_of(all);
@@ -200,11 +181,11 @@ fn streams_that_fill(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     test.streams.max(each.min(MOST) * rails)
 }
 
-/// What a socket has to send and to receive with thousands of links on one host: buffers that the system lets grow would take
-/// more memory than everything else.
+/// Send and receive buffer of a socket if one host has thousands of links. Buffers that the system enlarges would need more memory than all
+/// the rest.
 const SMALL_SOCKET_BUFFER_BYTES: usize = 64 << 10;
 
-/// With fewer links, buffers that the system tunes are faster than small ones.
+/// True if small socket buffers pay. With fewer links, buffers that the system tunes are faster.
 fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> bool {
     const MOST_LINKS: usize = 4096;
     let boundaries = test.phases.saturating_sub(1);
@@ -214,9 +195,9 @@ fn small_buffers_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> bool {
         .any(|host| host.nodes > 1 && links(host) > MOST_LINKS)
 }
 
-/// Payload of a block where nobody asks for another one and memory is no question. Pages that are passed on cost by the call,
-/// and so do hand-overs between the few processes of a host that no other link keeps busy; else copies are cheapest while
-/// they stay in the cache.
+/// Payload of a block if the user sets none and memory is plentiful. Large blocks pay where each call has a fixed cost: for pages that are
+/// passed on, and for hand-overs between the few processes of a host that no other link keeps busy. Otherwise copies are cheapest while they
+/// stay in the cache.
 fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     let passes = test.phases <= 2 || test.relays_pass_pages();
     let idles = match hosts {
@@ -234,7 +215,7 @@ fn usual_block_bytes(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     usual.min(block_of_pace(test).unwrap_or(usual))
 }
 
-/// The largest block of which a rate limit lets many pass each second. With larger ones a second shows one block or none.
+/// Largest block of which a rate limit still passes many per second. With larger blocks, a second would show one block or none.
 fn block_of_pace(test: &Test) -> Option<usize> {
     const BLOCKS_PER_S: u64 = 16;
     let timed = matches!(test.bound, Bound::Time { .. });
@@ -244,7 +225,7 @@ fn block_of_pace(test: &Test) -> Option<usize> {
     Some(1 << bytes.ilog2())
 }
 
-/// What the buffers of all nodes of a host may take: no more than they need be to load it, and half of what it has left.
+/// Limit for the buffers of all nodes of a host, in bytes: half of the memory that is left, and no more than it takes to load the host.
 fn room_of(test: &Test, nodes: usize, host: &Capacity) -> usize {
     const MOST_BYTES: usize = 3 << 29;
     let Some(left) = host.memory_bytes else {
@@ -259,7 +240,7 @@ fn room_of(test: &Test, nodes: usize, host: &Capacity) -> usize {
     (left.saturating_sub(processes) / 2).min(MOST_BYTES)
 }
 
-/// The usual size of a block, or half of it, and so on; smaller than 16 KiB costs more than memory.
+/// The usual block size, halved until the buffers fit. Blocks smaller than 16 KiB cost more time than they save memory.
 fn block_that_fits(test: &Test, nodes: usize, host: &Capacity) -> usize {
     const LEAST_BLOCK_BYTES: usize = 16 << 10;
     let room = room_of(test, nodes, host);
@@ -276,7 +257,7 @@ fn block_that_fits(test: &Test, nodes: usize, host: &Capacity) -> usize {
 mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
-    use crate::plan::{Source, Verify};
+    use crate::plan::{Source, Unasked, Verify};
 
     const EVERYTHING: Unasked = Unasked {
         workers: true,
@@ -296,7 +277,7 @@ mod tests {
         }
     }
 
-    /// What follows for `nodes` nodes on hosts, with K = 1.
+    /// Settled parameters for `nodes` nodes on hosts, with K = 1.
     fn settled(phases: usize, nodes: usize, hosts: &[Capacity]) -> (Test, Option<String>) {
         let mut test = test_of(phases, 1);
         test.unasked = EVERYTHING;
@@ -330,11 +311,11 @@ mod tests {
         assert_eq!(workers(3, 64, &hosts(64, Some(32))), Workers::Slot);
         assert_eq!(workers(3, 256, &hosts(256, Some(256))), Workers::Peer);
         assert_eq!(workers(3, 257, &hosts(257, Some(256))), Workers::Shared);
-        // One crowded host holds all others back.
+        // One crowded host decides for all others.
         let mut mixed = hosts(8, Some(32));
         mixed[3].processors = Some(4);
         assert_eq!(workers(3, 8, &mixed), Workers::Slot);
-        // Where blocks cannot be passed on by one process, shared workers pay earlier.
+        // Shared workers pay earlier if one process cannot pass blocks on.
         let mut test = test_of(3, 1);
         test.unasked = EVERYTHING;
         (test.datapath, test.verify) = (Datapath::Zerocopy, Verify::Full);
@@ -387,7 +368,7 @@ mod tests {
         assert_eq!(of(Pattern::AllToAll, 1, 3, 16), 8, "two partners");
         assert_eq!(of(Pattern::Mesh, 1, 9, 16), 2);
         assert_eq!(of(Pattern::Shift(1), 1, 3, 16), 16);
-        // An acceptance of 4 nodes: as many at a port in permutations as in the mesh.
+        // An acceptance of 4 nodes: permutations have as many connections at a port as the mesh.
         assert_eq!(of(Pattern::Shift(1), 3, 4, 16), 18);
         assert_eq!(of(Pattern::Mesh, 1, 4, 16), 6);
         assert_eq!(
@@ -425,7 +406,7 @@ mod tests {
             host(1, None, None),
         ];
         assert_eq!(settled(3, 3, &hosts).0.block_bytes, 64 << 10);
-        // What was asked for stays.
+        // Parameters that the user set stay.
         let mut test = test_of(2, 1);
         assert_eq!(settle(&mut test, 3, &[host(3, Some(2), Some(1))]), None);
         assert_eq!(test, test_of(2, 1));

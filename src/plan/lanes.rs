@@ -1,24 +1,24 @@
 //! Lanes: the place of every link in the pipeline, and with it the slot map.
 //!
-//! At boundary `b` the node `from` empties slot `from_slot` of its buffer of phase `b` into the link, and the
-//! node `to` fills slot `to_slot` of its buffer of phase `b+1`. Slots follow the order of the nodes at the other end. With
-//! all-to-all, block `j` of node `i` goes to slot `i` of node `j` and from three phases on returns: every chain is
-//! `i -> j -> i -> j`. With a permutation it goes on around: `i -> i+K -> i+2K`.
+//! At boundary `b` the node `from` empties slot `from_slot` of its buffer of phase `b` into the link. The node `to` fills slot `to_slot` of its
+//! buffer of phase `b+1`. Slots follow the order of the nodes at the other end. With all-to-all, block `j` of node `i` goes to slot `i` of node
+//! `j`, and returns if there are three phases or more: every chain is `i -> j -> i -> j`. With a permutation it continues around:
+//! `i -> i+K -> i+2K`.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Pattern, Test};
+use super::{Pace, Pattern, Test};
 
 /// One link, by its place in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Lane {
-    /// Step between phase `boundary` and the next one.
+    /// Boundary between phase `boundary` and the next one.
     pub boundary: usize,
-    /// Node that sends.
+    /// Sending node.
     pub from: usize,
-    /// Node that receives.
+    /// Receiving node.
     pub to: usize,
-    /// Number of the link among those of the pair.
+    /// Number of the link among the links of the pair.
     pub stream: usize,
     /// Slot that the sender empties.
     pub from_slot: usize,
@@ -27,7 +27,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The node at the other end, as seen from `node`.
+    /// Node at the other end, as seen from `node`.
     pub fn peer_of(&self, node: usize) -> usize {
         if self.from == node {
             self.to
@@ -36,7 +36,7 @@ impl Lane {
         }
     }
 
-    /// Whether the link starts and ends at one node.
+    /// True if the link starts and ends at the same node.
     pub fn is_own(&self) -> bool {
         self.from == self.to
     }
@@ -63,7 +63,7 @@ pub fn all(test: &Test, nodes: usize) -> Vec<Lane> {
         .collect()
 }
 
-/// Lanes that node `node` sends on at a boundary, in the order of the slots they empty.
+/// Lanes on which node `node` sends at a boundary, in the order of the slots that they empty.
 pub fn outgoing(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
     let targets = test.pattern.targets(nodes, node).into_iter().enumerate();
     targets
@@ -74,7 +74,7 @@ pub fn outgoing(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<
         .collect()
 }
 
-/// Lanes that node `node` receives on at a boundary, in the order of the slots they fill.
+/// Lanes on which node `node` receives at a boundary, in the order of the slots that they fill.
 pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<Lane> {
     let sources = test.pattern.sources(nodes, node).into_iter().enumerate();
     sources
@@ -85,17 +85,17 @@ pub fn incoming(test: &Test, nodes: usize, boundary: usize, node: usize) -> Vec<
         .collect()
 }
 
-/// Links of one node at a boundary.
+/// Number of links of one node at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Degree {
-    /// On which it sends.
+    /// Links on which the node sends.
     pub sends: usize,
-    /// On which it receives.
+    /// Links on which the node receives.
     pub receives: usize,
 }
 
 impl Degree {
-    /// Slots of the node's buffer of a phase.
+    /// Number of slots in the node's buffer of a phase.
     pub fn slots(self, phase: usize) -> usize {
         if phase == 0 {
             self.sends
@@ -104,13 +104,13 @@ impl Degree {
         }
     }
 
-    /// Ends of links, both directions.
+    /// Number of link ends, both directions together.
     pub fn ends(self) -> usize {
         self.sends.saturating_add(self.receives)
     }
 }
 
-/// How many links a node has at each boundary.
+/// Number of links that a node has at each boundary.
 pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
     let (sends, receives) = match test.pattern {
         Pattern::AllToAll => (nodes, nodes),
@@ -125,7 +125,7 @@ pub fn degree(test: &Test, nodes: usize, node: usize) -> Degree {
     }
 }
 
-/// Node and slot of phase 0 whose blocks a lane carries.
+/// Node and slot of phase 0 from which the blocks of a lane come.
 pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
     let mut at = *lane;
     while at.boundary > 0 {
@@ -141,7 +141,7 @@ pub fn origin(test: &Test, nodes: usize, lane: &Lane) -> (usize, usize) {
     (at.from, at.from_slot)
 }
 
-/// The lanes of a pair, whose places are those of the target at the sending node and of the source at the receiving one.
+/// Lanes of a pair. `emptied` is the position of the target among those of the sending node, `filled` that of the source at the receiving one.
 fn streams(
     test: &Test,
     boundary: usize,
@@ -157,6 +157,17 @@ fn streams(
         from_slot: emptied * streams + stream,
         to_slot: filled * streams + stream,
     })
+}
+
+impl Test {
+    /// Rate limit of a lane's link in bits per second, if it has one.
+    pub fn rate_of(&self, lane: &Lane) -> Option<u64> {
+        let own = |pace: &&Pace| (pace.from, pace.to) == (lane.from, lane.to);
+        match self.paces.iter().find(own) {
+            Some(pace) => Some((pace.bits_per_s / self.streams.max(1) as u64).max(1)),
+            None => self.sockets.rate_bits_per_s,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -187,17 +198,17 @@ pub(crate) mod tests {
             source: Source::Memory,
             sink: Sink::Memory,
             verify: Verify::None,
-            pin: crate::plan::placement::Pin::Auto,
+            pin: crate::plan::Pin::Auto,
             datapath: crate::plan::Datapath::Copy,
             workers: crate::plan::Workers::Peer,
-            unasked: crate::plan::fit::Unasked::default(),
+            unasked: crate::plan::Unasked::default(),
             purpose: crate::plan::Purpose::Load,
             paces: Vec::new(),
             huge: false,
         }
     }
 
-    /// A plan of one test, with nothing else said.
+    /// A plan of one test, with defaults for all other fields.
     pub(crate) fn plan_of(nodes: Vec<NodeSpec>, test: Test) -> RunPlan {
         RunPlan {
             version: PLAN_VERSION,

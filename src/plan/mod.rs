@@ -1,8 +1,7 @@
-//! The run plan: what is to be done, validated, pure data, versioned.
+//! The run plan: all work of a run as validated, versioned, pure data.
 //!
-//! A plan is a list of tests; a plain command is a list of one. Words become a plan in `cli/`; after that
-//! nothing is checked again. Read next: [`lanes`] for who sends to whom and through which slot, [`size`] for
-//! how many processes and how much memory that takes.
+//! A plan is a list of tests; a plain command is a plan of one test. `cli/` turns arguments into a plan and validates them; later stages of
+//! the launching side rely on that. Read next: [`lanes`] for sender, receiver and slots of each link, [`size`] for processes and memory.
 
 mod assignment;
 pub mod collective;
@@ -12,8 +11,11 @@ pub mod fit;
 pub mod imb;
 pub mod job;
 pub mod lanes;
+pub mod latency;
+pub mod linktest;
 mod pattern;
 pub mod placement;
+pub mod ranks;
 pub mod seal;
 pub mod size;
 mod test;
@@ -28,71 +30,71 @@ pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Purpose, Relay, SAMPLE, Sink, Source,
-    Test, Transport, Verify, Workers, file_name,
+    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, SAMPLE, Sink,
+    Source, Test, Transport, Unasked, Verify, Workers, file_name,
 };
 
 #[cfg(test)]
 pub(crate) use assignment::tests;
 
-/// Stages that a pipeline may have: source and sink at least.
+/// Allowed number of pipeline stages: at least source and sink.
 pub const PHASES: RangeInclusive<usize> = 2..=32;
-/// Data ports that a host may have.
+/// Allowed number of data ports per host.
 pub const RAILS: RangeInclusive<usize> = 1..=64;
-/// Links that a pair of nodes may have at a boundary, over all rails.
+/// Allowed number of links per pair of nodes and boundary, over all rails.
 pub const STREAMS: RangeInclusive<usize> = 1..=256;
-/// Payload that a block may have.
+/// Allowed payload of a block, in bytes.
 pub const BLOCK_BYTES: RangeInclusive<usize> = 64..=1 << 30;
-/// Version of the run plan; a reader refuses another one by naming both.
+/// Version of the run plan. A reader refuses another version with a message that names both.
 pub const PLAN_VERSION: u32 = 1;
 
-/// Everything a run needs to know.
+/// All parameters of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
     /// [`PLAN_VERSION`] of the writer.
     pub version: u32,
-    /// The nodes, in the order in which they were named.
+    /// The nodes, in the order in which the user named them.
     pub nodes: Vec<NodeSpec>,
-    /// The tests, one after the other.
+    /// The tests, in the order in which they run.
     pub tests: Vec<Test>,
-    /// Jobs of ranks, behind the tests.
+    /// Jobs of ranks, which run after the tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<job::Job>,
-    /// How thorough it is.
+    /// Thoroughness of the run.
     #[serde(default)]
     pub profile: Profile,
-    /// Its tests are shorter than its profile asks for.
+    /// True if the tests are shorter than the profile asks for.
     #[serde(default)]
     pub shortened: bool,
-    /// What it is judged by.
+    /// Criteria for the verdict.
     #[serde(default)]
     pub criteria: Criteria,
-    /// How long each stage may take.
+    /// Time limit of each stage.
     pub deadlines: Deadlines,
     /// Seed of the payload.
     pub seed: u64,
-    /// Hosts that cannot be reached or are lost cost their rows, the others run.
+    /// True if the run continues without hosts that are unreachable or lost. Their rows are then missing.
     #[serde(default)]
     pub keep_going: bool,
-    /// Every link is told of each second, not only sums.
+    /// True if the run reports each second of every link, not only sums.
     #[serde(default)]
     pub samples: bool,
-    /// Name of the run whose faults are measured again.
+    /// Name of the run whose faults this run measures again.
     #[serde(default)]
     pub repeats: Option<String>,
-    /// What was tested, where and for whom, as a plan file says.
+    /// Tested switch, place and people, from a plan file.
     #[serde(default)]
     pub site: Option<Site>,
 }
 
 impl RunPlan {
-    /// Whether its tests can be run by its nodes: a plan that was read may say anything.
+    /// Checks that the nodes can run the tests. A plan that was read from a file can contain anything.
     pub fn check(&self) -> Result<(), PatternError> {
         let mut tests = self.tests.iter();
         tests.try_for_each(|test| test.pattern.check(self.nodes.len(), test.phases))
     }
 
-    /// Takes nodes out, before anything was measured; tests that cannot do without them go.
+    /// Removes nodes before the first measurement. Also removes tests that cannot run without them.
     pub fn leave_out(&mut self, labels: &[&str]) {
         let is_gone = |node: &NodeSpec| labels.contains(&node.label.as_str());
         let all = self.nodes.len();
@@ -129,27 +131,27 @@ impl RunPlan {
     }
 }
 
-/// What was tested, where and for whom: printed on the sheet, and nothing else.
+/// Tested switch, place and people. Reports print this and use it for nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// Model of the switch.
     pub switch: Option<String>,
-    /// Its serial number.
+    /// Serial number of the switch.
     pub serial: Option<String>,
-    /// Where it is.
+    /// Location of the switch.
     pub location: Option<String>,
-    /// Who tests.
+    /// Person who tests.
     pub operator: Option<String>,
-    /// Who signs.
+    /// Person who signs.
     pub customer: Option<String>,
-    /// What else should be known.
+    /// Further remarks.
     pub remarks: Option<String>,
-    /// Ports that the switch has.
+    /// Number of ports of the switch.
     pub ports: Option<usize>,
 }
 
 impl Site {
-    /// What was said, with its name.
+    /// All texts that the user gave, each with its name.
     pub fn said(&self) -> Vec<(&'static str, &str)> {
         let all = [
             ("switch", &self.switch),
@@ -166,40 +168,40 @@ impl Site {
     }
 }
 
-/// How thorough a run is.
+/// Thoroughness of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// One test of any shape: a screening.
+    /// Screening: one test of any shape.
     #[default]
     Quick,
-    /// What a switch is signed for on: all permutations, losses, and the mesh repeatedly.
+    /// Basis for signing off a switch: all permutations, losses, and the mesh repeatedly.
     Acceptance,
     /// The mesh for a day.
     Soak,
 }
 
-/// One participant of a run.
+/// One node of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeSpec {
     /// Label in every report; unique within a run.
     pub label: String,
-    /// Name of the host as it was given.
+    /// Name of the host as the user gave it.
     pub host: String,
-    /// Started here without a remote shell.
+    /// True if the node starts on this host, without a remote shell.
     pub local: bool,
-    /// Data addresses, one per rail, where they were given.
+    /// Data addresses, one per rail; empty if the user gave none.
     #[serde(default)]
     pub data: Vec<IpAddr>,
-    /// Expected speed of the port in bits per second, where one was given.
+    /// Expected speed of the port in bits per second, if the user gave one.
     pub speed_bits_per_s: Option<u64>,
-    /// MTU of its data ports in bytes, where one was given for this host.
+    /// MTU of the data ports in bytes, if the user gave one for this host.
     #[serde(default)]
     pub mtu_bytes: Option<u32>,
-    /// Switch the host is plugged into, where one was given.
+    /// Switch that the host is connected to, if the user gave one.
     pub switch: Option<String>,
     /// Port of that switch.
     pub switch_port: Option<String>,
-    /// Group for uplinks.
+    /// Group of ports that shares an uplink.
     pub group: Option<String>,
 }

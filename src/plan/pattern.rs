@@ -1,4 +1,4 @@
-//! Which nodes send to which, at every boundary alike: pure sets of links.
+//! Patterns: which node sends to which, the same at every boundary. Pure sets of links.
 //!
 //! Read next: [`super::lanes`] for the slots and streams of these links.
 
@@ -7,73 +7,73 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Which nodes send to which. Nodes are numbered in the order in which they were named.
+/// Set of links between nodes. Nodes are numbered in the order in which the user named them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Every node to every node, itself included: the pipeline's own.
+    /// Every node to every node, itself included: the pipeline's original pattern.
     AllToAll,
-    /// Every node to every other.
+    /// Every node to every other node.
     Mesh,
-    /// Node `i` to node `i + K`, around: a permutation, in which each node carries one pair each way. One is the ring.
+    /// Node `i` to node `i + K`, modulo the number of nodes: a permutation. Each node sends to one node and receives from one. `K` = 1 is the ring.
     Shift(usize),
-    /// Every node of the first half to every node of the second; and back, where both ways are loaded.
+    /// Every node of the first half to every node of the second half.
     Bisection {
-        /// Both ways.
+        /// True if the second half also sends to the first.
         both: bool,
     },
-    /// Nodes 0 and 1, 2 and 3 and so on, both ways; the last one of an odd number rests.
+    /// Nodes 0 and 1, 2 and 3 and so on, both ways. With an odd number of nodes the last one is idle.
     Pairs,
-    /// The `K` nodes behind the first one, all to the first one.
+    /// The `K` nodes after the first one, all to the first one.
     Incast(usize),
-    /// The first node to each of the `K` nodes behind it.
+    /// The first node to each of the `K` nodes after it.
     Outcast(usize),
-    /// Head-of-line blocking: node 0 sends to nodes 2 and 3 at half of its rate each, node 1 to node 3 at full rate. Node 3 is
-    /// offered one and a half times what it can take; what 0 sends to 2 must not suffer (RFC 2889, 5.5).
+    /// Head-of-line blocking: node 0 sends to nodes 2 and 3 at half of its rate each, node 1 sends to node 3 at full rate. The load offered to
+    /// node 3 is one and a half times its capacity. The traffic from 0 to 2 must not suffer (RFC 2889, 5.5).
     Hol,
     /// These pairs, in ascending order and each of them once.
     Links(Vec<(usize, usize)>),
 }
 
-/// Why a pattern cannot run, one sentence each.
+/// Reason why a pattern cannot run, as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatternError {
-    /// It needs more nodes than there are.
+    /// The run has fewer nodes than the pattern needs.
     #[error("--pattern {pattern} needs at least {needed} nodes; there {} {nodes}", if *.nodes == 1 { "is" } else { "are" })]
     Nodes {
-        /// The pattern.
+        /// Name of the pattern.
         pattern: String,
-        /// For it.
+        /// Least number of nodes for it.
         needed: usize,
-        /// Named.
+        /// Number of nodes of the run.
         nodes: usize,
     },
-    /// A shift by nothing, or by a whole turn or more.
+    /// A shift by 0, or by the number of nodes or more.
     #[error("--pattern shift:{by}: from 1 to {}, one less than there are nodes", .nodes.saturating_sub(1))]
     Shift {
-        /// As it stands there.
+        /// Requested shift.
         by: usize,
-        /// Named.
+        /// Number of nodes of the run.
         nodes: usize,
     },
-    /// Nobody is asked to send.
+    /// No node would send.
     #[error("--pattern {0}: at least 1 node must send")]
     Nobody(String),
-    /// A relay would have nothing to pass on, or nowhere to.
+    /// A relay would have no block to pass on, or no link to pass it on to.
     #[error(
         "--pattern {pattern}: nodes send and receive on different numbers of links, which relays cannot pass on (use --phases 2)"
     )]
     Uneven {
-        /// The pattern.
+        /// Name of the pattern.
         pattern: String,
     },
-    /// Pairs that are not in order, or of nodes that are not there.
+    /// Pairs that are out of order, or that name nodes outside of the run.
     #[error("a list of links must name nodes of the run, each pair once and in order")]
     Links,
 }
 
 impl Pattern {
-    /// The permutation between neighbours.
+    /// Permutation in which each node sends to its neighbour.
     pub const RING: Self = Self::Shift(1);
 
     /// Nodes that `node` sends to, in ascending order.
@@ -134,7 +134,7 @@ impl Pattern {
         }
     }
 
-    /// Place of `to` among the targets of `from`.
+    /// Position of `to` among the targets of `from`.
     pub fn place_of_target(&self, nodes: usize, from: usize, to: usize) -> usize {
         match self {
             Self::AllToAll => to,
@@ -143,7 +143,7 @@ impl Pattern {
         }
     }
 
-    /// Place of `from` among the sources of `to`.
+    /// Position of `from` among the sources of `to`.
     pub fn place_of_source(&self, nodes: usize, from: usize, to: usize) -> usize {
         match self {
             Self::AllToAll => from,
@@ -152,7 +152,7 @@ impl Pattern {
         }
     }
 
-    /// Whether every node sends to as many as it receives from, so that relays can pass on what comes in.
+    /// True if every node sends to as many nodes as it receives from, so that relays can pass on all blocks.
     pub fn is_even(&self, nodes: usize) -> bool {
         match self {
             Self::AllToAll | Self::Mesh | Self::Shift(_) | Self::Pairs => true,
@@ -169,14 +169,14 @@ impl Pattern {
         }
     }
 
-    /// Whether every port carries one pair each way, at most: then a single link may be judged.
+    /// True if every port carries at most one pair each way. Only then can a single link be judged.
     pub fn is_permutation(&self, nodes: usize) -> bool {
         (0..nodes).all(|node| {
             self.targets(nodes, node).len() <= 1 && self.sources(nodes, node).len() <= 1
         })
     }
 
-    /// The same among the nodes that are left when those in `gone` are not there, of `nodes`; none if it cannot be.
+    /// The pattern for the remaining nodes, after the nodes in `gone` leave a run of `nodes` nodes. `None` if it cannot run without them.
     pub fn without(&self, gone: &[usize], nodes: usize) -> Option<Self> {
         let left = nodes.saturating_sub(gone.len());
         let number = |node: usize| (!gone.contains(&node)).then(|| renumbered(node, gone));
@@ -193,7 +193,7 @@ impl Pattern {
         pattern.check(left, 2).is_ok().then_some(pattern)
     }
 
-    /// Whether `nodes` nodes can run it through `phases` phases.
+    /// Checks that `nodes` nodes can run the pattern through `phases` phases.
     pub fn check(&self, nodes: usize, phases: usize) -> Result<(), PatternError> {
         let needed = match self {
             Self::AllToAll => 1,
@@ -235,7 +235,7 @@ impl Pattern {
     }
 }
 
-/// As options have it.
+/// The pattern as in the options.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -257,7 +257,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Number of a node when those in `gone` are not counted.
+/// New number of a node after the nodes in `gone` are removed.
 pub(super) fn renumbered(node: usize, gone: &[usize]) -> usize {
     node - gone.iter().filter(|other| **other < node).count()
 }

@@ -1,44 +1,29 @@
-//! Which processor each sender and receiver is kept on.
+//! Placement of senders and receivers on processors.
 //!
-//! A block that is sent, received and sent again on one core stays in that core's cache: both ends of a link and the
-//! next sender of its blocks belong together, that is all links of a chain whose nodes share a host. Where there are
-//! too few chains for that, the two ends of a link do. docs/performance.md has the measurements.
-
-use serde::{Deserialize, Serialize};
+//! A block that is sent, received and sent again on one core stays in that core's cache. So the two ends of a link and the next sender of its
+//! blocks belong together: these are all links of a chain whose nodes share a host. Where too few chains exist for that, the two ends of a
+//! link belong together. docs/performance.md has the measurements.
 
 use super::lanes::{self, Lane};
-use super::{Assignment, Relay};
+use super::{Assignment, Pin, Relay};
 
-/// What is said of placement.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pin {
-    /// Where it pays: see [`processor_of`].
-    #[default]
-    Auto,
-    /// The scheduler decides.
-    None,
-    /// Among these processors.
-    List(Vec<usize>),
-}
-
-/// What is kept on one processor.
+/// Group of link ends that stays on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Together {
     /// All links of a chain, from its source to its sink.
     Chain,
     /// The two ends of a link.
     Link,
-    /// What fills a slot and what empties it, where the rest of the chain is on other hosts.
+    /// The ends that fill and empty one slot, where the rest of the chain is on other hosts.
     Slot,
 }
 
-/// The processor for the end of `lane` that fills or empties `slot` of a node, of `processors` the best ones first; none
+/// Processor for the end of `lane` that fills or empties `slot` of a node. `processors` lists the allowed processors, best ones first. `None`
 /// if the scheduler decides.
 ///
-/// By itself, ends are kept in place where all nodes share a host and every processor then has work at any time: with two
-/// chains for each processor, or with links for each alike (a relay in one process belongs to two of them). Elsewhere
-/// processors would stand idle, or the kernel's own place for a network card's interrupts would be missed.
+/// With [`Pin::Auto`], ends are pinned only where all nodes share a host and every processor then always has work. That is the case with two
+/// chains per processor, or with the same number of links on each processor (a relay that is one process belongs to two links). Elsewhere
+/// processors would be idle, or the placement would ignore where the kernel handles a network card's interrupts.
 pub fn processor_of(
     assignment: &Assignment,
     lane: &Lane,
@@ -57,7 +42,7 @@ pub fn processor_of(
         .copied()
 }
 
-/// Whether all nodes live on this host.
+/// True if all nodes are on this host.
 fn shares(assignment: &Assignment) -> bool {
     assignment.same_host.iter().all(|same| *same)
 }
@@ -96,7 +81,7 @@ mod tests {
     use super::*;
     use crate::plan::tests::assignment;
 
-    /// Processors of all ends of one host, by lane: the sender's and the receiver's.
+    /// Processors of the two ends of every link of one host: the sender's and the receiver's.
     fn placed(
         nodes: usize,
         phases: usize,
@@ -142,7 +127,7 @@ mod tests {
         let all = placed(1, 3, Pin::Auto, &[0, 1]);
         let at: Vec<_> = all.iter().map(|(_, at)| *at).collect();
         assert_eq!(at, [[Some(0); 2], [Some(1); 2]]);
-        // Three links on two processors: one would stand idle for half of the time.
+        // Three links on two processors: one processor would be idle for half of the time.
         let four = placed(1, 4, Pin::Auto, &[0, 1]);
         assert!(four.iter().all(|(_, at)| *at == [None; 2]));
     }

@@ -1,11 +1,11 @@
-//! What was settled before the start: thresholds, ports, tests and tool, as text. Its digest is printed before a byte flows, so that nobody
-//! need ask later whether a threshold was chosen when the figures were known.
+//! The seal: a text of everything that was settled before the start, that is thresholds, ports, tests and tool. Its digest is printed before a
+//! byte flows, which proves that thresholds were not chosen after the figures were known.
 
 use std::fmt::Write;
 
 use super::{Bound, Purpose, RunPlan};
 
-/// The sealed text of a plan, a line for each thing; equal plans have equal texts.
+/// Sealed text of a plan, one item per line. Equal plans have equal texts.
 pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
     let criteria = criteria(plan);
     let mut text = format!("pipebench {tool_version} {tool_digest}\n{criteria}");
@@ -30,7 +30,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
                 test.pattern, test.phases, test.streams
             ),
         );
-        // What it goes over, where that was asked for.
+        // Path of the test: rails, coupling, sink and sockets.
         line(
             &mut text,
             &format!(
@@ -42,7 +42,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
     text
 }
 
-/// The lines of a sealed text that say what is enough: these never change in a run.
+/// Lines of a sealed text that hold the thresholds. They never change during a run.
 pub fn criteria(plan: &RunPlan) -> String {
     let criteria = &plan.criteria;
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
@@ -85,7 +85,7 @@ pub fn criteria(plan: &RunPlan) -> String {
     text
 }
 
-/// The first line in which two sealed texts differ, as it was and as it is.
+/// First line in which two sealed texts differ: the old and the new version. `None` if the texts are equal.
 pub fn difference(then: &str, now: &str) -> Option<(String, String)> {
     let (mut left, mut right) = (then.lines(), now.lines());
     loop {
@@ -101,7 +101,7 @@ pub fn difference(then: &str, now: &str) -> Option<(String, String)> {
 }
 
 fn line(text: &mut String, line: &str) {
-    // Writing to a string cannot fail.
+    // A write to a string cannot fail.
     match writeln!(text, "{line}") {
         Ok(()) | Err(_) => {}
     }

@@ -1,6 +1,6 @@
-//! What a plan takes: processes, memory, volume and time. Printed by `--dry-run` before anything starts.
+//! Size of a plan: its processes, memory, volume and time. `--dry-run` prints it before anything starts.
 //!
-//! Nothing here refuses a plan. What is too much for a number is the largest one, which every limit refuses.
+//! This module refuses no plan. A value that overflows becomes the largest number, which every limit refuses.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,12 @@ use super::lanes::{self, Degree};
 use super::{Bound, Pattern, Relay, Test, Workers};
 use crate::sys::memory::LARGE_PAGE_BYTES;
 
-/// Bytes before the payload of a slot: a page whose last 64 bytes are the block header, so that header and
-/// payload are sent in one piece and the payload starts on a page.
+/// Bytes before the payload of a slot: one page, whose last 64 bytes are the block header. So header and payload are sent in one piece, and
+/// the payload starts on a page.
 pub const SLOT_HEAD_BYTES: usize = 4096;
 
-/// Processes of a node with so many links: the NSP, its phases, and those that serve links ([`worker_formula`]).
+/// Number of processes of a node with this degree: the node status process (NSP), its phases, and the processes that serve links
+/// ([`worker_formula`]).
 pub fn processes_of(test: &Test, degree: Degree) -> usize {
     let Degree { sends, receives } = degree;
     let relays = match (relays_are_one(test), test.phases.saturating_sub(2)) {
@@ -32,10 +33,10 @@ pub fn processes_of(test: &Test, degree: Degree) -> usize {
     workers.saturating_add(test.phases).saturating_add(1)
 }
 
-/// The most links that a node has at a boundary, of `nodes`.
+/// Degree of the node with the most link ends at a boundary, among `nodes` nodes.
 pub fn busiest(test: &Test, nodes: usize) -> Degree {
     let all = match test.pattern {
-        // Alike everywhere.
+        // All nodes have the same degree.
         Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => 0..nodes.min(1),
         _ => 0..nodes,
     };
@@ -47,13 +48,13 @@ pub fn busiest(test: &Test, nodes: usize) -> Degree {
     degrees.max_by_key(|degree| degree.ends()).unwrap_or(none)
 }
 
-/// Processes of the busiest node.
+/// Number of processes of the busiest node.
 pub fn processes_per_node(test: &Test, nodes: usize) -> usize {
     processes_of(test, busiest(test, nodes))
 }
 
-/// How many processes serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each
-/// end, or where relays are one process one for both ends of a slot; or one for all of these of a phase.
+/// Number of processes that serve the links of a node, as a formula of N nodes, P phases and K links per pair: one for each link end, or one
+/// for both ends of a slot where a relay is one process. With shared workers, one for all of these of a phase.
 pub fn worker_formula(test: &Test) -> &'static str {
     match (test.workers, relays_are_one(test)) {
         (Workers::Peer | Workers::Slot, false) => "2NK(P-1)",
@@ -63,12 +64,12 @@ pub fn worker_formula(test: &Test) -> &'static str {
     }
 }
 
-/// Whether there are relays, and each of them receives and sends.
+/// True if the pipeline has relays and each of them receives and sends in one process.
 fn relays_are_one(test: &Test) -> bool {
     test.phases > 2 && test.relay() != Relay::Halves
 }
 
-/// Ends of links at the busiest node: with all-to-all 2·N·K·(P-1).
+/// Number of link ends at the busiest node: 2·N·K·(P-1) with all-to-all.
 pub fn link_ends_per_node(test: &Test, nodes: usize) -> usize {
     product(&[busiest(test, nodes).ends(), test.phases.saturating_sub(1)])
 }
@@ -79,7 +80,7 @@ pub fn slot_bytes(block_bytes: usize) -> usize {
     payload.saturating_add(SLOT_HEAD_BYTES)
 }
 
-/// Bytes of the buffers of a node: for every phase a slot for each link, of two shared blocks or of a process's own.
+/// Bytes of the buffers of a node: every phase has a slot for each link, with two shared blocks or with private blocks of a process.
 pub fn buffer_bytes_of(test: &Test, degree: Degree) -> usize {
     let of_slot = |phase| {
         let slot = slot_bytes(test.block_bytes);
@@ -111,11 +112,11 @@ pub fn buffer_bytes_per_node(test: &Test, nodes: usize) -> usize {
     buffer_bytes_of(test, busiest(test, nodes))
 }
 
-/// Bytes of reserved large pages that the shared buffers of the busiest node take: every phase rounds up for itself.
+/// Bytes of reserved large pages for the shared buffers of the busiest node. Each phase rounds up separately.
 pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
     let degree = busiest(test, nodes);
     let slots = degree.sends.max(degree.receives);
-    // Handshakes lie before the blocks; a page for each slot is more than they take.
+    // Handshakes precede the blocks. One page for each slot is more than they need.
     let of_slot = product(&[2, slot_bytes(test.block_bytes)]).saturating_add(4096);
     let of_phase = product(&[slots, of_slot]).div_ceil(LARGE_PAGE_BYTES);
     let relays = match test.phases {
@@ -129,27 +130,26 @@ pub fn reserved_bytes_per_node(test: &Test, nodes: usize) -> usize {
     product(&[phases, of_phase, LARGE_PAGE_BYTES])
 }
 
-/// Memory of one process besides the buffers, measured: pages it writes, page tables, kernel stack. See the test
-/// `a_process_takes_no_more_memory_than_the_allowance`.
+/// Allowance for the memory of one process without the buffers, in bytes, from measurements: pages that it writes, page tables, kernel stack.
+/// See the test `a_process_takes_no_more_memory_than_the_allowance`.
 pub const PROCESS_BYTES: usize = 512 << 10;
 
-/// Descriptors the NSP holds at most at once, before its first fork: those of its loop, a listener for every
-/// boundary and rail and both ends of every link to itself. Its children inherit them, close all but their own, and never
-/// hold as many.
+/// Maximum number of descriptors that the NSP holds at once, before its first fork: those of its loop, a listener for every boundary and
+/// rail, and both ends of every link to itself. Its children inherit them, close all but their own, and never hold as many.
 pub fn descriptors_at_once(test: &Test) -> usize {
     const OF_THE_LOOP: usize = 16;
     OF_THE_LOOP + (test.phases - 1) * (test.rails + 2 * test.streams)
 }
 
-/// Open files of one node: those of the NSP, for every process its /dev/null, for every link end its socket and
-/// what a discarding sink or a relay's pipe takes.
+/// Open files of one node: those of the NSP, /dev/null of every process, and for every link end its socket and what a discarding sink or a
+/// relay's pipe needs.
 pub fn files_per_node(test: &Test, nodes: usize) -> usize {
     const OF_AN_END: usize = 4;
     let ends = link_ends_per_node(test, nodes);
     descriptors_at_once(test) + processes_per_node(test, nodes) + ends * OF_AN_END
 }
 
-/// Payload of one buffer of a node in bytes: what a file source gives to one round of blocks.
+/// Payload of one buffer of a node in bytes: the amount that a file source reads for one round of blocks.
 pub fn buffer_payload_bytes(test: &Test, nodes: usize) -> u64 {
     product(&[busiest(test, nodes).sends, test.block_bytes]) as u64
 }
@@ -161,17 +161,17 @@ pub(super) fn product(factors: &[usize]) -> usize {
 /// Load and cost of a test, as far as they are known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
-    /// Processes on the busiest node.
+    /// Number of processes on the busiest node.
     pub processes_per_node: usize,
-    /// Processes of all nodes.
+    /// Number of processes of all nodes.
     pub processes: usize,
-    /// Links of the whole run.
+    /// Number of links of the whole run.
     pub links: usize,
-    /// Buffers of the busiest node in bytes.
+    /// Bytes of the buffers of the busiest node.
     pub buffer_bytes_per_node: usize,
-    /// Payload of the whole run between nodes in bytes, if it is bounded by volume.
+    /// Payload between nodes over the whole run in bytes, if volume bounds the run.
     pub volume_bytes: Option<u64>,
-    /// Warm-up and window in nanoseconds, if it is bounded by time.
+    /// Warm-up and window in nanoseconds, if time bounds the run.
     pub duration_ns: Option<u64>,
 }
 
@@ -179,7 +179,7 @@ pub struct Size {
 pub fn of(test: &Test, nodes: usize) -> Size {
     let boundaries = test.phases.saturating_sub(1);
     let (count, each) = match test.pattern {
-        // Alike everywhere.
+        // All nodes have the same degree.
         Pattern::AllToAll | Pattern::Mesh | Pattern::Shift(_) => (nodes, 0..0),
         _ => (0, 0..nodes),
     };
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn reserved_pages_are_for_what_is_shared() {
         let mut test = test_of(4, 1);
-        // Two relays, each of 3 slots with two blocks of 260 KiB and a page: one large page.
+        // Two relays, each with 3 slots of two blocks of 260 KiB and a page: one large page per relay.
         assert_eq!(reserved_bytes_per_node(&test, 3), 2 * LARGE_PAGE_BYTES);
         test.coupling = crate::plan::Coupling::Buffer;
         assert_eq!(reserved_bytes_per_node(&test, 3), 4 * LARGE_PAGE_BYTES);

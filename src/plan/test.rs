@@ -1,69 +1,68 @@
-//! One measurement: what flows, how, for how long, and who serves it.
+//! One measurement: pattern, data, duration, and the processes that serve the links.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::lanes::Lane;
-use super::{Pattern, fit, placement};
+use super::Pattern;
 use crate::sys::socket::SocketOptions;
 
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Test {
-    /// Which nodes send to which.
+    /// Pairs of nodes that exchange data.
     pub pattern: Pattern,
-    /// Stages of the pipeline on every node, at least two.
+    /// Number of pipeline stages on every node, at least two.
     pub phases: usize,
-    /// Links per pair of nodes and boundary, over all rails.
+    /// Number of links per pair of nodes and boundary, over all rails.
     pub streams: usize,
-    /// Data interfaces of every host; link `stream` of a pair runs over rail `stream % rails`.
+    /// Number of data interfaces of every host. Link `stream` of a pair runs over rail `stream % rails`.
     #[serde(default = "one")]
     pub rails: usize,
     /// Largest payload of a block in bytes.
     pub block_bytes: usize,
-    /// What a sender waits for before it empties a slot.
+    /// Condition for which a sender waits before it empties a slot.
     pub coupling: Coupling,
-    /// When the run ends.
+    /// Condition that ends the run.
     pub bound: Bound,
-    /// What links are made of.
+    /// Kind of the links.
     pub transport: Transport,
-    /// What is asked of the data sockets.
+    /// Options of the data sockets.
     pub sockets: SocketOptions,
-    /// First and last port for listeners; any if absent.
+    /// First and last port for listeners; any port if absent.
     pub ports: Option<(u16, u16)>,
-    /// How data addresses are chosen on each host.
+    /// Selection of the data addresses on each host.
     pub network: DataNetwork,
-    /// Where blocks come from.
+    /// Source of the blocks.
     #[serde(default)]
     pub source: Source,
-    /// Where blocks go.
+    /// Destination of the blocks.
     #[serde(default)]
     pub sink: Sink,
-    /// Which blocks receivers check against their checksum.
+    /// Blocks that receivers check against their checksum.
     #[serde(default)]
     pub verify: Verify,
-    /// Which processors senders and receivers are kept on.
+    /// Processors to which senders and receivers are pinned.
     #[serde(default)]
-    pub pin: placement::Pin,
-    /// How payload gets from memory to link and from link to memory.
+    pub pin: Pin,
+    /// Path of the payload from memory to link and from link to memory.
     #[serde(default)]
     pub datapath: Datapath,
-    /// Who serves the links.
+    /// Processes that serve the links.
     #[serde(default)]
     pub workers: Workers,
-    /// What it is for.
+    /// Purpose of the test.
     #[serde(default)]
     pub purpose: Purpose,
-    /// Rate limits of pairs, all streams together, beside the one of all links.
+    /// Rate limits of pairs, all streams together. They take precedence over the limit for all links.
     #[serde(default)]
     pub paces: Vec<Pace>,
-    /// Buffers are of large pages that were reserved, where a host has enough.
+    /// True if buffers use reserved large pages, on hosts that have enough of them.
     #[serde(default)]
     pub huge: bool,
-    /// What was not asked for, and follows from the hosts.
+    /// Parameters that the user did not set, so that they follow from the hosts.
     #[serde(default)]
-    pub unasked: fit::Unasked,
+    pub unasked: Unasked,
 }
 
 fn one() -> usize {
@@ -71,19 +70,17 @@ fn one() -> usize {
 }
 
 impl Test {
-    /// Whether each sender of phase 0 makes its blocks itself and waits for nobody.
+    /// True if each sender of phase 0 makes its own blocks and waits for no other process.
     pub fn senders_are_sources(&self) -> bool {
         self.coupling == Coupling::Block
     }
 
-    /// Whether each receiver of the last phase is done with a block when it has read it; else the phase itself empties
-    /// the slots.
+    /// True if each receiver of the last phase is done with a block once it has read it. Otherwise the phase process empties the slots.
     pub fn receivers_are_sinks(&self) -> bool {
         self.coupling == Coupling::Block && !matches!(self.sink, Sink::File(_))
     }
 
-    /// Blocks that each slot of a phase has in shared memory: two where one process fills and another one empties it at
-    /// the same time.
+    /// Number of blocks in shared memory for each slot of a phase. Two where one process fills a slot while another one empties it.
     pub fn shared_blocks(&self, phase: usize) -> usize {
         let alone = match phase {
             0 => self.senders_are_sources(),
@@ -93,8 +90,8 @@ impl Test {
         if alone { 0 } else { 2 }
     }
 
-    /// Blocks that each slot of a phase has in the memory of a process that both fills and empties it, in turn. One will do,
-    /// and stays in the cache; but a file's block that is under way as pages is not to be written over by the next.
+    /// Number of private blocks for each slot of a phase, in the memory of a process that both fills and empties it, in turn. One suffices and
+    /// stays in the cache. A file's block that is under way as pages needs a second one, because the next block must not overwrite it.
     pub fn own_blocks(&self, phase: usize) -> usize {
         match phase {
             0 if self.senders_are_sources() => 1 + usize::from(self.expects_answers(0)),
@@ -103,12 +100,12 @@ impl Test {
         }
     }
 
-    /// Whether the own blocks of a phase are sent as pages, which pays most if the pages are large.
+    /// True if the private blocks of a phase are sent as pages. Large pages help most there.
     pub fn sends_pages_of(&self, phase: usize) -> bool {
         phase == 0 && self.datapath == Datapath::Zerocopy
     }
 
-    /// How blocks get through a phase between source and sink.
+    /// Mechanism that moves blocks through a phase between source and sink.
     pub fn relay(&self) -> Relay {
         if self.relays_pass_pages() {
             Relay::Pages
@@ -122,19 +119,18 @@ impl Test {
         }
     }
 
-    /// Whether phases between source and sink pass pages from link to link, and keep nothing; they look at payload only where
-    /// it is verified. In lockstep there must be a whole buffer; and the pages of a file's block are written
-    /// anew as soon as the next reader has them, which passing on would not make safe.
+    /// True if phases between source and sink pass pages from link to link and keep nothing. They look at payload only if it is verified.
+    /// Lockstep needs a whole buffer, so it excludes this. A file source excludes it too: it overwrites the pages of a block as soon as the next
+    /// reader has them, and passing pages on would not make that safe.
     pub fn relays_pass_pages(&self) -> bool {
         self.datapath == Datapath::Zerocopy
             && self.coupling == Coupling::Block
             && self.source == Source::Memory
     }
 
-    /// Whether the receivers of a boundary answer each block. Pages that were sent belong to their reader until it has
-    /// read them, whatever was acknowledged: without its answer nearly every block that is written anew would arrive
-    /// wrong. Blocks of a memory source are never written anew, pages that are passed on belong to no slot, and
-    /// what was copied was copied: none of these needs an answer.
+    /// True if the receivers of a boundary answer each block. Sent pages belong to their reader until it has read them, even if TCP has
+    /// acknowledged them: without the answer nearly every overwritten block would arrive wrong. Three cases need no answer: blocks of a memory
+    /// source are never overwritten, pages that are passed on belong to no slot, and copied payload is safe.
     pub fn expects_answers(&self, boundary: usize) -> bool {
         self.datapath == Datapath::Zerocopy
             && match boundary {
@@ -143,38 +139,59 @@ impl Test {
             }
     }
 
-    /// Rate limit of the link of a lane in bits per second, if it has one.
-    pub fn rate_of(&self, lane: &Lane) -> Option<u64> {
-        let own = |pace: &&Pace| (pace.from, pace.to) == (lane.from, lane.to);
-        match self.paces.iter().find(own) {
-            Some(pace) => Some((pace.bits_per_s / self.streams.max(1) as u64).max(1)),
-            None => self.sockets.rate_bits_per_s,
-        }
-    }
-
-    /// The rail that bears link `stream` of a pair.
+    /// Rail of link `stream` of a pair.
     pub fn rail_of(&self, stream: usize) -> usize {
         stream % self.rails.max(1)
     }
 }
 
-/// What a test is for.
+/// Placement of processes on processors.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pin {
+    /// Pins processes where it pays: see [`super::placement::processor_of`].
+    #[default]
+    Auto,
+    /// The scheduler decides.
+    None,
+    /// Pins processes to these processors.
+    List(Vec<usize>),
+}
+
+/// Parameters of a test that the user did not set. Each field is true if its parameter was not set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unasked {
+    /// Processes that serve the links.
+    pub workers: bool,
+    /// Payload of a block.
+    pub block: bool,
+    /// Buffers of the data sockets.
+    pub socket_buffers: bool,
+    /// Links per pair.
+    #[serde(default)]
+    pub streams: bool,
+    /// Congestion control of the data sockets.
+    #[serde(default)]
+    pub congestion: bool,
+}
+
+/// Purpose of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// It loads the fabric.
+    /// Loads the fabric.
     #[default]
     Load,
-    /// It looks for losses: every pair is held to less than its ports carry.
+    /// Looks for losses: every pair is limited to less than its ports carry.
     Loss,
-    /// The judge asked for it: suspects by themselves.
+    /// Measures suspects alone, because the judge requested it.
     Isolated,
-    /// It shows whether links stand: too short to judge a rate by.
+    /// Checks that links work. Too short to judge a rate.
     Check,
 }
 
 impl Purpose {
-    /// How long counters of interfaces run before the first block, in nanoseconds: a check looks for traffic of others.
+    /// Time in nanoseconds for which interface counters run before the first block. A check uses it to find traffic of others.
     pub fn listens_ns(self) -> u64 {
         match self {
             Self::Check => 1_000_000_000,
@@ -194,64 +211,64 @@ impl std::fmt::Display for Purpose {
     }
 }
 
-/// A rate limit of a pair of nodes.
+/// Rate limit of a pair of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Node that sends.
+    /// Sending node.
     pub from: usize,
-    /// Node that receives.
+    /// Receiving node.
     pub to: usize,
-    /// Of all streams together, in bits per second of payload.
+    /// Limit of all streams together, in bits per second of payload.
     pub bits_per_s: u64,
 }
 
-/// Where blocks come from.
+/// Source of the blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// The memory of phase 0: payload from the seed, the same in every block of a slot and buffer.
+    /// Memory of phase 0: payload from the seed, the same in every block of a slot and buffer.
     #[default]
     Memory,
-    /// A file of each node, read from its start to its end; `%n` in the name is the node's label.
+    /// One file per node, read from start to end; `%n` in the name stands for the node's label.
     File(String),
 }
 
-/// Where blocks go.
+/// Destination of the blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sink {
-    /// The memory of the last phase.
+    /// Memory of the last phase.
     #[default]
     Memory,
-    /// A file of each node, in which block after block is put; `%n` in the name is the node's label.
+    /// One file per node, to which blocks are written one after the other; `%n` in the name stands for the node's label.
     File(String),
-    /// Nowhere: counted, never copied.
+    /// No destination: blocks are counted and never copied.
     Discard,
 }
 
-/// The name of a source or sink file on one node.
+/// Name of a source or sink file on one node: `%n` in `pattern` becomes `label`.
 pub fn file_name(pattern: &str, label: &str) -> String {
     pattern.replace("%n", label)
 }
 
-/// Which blocks receivers check against their checksum.
+/// Blocks that receivers check against their checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// None. Sequence and origin of every block are checked all the same.
+    /// No block. Receivers still check sequence and origin of every block.
     #[default]
     None,
-    /// One in [`SAMPLE`].
+    /// One block in [`SAMPLE`].
     Sample,
-    /// Every one.
+    /// Every block.
     Full,
 }
 
-/// One block in this many is checked with [`Verify::Sample`].
+/// [`Verify::Sample`] checks one block in this many.
 pub const SAMPLE: u64 = 16;
 
 impl Verify {
-    /// Whether block `t` is checked.
+    /// True if receivers check block `t`.
     pub fn checks(self, t: u64) -> bool {
         match self {
             Self::None => false,
@@ -261,22 +278,22 @@ impl Verify {
     }
 }
 
-/// Who serves the links of a node.
+/// Processes that serve the links of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workers {
-    /// A process for each link end.
+    /// One process for each link end.
     #[default]
     Peer,
-    /// A process for each slot: what a relay reads from one link it writes to the next one itself.
+    /// One process for each slot: a relay process reads from one link and writes to the next.
     Slot,
-    /// A process for all links out of the source, one for all of each relay, one for all into the sink; and one for each
-    /// direction of a relay that cannot be one.
+    /// One process for all links out of the source, one for each relay phase, one for all links into the sink. A relay phase that one process
+    /// cannot serve has one for each direction.
     Shared,
 }
 
 impl Workers {
-    /// As options have it.
+    /// Name as in the options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Peer => "peer",
@@ -286,59 +303,59 @@ impl Workers {
     }
 }
 
-/// How blocks get through a phase between source and sink.
+/// Mechanism that moves blocks through a phase between source and sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relay {
     /// A receiver fills two shared blocks in turn, and a sender empties them.
     Halves,
     /// One process reads a block, and then writes it.
     Blocks,
-    /// One process passes pages on, and nobody keeps or looks at payload.
+    /// One process passes pages on. No process keeps payload or looks at it.
     Pages,
 }
 
-/// How payload gets from memory to link and from link to memory.
+/// Path of the payload from memory to link and from link to memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Datapath {
-    /// Copied by the kernel at both ends of every link.
+    /// The kernel copies payload at both ends of every link.
     #[default]
     Copy,
-    /// Sent as pages; copied by receivers that keep it, and by relays only if somebody looks at it.
+    /// Senders send pages. Receivers that keep payload copy it. Relays copy it only to verify it.
     Zerocopy,
 }
 
-/// What a sender waits for before it empties a slot.
+/// Condition for which a sender waits before it empties a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coupling {
     /// Its own slot: N² independent chains.
     Block,
-    /// All slots of the buffer, as in the original: every link at the pace of the slowest.
+    /// All slots of the buffer, as in the original: every link runs at the pace of the slowest.
     Buffer,
 }
 
-/// When a run ends.
+/// Condition that ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// A window of this length after a warm-up, in nanoseconds.
+    /// A window of fixed length after a warm-up.
     Time {
-        /// Before the window.
+        /// Length of the warm-up in nanoseconds.
         warmup_ns: u64,
-        /// The window.
+        /// Length of the window in nanoseconds.
         window_ns: u64,
     },
-    /// This many blocks on every link.
+    /// A fixed number of blocks on every link.
     Volume {
-        /// Blocks.
+        /// Number of blocks per link.
         buffers: u64,
     },
-    /// As many blocks as the longest source file takes.
+    /// The number of blocks that the longest source file needs.
     Files,
 }
 
-/// What links are made of.
+/// Kind of the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -346,20 +363,20 @@ pub enum Transport {
     Auto,
     /// TCP everywhere.
     Tcp,
-    /// Unix-domain sockets; all nodes on one host.
+    /// Unix-domain sockets; all nodes must be on one host.
     Unix,
 }
 
-/// How the data addresses of a host are chosen, one per rail; `data=` of a host file goes before it.
+/// Selection of a host's data addresses, one per rail. `data=` in a host file takes precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataNetwork {
-    /// An address of each of these networks.
+    /// One address from each of these networks: address and prefix length.
     #[serde(default)]
     pub networks: Vec<(IpAddr, u8)>,
-    /// An address of each of the interfaces of these names.
+    /// One address from each interface with one of these names.
     #[serde(default)]
     pub interfaces: Vec<String>,
-    /// IPv4 or IPv6 only.
+    /// Allowed address family.
     pub family: Family,
 }
 
@@ -367,7 +384,7 @@ pub struct DataNetwork {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// Either.
+    /// IPv4 or IPv6.
     #[default]
     Any,
     /// IPv4 only.
@@ -377,7 +394,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether an address is of this family.
+    /// True if an address is of this family.
     pub fn admits(self, address: IpAddr) -> bool {
         match self {
             Self::Any => true,

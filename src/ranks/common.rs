@@ -1,11 +1,11 @@
-//! Memory that the ranks of a node have in common: a ring from each to each, and for each an arena from which the others can copy.
+//! Shared memory of the ranks of a node: a ring from each rank to each, and for each rank an arena from which the others can copy.
 //!
-//! It is made before the ranks are, has no name, and goes with the last of them.
+//! It is created before the rank processes, has no name, and disappears with the last of them.
 //!
 //! ```text
-//!  | asleep 0 | asleep 1 | ... |        a line each: whether that rank must be woken
-//!  | ring 0 -> 0 | ring 0 -> 1 | ...    a line of its reader, then cells
-//!  | arena 0 | arena 1 | ...            buffers of messages
+//!  | asleep 0 | asleep 1 | ... |        one cache line each: nonzero if that rank must be woken
+//!  | ring 0 -> 0 | ring 0 -> 1 | ...    one cache line of the reader, then cells
+//!  | arena 0 | arena 1 | ...            message buffers
 //! ```
 
 use std::io;
@@ -17,17 +17,17 @@ use crate::sys::arena::Arena;
 use crate::sys::bell::Bell;
 use crate::sys::memory::Region;
 
-/// What a processor takes from another one at a time.
+/// Bytes that a processor fetches from another one at a time: a cache line.
 pub const CELL_BYTES: usize = 64;
-/// Where arenas begin.
+/// Alignment of the arenas.
 const PAGE_BYTES: usize = 4096;
-/// Rings are this long as long as all of them together stay below the limit.
+/// Cells of a ring while all rings together stay below `RINGS_BYTES`.
 pub const CELLS: usize = 1024;
-/// They are no shorter than this.
+/// Cells of a ring otherwise.
 pub const LEAST_CELLS: usize = 256;
 const RINGS_BYTES: usize = 64 << 20;
 
-/// The memory of the ranks of a node, by their places on it.
+/// Shared memory of the ranks of a node, indexed by their places on it.
 pub struct Common {
     region: Arc<Region>,
     places: usize,
@@ -37,7 +37,8 @@ pub struct Common {
 }
 
 impl Common {
-    /// For so many ranks, with arenas of so many bytes each. Nothing of it is used before it is written.
+    /// Creates the memory for `places` ranks, with an arena of at least `arena_bytes` bytes each. No page is used before it is written.
+    /// Fails if the sizes overflow, or if the kernel refuses the memory or a doorbell.
     pub fn new(places: usize, arena_bytes: usize) -> io::Result<Self> {
         let too_much = || io::Error::from(io::ErrorKind::OutOfMemory);
         let cells = cells_for(places);
@@ -59,34 +60,34 @@ impl Common {
         })
     }
 
-    /// Bytes of all rings between so many ranks: they are there from the start, whether or not anything goes over them.
+    /// Bytes of all rings between `places` ranks. The rings exist from the start, used or not.
     pub fn rings_bytes(places: usize) -> usize {
         let line = (1 + cells_for(places)) * CELL_BYTES;
         places.saturating_mul(places).saturating_mul(line)
     }
 
-    /// Ranks that have it.
+    /// Number of ranks that share the memory.
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// Cells of a ring.
+    /// Cells per ring.
     pub fn cells(&self) -> usize {
         self.cells
     }
 
-    /// All of it.
+    /// The whole memory.
     pub fn region(&self) -> &Region {
         &self.region
     }
 
-    /// The arena of the rank at a place; nobody else may ask for it.
+    /// The arena of the rank at a place. Only that rank may ask for it.
     pub fn arena(&self, place: usize) -> Arena {
         let begin = arenas_begin(self.places, self.cells) + place * self.arena_bytes;
         Arena::new(Arc::clone(&self.region), begin, self.arena_bytes)
     }
 
-    /// Where the ring from one to another begins: a line of its reader, and its cells.
+    /// Offset of the ring from one place to another, in bytes. The cache line of its reader comes first, then its cells.
     pub fn ring(&self, from: usize, to: usize) -> usize {
         assert!(from < self.places && to < self.places, "nobody is there");
         self.places * CELL_BYTES + (from * self.places + to) * (1 + self.cells) * CELL_BYTES
@@ -96,33 +97,33 @@ impl Common {
         &self.region.words(place * CELL_BYTES, 1)[0]
     }
 
-    /// The rank at a place is about to sleep: what is written from now on wakes it. It looks once more before it does.
+    /// Announces that the rank at a place is about to sleep: from now on a write wakes it. The rank must look once more before it sleeps.
     pub fn lie_down(&self, place: usize) {
         self.asleep(place).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// It is awake again.
+    /// Announces that the rank at a place is awake, and silences its doorbell.
     pub fn get_up(&self, place: usize) {
         self.asleep(place).store(0, Ordering::Relaxed);
         self.bells[place].hush();
     }
 
-    /// Something was written that the rank at a place may wait for.
+    /// Wakes the rank at a place, if it sleeps. Call it after a write that this rank can wait for.
     pub fn wake(&self, place: usize) {
-        // What was written is seen before the other one's sleep is, or the other one sees it before it sleeps.
+        // Either this rank sees that the other one sleeps, or the other one sees the write before it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep(place).load(Ordering::Relaxed) != 0 {
             self.bells[place].ring();
         }
     }
 
-    /// What the rank at a place is woken by.
+    /// Doorbell of the rank at a place: it becomes readable to wake that rank.
     pub fn bell(&self, place: usize) -> BorrowedFd<'_> {
         self.bells[place].as_fd()
     }
 
-    /// Descriptors that all of them need.
+    /// Descriptors that all ranks need: the doorbells.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.bells.iter().map(Bell::number)
     }

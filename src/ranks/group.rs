@@ -1,8 +1,8 @@
-//! Ranks that act together, in an order of their own (MPI calls it a communicator).
+//! Ordered groups of ranks that act together (MPI calls them communicators).
 
 use std::sync::Arc;
 
-/// A group of ranks, as one of them sees it. Its members are known by their places in it.
+/// A group of ranks, as one of its members sees it. A member is identified by its place in the group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     members: Arc<[usize]>,
@@ -10,7 +10,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of these ranks; none if `rank` is not among them, or somebody is twice.
+    /// Creates a group of these ranks. Returns `None` if `rank` is not among them, or if a rank occurs twice.
     pub fn new(members: Vec<usize>, rank: usize) -> Option<Self> {
         let place = members.iter().position(|member| *member == rank)?;
         let mut sorted = members.clone();

@@ -1,50 +1,50 @@
-//! How a rank waits. To sleep costs 30 to 50 µs per half trip (facts of the data path), so while processors are free a rank
-//! spins; where ranks outnumber processors it yields, since whoever it waits for needs the processor; and who has waited
-//! long sleeps, so that ranks that have nothing to do steal no time from those that are measured.
+//! Waiting of a rank. A sleep costs 30 to 50 µs per half trip (facts of the data path), so a rank spins while processors are free. Where
+//! ranks outnumber processors it yields, since the rank it waits for needs the processor. After a long wait it sleeps, so that idle ranks
+//! take no time from those that are measured.
 
-use crate::plan::job::Wait;
+use crate::plan::ranks::Wait;
 use crate::sys::{clock, process};
 
-/// What a rank does while nothing moves.
+/// Decides what a rank does while nothing moves.
 #[derive(Debug, Clone)]
 pub struct Patience {
     crowded: bool,
-    /// Sleeps at once.
+    /// True if the rank sleeps at once.
     sleeps: bool,
     /// Turns in which nothing moved.
     turns: u32,
-    /// When it was seen first that nothing moves; zero for not yet.
+    /// Time when the rank first saw that nothing moves, in nanoseconds; 0 if it has not seen this yet.
     since_ns: u64,
-    /// How long nothing has moved, all such times together.
+    /// Total time in which nothing moved, in nanoseconds.
     waited_ns: u64,
-    /// How long a turn without a byte takes, as seen last. A wait of a few turns is reckoned by it, since to look at the clock at each
-    /// of them would cost what is to be measured.
+    /// Latest estimate of a turn without a byte, in nanoseconds. The time of a wait of a few turns is calculated from it, since reading the
+    /// clock in each turn would cost as much as what is measured.
     turn_ns: u64,
 }
 
-/// What to do next.
+/// Next action of a waiting rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Look again at once.
     Look,
-    /// Look again, and at newcomers and deadlines, too.
+    /// Look again, and check for connections and deadlines too.
     LookAround,
     /// Sleep until something moves.
     Sleep,
 }
 
-/// A turn without a byte is a system call that finds nothing.
+/// Initial estimate: a turn without a byte is a system call that finds nothing.
 const USUAL_TURN_NS: u64 = 1_000;
 const LEAST_TURN_NS: u64 = 50;
-/// Turns between two looks at the clock.
+/// Turns between two clock reads.
 const TURNS: u32 = 32;
-/// Spinning for longer than this without a byte is a waste: a sleep of 50 µs is a fortieth of it.
+/// Limit for spinning without a byte. Spinning for longer is a waste: a sleep of 50 µs is a fortieth of it.
 const SPIN_NS: u64 = 2_000_000;
-/// The same where others want the processor.
+/// The same limit where other processes want the processor.
 const CROWDED_NS: u64 = 200_000;
 
 impl Patience {
-    /// For one of `ranks` ranks on a host, with so many processors for them, and what it is asked to do.
+    /// Settings for one of `ranks` ranks on a host with `processors` processors for them; `wait` is the user's choice.
     pub fn new(wait: Wait, ranks: usize, processors: usize) -> Self {
         Self {
             crowded: match wait {
@@ -60,7 +60,7 @@ impl Patience {
         }
     }
 
-    /// Something moved.
+    /// Records that something moved.
     pub fn moved(&mut self) {
         self.waited_ns += match self.since_ns {
             0 => u64::from(self.turns) * self.turn_ns,
@@ -70,12 +70,12 @@ impl Patience {
         self.since_ns = 0;
     }
 
-    /// How long nothing has moved since this rank began, in nanoseconds.
+    /// Total time in which nothing moved since this rank began, in nanoseconds.
     pub fn waited_ns(&self) -> u64 {
         self.waited_ns
     }
 
-    /// Nothing has moved in this turn.
+    /// Records a turn in which nothing moved, and returns the next action.
     pub fn nothing(&mut self) -> Next {
         self.turns = self.turns.wrapping_add(1);
         if self.sleeps {
@@ -97,7 +97,7 @@ impl Patience {
         if self.since_ns == 0 {
             self.since_ns = now.saturating_sub(u64::from(self.turns) * self.turn_ns);
         } else {
-            // A turn in which others had the processor is no usual one.
+            // A turn during which other processes had the processor is not a typical one.
             let turn_ns = (now - self.since_ns) / u64::from(self.turns.max(1));
             self.turn_ns = self.turn_ns.min(turn_ns).max(LEAST_TURN_NS);
         }
@@ -109,7 +109,7 @@ impl Patience {
         }
     }
 
-    /// How long nothing has moved, in nanoseconds.
+    /// Time without progress in the current wait, in nanoseconds; 0 during its first turns.
     pub fn idle_ns(&self) -> u64 {
         match self.since_ns {
             0 => 0,

@@ -6,52 +6,52 @@ use std::os::fd::OwnedFd;
 
 use crate::wire::rank::{HEAD_BYTES, MessageHead};
 
-use super::exchange::{Op, Way};
+use super::error::RankError;
+use super::op::{From, Op, Way};
 use super::stream::Stream;
 use super::window::{Inside, Use, Window};
-use super::{From, RankError};
 
-/// Another rank.
+/// Another rank, and the link to it.
 #[derive(Default)]
 pub struct Peer {
     pub link: Link,
     sent: u32,
     inbox: Inbox,
-    /// What it has asked for of this rank's window, and has not got.
+    /// Parts of this rank's window that the peer has requested and not received.
     asked: VecDeque<Asked>,
-    /// Whose message has gone in part.
+    /// Sender whose message has gone in part.
     half_sent: Option<Sender>,
 }
 
-/// How far a link has come.
+/// State of a link.
 #[derive(Default)]
 pub enum Link {
-    /// Nobody has asked for it.
+    /// No message has needed it.
     #[default]
     None,
     /// This rank has proposed it, and has no answer.
     Proposed {
         socket: OwnedFd,
-        /// Bytes of the answer that have come.
+        /// Bytes of the answer that have arrived.
         answered: usize,
     },
-    /// The other rank had proposed, too, and its proposal is kept.
+    /// The other rank has proposed too, and its proposal is kept.
     Awaited {
         since_ns: u64,
     },
     Standing(Stream),
 }
 
-/// Who has the right to go on.
+/// Sender of a message that has gone in part; only it may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sender {
     /// An operation of this rank.
     Op,
-    /// An answer to the other one.
+    /// An answer to a request of the other rank.
     Answer,
 }
 
-/// A piece of the window that goes to the other rank.
+/// A part of the window that goes to the other rank.
 struct Asked {
     from: usize,
     bytes: usize,
@@ -59,19 +59,19 @@ struct Asked {
     at: usize,
 }
 
-/// What comes in.
+/// State of the receiving side.
 #[derive(Default)]
 struct Inbox {
     head: [u8; HEAD_BYTES],
     have: usize,
-    /// The message whose payload is coming, and how much of it has come.
+    /// The message whose payload is arriving, and its progress.
     current: Option<Coming>,
-    /// Bytes that were read before it was known whose they are.
+    /// Bytes that were read before their destination was known.
     ahead: VecDeque<u8>,
     unasked: VecDeque<(u32, Vec<u8>)>,
     unasked_bytes: usize,
     received: u32,
-    /// Memory of what is to be added.
+    /// Memory for floats that are to be added.
     summand: Vec<u8>,
 }
 
@@ -79,35 +79,35 @@ struct Coming {
     head: MessageHead,
     at: usize,
     goal: Goal,
-    /// Memory of what goes neither into an operation nor into the window.
+    /// Memory for a payload that goes neither into an operation nor into the window.
     kept: Vec<u8>,
 }
 
-/// Where a payload goes.
+/// Destination of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// Into an operation.
+    /// The operation with this index.
     Op(usize),
-    /// To the messages that nobody has asked for.
+    /// The kept messages, which have no matching receive yet.
     Kept,
-    /// Into the window, from this byte on.
+    /// The window, from this byte on.
     Window(usize),
-    /// The same, but it is added to what stands there.
+    /// The window, from this byte on; the payload is added to its contents.
     Sum(usize),
 }
 
-/// Where bytes are that are lent: behind the head, instead of the payload.
+/// Bytes of the pointer to a lent payload. It follows the head, instead of the payload.
 const POINTER_BYTES: usize = 8;
-/// Shorter messages go through the ring: to copy them twice costs less than to wait until the other rank has copied them.
+/// Shorter messages go through the ring: copying them twice costs less than waiting until the other rank has copied them.
 const LENT_BYTES: usize = 4096;
-/// Where messages go and come at the same time, so much goes before what has come is taken: while it is in the cache. With two messages of
-/// 4 MiB that pass each other that is a sixth faster than to fill the socket first.
+/// Bytes to send before received data is taken, if messages go in both directions: received data is still in the cache then. With two
+/// opposite messages of 4 MiB this is a sixth faster than filling the socket first.
 const TURN_BYTES: usize = 64 << 10;
-/// Messages that nobody has asked for are kept up to this.
+/// Maximum bytes of kept messages that have no matching receive.
 const UNASKED_BYTES: usize = 256 << 20;
 
 impl Peer {
-    /// One that a link stands to from the start.
+    /// A peer whose link stands from the start.
     pub fn over(stream: Stream) -> Self {
         Self {
             link: Link::Standing(stream),
@@ -115,12 +115,12 @@ impl Peer {
         }
     }
 
-    /// Whether messages can pass.
+    /// True if messages can pass.
     pub fn is_linked(&self) -> bool {
         matches!(self.link, Link::Standing(_))
     }
 
-    /// The socket of a link that stands; none if there is no link, or it is memory.
+    /// Socket of a standing link. `None` if there is no link, or if it uses shared memory.
     pub fn socket(&self) -> Option<&OwnedFd> {
         match &self.link {
             Link::Standing(Stream::Socket { socket, .. }) => Some(socket),
@@ -128,13 +128,13 @@ impl Peer {
         }
     }
 
-    /// Whether the other rank waits for pieces of the window.
+    /// True if the other rank waits for parts of the window.
     pub fn is_asking(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// Sends what the stream takes of a message to rank `rank`, or a piece of it where something comes at the same time; whether anything
-    /// went.
+    /// Sends as much of a message to rank `rank` as the stream takes. With `in_turns` (messages arrive at the same time) it sends only a
+    /// piece. Returns true if any bytes went.
     pub fn push(
         &mut self,
         rank: usize,
@@ -167,7 +167,7 @@ impl Peer {
             && let Some(place) = rings.out.lendable(bytes)
         {
             head.lent = true;
-            // Head and place are one packet, or none.
+            // Head and pointer go as one packet, or not at all.
             let pointer = (place as u64).to_le_bytes();
             if rings.out.send(&head.encode(), &pointer) == 0 {
                 return Ok(false);
@@ -188,7 +188,7 @@ impl Peer {
         Ok(op.at > began)
     }
 
-    /// Sends what was asked of the window; whether anything went.
+    /// Sends requested parts of the window. Returns true if any bytes went.
     pub fn answer(&mut self, rank: usize, window: &Window) -> Result<bool, RankError> {
         let Link::Standing(stream) = &mut self.link else {
             return Ok(false);
@@ -221,8 +221,8 @@ impl Peer {
         Ok(moved)
     }
 
-    /// Takes what has come from rank `rank` to the operations it belongs to, or into the window; whether anything came. One call to the
-    /// kernel brings a whole message, if it has arrived and is what `ops[wanted]` waits for.
+    /// Moves received data of rank `rank` to the matching operations, or into the window. Returns true if anything arrived. One system call
+    /// receives a whole message, if it has arrived and `ops[wanted]` waits for it.
     pub fn pull(
         &mut self,
         rank: usize,
@@ -239,7 +239,7 @@ impl Peer {
                 return Ok(moved);
             };
             if self.inbox.is_fresh() && ops[wanted].at == 0 && !ops[wanted].done {
-                // The likely case: the next message is the one that is waited for.
+                // The likely case: the next message is the one for `ops[wanted]`.
                 let Way::In(into) = &mut ops[wanted].way else {
                     return Ok(moved);
                 };
@@ -269,15 +269,15 @@ impl Peer {
             }
             moved = true;
             let kept = self.finish(ops, window);
-            // It may be what is waited for now, and comes before what stands behind it.
+            // The wanted operation can take the kept message now, which comes before later ones of the stream.
             if ops[wanted].done || kept && self.deliver_kept(rank, ops, wanted)? {
                 return Ok(true);
             }
         }
     }
 
-    /// A head is there, or a part of one. `scattered` bytes of payload stand already in the operation that is waited for, which was hoped to
-    /// be the right one.
+    /// Handles a head, if it is complete. `scattered` bytes of payload are already in `ops[wanted]`, on the guess that this operation is
+    /// the right one.
     fn begin(
         &mut self,
         rank: usize,
@@ -301,9 +301,9 @@ impl Peer {
         let of_window = Use::of(head.tag).filter(|own| *own != Use::Answer);
         let taker = match of_window {
             Some(_) => None,
-            // An older one of that kind comes first.
+            // An older kept message of the same tag comes first.
             None if inbox.unasked.iter().any(|(tag, _)| *tag == head.tag) => None,
-            // The likely one, which waits for no other; else whoever it is for.
+            // The likely operation, which waits for no other one; otherwise the first one that matches.
             None if ops[wanted].from == From::Rank(rank) && ops[wanted].takes(rank, head.tag) => {
                 Some(wanted)
             }
@@ -363,7 +363,7 @@ impl Peer {
                 },
             });
         }
-        // No more than the limits above, whatever the head says.
+        // The limits above hold, independent of the head.
         let bytes = usize::try_from(head.bytes).unwrap_or(0);
         let kept = match goal {
             Goal::Op(_) | Goal::Window(_) => Vec::new(),
@@ -383,7 +383,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes more of the payload that is coming; false if none is there.
+    /// Takes more of the arriving payload. Returns false if nothing has arrived.
     fn go_on(
         &mut self,
         rank: usize,
@@ -412,7 +412,7 @@ impl Peer {
             let Stream::Memory(rings) = stream else {
                 return Err(RankError::Broken);
             };
-            // It is in the packet of its head.
+            // The pointer is in the packet of its head.
             if ahead + rings.into.receive(&mut pointer[ahead..], &mut []) < POINTER_BYTES {
                 return Err(RankError::Broken);
             }
@@ -440,7 +440,7 @@ impl Peer {
         Ok(got.is_some())
     }
 
-    /// Ends the message that is coming, if it is whole; whether it was kept because nobody had asked for it.
+    /// Ends the arriving message, if it is complete. Returns true if it was kept because no receive matches.
     fn finish(&mut self, ops: &mut [Op<'_>], window: &mut Option<Window>) -> bool {
         let inbox = &mut self.inbox;
         let is_whole = |coming: &mut Coming| coming.at as u64 == coming.head.bytes;
@@ -470,7 +470,7 @@ impl Peer {
         }
     }
 
-    /// Gives an operation a message that had come before it was asked for.
+    /// Gives an operation a message that arrived before its receive began. Returns true if there was one.
     fn deliver_kept(
         &mut self,
         rank: usize,
@@ -507,21 +507,21 @@ impl Peer {
 }
 
 impl Inbox {
-    /// The next byte is the first one of a head, and must come from the stream.
+    /// True if the next byte is the first one of a head and must come from the stream.
     fn is_fresh(&self) -> bool {
         self.have == 0 && self.current.is_none() && self.ahead.is_empty()
     }
 }
 
 impl Op<'_> {
-    /// Whether a message of that rank and tag is for this operation.
+    /// True if a message of this rank and tag is for this operation.
     fn takes(&self, rank: usize, tag: u32) -> bool {
         let from = self.from == From::Any || self.from == From::Rank(rank);
         matches!(self.way, Way::In(_)) && !self.done && !self.started && from && self.tag == tag
     }
 }
 
-/// Sends what a stream takes of a message of which `at` bytes have gone; how many have then.
+/// Sends as much as the stream takes of a message of which `at` bytes have gone. Returns the bytes that have gone then.
 fn send_on(
     stream: &mut Stream,
     head: &MessageHead,
@@ -560,7 +560,7 @@ fn is_wait(error: &io::Error) -> bool {
     )
 }
 
-/// Bytes that came; none if there are none yet.
+/// Number of bytes that arrived; `None` if there are none yet.
 fn came(rank: usize, result: io::Result<usize>) -> Result<Option<usize>, RankError> {
     match result {
         Ok(0) => Err(RankError::Gone {

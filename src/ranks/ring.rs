@@ -1,8 +1,8 @@
-//! A ring of cells from one rank to another of the same node: what is written at one end is read at the other, in order, without a
-//! system call.
+//! A ring of cells from one rank to another of the same node. The reader gets the writer's bytes in order, without a system call.
 //!
-//! A packet begins at a cell and goes on in the next ones. Its first word says which cell it is, counted from the first one ever, and how
-//! many bytes follow; it is written last, so that whoever sees it sees the rest. One cell is fetched for a short message, and no other.
+//! A packet begins at a cell and continues in the next ones. Its first word holds the number of that cell, counted from the first one ever,
+//! and the number of bytes that follow. The writer stores this word last, so a reader that sees it sees the rest. For a short message the
+//! reader fetches one cell and no other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,35 +11,35 @@ use super::common::{CELL_BYTES, Common, LEAST_CELLS};
 
 /// Bytes of the first word of a cell.
 const WORD_BYTES: usize = 8;
-/// Bytes that a packet may have: with its word half of the shortest ring, so that it has a place wherever the last one ended.
+/// Maximum bytes of a packet. With its word it takes half of the shortest ring, so that it fits wherever the last one ended.
 const PACKET_BYTES: usize = LEAST_CELLS / 2 * CELL_BYTES - WORD_BYTES;
-/// In the place of a length: nothing follows, the next packet is at the start of the ring.
+/// Stands in place of a length: nothing follows, the next packet is at the start of the ring.
 const AROUND: u64 = 0xffff;
 
 /// One end of a ring.
 struct End {
     common: Arc<Common>,
-    /// First byte of the ring in the region.
+    /// Offset of the ring in the region, in bytes.
     begin: usize,
-    /// Cells that are behind it.
+    /// Number of cells already passed.
     at: u64,
 }
 
-/// Where one writes.
+/// Writing end of a ring.
 pub struct Outgoing {
     end: End,
     to: usize,
-    /// Cells that the reader had left when it was looked at last.
+    /// Cells that the reader had freed when this end last looked.
     left: u64,
-    /// What was lent so far.
+    /// Number of loans so far.
     lent: u64,
 }
 
-/// Where one reads.
+/// Reading end of a ring.
 pub struct Incoming {
     end: End,
     from: usize,
-    /// Bytes of the packet that is being read, and how many of them have been.
+    /// The packet that is being read: its bytes, and how many of them have been read.
     open: Option<(usize, usize)>,
     copied: u64,
 }
@@ -47,7 +47,7 @@ pub struct Incoming {
 impl End {
     fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
         let begin = common.ring(from, to);
-        // The first turn round would find its pages one by one, in the middle of what is measured.
+        // Otherwise the first pass over the ring would fault its pages in one by one, in the middle of a measurement.
         common
             .region()
             .populate(begin, (1 + common.cells()) * CELL_BYTES);
@@ -58,12 +58,12 @@ impl End {
         }
     }
 
-    /// How far the reader has come, and how many of what was lent to it it has copied.
+    /// Words of the reader: the number of cells it has freed, and the number of loans it has copied.
     fn reader(&self) -> &[AtomicU64] {
         self.common.region().words(self.begin, 2)
     }
 
-    /// Where a cell begins.
+    /// Offset of a cell in the region, in bytes.
     fn cell(&self, place: usize) -> usize {
         self.begin + (1 + place) * CELL_BYTES
     }
@@ -72,13 +72,13 @@ impl End {
         &self.common.region().words(self.cell(place), 1)[0]
     }
 
-    /// The cell it stands at.
+    /// Index of the current cell.
     fn place(&self) -> usize {
         let cells = self.common.cells() as u64;
         usize::try_from(self.at % cells).unwrap_or(0)
     }
 
-    /// What the first word of the next packet is, without its length.
+    /// First word of the next packet, without its length.
     fn ticket(&self) -> u64 {
         (self.at + 1) << 16
     }
@@ -89,7 +89,7 @@ fn cells_of(bytes: usize) -> usize {
 }
 
 impl Outgoing {
-    /// From one place of a node to another.
+    /// The ring from one place of a node to another.
     pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
         Self {
             end: End::new(common, from, to),
@@ -99,7 +99,7 @@ impl Outgoing {
         }
     }
 
-    /// Writes a packet of what there is room for; how many bytes, 0 if there is no room now.
+    /// Writes one packet with as much as fits. Returns its bytes, or 0 if there is no room now.
     pub fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
         let payload = &payload[..payload.len().min(PACKET_BYTES - head.len())];
         let bytes = head.len() + payload.len();
@@ -135,29 +135,29 @@ impl Outgoing {
         needed - self.left <= all
     }
 
-    /// Where bytes are that need not be written, since the reader can copy them from there.
+    /// Offset of bytes that need not be written, since the reader can copy them from there. `None` if they are outside of the region.
     pub fn lendable(&self, bytes: &[u8]) -> Option<usize> {
         self.end.common.region().offset_of(bytes)
     }
 
-    /// Something was lent; its number.
+    /// Counts a loan and returns its number.
     pub fn lend(&mut self) -> u64 {
         self.lent += 1;
         self.lent
     }
 
-    /// Whether the reader has copied what was lent under a number.
+    /// True once the reader has copied the loan with this number.
     pub fn is_copied(&self, number: u64) -> bool {
         self.end.reader()[1].load(Ordering::Acquire) >= number
     }
 
-    /// Copies into memory of the reader, beside the ring.
+    /// Copies into shared memory of the reader, at an offset in the region. The ring is not involved.
     pub fn put(&self, at: usize, bytes: &[u8]) {
         let region = self.end.common.region();
         region.span(at, bytes.len()).write(bytes);
     }
 
-    /// Copies from memory of the reader.
+    /// Copies from shared memory of the reader, at an offset in the region.
     pub fn get(&self, at: usize, into: &mut [u8]) {
         let region = self.end.common.region();
         region.span(at, into.len()).read(into);
@@ -165,7 +165,7 @@ impl Outgoing {
 }
 
 impl Incoming {
-    /// From one place of a node to another.
+    /// The ring from one place of a node to another.
     pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
         Self {
             end: End::new(common, from, to),
@@ -175,7 +175,8 @@ impl Incoming {
         }
     }
 
-    /// Reads what there is of one packet, into the first part and then into the second; how many bytes, 0 if nothing is there.
+    /// Reads as much as fits of one packet, first into `first` and then into `second`. Returns the number of bytes, or 0 if there is no
+    /// packet.
     pub fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> usize {
         let Some((bytes, read)) = self.open() else {
             return 0;
@@ -196,7 +197,7 @@ impl Incoming {
         at - read
     }
 
-    /// The packet that is being read: its length, and how much of it was.
+    /// The packet that is being read: its bytes, and how many of them have been read.
     fn open(&mut self) -> Option<(usize, usize)> {
         if self.open.is_some() {
             return self.open;
@@ -208,7 +209,7 @@ impl Incoming {
                 return None;
             }
             if word & AROUND != AROUND {
-                // No writer writes more; whoever does reaches no byte outside of the ring.
+                // No correct writer exceeds this room. The limit keeps every read inside of the ring.
                 let room = (self.end.common.cells() - place) * CELL_BYTES - WORD_BYTES;
                 let bytes = usize::try_from(word & AROUND).unwrap_or(0);
                 return Some((bytes.min(room), 0));
@@ -217,11 +218,11 @@ impl Incoming {
         }
     }
 
-    /// Gives the cells of a packet back.
+    /// Frees the cells of a packet.
     fn leave(&mut self, bytes: usize) {
         self.open = None;
         let (place, cells) = (self.end.place(), cells_of(bytes));
-        // What was payload is not taken for the start of a packet later.
+        // Clears words of the payload, so that none is mistaken for the start of a packet later.
         for cell in place + 1..place + cells {
             self.end.word(cell).store(0, Ordering::Relaxed);
         }
@@ -230,7 +231,7 @@ impl Incoming {
         self.end.common.wake(self.from);
     }
 
-    /// Copies what was lent, and says so.
+    /// Copies a loan from an offset in the region, and confirms it. Returns false if the bytes are outside of the region.
     pub fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
         let region = self.end.common.region();
         let end = at.checked_add(into.len());
@@ -309,7 +310,7 @@ mod tests {
         }
         assert_eq!(into.receive(&mut [0; 8], &mut []), 0);
         assert_eq!(out.send(&[1; 8], &[]), 8, "there is room again");
-        // More than a packet holds goes in several.
+        // Data that exceeds a packet needs several of them.
         assert_eq!(out.send(&[2; 24], &[3; 20_000]), PACKET_BYTES);
     }
 

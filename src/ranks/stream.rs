@@ -1,4 +1,4 @@
-//! What carries the bytes between two ranks: a socket, or two rings in memory that both have.
+//! Carrier of the bytes between two ranks: a socket, or two rings in shared memory.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,15 +11,15 @@ use crate::wire::rank::HEAD_BYTES;
 use super::common::Common;
 use super::ring::{Incoming, Outgoing};
 
-/// A way for bytes in both directions, in order. What would have to wait is [`io::ErrorKind::WouldBlock`].
+/// A byte stream in both directions, in order. A call that would have to wait fails with [`io::ErrorKind::WouldBlock`].
 pub enum Stream {
     /// TCP or a Unix socket.
     Socket {
         socket: OwnedFd,
-        /// Where short messages and their heads are put side by side.
+        /// Buffer that joins short messages with their heads.
         staging: Vec<u8>,
     },
-    /// Memory.
+    /// Shared memory.
     Memory(Box<Rings>),
 }
 
@@ -29,14 +29,15 @@ pub struct Rings {
     pub into: Incoming,
 }
 
-/// TCP moves most in pieces of this size: with pieces of 256 KiB a message of 1 MiB took half as long again, and with whole messages of 4 MiB a tenth.
+/// Piece size with the highest TCP throughput: with pieces of 256 KiB a message of 1 MiB took half as long again. With whole messages of 4
+/// MiB it took a tenth longer.
 const PIECE_BYTES: usize = 512 << 10;
-/// Messages up to this length go and come with their head in one piece: to copy them costs less than to have the kernel put two pieces
-/// together, a twentieth of a short message's time.
+/// Messages up to this length travel joined with their head. Copying them costs less than letting the kernel join two parts: a twentieth of
+/// a short message's time.
 const STAGED_BYTES: usize = 1024;
 
 impl Stream {
-    /// Over a socket.
+    /// A stream over a socket.
     pub fn of(socket: OwnedFd) -> Self {
         Self::Socket {
             socket,
@@ -44,7 +45,7 @@ impl Stream {
         }
     }
 
-    /// Between two places of a node.
+    /// A stream between two places of a node.
     pub fn within(common: &Arc<Common>, own: usize, other: usize) -> Self {
         Self::Memory(Box::new(Rings {
             out: Outgoing::new(common, own, other),
@@ -52,7 +53,7 @@ impl Stream {
         }))
     }
 
-    /// Sends more of a head and its payload, of which the first `at` bytes have gone; how many went.
+    /// Sends more of a head and its payload, of which the first `at` bytes have gone. Returns the number of bytes that went.
     pub fn send(
         &mut self,
         head: &[u8; HEAD_BYTES],
@@ -80,7 +81,7 @@ impl Stream {
         }
     }
 
-    /// Receives a head, and behind it what fits into `payload`; how many bytes came.
+    /// Receives a head, and after it as much as fits into `payload`. Returns the number of bytes that arrived.
     pub fn receive(
         &mut self,
         head: &mut [u8; HEAD_BYTES],
@@ -103,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// Receives what fits.
+    /// Receives as much as fits into `into`. Returns the number of bytes.
     pub fn receive_bytes(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Memory(rings) => some(rings.into.receive(into, &mut [])),
@@ -112,7 +113,7 @@ impl Stream {
     }
 }
 
-/// Nothing is no end here: whoever has the other side of a ring ends with the whole node.
+/// Zero bytes do not mean end of file here: the process at the other side of a ring ends only with the whole node.
 fn some(bytes: usize) -> io::Result<usize> {
     match bytes {
         0 => Err(io::ErrorKind::WouldBlock.into()),

@@ -1,23 +1,24 @@
 //! Ranks as threads of this process, over real sockets.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::plan::job::Wait;
-
 use super::*;
+use crate::plan::ranks::Wait;
+use crate::record::TroubleKind;
 use crate::sys::socket::{self, SocketOptions};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const TAG: u32 = 7;
 
-/// What links of a test are made of.
+/// Medium of the links of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     Tcp,
     Unix,
     Memory,
-    /// Memory between the first half of the ranks, TCP between all others.
+    /// Shared memory between the first half of the ranks, TCP between all others.
     Both,
 }
 
@@ -68,7 +69,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
     listeners.into_iter().enumerate().map(ground).collect()
 }
 
-/// Runs `act` as each of `ranks` ranks, over all kinds of links. None of them goes before all are done, as in a job.
+/// Runs `act` as each of `ranks` ranks, over each kind of links. No rank ends before all are done, as in a job.
 fn as_ranks<R: Send>(ranks: usize, act: impl Fn(&mut World) -> R + Sync) -> Vec<Vec<R>> {
     ALL.into_iter()
         .map(|over| as_ranks_over(over, ranks, &act))
@@ -153,7 +154,7 @@ fn what_stands_in_common_memory_goes_to_whoever_can_copy_it_and_to_all_others_to
                 assert!(into[..] == content(from, bytes), "{bytes} bytes");
             }
         }
-        // Nobody asks for the first one before the second has come.
+        // The receive of the first message begins only after the second message has arrived.
         let mut out = world.buffer(50_000);
         out.copy_from_slice(&content(7, 50_000));
         if own == 0 {
@@ -215,7 +216,7 @@ fn messages_are_told_apart_by_their_tags_in_whatever_order_they_are_asked_for() 
             }
             return;
         }
-        // Longer than what stands first in the stream, so that the start of the next message is read with it.
+        // The buffer is longer than the first message of the stream, so that the start of the next one is read with it.
         for (tag, room) in [(3_u32, 1000), (4, 400), (3, 300), (5, 1000)] {
             let mut into = vec![0; room];
             let got = world.receive(From::Rank(0), tag, &mut into).unwrap();
@@ -262,7 +263,7 @@ fn links_are_made_by_messages_and_one_serves_both_directions() {
         }
         world.links()
     });
-    // Links in memory stand from the start.
+    // Links in shared memory stand from the start.
     assert_eq!(all[..2], [[1, 1, 0, 0, 0, 0]; 2]);
     assert_eq!(all[2..], [[5; 6], [2, 2, 2, 0, 0, 0]]);
 }
@@ -274,7 +275,7 @@ fn an_exchange_takes_messages_by_their_tags_and_each_tag_in_its_order() {
             for (tag, byte) in [(3, 1), (3, 2)] {
                 world.send(1, tag, &[byte; 100]).unwrap();
             }
-            // The other tag comes only when these were answered.
+            // The other tag comes only after an answer to these.
             world.receive(From::Rank(1), TAG, &mut [0; 1]).unwrap();
             world.send(1, 4, &[9; 100]).unwrap();
             return;
@@ -429,6 +430,26 @@ fn a_message_that_stops_half_way_ends_the_wait() {
         error.to_string().starts_with("no byte to or from rank 1"),
         "{error}"
     );
+}
+
+#[test]
+fn more_ranks_may_connect_at_once_than_stand_in_the_list_of_connections() {
+    const RANKS: usize = 300;
+    let connected = std::sync::Barrier::new(RANKS);
+    as_ranks_over(Over::Tcp, RANKS, |world| {
+        if world.rank() > 0 {
+            assert!(!world.reach(0).unwrap(), "rank 0 has not answered yet");
+            connected.wait();
+            world.send(0, TAG, &content(world.rank(), 9)).unwrap();
+            return;
+        }
+        connected.wait();
+        for rank in 1..RANKS {
+            let mut into = vec![0; 9];
+            world.receive(From::Rank(rank), TAG, &mut into).unwrap();
+            assert_eq!(into, content(rank, 9));
+        }
+    });
 }
 
 #[test]

@@ -1,40 +1,99 @@
-//! What all ranks of a job do together; groups of them: `collectives/`.
+//! All ranks of a job, as one of them sees them.
 
-use crate::plan::collective::Algorithm;
+use std::sync::Arc;
 
-use super::exchange::{Op, Until};
-use super::{From, RankError, World};
+use crate::sys::arena::{Arena, Buffer};
+
+use super::common::Common;
+use super::error::RankError;
+use super::group::Group;
+use super::meeting::{Ground, Meeting, RankAddress};
+use super::patience::Patience;
+use super::peer::Peer;
+use super::stream::Stream;
+use super::window::Window;
+
+/// All ranks of a job, as one of them sees them.
+pub struct World {
+    pub(super) own: usize,
+    pub(super) peers: Vec<Peer>,
+    pub(super) meeting: Meeting,
+    pub(super) patience: Patience,
+    /// Group of all ranks in their natural order.
+    pub(super) whole: Group,
+    /// Scratch memory of collectives.
+    pub(super) scratch: Buffer,
+    /// Memory shared with other ranks of this node, and this rank's place in it.
+    pub(super) home: Option<(Arc<Common>, usize)>,
+    /// Arena for this rank's buffers in that memory.
+    pub(super) arena: Option<Arena>,
+    /// True while this rank has announced that it sleeps.
+    pub(super) lying: bool,
+    /// Memory that other ranks access.
+    pub(super) window: Option<Window>,
+    /// True once a failure has cut off a message: nothing that follows on its link would be understood.
+    pub(super) broken: bool,
+}
 
 impl World {
-    /// Returns when all ranks have called it.
-    pub fn barrier(&mut self) -> Result<(), RankError> {
-        let all = self.whole.clone();
-        self.team(&all).barrier(Algorithm::Dissemination)
+    /// The ranks that `ground` names, seen from rank `own`.
+    pub fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
+        let size = ground.book.len();
+        let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
+        let home = match (&ground.common, &ground.book[own]) {
+            (Some(common), RankAddress::Memory(place)) => Some((Arc::clone(common), *place)),
+            _ => None,
+        };
+        let peer = |(rank, address): (usize, &RankAddress)| match (address, &home) {
+            (RankAddress::Memory(other), Some((common, place))) if rank != own => {
+                Peer::over(Stream::within(common, *place, *other))
+            }
+            _ => Peer::default(),
+        };
+        Ok(Self {
+            own,
+            whole,
+            scratch: Buffer::default(),
+            peers: ground.book.iter().enumerate().map(peer).collect(),
+            arena: home.as_ref().map(|(common, place)| common.arena(*place)),
+            home,
+            lying: false,
+            window: None,
+            meeting: Meeting::new(own, ground)?,
+            patience,
+            broken: false,
+        })
     }
 
-    /// Gives what `root` has to all.
-    pub fn broadcast(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
-        let all = self.whole.clone();
-        self.team(&all).broadcast(Algorithm::Binomial, root, bytes)
+    /// Number of this rank.
+    pub fn rank(&self) -> usize {
+        self.own
     }
 
-    /// Sends `out` to every other rank and receives as much from each, all at the same time; what rank r sent stands in
-    /// `into[r]`.
-    pub fn all_to_all(
-        &mut self,
-        tag: u32,
-        out: &[u8],
-        into: &mut [Vec<u8>],
-    ) -> Result<(), RankError> {
-        let (own, size) = (self.rank(), self.size());
-        let mut ops = Vec::with_capacity(2 * size);
-        for (rank, into) in into.iter_mut().enumerate().filter(|(rank, _)| *rank != own) {
-            ops.push(Op::receive(From::Rank(rank), tag, into));
-        }
-        // Each begins with its neighbour, so that not all send to the same rank.
-        for distance in 1..size {
-            ops.push(Op::send((own + distance) % size, tag, out));
-        }
-        self.drive(&mut ops, Until::All)
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// A message buffer: in memory that ranks of this node can copy from, if such memory exists and has room. Its contents are arbitrary.
+    pub fn buffer(&self, bytes: usize) -> Buffer {
+        let common = self.arena.as_ref().and_then(|arena| arena.take(bytes));
+        common.unwrap_or_else(|| Buffer::own(bytes))
+    }
+
+    /// Number of ranks that this one has a link to.
+    pub fn links(&self) -> usize {
+        let standing = self.peers.iter().filter(|peer| peer.is_linked());
+        standing.count()
+    }
+
+    /// Total time this rank spent waiting for links and other ranks, in nanoseconds.
+    pub fn waited_ns(&self) -> u64 {
+        self.patience.waited_ns()
+    }
+
+    /// Number of connections that were closed because they came from no rank of this job.
+    pub fn strangers(&self) -> u64 {
+        self.meeting.strangers()
     }
 }

@@ -1,4 +1,4 @@
-//! What the patterns of the Intel MPI Benchmarks took.
+//! Results of the Intel MPI Benchmarks' patterns.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,136 +7,135 @@ use crate::plan::imb::Table;
 
 use super::RankRecord;
 
-/// What came of a job of such patterns.
+/// Results of a job of these patterns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImbRecord {
     /// Index of the job in the plan.
     pub job: usize,
-    /// All tables were measured.
+    /// True if all tables were measured.
     pub complete: bool,
-    /// The processes, by number.
+    /// The ranks, in their order.
     pub ranks: Vec<RankRecord>,
     /// Tables, in the order in which they were measured.
     pub tables: Vec<TableRecord>,
 }
 
-/// A table.
+/// Results of one table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableRecord {
-    /// What was to be measured.
+    /// Plan of the table.
     pub table: Table,
-    /// When it began, in milliseconds since 1970.
+    /// Start, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Lines that were measured, in order.
+    /// Measured lines, in order.
     pub lines: Vec<LineRecord>,
 }
 
-/// A line of a table.
+/// Results of one line of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineRecord {
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub bytes: usize,
-    /// Repetitions that were measured.
+    /// Measured repetitions.
     pub repetitions: usize,
-    /// How it was done, where there is a choice.
+    /// Algorithm, where a choice exists.
     pub algorithm: Option<Algorithm>,
-    /// For each group, in their order, what its ranks took.
+    /// Times of each group, in the order of the groups.
     pub groups: Vec<GroupTimes>,
-    /// Why it was not measured.
+    /// Reason why the line was not measured.
     pub left_out: Option<String>,
 }
 
-/// Seconds of a repetition over the ranks of a group.
+/// Seconds per repetition over the ranks of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GroupTimes {
-    /// Of the fastest rank.
+    /// Time of the fastest rank.
     pub least_s: f64,
-    /// Of the slowest rank.
+    /// Time of the slowest rank.
     pub most_s: f64,
     /// Arithmetic mean.
     pub mean_s: f64,
-    /// How batches of repetitions lie apart.
+    /// Spread of batches of repetitions.
     pub spread: Option<LineSpread>,
-    /// The largest relative difference from what should have arrived; none if nobody looked.
+    /// Largest relative difference from the expected data; `None` if not checked.
     pub defects: Option<f64>,
-    /// What files took besides.
+    /// Further figures of files.
     #[serde(default)]
     pub files: Option<FileTimes>,
 }
 
-/// What a line of files took besides: bytes of all ranks, and times of the rank for which they were longest.
+/// Further figures of a line of files: bytes of all ranks, and times of the rank with the longest ones.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FileTimes {
     /// Bytes that all ranks have read in the line.
     pub read_bytes: u64,
-    /// Bytes that storage devices (or file servers) were asked for meanwhile, what the kernel fetches ahead included; none if the kernel
-    /// does not tell.
+    /// Bytes requested from storage devices (or file servers) meanwhile, read-ahead by the kernel included; `None` if the kernel does not report it.
     pub fetched_bytes: Option<u64>,
-    /// Seconds of a repetition that were spent on `fsync`.
+    /// Seconds per repetition spent on `fsync`.
     pub synchronising_s: f64,
-    /// What was computed meanwhile.
+    /// Figures of the computation during transfers.
     pub overlap: Option<Overlap>,
 }
 
 impl FileTimes {
-    /// Of what was read, the share that no storage device was asked for; none if nothing was read, or nobody knows.
+    /// Fraction of the read bytes that was not requested from a storage device. `None` if nothing was read, or if that is unknown.
     pub fn cached(&self) -> Option<f64> {
         let fetched = self.fetched_bytes?;
         (self.read_bytes > 0).then(|| 1.0 - (fetched as f64 / self.read_bytes as f64).min(1.0))
     }
 }
 
-/// Transfers while a rank computes.
+/// Figures of transfers while a rank computes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Overlap {
-    /// Seconds of a transfer while nothing is computed.
+    /// Seconds of a transfer without computation.
     pub pure_s: f64,
-    /// Seconds of what is computed while nothing is transferred.
+    /// Seconds of the computation without a transfer.
     pub compute_s: f64,
-    /// Millions of floating point operations in a second of these.
+    /// Millions of floating point operations per second of that computation.
     pub megaflops: f64,
 }
 
-/// How batches of repetitions lie apart: each batch is the mean of some repetitions, of the slowest rank in it.
+/// Spread of batches of repetitions. The time of a batch is the mean of its repetitions, at the batch's slowest rank.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LineSpread {
-    /// Batches.
+    /// Number of batches.
     pub batches: usize,
-    /// Repetitions in each, but for the last one.
+    /// Repetitions in each batch except the last one.
     pub of: usize,
-    /// Seconds of a repetition: the least.
+    /// Shortest time, in seconds per repetition.
     pub least_s: f64,
-    /// The middle one.
+    /// Median time, in seconds per repetition.
     pub median_s: f64,
-    /// 95 % take no longer; none with fewer than 20 batches.
+    /// 95th percentile, in seconds per repetition; `None` with fewer than 20 batches.
     pub p95_s: Option<f64>,
-    /// 99 % take no longer; none with fewer than 20 batches.
+    /// 99th percentile, in seconds per repetition; `None` with fewer than 20 batches.
     pub p99_s: Option<f64>,
-    /// The longest.
+    /// Longest time, in seconds per repetition.
     pub most_s: f64,
-    /// Standard deviation (n - 1) by mean.
+    /// Standard deviation (n - 1) divided by the mean.
     pub variation: f64,
 }
 
-/// What a rank tells of a line.
+/// A rank's report of a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankLine {
     /// Number of the line in its table.
     pub line: usize,
-    /// Repetitions that were measured.
+    /// Measured repetitions.
     pub repetitions: usize,
-    /// Seconds of a repetition.
+    /// Seconds per repetition.
     pub seconds: f64,
-    /// Repetitions of a batch.
+    /// Repetitions per batch.
     pub batch: usize,
-    /// Seconds of a repetition, batch by batch.
+    /// Seconds per repetition, batch by batch.
     pub batches_s: Vec<f64>,
-    /// What files took besides.
+    /// Further figures of files.
     pub files: Option<FileTimes>,
-    /// The largest relative difference from what should have arrived; none if it did not look.
+    /// Largest relative difference from the expected data; `None` if not checked.
     pub defect: Option<f64>,
-    /// The first item that is wrong, in words.
+    /// First wrong item, in words.
     pub wrong: Option<String>,
-    /// Why it was not measured.
+    /// Reason why the line was not measured.
     pub left_out: Option<String>,
 }

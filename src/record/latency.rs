@@ -1,96 +1,96 @@
-//! What a plan of latencies measured, and what followed from it.
+//! Results of a latency plan.
 
 use serde::{Deserialize, Serialize};
 
 use super::RankRecord;
 
-/// What came of a plan of latencies.
+/// Results of a latency plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRecord {
     /// Index among the jobs of the plan.
     pub job: usize,
-    /// All was measured.
+    /// True if all pairs were measured.
     pub complete: bool,
     /// The ranks, one for each node.
     pub ranks: Vec<RankRecord>,
-    /// Names of the fabric's hosts that have no node: their pairs are not measured.
+    /// Names of the fabric's hosts without a node. Their pairs are not measured.
     pub absent: Vec<String>,
-    /// What was planned.
+    /// Facts of the plan.
     pub planned: Planned,
-    /// Start of the first round, milliseconds since 1970.
+    /// Start of the first round, in milliseconds since 1970.
     pub started_ms: u64,
-    /// From the first round to the last one, in nanoseconds, without what was measured again.
+    /// Time from the first round to the last one, in nanoseconds, without repeated measurements.
     pub span_ns: u64,
     /// Planned pairs, round by round.
     pub pairs: Vec<PairLatency>,
-    /// Pairs that were not planned, measured to see how close predictions come.
+    /// Extra pairs that show how accurate predictions are.
     pub checks: Vec<PairLatency>,
-    /// Pairs through cables that looked slow, each once more by itself.
+    /// Pairs through cables that looked slow, measured again, each alone.
     pub looks: Vec<PairLatency>,
     /// Every cable, or direction of one, that pairs go through.
     pub cables: Vec<CableLatency>,
-    /// What is known of cables that have no value of their own.
+    /// Known combinations of cables that have no value of their own.
     pub together: Vec<Together>,
-    /// How far pairs are from what the cables' values come to: standard deviation of the ratio, from the median; none where there are no more
+    /// Noise of the pairs: standard deviation of the measured time divided by the sum of its cables' values, from the median. `None` without more
     /// pairs than unknowns.
     pub sigma: Option<f64>,
     /// Slow cables.
     pub slow: Vec<SlowCable>,
-    /// Run whose values were the measure; none if cables were compared with others of their class.
+    /// Name of the baseline run. `None` if cables were compared with others of their class.
     pub baseline: Option<String>,
-    /// Names of classes whose cables were compared.
+    /// Names of the classes whose cables were compared.
     pub judged: Vec<String>,
-    /// Classes of cables that could not be, and why.
+    /// Classes whose cables could not be compared, with the reason.
     pub undecidable: Vec<String>,
-    /// Pairs that no values of cables explain.
+    /// Pairs that no values of cables explain, as one sentence.
     pub misfit: Option<String>,
 }
 
-/// What was planned.
+/// Facts of a latency plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// Name of the fabric.
     pub fabric: String,
-    /// How pairs were chosen.
+    /// Strategy that chose the pairs.
     pub strategy: String,
-    /// Directions have values of their own.
+    /// True if each direction of a cable has its own value.
     pub directed: bool,
-    /// Hosts that take part.
+    /// Number of hosts that take part.
     pub hosts: usize,
-    /// Cables of the fabric.
+    /// Number of cables in the fabric.
     pub cables: usize,
-    /// Columns that some pair goes through.
+    /// Number of columns that at least one pair goes through.
     pub used: usize,
     /// Matrix rank of all pairs.
     pub rank: usize,
-    /// Why that is exact.
+    /// Reason why that rank is exact.
     pub proof: String,
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Fewest rounds that a basis can have, and why.
+    /// Least number of rounds that a basis can have, and the reason.
     pub bound: Option<(usize, String)>,
-    /// Pairs that were planned and left out, because hosts are missing.
+    /// Number of planned pairs that were left out because hosts are missing.
     pub left_out: usize,
-    /// Pairs that were added in their place.
+    /// Number of pairs that were added in their place.
     pub added: usize,
 }
 
-/// The round trip of a pair of hosts.
+/// Round trip of a pair of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairLatency {
     /// Number of the round, from 0.
     pub round: usize,
-    /// Number of the host in the fabric that sent first.
+    /// Number in the fabric of the host that sent first.
     pub from: u32,
-    /// Its partner.
+    /// Number in the fabric of its partner.
     pub to: u32,
     /// Shortest round trip, in seconds.
     pub least_s: f64,
-    /// Median round trip, in seconds: what is calculated with.
+    /// Median round trip, in seconds. All calculations use it.
     pub median_s: f64,
-    /// What the values of cables come to, in seconds; none where they were not calculated.
+    /// Round trip that follows from the values of cables, in seconds; `None` if these were not calculated.
     pub predicted_s: Option<f64>,
 }
 
@@ -99,29 +99,29 @@ pub struct PairLatency {
 pub struct CableLatency {
     /// Number of the column.
     pub column: u32,
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its class.
+    /// Class of the cable.
     pub class: String,
-    /// What it takes one way, in seconds, with all that its ends add; one of many possible values if it is not identified, none if nothing was
-    /// calculated.
+    /// One-way latency in seconds, with everything that its two ends add. One of many possible values if it is not identified; `None` if no values
+    /// were calculated.
     pub value_s: Option<f64>,
-    /// Whether the value follows from the pairs by itself.
+    /// True if the pairs determine the value of this column alone.
     pub identified: bool,
-    /// Standard error of the value, in seconds.
+    /// Standard error of the value, in seconds; `None` if unknown.
     pub error_s: Option<f64>,
-    /// Planned pairs that go through it.
+    /// Number of planned pairs that go through it.
     pub pairs: usize,
 }
 
-/// Cables that only together have a value.
+/// Cables that only have a value together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Together {
-    /// Names of columns, and how often each counts.
+    /// Names of columns, each with its coefficient.
     pub terms: Vec<(String, f64)>,
-    /// What they come to, in seconds.
+    /// Value of the combination, in seconds.
     pub value_s: f64,
-    /// Standard error of that, in seconds; none where noise is not known.
+    /// Standard error of that value, in seconds; `None` if the noise is unknown.
     #[serde(default)]
     pub error_s: Option<f64>,
 }
@@ -129,18 +129,18 @@ pub struct Together {
 /// A cable that is slower than it should be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlowCable {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Others that no measured pair tells from it.
+    /// Other columns that the measured pairs cannot distinguish from it.
     pub or: Vec<String>,
-    /// How far outside of what noise does, in standard deviations.
+    /// Deviation from the expected value, in standard deviations of the noise.
     pub score: f64,
-    /// How much longer it takes, as a part of what it should.
+    /// Extra latency, as a fraction of the expected one.
     pub effect: f64,
-    /// What it should take one way, in seconds.
+    /// Expected one-way latency, in seconds.
     pub usual_s: f64,
-    /// Pairs that say so.
+    /// Number of pairs that go through it.
     pub pairs: usize,
-    /// It looked so again when its pairs were measured by themselves.
+    /// True if it was slow again when its pairs were measured alone.
     pub confirmed: bool,
 }

@@ -1,23 +1,21 @@
-//! What a link test measured.
+//! Results of a link test.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::job::Round;
 
-use super::RankLine;
-
-/// What came of a link test.
+/// Results of a link test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinktestRecord {
     /// Index among the jobs of the plan.
     pub job: usize,
-    /// Every round came to its end.
+    /// True if every round finished.
     pub complete: bool,
     /// The ranks, in their order.
     pub ranks: Vec<RankRecord>,
-    /// What was measured in one go: iterations, and orders of the ranks within them.
+    /// Rounds, each measured in one go: every iteration, and every order of the ranks within it.
     pub rounds: Vec<RoundRecord>,
-    /// Looks that the judge has asked for: links one by one, each one way.
+    /// Further rounds that the judge requested: links one by one, each one way.
     #[serde(default)]
     pub looks: Vec<RoundRecord>,
 }
@@ -27,134 +25,113 @@ pub struct LinktestRecord {
 pub struct RankRecord {
     /// Index of its node.
     pub node: usize,
-    /// Name of its host, as the host itself has it.
+    /// Name of its host, as the host itself reports it.
     pub host: String,
-    /// Processor that it stayed on, or was on when it told.
+    /// Processor that the rank is pinned to, or on which it ran when it reported.
     pub processor: usize,
-    /// Connections that were closed because they were no ranks of this job.
+    /// Connections closed because they were no ranks of this job.
     #[serde(default)]
     pub strangers: u64,
 }
 
-/// What one round measured.
+/// Results of one round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
-    /// How often all had been measured before.
+    /// Number of full measurements before this one.
     pub iteration: u64,
-    /// What was to be measured.
+    /// Plan of the round.
     pub round: Round,
-    /// Start, milliseconds since 1970.
+    /// Start, in milliseconds since 1970.
     pub started_ms: u64,
-    /// From the first word of the schedule to the last one, in nanoseconds, with all that is not timed.
+    /// Time from the first message of the schedule to the last one, in nanoseconds, untimed parts included.
     pub span_ns: u64,
-    /// Steps of the schedule.
+    /// Number of steps in the schedule.
     pub steps: usize,
-    /// Its links, in the order of steps and ranks.
+    /// Times of the links, in the order of steps and ranks.
     pub times: Vec<PairTime>,
-    /// Seconds for one message from each rank to each of the others at the same time, by rank.
+    /// By rank, seconds for one message to each of the others at the same time; `None` if not requested.
     pub all_to_all_s: Option<Vec<f64>>,
-    /// The slowest links once more, slowest first.
+    /// The slowest links measured again, slowest first.
     pub retests: Vec<RetestRecord>,
-    /// End, milliseconds since 1970, with all-to-all and retests.
+    /// End, in milliseconds since 1970, with all-to-all and retests.
     pub ended_ms: u64,
 }
 
-/// The time of a message from one rank to another.
+/// Time of a message from one rank to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairTime {
     /// Number of the step, from 0.
     pub step: usize,
     /// Rank that started.
     pub from: usize,
-    /// Its partner.
+    /// Partner of that rank.
     pub to: usize,
-    /// Which of the two directions of a step it is: 0 for the first one, 1 for the second.
+    /// Direction of the step: 0 for the first one, 1 for the second.
     pub turn: usize,
     /// Seconds per message, by the formula of the kernel.
     pub seconds: f64,
-    /// How single messages lie apart.
+    /// Spread of the times of single messages.
     pub spread: Option<TimeSpread>,
-    /// What the two ranks did meanwhile, the one that started first.
+    /// Activity of the two ranks during the measurement, first that of the rank that started.
     pub efforts: [Effort; 2],
 }
 
-/// What a rank did while it measured, warm-up included.
+/// Activity of a rank during a measurement, warm-up included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Part of the time in which it moved bytes, or looked for some that were there soon; the rest it waited for the link.
+    /// Fraction of the time in which the rank moved bytes. In the rest it waited for the link.
     pub busy: f64,
-    /// Part of the time in which it was ready and waited for a processor.
+    /// Fraction of the time in which the rank was ready and waited for a processor.
     pub waiting: f64,
 }
 
-/// How the times of single messages lie apart; percentiles are times that were measured (nearest rank).
+/// Spread of the times of single messages. Percentiles are measured times (nearest rank).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSpread {
-    /// Messages.
+    /// Number of messages.
     pub count: u64,
-    /// The least, in seconds.
+    /// Shortest time, in seconds.
     pub least_s: f64,
-    /// The one in the middle.
+    /// Median time, in seconds.
     pub median_s: f64,
-    /// Nine in ten took no longer.
+    /// 90th percentile, in seconds.
     pub p90_s: f64,
-    /// 99 in a hundred took no longer.
+    /// 99th percentile, in seconds.
     pub p99_s: f64,
-    /// The longest.
+    /// Longest time, in seconds.
     pub most_s: f64,
-    /// Standard deviation of the sample.
+    /// Standard deviation of the sample, in seconds.
     pub deviation_s: f64,
 }
 
-/// A link that was measured again by itself.
+/// A link that was measured again, alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetestRecord {
     /// Rank that started.
     pub from: usize,
-    /// Its partner.
+    /// Partner of that rank.
     pub to: usize,
-    /// Seconds per message while others measured, too.
+    /// Seconds per message while other links were measured too.
     pub old_s: f64,
     /// Seconds per message alone.
     pub new_s: f64,
-    /// How single messages lay apart then.
+    /// Spread of the times of single messages alone.
     pub spread: Option<TimeSpread>,
 }
 
-/// How far a link test has come.
+/// Progress of a link test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundProgress {
-    /// How often all has been measured before.
+    /// Number of full measurements before this one.
     pub iteration: u64,
-    /// Rounds of the whole schedule before this one.
+    /// Number of rounds of the whole schedule before this one.
     pub number: u64,
-    /// Steps of the round.
+    /// Number of steps in the round.
     pub steps: usize,
-    /// Steps that have come to their end, in whatever order.
+    /// Number of finished steps, in any order.
     pub ended: usize,
-    /// Since the round began, in nanoseconds.
+    /// Time since the round began, in nanoseconds.
     pub elapsed_ns: u64,
-    /// What is measured.
+    /// Plan of the round.
     pub round: Round,
-}
-
-/// What a rank tells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RankWord {
-    /// It has its buffers and knows where the others are.
-    Ready,
-    /// Times of links that it started.
-    Times(Vec<PairTime>),
-    /// A line of a table that it has measured.
-    Line(Box<RankLine>),
-    /// Its part in a round has ended.
-    Done {
-        /// Its time of a round from all to all.
-        all_to_all_s: Option<f64>,
-        /// Processor that it is on.
-        processor: usize,
-        /// Connections that it has closed as strangers until now.
-        strangers: u64,
-    },
 }

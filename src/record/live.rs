@@ -1,52 +1,52 @@
-//! What goes on in a run at this moment: a small document that is replaced each second, for pages and scripts that look on.
+//! Current state of a run: a small document that is replaced each second, for pages and scripts that watch the run.
 
 use serde::{Deserialize, Serialize};
 
 /// Version of the document.
 pub const LIVE_VERSION: u32 = 1;
 
-/// A run as it is now.
+/// Current state of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// [`LIVE_VERSION`] of the writer.
     pub version: u32,
-    /// When this was written, milliseconds since 1970.
+    /// Time of writing, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What goes on, in words.
+    /// Current stage, in words.
     pub stage: String,
-    /// What was noticed on the way, the last ones.
+    /// The latest notices.
     pub notices: Vec<String>,
-    /// Names of the nodes, once they have said who they are.
+    /// Names of the nodes, once they have introduced themselves.
     pub nodes: Vec<String>,
-    /// The test under way.
+    /// The test that runs now.
     pub test: Option<LiveTest>,
-    /// What all nodes received from other nodes, in bits per second: a point for each stretch of the run, its last one not among them until it is
-    /// full.
+    /// Rate that all nodes together received from other nodes, in bits per second: one point for each stretch of the run. The current stretch is
+    /// missing until it is complete.
     pub course_bits_per_s: Vec<u64>,
-    /// Seconds that each point stands for.
+    /// Seconds that each point covers.
     pub stretch_s: u64,
-    /// The last second: what each node received from other nodes, in bits per second.
+    /// Rate that each node received from other nodes in the last second, in bits per second.
     pub received_bits_per_s: Vec<u64>,
-    /// And what it sent to them.
+    /// Rate that each node sent to nodes of other hosts in the last second, in bits per second.
     pub sent_bits_per_s: Vec<u64>,
-    /// The last second by pairs, in bits per second: a row for each node that sends, in it a figure for each that receives, none where there is no link.
+    /// Rates of pairs in the last second, in bits per second: one row per sending node, one column per receiving node. `None` where no link exists.
     /// Empty above [`MOST_IN_MATRIX`] nodes.
     pub matrix_bits_per_s: Vec<Vec<Option<u64>>>,
 }
 
-/// Nodes above which no figures of pairs are told.
+/// Maximum number of nodes for which the document lists rates of pairs.
 pub const MOST_IN_MATRIX: usize = 96;
 
-/// The test under way.
+/// The test that runs now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveTest {
-    /// From 1.
+    /// Number of the test, from 1.
     pub number: usize,
-    /// Tests that are known so far; the judge may ask for more.
+    /// Number of tests known so far; the judge can add more.
     pub of: usize,
-    /// What it loads, in words.
+    /// Pattern and phases, in words.
     pub what: String,
-    /// Seconds of data that it was planned for, warm-up included; none where it is bounded by volume.
+    /// Planned seconds of data, warm-up included; `None` if volume bounds the test.
     pub planned_s: Option<u64>,
     /// Seconds of data so far.
     pub passed_s: u64,

@@ -1,4 +1,4 @@
-//! The record: what came of a run, test by test. Pure data, versioned; every report is made from it alone.
+//! The record: all results of a run, test by test. Pure, versioned data. Every report is made from the record alone.
 
 mod imb;
 mod latency;
@@ -14,8 +14,8 @@ pub use imb::{
 };
 pub use latency::{CableLatency, LatencyRecord, PairLatency, Planned, SlowCable, Together};
 pub use linktest::{
-    Effort, LinktestRecord, PairTime, RankRecord, RankWord, RetestRecord, RoundProgress,
-    RoundRecord, TimeSpread,
+    Effort, LinktestRecord, PairTime, RankRecord, RetestRecord, RoundProgress, RoundRecord,
+    TimeSpread,
 };
 pub use live::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX};
 pub use node::{Activity, Edge, EndCount, EndReport, EndRole, NodeReport, RoleCpu};
@@ -38,99 +38,99 @@ use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket::TcpInfo;
 use crate::units::gbit_per_s;
 
-/// Version of the record; docs/record.md describes it.
+/// Version of the record. docs/record.md describes the format.
 pub const RECORD_VERSION: u32 = 1;
 
-/// What came of a run.
+/// All results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
-    /// Name of the run, and what its links say to each other.
+    /// Random name of the run.
     pub token: String,
     /// Version of pipebench.
     pub tool_version: String,
-    /// SHA-256 of the executable that ran everywhere.
+    /// SHA-256 of the executable that ran on every host.
     pub tool_digest: String,
-    /// Commit that it was built of, with its date; or why that is not known.
+    /// Commit from which the executable was built, with its date, or the reason why it is unknown.
     #[serde(default)]
     pub tool_commit: String,
-    /// Arguments as they were given.
+    /// Arguments as the user gave them.
     pub command: Vec<String>,
-    /// Start of the run, milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Options in effect, name and value.
+    /// Options in effect, as names and values.
     pub options: Vec<(String, String)>,
-    /// What was to be done.
+    /// Plan of the run.
     pub plan: RunPlan,
-    /// Who took part.
+    /// Nodes that took part, and their hosts.
     pub hosts: Vec<HostRecord>,
-    /// What was measured, test by test.
+    /// Results, test by test.
     pub tests: Vec<TestRecord>,
-    /// What ranks measured, job by job.
+    /// Results of link tests, job by job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<LinktestRecord>,
-    /// What came of plans of latencies.
+    /// Results of latency plans.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencyRecord>,
-    /// What the Intel MPI Benchmarks' patterns took.
+    /// Results of the Intel MPI Benchmarks' patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<ImbRecord>,
-    /// Hosts that cost their rows and not the run, with `keep_going`.
+    /// Nodes without which a run with `keep_going` continued. Their rows are missing.
     #[serde(default)]
     pub missing: Vec<Missing>,
-    /// What failed, first cause first.
+    /// Failures, first cause first.
     pub troubles: Vec<Trouble>,
-    /// What was noticed on the way.
+    /// Notices that the run printed.
     pub notices: Vec<String>,
     /// Verdict.
     pub verdict: Verdict,
-    /// What the judge says, port by port.
+    /// Findings of the judge, port by port.
     #[serde(default)]
     pub sheet: Sheet,
     /// Exit code of the run.
     pub exit_code: u8,
-    /// What was settled before the start (`plan::seal`); its digest was printed then.
+    /// Text of everything that was settled before the start (`plan::seal`). Its digest was printed then.
     #[serde(default)]
     pub seal: Option<String>,
-    /// Run from which the first tests were taken over, if this one went on with it.
+    /// Name of the run from which the first tests were taken, if this run resumed it.
     #[serde(default)]
     pub resumed: Option<String>,
-    /// How the run is called, where that was settled before its start.
+    /// Name of the run, if it was settled before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl Record {
-    /// How the run is called: as was settled before, else by its start and the beginning of its token, as its folder is.
+    /// Name of the run: the one settled before the start, otherwise its start and the beginning of its token, as in the name of its folder.
     pub fn name(&self) -> String {
         let own = || crate::units::run_name(self.started_ms, &self.token);
         self.name.clone().unwrap_or_else(own)
     }
 }
 
-/// What is taken over from a run that broke off.
+/// Data taken from a run that broke off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
-    /// Its name.
+    /// Name of that run.
     pub run: String,
-    /// Its whole tests, the first ones of the plan.
+    /// Its complete tests, which are the first ones of the plan.
     pub tests: Vec<TestRecord>,
 }
 
-/// A node that was named and is not accounted for, in a run that went on without it.
+/// A node without which the run continued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Its label.
+    /// Label of the node.
     pub node: String,
-    /// Index in the plan of the test in which it was lost, or before which.
+    /// Index in the plan of the test in which the node was lost, or before which.
     #[serde(default)]
     pub test: usize,
-    /// When it was last heard of, in nanoseconds since the start of that test; none if it took no part in it.
+    /// Time of its last message, in nanoseconds since the start of that test; `None` if it took no part in the test.
     pub at_ns: Option<u64>,
-    /// What failed there.
+    /// Kind of the failure.
     pub kind: TroubleKind,
-    /// What was tried, and why it failed.
+    /// Attempted action, and the reason why it failed.
     pub what: String,
 }
 
@@ -139,25 +139,25 @@ pub struct Missing {
 pub struct HostRecord {
     /// Label of the node.
     pub node: String,
-    /// How the session went: `ssh2`, `openssh`, `rsh` or `local`.
+    /// Transport of the session: `ssh2`, `openssh`, `rsh` or `local`.
     pub transport: String,
-    /// Its data ports, by rail; none before they were chosen.
+    /// Data ports of the node, by rail; empty until they are chosen.
     pub rails: Vec<DataPort>,
-    /// Index of the first node on the same host; its own index if it is the first.
+    /// Index of the first node on the same host. Equals the node's own index if it is the first.
     pub host_index: usize,
-    /// What the host is.
+    /// Properties of the host.
     pub facts: HostFacts,
 }
 
 impl HostRecord {
-    /// What is known of the interface that bears a rail.
+    /// Properties of the interface of a rail, if known.
     pub fn interface_of(&self, rail: &DataPort) -> Option<&Interface> {
         let name = rail.interface.as_ref()?;
         self.facts.interfaces.iter().find(|one| one.name == *name)
     }
 }
 
-/// Name of a port in every report: that of its host, or of its only node; with the interface where there are several rails.
+/// Name of a port in every report: the name of its host, or of its only node. With several rails, the interface is added.
 pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: usize) -> String {
     let first = nodes.first().copied().unwrap_or_default();
     let node = &plan.nodes[first];
@@ -176,44 +176,44 @@ pub fn port_label(plan: &RunPlan, hosts: &[HostRecord], nodes: &[usize], rail: u
     }
 }
 
-/// What one test measured.
+/// Results of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {
     /// Index in the plan.
     pub test: usize,
-    /// Every node came to its end and reported.
+    /// True if every node finished and reported. Lost nodes do not count.
     pub complete: bool,
-    /// From the first connection to a host, or for a later test from its being given out, to the moment from which data
-    /// may flow, in nanoseconds; none if that did not come.
+    /// Time until data may flow, in nanoseconds: from the first connection to a host, or, for a later test, from its distribution to the nodes.
+    /// `None` if the test did not get that far.
     #[serde(default)]
     pub set_up_ns: Option<u64>,
-    /// Length of the window that was ordered, for a timed run, in nanoseconds.
+    /// Planned length of the window of a timed run, in nanoseconds.
     pub window_ns: Option<u64>,
-    /// How far the nodes' windows lie apart at most, in nanoseconds, with the uncertainty of the clocks.
+    /// Maximum offset between the nodes' windows, in nanoseconds, with the uncertainty of the clocks.
     pub skew_ns: Option<u64>,
-    /// From the first node's start to the last node's end, in nanoseconds.
+    /// Time from the first node's start to the last node's end, in nanoseconds.
     pub span_ns: Option<u64>,
-    /// Per node, in the plan's order; none where a node did not report.
+    /// Results of each node, in the plan's order; `None` if a node did not report.
     pub nodes: Vec<Option<NodeRecord>>,
-    /// Every link.
+    /// Results of every link.
     pub links: Vec<LinkRecord>,
-    /// Whether bytes add up.
+    /// Result of the check that sent, received and relayed bytes agree.
     pub conservation: Conservation,
-    /// Where the counters of interfaces contradict the payload.
+    /// Contradictions between the counters of interfaces and the payload.
     #[serde(default)]
     pub wires: Vec<WireFinding>,
-    /// Seconds after the start from which on five one-second sums of every port stayed within 2 % without a trend.
+    /// Seconds from the start until the run became steady: then five one-second sums of every port stayed within 2 % without a trend.
     #[serde(default)]
     pub steady_from_s: Option<u64>,
-    /// Seconds that each entry of `seconds` stands for: one, or a power of two in a long run.
+    /// Seconds that each entry of `seconds` covers: 1, or a power of two in a long run.
     #[serde(default = "one")]
     pub stretch_s: u64,
     /// Sums of each stretch.
     pub seconds: Vec<Second>,
-    /// Series of the worst links between hosts, at most 64.
+    /// Series of the slowest links between hosts, or between nodes if all are on one host. At most 64.
     #[serde(default)]
     pub worst_links: Vec<LinkSeries>,
-    /// Clocks of the nodes against that of the launching side.
+    /// Clock of each node compared with that of the launching side.
     #[serde(default)]
     pub clocks: Vec<ClockRecord>,
 }
@@ -223,7 +223,7 @@ fn one() -> u64 {
 }
 
 impl Record {
-    /// Tests of the plan as they count: where one was repeated and the repeat counts, that one.
+    /// Planned tests as they count for the verdict: a repeat replaces its test if the sheet says so.
     pub fn counted(&self) -> Vec<&TestRecord> {
         let planned = self.tests.iter().filter(|test| {
             let plan = self.plan.tests.get(test.test);
@@ -238,34 +238,34 @@ impl Record {
     }
 }
 
-/// What a link received, stretch by stretch.
+/// Received payload of a link, stretch by stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSeries {
-    /// Its place.
+    /// Lane of the link.
     pub lane: Lane,
-    /// Seconds that each figure stands for.
+    /// Seconds that each figure covers.
     pub stretch_s: u64,
     /// Payload in bytes.
     pub bytes: Vec<u64>,
 }
 
-/// A node's monotonic clock less that of the launching side, measured from time to time.
+/// A node's monotonic clock minus that of the launching side, measured from time to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockRecord {
-    /// Before the start, in nanoseconds.
+    /// Difference before the start, in nanoseconds.
     pub before_ns: i64,
-    /// At the end.
+    /// Difference at the end, in nanoseconds.
     pub after_ns: i64,
-    /// At most this far off, each of them.
+    /// Maximum error of each difference, in nanoseconds.
     pub uncertainty_ns: u64,
-    /// From the first measurement to the last, in nanoseconds.
+    /// Time from the first measurement to the last, in nanoseconds.
     pub span_ns: u64,
-    /// How often it was measured.
+    /// Number of measurements.
     pub measured: u64,
 }
 
 impl ClockRecord {
-    /// Drift against the launching side in parts per million; none if less than what is not known.
+    /// Size of the drift against the launching side, in parts per million. `None` if it is within the uncertainty.
     pub fn drift_ppm(&self) -> Option<f64> {
         let moved = self.after_ns.abs_diff(self.before_ns);
         let known = moved > 2 * self.uncertainty_ns && self.span_ns > 0;
@@ -273,10 +273,10 @@ impl ClockRecord {
     }
 }
 
-/// Sums over one second of the live picture; over a longer stretch in the record of a long run.
+/// Sums over one second of the live display, or over a longer stretch in the record of a long run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
-    /// End of the second, nanoseconds since the start.
+    /// End of the second, in nanoseconds since the start.
     pub at_ns: u64,
     /// Bytes received from other hosts, per port: node by node, rail by rail.
     pub received_bytes: Vec<u64>,
@@ -289,32 +289,32 @@ pub struct Second {
     pub own_bytes: Vec<u64>,
 }
 
-/// What one node measured. Rates are payload over the node's own interval.
+/// Results of one node. Rates are payload divided by the node's own interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// From ringing phase 0 to the ring of the last phase, in nanoseconds.
+    /// Time from ringing phase 0 to the ring of the last phase, in nanoseconds.
     pub ring_to_ring_ns: Option<u64>,
-    /// The interval the figures below count: the window, or the whole volume run.
+    /// Length in nanoseconds of the interval that the figures below cover: the window, or the whole volume run.
     pub interval_ns: u64,
-    /// Payload sent to other hosts.
+    /// Payload sent to other hosts, in bytes.
     pub sent_bytes: u64,
-    /// Payload received from other hosts.
+    /// Payload received from other hosts, in bytes.
     pub received_bytes: u64,
-    /// Payload that stayed on the host.
+    /// Payload that stayed on the host, in bytes.
     pub same_host_bytes: u64,
-    /// Segments sent again in the interval.
+    /// Segments retransmitted in the interval, on links to other hosts.
     pub retransmits: u64,
-    /// CPU time by role over the interval, in nanoseconds.
+    /// CPU time by role in the interval.
     pub cpu: RoleCpu,
-    /// Time in which processes that serve links were ready to run and did not, all of them together, in nanoseconds.
+    /// Time in which processes that serve links were ready but did not run, summed over all of them, in nanoseconds.
     #[serde(default)]
     pub run_delay_ns: u64,
-    /// Share of the busiest core, 0 to 1.
+    /// Load of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
-    /// The busiest of the cores that served links: its share, 0 to 1, and the part of that which went to interrupts and packets.
+    /// The busiest of the cores that served links: its load, 0 to 1, and the fraction of that load which went to interrupts and packets.
     #[serde(default)]
     pub serving_core: Option<(f64, f64)>,
-    /// Counters of the host's interfaces over the whole run, from before the first block to behind the last.
+    /// Counters of the host's interfaces over the whole run, from before the first block to after the last.
     pub interfaces: Vec<(String, InterfaceCounters)>,
     /// Packets that the host's processors dropped over the whole run because their backlog was full.
     #[serde(default)]
@@ -323,41 +323,41 @@ pub struct NodeRecord {
     pub strangers: u64,
 }
 
-/// What one link measured.
+/// Results of one link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
-    /// Its place.
+    /// Lane of the link.
     pub lane: Lane,
-    /// What it is made of.
+    /// Kind of the link.
     pub kind: LinkKind,
-    /// Whether it goes from host to host.
+    /// True if the link connects two hosts.
     pub crosses_switch: bool,
-    /// Payload sent over the whole run.
+    /// Payload sent over the whole run, in bytes.
     pub sent_bytes: u64,
-    /// Payload received over the whole run.
+    /// Payload received over the whole run, in bytes.
     pub received_bytes: u64,
-    /// Payload received in the interval.
+    /// Payload received in the interval, in bytes.
     pub interval_bytes: u64,
-    /// The receiver's interval in nanoseconds, by which bytes and the receiver's waits are divided.
+    /// The receiver's interval in nanoseconds, the divisor of bytes and of the receiver's waits.
     pub interval_ns: u64,
-    /// The sender's interval in nanoseconds, by which its waits are divided.
+    /// The sender's interval in nanoseconds, the divisor of its waits.
     pub sender_interval_ns: u64,
     /// Blocks sent over the whole run.
     pub blocks: u64,
-    /// Where the time of the interval went.
+    /// Use of the time in the interval.
     pub waits: Waits,
-    /// What held the link's rate.
+    /// Cause that limited the link's rate.
     pub held_by: HeldBy,
-    /// The kernel's account at the start and the end of the interval.
+    /// TCP counters of the kernel on the sender's side, at the start and the end of the interval.
     pub tcp: Option<(TcpInfo, TcpInfo)>,
-    /// Payload sent again over the whole run.
+    /// Payload retransmitted over the whole run, in bytes.
     #[serde(default)]
     pub retransmitted_bytes: u64,
 }
 
 impl TestRecord {
-    /// Payload rate of a link in Gbit/s. In a timed run each link is divided by its receiver's own interval; in a volume
-    /// run all of them by the time of the last finish, since rates of different times are never added.
+    /// Payload rate of a link in Gbit/s. In a timed run the divisor is the receiver's own interval. In a volume run it is the time until the last
+    /// link finished, the same for all links, since rates over different times must not be added.
     pub fn rate_of(&self, link: &LinkRecord) -> f64 {
         match (self.window_ns, self.span_ns) {
             (Some(_), _) | (None, None) => gbit_per_s(link.interval_bytes, link.interval_ns),
@@ -367,7 +367,7 @@ impl TestRecord {
 }
 
 impl LinkRecord {
-    /// Segments sent again in the interval.
+    /// Segments retransmitted in the interval.
     pub fn retransmits(&self) -> u64 {
         self.tcp.map_or(0, |(first, last)| {
             last.retransmits.saturating_sub(first.retransmits)
@@ -375,55 +375,55 @@ impl LinkRecord {
     }
 }
 
-/// What the counters of a host's interfaces say against the payload of a rail, over the whole run.
+/// Contradiction between the counters of a host's interface and the payload of a rail, over the whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireFinding {
     /// Label of the host's first node.
     pub node: String,
-    /// Interface that bears the rail's address.
+    /// Interface that has the rail's address.
     pub interface: String,
     /// Payload of the rail in that direction, in bytes.
     pub payload_bytes: u64,
-    /// What the interface counted in that direction, in bytes with headers.
+    /// Bytes that the interface counted in that direction, headers included.
     pub counted_bytes: u64,
-    /// What it is.
+    /// Kind of the contradiction.
     pub kind: WireKind,
 }
 
-/// Kinds of contradiction between payload and interface counters.
+/// Kind of contradiction between payload and interface counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireKind {
-    /// Payload left by another interface, if one of them shows it.
+    /// Payload left by another interface.
     WrongRoute {
-        /// The interface that carried it.
+        /// The interface that carried it, if its counters show it.
         by: Option<String>,
     },
-    /// Payload arrived at another interface, if one of them shows it: the host answers there for this address.
+    /// Payload arrived at another interface: the host answers ARP for this address there.
     ArpFlux {
-        /// The interface that took it.
+        /// The interface that received it, if its counters show it.
         by: Option<String>,
     },
-    /// More than one per cent of what was sent was not the run's own.
+    /// More than one percent and more than 2 MiB of the sent bytes did not belong to the run.
     ForeignSent {
-        /// Bytes that were not the run's.
+        /// Bytes that did not belong to the run.
         bytes: u64,
     },
-    /// More than one per cent of what was received was not the run's own.
+    /// More than one percent and more than 2 MiB of the received bytes did not belong to the run.
     ForeignReceived {
-        /// Bytes that were not the run's.
+        /// Bytes that did not belong to the run.
         bytes: u64,
     },
 }
 
-/// Where the time of a link went within the interval, in nanoseconds.
+/// Use of a link's time within the interval, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Sender: waiting for a block to send.
     pub waiting_for_block_ns: u64,
     /// Sender: in write.
     pub in_write_ns: u64,
-    /// Sender: holding back on purpose (rate limit, same-node chain).
+    /// Sender: pausing on purpose (rate limit, same-node chain).
     pub pacing_ns: u64,
     /// Receiver: in read.
     pub in_read_ns: u64,
@@ -431,34 +431,34 @@ pub struct Waits {
     pub waiting_for_slot_ns: u64,
 }
 
-/// What held the rate of a link.
+/// Cause that limited the rate of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeldBy {
-    /// The way itself: the sender was in write and the reader ready.
+    /// The path: the sender was in write, and the receiver was ready.
     Limiting,
     /// Its sender had nothing to send.
     Starved,
-    /// Its reader had no room.
+    /// Its receiver had no room.
     HeldBack,
     /// A rate limit of the plan.
     Paced,
-    /// No single cause: usually a busy host.
+    /// No single cause; usually a busy host.
     Mixed,
-    /// Nothing was measured.
+    /// No measurement.
     Unknown,
 }
 
-/// Whether bytes add up, over the whole run.
+/// Check that sent, received and relayed bytes agree, over the whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conservation {
-    /// Links whose bytes sent, received and relayed agree.
+    /// Number of links whose sent, received and relayed bytes agree.
     pub agreeing: usize,
-    /// Links to or from a node that was lost.
+    /// Number of links to or from a lost node.
     #[serde(default)]
     pub unchecked: usize,
-    /// All links.
+    /// Number of all links.
     pub links: usize,
-    /// Where they do not.
+    /// Links whose bytes disagree, one sentence each, at most 20.
     pub faults: Vec<String>,
 }

@@ -1,11 +1,11 @@
-//! What a node reports: counters as they stood, nothing divided yet.
+//! Report of a node: raw counters, nothing divided yet.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sys::counters::InterfaceCounters;
 use crate::sys::socket::TcpInfo;
 
-/// Which end of a link.
+/// Role of a link end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndRole {
@@ -15,7 +15,7 @@ pub enum EndRole {
     Receiver,
 }
 
-/// What a sender or receiver does; its time is divided among these.
+/// Activity of a sender or receiver. Its time is divided among these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
@@ -25,29 +25,29 @@ pub enum Activity {
     Waiting = 1,
     /// In the system call: a sender in write, a receiver in read.
     Moving = 2,
-    /// Holding back on purpose.
+    /// Pausing on purpose.
     Pacing = 3,
 }
 
-/// Everything a node knows of a test.
+/// A node's report of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// All links of the node ended in order.
+    /// True if the last phase rang back, and all links of the node ended in order or were lost.
     pub complete: bool,
-    /// Clock when phase 0 was rung.
+    /// Time at which phase 0 was rung, by the node's clock in nanoseconds.
     pub rung_ns: Option<u64>,
-    /// Clock when the last phase rang back.
+    /// Time at which the last phase rang back, by the same clock.
     pub done_ns: Option<u64>,
     /// Readings of all counters: at the window's start and end, or at the start and end of a volume run.
     pub edges: Vec<Edge>,
-    /// Every link end at the end of the run.
+    /// State of every link end at the end of the run.
     pub ends: Vec<EndReport>,
     /// Connections closed because they were no links of this run.
     pub strangers: u64,
-    /// Counters of the host's interfaces before the first block and behind the last one.
+    /// Counters of the host's interfaces before the first block and after the last one.
     #[serde(default)]
     pub interfaces: [Vec<(String, InterfaceCounters)>; 2],
-    /// Packets that the host's processors had dropped by then because their backlog was full.
+    /// Packets that the host's processors had dropped at these two moments because their backlog was full.
     #[serde(default)]
     pub backlog_drops: [u64; 2],
 }
@@ -55,28 +55,28 @@ pub struct NodeReport {
 /// One reading of all counters of a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Edge {
-    /// Clock before the first counter was read.
+    /// Clock before the first counter was read, in nanoseconds.
     pub before_ns: u64,
-    /// Clock after the last one.
+    /// Clock after the last counter was read, in nanoseconds.
     pub after_ns: u64,
     /// Counters of every end, in the order of [`NodeReport::ends`].
     pub ends: Vec<EndCount>,
     /// Busy and total ticks of every core.
     pub cores: Vec<(u64, u64)>,
-    /// Of the busy ticks of every core those for interrupts and packets.
+    /// Ticks for interrupts and packets among the busy ticks of every core.
     #[serde(default)]
     pub packet_ticks: Vec<u64>,
-    /// Cores on which processes of links ran last, each once, by their places in [`Edge::cores`].
+    /// Cores on which processes of links last ran, each once, as positions in [`Edge::cores`].
     #[serde(default)]
     pub link_cores: Vec<usize>,
-    /// CPU time of the phases and of the node status process until now, in nanoseconds.
+    /// CPU time of the phases so far, in nanoseconds.
     pub phases_cpu_ns: u64,
-    /// CPU time of the node status process.
+    /// CPU time of the node status process so far, in nanoseconds.
     pub node_cpu_ns: u64,
 }
 
 impl Edge {
-    /// The instant the reading stands for.
+    /// Instant of the reading, in nanoseconds: the middle between its two clocks.
     pub fn at_ns(&self) -> u64 {
         let length = self.after_ns.saturating_sub(self.before_ns);
         self.before_ns + length / 2
@@ -86,21 +86,21 @@ impl Edge {
 /// Counters of a link end at one instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndCount {
-    /// Clock when this end was read: reading all of them may take a while on a busy host.
+    /// Clock when this end was read, in nanoseconds: reading all ends can take a while on a busy host.
     pub at_ns: u64,
-    /// Payload moved.
+    /// Moved payload in bytes.
     pub bytes: u64,
-    /// Time in each [`Activity`], the current one included.
+    /// Time in each [`Activity`] in nanoseconds, the current one included.
     pub activity_ns: [u64; 4],
-    /// CPU time until now.
+    /// CPU time so far, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time until now in which the process was ready to run and did not, as far as such waits have ended.
+    /// Time so far in which the process was ready but did not run, in nanoseconds. Waits that have not ended are missing.
     #[serde(default)]
     pub run_delay_ns: u64,
-    /// How often the process was given a processor until now.
+    /// Number of times that the process got a processor so far.
     #[serde(default)]
     pub turns: u64,
-    /// The process ran, or was ready to.
+    /// True if the process ran, or was ready to run.
     #[serde(default)]
     pub is_ready: bool,
 }
@@ -108,24 +108,24 @@ pub struct EndCount {
 /// A link end at the end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndReport {
-    /// Which end.
+    /// Role of the end.
     pub role: EndRole,
     /// Boundary.
     pub boundary: usize,
-    /// Slot it empties or fills.
+    /// Slot that it empties or fills.
     pub slot: usize,
-    /// It ended in order.
+    /// True if it ended in order.
     pub finished: bool,
-    /// Its peer's host was lost and the run went on without it.
+    /// True if its peer's host was lost and the run continued without that host.
     #[serde(default)]
     pub lost: bool,
-    /// Payload moved.
+    /// Moved payload in bytes.
     pub bytes: u64,
-    /// Blocks moved.
+    /// Moved blocks.
     pub blocks: u64,
-    /// CPU time.
+    /// CPU time in nanoseconds.
     pub cpu_ns: u64,
-    /// The kernel's account on TCP at the start and end of the window and, of senders, at the end of the run.
+    /// TCP counters of the kernel at the start and end of the window, and, for senders, at the end of the run.
     pub tcp: [Option<TcpInfo>; 3],
 }
 

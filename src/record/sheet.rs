@@ -1,41 +1,41 @@
-//! What the judge says of a run: ports, uplinks, faults, and the figure to sign.
+//! The sheet, that is the judge's findings on a run: ports, uplinks, faults, and the figure to sign.
 
 use serde::{Deserialize, Serialize};
 
-/// What may be said of a switch.
+/// Verdict on a switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The word.
     pub word: VerdictWord,
-    /// The sentence why.
+    /// Reason, as one sentence.
     pub reason: String,
 }
 
-/// The word of a verdict.
+/// Word of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VerdictWord {
     /// Everything that was judged reached its floor.
     #[serde(rename = "PASS")]
     Pass,
-    /// Something fell short, and again when it was measured by itself; or a port is not as ordered.
+    /// Something fell short, and again when it was measured alone; or a port differs from its order.
     #[serde(rename = "FAIL")]
     Fail,
-    /// Something fell short, and measuring it again did not tell what is at fault.
+    /// Something fell short, and measuring it again did not show the cause.
     #[serde(rename = "UNDECIDED")]
     Undecided,
-    /// A host could not go on, so that its ports were not loaded.
+    /// A host was at its own limit, so that its ports were not fully loaded.
     #[serde(rename = "HOST-LIMITED")]
     HostLimited,
-    /// No criteria were given.
+    /// The run had no criteria.
     #[serde(rename = "NOT JUDGED")]
     NotJudged,
-    /// Nothing to judge: the run did not come to its end, or its bytes do not add up.
+    /// Nothing can be judged: the run did not finish, or its bytes do not add up.
     #[serde(rename = "INVALID")]
     Invalid,
 }
 
 impl VerdictWord {
-    /// Whether it says something of the switch.
+    /// True if it is a statement about the switch.
     pub fn is_judged(self) -> bool {
         !matches!(self, Self::NotJudged | Self::Invalid)
     }
@@ -54,113 +54,113 @@ impl std::fmt::Display for VerdictWord {
     }
 }
 
-/// What the judge says, port by port. Rates are payload in bits per second, one way.
+/// Findings of the judge, port by port. Rates are payload in bits per second, one way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sheet {
-    /// What speeds were judged by.
+    /// Source of the speeds.
     pub basis: Basis,
     /// Every data port of the run.
     pub ports: Vec<PortSheet>,
-    /// Every uplink that is known, both directions.
+    /// Every known uplink, both directions.
     pub uplinks: Vec<UplinkSheet>,
-    /// What is at fault, worst first.
+    /// Faults, worst first.
     pub faults: Vec<FaultSheet>,
-    /// Ports that are not as ordered, or differ from all others; found before a byte flowed.
+    /// Ports that differ from their order, or from all others. They were found before a byte flowed.
     #[serde(default)]
     pub order: Vec<String>,
-    /// The figure to sign, where every port was loaded in both directions at once.
+    /// The figure to sign, if a test loaded both directions of a port at once.
     pub figure: Option<SignedFigure>,
-    /// What contention costs, where permutations and mesh had as many connections per port and no host was at its limit.
+    /// Cost of contention, if permutations and mesh had the same number of connections per port and no host was at its limit.
     #[serde(default)]
     pub contention: Option<Contention>,
-    /// Tests that were repeated as they were and do not count themselves, each with the repeat that counts.
+    /// Indices of tests that do not count because they were repeated, each with the index of the repeat that counts.
     #[serde(default)]
     pub instead: Vec<(usize, usize)>,
-    /// What else a reader should know before signing.
+    /// Further facts that a reader should know before signing.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
-/// Where speeds come from.
+/// Source of speeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Given with the run, for every port.
+    /// The user gave the speed of every port.
     Ordered,
-    /// Of some ports as the link negotiated it.
+    /// The link negotiated the speed of some ports.
     Negotiated,
-    /// Of some ports nothing is known.
+    /// The speed of some ports is unknown.
     #[default]
     Unknown,
 }
 
-/// A data port.
+/// Findings on a data port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortSheet {
-    /// Its name in every report.
+    /// Name in every report.
     pub label: String,
     /// Index of the first node of its host.
     pub node: usize,
-    /// Which of the host's data ports.
+    /// Number of the port among the host's data ports.
     pub rail: usize,
-    /// Speed it is judged by, on the wire.
+    /// Speed by which it is judged, on the wire.
     pub speed_bits_per_s: Option<u64>,
-    /// Payload that this speed allows, full segments one way and nothing back.
+    /// Payload that this speed allows, with full segments one way and nothing back.
     pub ceiling_bits_per_s: Option<f64>,
-    /// Out of the host.
+    /// Direction out of the host.
     pub send: Option<DirectionSheet>,
-    /// Into the host.
+    /// Direction into the host.
     pub receive: Option<DirectionSheet>,
 }
 
-/// A direction of a port or uplink over all tests that loaded it.
+/// Findings on one direction of a port or uplink, over all tests that loaded it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DirectionSheet {
-    /// What is said of it.
+    /// Word for this direction.
     pub word: VerdictWord,
-    /// The least share of what was to be expected, where it should have been full.
+    /// Least share of the expected rate, in tests that should have filled it.
     pub share: Option<f64>,
-    /// What passed then.
+    /// Rate in that test.
     pub rate_bits_per_s: f64,
-    /// What was to be expected then.
+    /// Expected rate in that test.
     pub expected_bits_per_s: Option<f64>,
     /// Index of that test.
     pub test: usize,
-    /// The most that passed in any test.
+    /// Highest rate in any test.
     pub most_bits_per_s: f64,
-    /// The part of that test's window in which it passed; the whole of it if none.
+    /// Part of that test's window to which the rate refers; `None` for the whole window.
     #[serde(default)]
     pub stretch: Option<StretchSheet>,
-    /// Its own floor, if it is judged by the other ports of its speed; none if by the floor of the run.
+    /// Separate floor, if it is compared with other ports of its speed; `None` if the floor of the run applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
 }
 
-/// Part of a test's window, in which less passed than in the whole.
+/// Part of a test's window with a lower rate than the whole window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StretchSheet {
     /// Index of the test.
     pub test: usize,
-    /// Seconds from the start of the test to that of the stretch.
+    /// Seconds from the start of the test to the start of the stretch.
     pub from_s: u64,
-    /// How long it is.
+    /// Length in seconds.
     pub seconds: u64,
-    /// What passed in the whole window.
+    /// Mean rate in the whole window.
     pub mean_bits_per_s: f64,
 }
 
-/// An uplink of a group.
+/// Findings on the uplink of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UplinkSheet {
     /// Name of the group.
     pub group: String,
-    /// Out of it.
+    /// Direction out of the group.
     pub up: Option<DirectionSheet>,
-    /// Into it.
+    /// Direction into the group.
     pub down: Option<DirectionSheet>,
 }
 
-/// Something that can be at fault, by the numbers of ports and uplinks in the sheet.
+/// Possible place of a fault. Numbers are those of ports and uplinks in the sheet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Culprit {
@@ -168,7 +168,7 @@ pub enum Culprit {
     Send(usize),
     /// A port, into its host.
     Receive(usize),
-    /// What goes from one port to another.
+    /// The path from one port to another.
     Pair(usize, usize),
     /// An uplink, out of its group.
     Up(usize),
@@ -176,29 +176,29 @@ pub enum Culprit {
     Down(usize),
     /// A port while both of its directions are loaded.
     BothWays(usize),
-    /// What the links from these ports to those share; the fabric as a whole if these are all.
+    /// The shared part of all links from these ports to those. If these are all ports, it is the fabric as a whole.
     Shared {
-        /// Ports that send.
+        /// Sending ports.
         from: Vec<usize>,
-        /// Ports that receive.
+        /// Receiving ports.
         to: Vec<usize>,
     },
-    /// What these pairs share.
+    /// The shared part of these pairs.
     Path(Vec<(usize, usize)>),
 }
 
 impl Culprit {
-    /// Whether several ports share it, none of which is at fault by itself.
+    /// True if several ports share it and none of them alone is at fault.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Shared { .. } | Self::Path(_))
     }
 
-    /// Whether it is an uplink that was declared.
+    /// True if it is a declared uplink.
     pub fn is_uplink(&self) -> bool {
         matches!(self, Self::Up(_) | Self::Down(_))
     }
 
-    /// Whether a link from port to port goes through it; an uplink's are not known here, and all may.
+    /// True if a link from port `from` to port `to` goes through it. The links of an uplink are not known here, so every link counts.
     pub fn has(&self, from: usize, to: usize) -> bool {
         match self {
             Self::Send(port) => *port == from,
@@ -215,66 +215,66 @@ impl Culprit {
     }
 }
 
-/// Several links at once with nothing else, to see how many of them a fault bears.
+/// Several links at once with no other load, to show how many of them a fault can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// How many.
+    /// Number of links.
     pub links: usize,
-    /// Payload of all.
+    /// Payload of all links together.
     pub rate_bits_per_s: f64,
-    /// What was to be expected of all.
+    /// Expected payload of all links together.
     pub expected_bits_per_s: f64,
     /// Index of the test.
     pub test: usize,
 }
 
-/// A fault, with its evidence.
+/// A fault with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FaultSheet {
     /// FAIL, UNDECIDED or HOST-LIMITED.
     pub word: VerdictWord,
-    /// What it is.
+    /// Place of the fault.
     pub culprit: Culprit,
-    /// What hosts cannot tell apart from it.
+    /// Other places that hosts cannot distinguish from it.
     #[serde(default)]
     pub or: Vec<Culprit>,
-    /// What is wrong with it.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// Share of what was to be expected under load, or of segments lost, or of frames that came broken.
+    /// Share of the expected rate under load, of lost segments, or of broken frames.
     pub share: f64,
-    /// What passed then, in bits per second.
+    /// Rate in that measurement, in bits per second.
     pub rate_bits_per_s: f64,
-    /// The part of a test's window in which it passed; the whole of it if none.
+    /// Part of a test's window to which the rate refers; `None` for the whole window.
     #[serde(default)]
     pub stretch: Option<StretchSheet>,
-    /// Measurements by themselves that concern it.
+    /// Isolated measurements that concern it.
     pub evidence: Vec<Evidence>,
-    /// In how many tests under load it fell short, and how many should have filled it.
+    /// Number of tests under load in which it fell short, and number of tests that should have filled it.
     #[serde(default)]
     pub short_in: (usize, usize),
-    /// Share of what was to be expected when the load was repeated in which it fell short, if that was done.
+    /// Share of the expected rate when the load with its least share was repeated; `None` without a repeat.
     #[serde(default)]
     pub again: Option<f64>,
-    /// With how many links at once it still carried its due, fewest first.
+    /// Measurements of several of its links at once, fewest links first.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// Why it is not FAIL though it was confirmed: what stands between the switch and the host cannot be seen.
+    /// Reason why it is not FAIL although it was confirmed: devices between the switch and the host are not visible.
     #[serde(default)]
     pub condition: Option<String>,
-    /// Sentences that go with it.
+    /// Sentences about it.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
 impl FaultSheet {
-    /// Measurements by themselves of what is blamed: not of the other direction, nor of its partners with each other.
+    /// Isolated measurements of the culprit itself. Leaves out the other direction, and its partners with each other.
     pub fn direct_evidence(&self) -> impl Iterator<Item = &Evidence> {
         let all = self.evidence.iter();
         all.filter(|one| self.culprit.has(one.from, one.to))
     }
 }
 
-/// What is wrong.
+/// Kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
@@ -282,54 +282,54 @@ pub enum FaultKind {
     Rate,
     /// It loses segments.
     Loss,
-    /// Frames come broken: their check sums are wrong, or forward error correction gives them up.
+    /// Frames arrive broken: their checksums are wrong, or forward error correction gives them up.
     Broken,
-    /// It is slowed down by a congested port that it does not go to.
+    /// A congested port that its traffic does not go to slows it down.
     HeadOfLine,
 }
 
 /// One isolated measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Number of the port that sent.
+    /// Number of the sending port.
     pub from: usize,
-    /// Number of the port that received.
+    /// Number of the receiving port.
     pub to: usize,
-    /// Payload received.
+    /// Received payload.
     pub rate_bits_per_s: f64,
-    /// What was to be expected.
+    /// Expected payload.
     pub expected_bits_per_s: f64,
-    /// Share of segments that were lost.
+    /// Share of lost segments.
     pub loss: f64,
-    /// Links that were measured at the same time; alone if one.
+    /// Number of links measured at the same time; 1 if the link was alone.
     pub width: usize,
     /// Index of the test.
     pub test: usize,
 }
 
-/// What a port carries with all others at once, against what it carries with one partner at a time.
+/// Rate of a port with all others at once, compared with its rate with one partner at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
-    /// Number of the port that it costs most.
+    /// Number of the port with the highest cost.
     pub port: usize,
-    /// It sent; else it received.
+    /// True if the port sent, false if it received.
     pub sends: bool,
-    /// The least in the mesh, of the mean over all permutations.
+    /// Mean rate over all repeats of the mesh, divided by the mean rate over all permutations.
     pub share: f64,
 }
 
-/// The lowest port direction's received payload rate while both directions were loaded, over all repeats and permutations.
+/// Rate of the port direction with the lowest share of its ceiling while both directions were loaded, over all repeats and permutations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SignedFigure {
     /// Number of the port.
     pub port: usize,
-    /// It sent; else it received.
+    /// True if the port sent, false if it received.
     pub sends: bool,
-    /// Payload.
+    /// Payload rate.
     pub rate_bits_per_s: f64,
-    /// What the port can carry with the acknowledgements that were counted.
+    /// Payload rate that the port can carry with the acknowledgements that were counted.
     pub ceiling_bits_per_s: f64,
-    /// What that is on the wire: headers, gaps between frames, and acknowledgements for what came the other way.
+    /// The payload rate on the wire: with headers, gaps between frames, and acknowledgements for the opposite direction.
     #[serde(default)]
     pub wire_bits_per_s: Option<f64>,
     /// Index of the test.

@@ -1,4 +1,4 @@
-//! What an outside process sees of the runs on a host: counters as they stood, nothing divided yet.
+//! Runs on a host as another process sees them: raw counters, nothing divided yet.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use crate::plan::lanes::{self, Lane};
 
 use super::{EndCount, EndRole};
 
-/// What a status segment says of its run and node in words.
+/// Description of a run and its node in a status segment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Card {
     /// Name of the run.
     pub token: String,
-    /// Who started it, as `user@host`.
+    /// User who started it, as `user@host`.
     pub by: String,
-    /// When, in milliseconds since 1970, by the launching side's clock.
+    /// Start of the run by the launching side's clock, in milliseconds since 1970.
     pub started_ms: u64,
     /// Index of this node.
     pub node: usize,
     /// Labels of all nodes.
     pub labels: Vec<String>,
-    /// For each node, whether it lives on this node's host.
+    /// For each node, true if it is on this node's host.
     pub same_host: Vec<bool>,
-    /// What is being done.
+    /// The test that runs now.
     pub test: Test,
 }
 
 impl Card {
-    /// Whether its numbers fit each other, and its words are of a bearable length: it may come from anybody.
+    /// True if its numbers fit each other and its texts are not too long. Any user can write a card.
     pub fn is_sound(&self) -> bool {
         const LONGEST: usize = 300;
         const MOST_LINKS: usize = 1 << 20;
@@ -52,7 +52,7 @@ impl Card {
         self.labels.get(self.node).map_or("", String::as_str)
     }
 
-    /// Lanes of one boundary that begin or end at this node, in the order of their slots.
+    /// Lanes of one boundary that begin (sender) or end (receiver) at this node, in the order of their slots.
     pub fn lanes(&self, role: EndRole, boundary: usize) -> Vec<Lane> {
         let of = match role {
             EndRole::Sender => lanes::outgoing,
@@ -61,7 +61,7 @@ impl Card {
         of(&self.test, self.labels.len(), boundary, self.node)
     }
 
-    /// The nodes at the other ends of this node's links of a boundary, in the order of slots.
+    /// Nodes at the other ends of this node's links of a boundary, in the order of the slots.
     pub fn peers(&self, role: EndRole) -> Vec<usize> {
         let lanes = self.lanes(role, 0).into_iter();
         lanes.map(|lane| lane.peer_of(self.node)).collect()
@@ -71,18 +71,18 @@ impl Card {
 /// All runs of a host at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sighting {
-    /// Leftovers of killed runs that were removed before looking.
+    /// Number of leftovers of killed runs that were removed first.
     pub swept: usize,
     /// The host's wall clock, in milliseconds since 1970.
     pub wall_ms: u64,
     /// Nodes of runs.
     pub nodes: Vec<SeenNode>,
-    /// Segments of runs that cannot be looked into.
+    /// Segments of runs that could not be read.
     pub closed: Vec<ClosedSegment>,
 }
 
 impl Sighting {
-    /// Drops what is not sound.
+    /// Drops nodes whose cards are not sound.
     pub fn keep_sound(&mut self) {
         self.nodes.retain(|node| node.card.is_sound());
     }
@@ -91,48 +91,48 @@ impl Sighting {
 /// A node of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeenNode {
-    /// Which one.
+    /// Description of the run and the node.
     pub card: Card,
-    /// Process id of its node status process; zero if it means nothing where it was seen.
+    /// Process id of its node status process; 0 if the id has no meaning for the observer.
     pub pid: i32,
-    /// How far it is.
+    /// State of the node.
     pub state: SeenState,
-    /// How long it is there.
+    /// Time since the node started, in nanoseconds.
     pub age_ns: u64,
-    /// The host's monotonic clock.
+    /// Time of observation by the host's monotonic clock, in nanoseconds.
     pub at_ns: u64,
-    /// Payload sent to other hosts.
+    /// Payload sent to other hosts, in bytes.
     pub sent_bytes: u64,
-    /// Payload received from other hosts.
+    /// Payload received from other hosts, in bytes.
     pub received_bytes: u64,
-    /// Payload received from nodes of its host, itself included.
+    /// Payload received from nodes of the same host, the node itself included, in bytes.
     pub same_host_bytes: u64,
-    /// Its link ends, if they were asked for.
+    /// Link ends of the node, if the observer requested them.
     pub ends: Vec<SeenEnd>,
 }
 
-/// How far a node is.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeenState {
-    /// Its node status process is stopped; the others may go on.
+    /// Its node status process is stopped; its other processes can still run.
     Stopped,
-    /// Processes are being made.
+    /// The node starts its processes.
     Starting,
-    /// Links are being made.
+    /// The node connects its links.
     Connecting,
-    /// All links stand.
+    /// All links are connected.
     Ready,
     /// Data flows.
     Running,
-    /// Sources have ended, blocks are under way.
+    /// Sources have ended, blocks are still under way.
     Draining,
-    /// Everything has arrived.
+    /// All data has arrived.
     Ending,
 }
 
 impl SeenState {
-    /// As a word.
+    /// Name of the state.
     pub fn word(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -149,35 +149,35 @@ impl SeenState {
 /// A link end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenEnd {
-    /// Which end.
+    /// Role of the end.
     pub role: EndRole,
     /// Boundary.
     pub boundary: usize,
-    /// Slot it empties or fills.
+    /// Slot that it empties or fills.
     pub slot: usize,
     /// Its counters.
     pub count: EndCount,
 }
 
-/// A segment that cannot be looked into.
+/// A segment that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedSegment {
-    /// Beginning of the token, by the segment's name.
+    /// Beginning of the token, from the segment's name.
     pub token: String,
-    /// Node.
+    /// Index of the node.
     pub node: usize,
-    /// Whose it is.
+    /// Owner of the segment.
     pub user: String,
-    /// Why it cannot be looked into.
+    /// Reason why it could not be read.
     pub why: String,
 }
 
-/// What came of asking a node status process to end.
+/// Result of asking a node status process to end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Label of the node, or its number where that is all one sees.
+    /// Label of the node, or its number if the label is not visible.
     pub node: String,
-    /// Why it could not be asked; none if it was.
+    /// Reason why the process could not be asked; `None` if it was asked.
     pub refused: Option<String>,
 }
 
@@ -186,7 +186,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
 
-    /// A node as a host would tell of it.
+    /// A node as a host would report it.
     pub(crate) fn seen(node: usize, labels: &[&str]) -> SeenNode {
         SeenNode {
             card: Card {

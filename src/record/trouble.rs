@@ -1,21 +1,21 @@
-//! What failed, in a form that can be ranked: a cause comes before what follows from it.
+//! Failures in a form that can be ranked: a cause comes before its consequences.
 
 use serde::{Deserialize, Serialize};
 
-/// The signal by which `pipebench status --end` asks, and what the node status process says of it. A host that shuts down
-/// sends another one.
+/// Signal by which `pipebench status --end` asks a node status process to end, and the text that this process then reports. A host that
+/// shuts down sends another signal.
 pub const ENDED_FROM_OUTSIDE: (i32, &str) = (2, "ended by 'pipebench status --end'");
 
-/// One failure: who, and what was tried and why it failed.
+/// One failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// What kind of failure.
+    /// Kind of failure.
     pub kind: TroubleKind,
-    /// Label of the node it happened on; empty for the launching side.
+    /// Label of the node on which it happened; empty for the launching side.
     pub node: String,
-    /// Which process or stage, such as `phase 1 receiver n2->n1`.
+    /// Process or stage, such as `phase 1 receiver n2->n1`.
     pub who: String,
-    /// What was tried, and why it failed.
+    /// Attempted action, and the reason why it failed.
     pub what: String,
 }
 
@@ -29,28 +29,28 @@ pub enum TroubleKind {
     Version,
     /// A host could not be reached or started.
     Start,
-    /// A port, memory, process or descriptor could not be had.
+    /// A port, memory, process or descriptor was not available.
     Resource,
     /// A process was killed or stopped.
     Killed,
-    /// The user or the system asked for the end.
+    /// The user or the system requested the end.
     Ended,
-    /// A link could not be made.
+    /// A link could not be connected.
     Connect,
-    /// Bytes were not what they should be.
+    /// Bytes were wrong.
     Invalid,
     /// A defect of pipebench itself.
     Bug,
-    /// A stage took longer than its deadline.
+    /// A stage exceeded its deadline.
     Deadline,
-    /// A node fell silent or its session ended.
+    /// A node fell silent, or its session ended.
     Lost,
-    /// A peer went away: usually what follows from another failure.
+    /// A peer closed its connection; usually a consequence of another failure.
     Peer,
 }
 
 impl TroubleKind {
-    /// Whether this is what the peers of a failed node see, too.
+    /// True if the peers of a failed node see this kind of failure, too.
     pub fn may_follow(self) -> bool {
         matches!(self, Self::Connect | Self::Deadline | Self::Peer)
     }
@@ -67,7 +67,7 @@ impl Trouble {
         }
     }
 
-    /// The line a user reads, without the node.
+    /// Line for the user, without the node.
     pub fn text(&self) -> String {
         if self.who.is_empty() {
             self.what.clone()
@@ -77,7 +77,7 @@ impl Trouble {
     }
 }
 
-/// Puts causes before consequences, and keeps the order of arrival within a kind.
+/// Sorts causes before consequences, and keeps the order of arrival within a kind.
 pub fn rank(troubles: &mut [Trouble]) {
     troubles.sort_by_key(|trouble| trouble.kind);
 }

@@ -1,4 +1,4 @@
-//! Two runs beside each other: what each port direction carried then and now, and where a fault went when cables were moved.
+//! Comparison of two runs: the rate of each port direction in both, and the place of each fault after cables were moved.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::units::show_gbit;
 
 use super::figures::Figures;
 
-/// Options that bear on rates.
+/// Options that affect rates.
 const BEAR: [&str; 8] = [
     "phases",
     "streams",
@@ -26,36 +26,36 @@ const BEAR: [&str; 8] = [
 pub struct Row {
     /// Name of the port.
     pub label: String,
-    /// It sends; else it receives.
+    /// True for the sending direction, false for the receiving one.
     pub sends: bool,
-    /// In the earlier run, in Gbit/s.
+    /// Rate in the earlier run, in Gbit/s; `None` if unknown.
     pub before: Option<f64>,
-    /// In the later one.
+    /// Rate in the later run, in Gbit/s; `None` if unknown.
     pub now: Option<f64>,
 }
 
 impl Row {
-    /// By what part it rose; below zero if it fell.
+    /// Relative change of the rate, negative if it fell. Returns `None` unless both rates are known and the earlier one is above 0.
     pub fn change(&self) -> Option<f64> {
         let (before, now) = (self.before?, self.now?);
         (before > 0.0).then(|| now / before - 1.0)
     }
 }
 
-/// What two runs have to say to each other.
+/// Comparison of an earlier run with a later one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Names of the runs.
+    /// Names of the earlier and the later run.
     pub names: [String; 2],
-    /// Words of the verdicts.
+    /// Words of their verdicts, in the same order.
     pub words: [VerdictWord; 2],
-    /// Conditions that were not the same.
+    /// Conditions that differ between the runs.
     pub conditions: Vec<String>,
-    /// Every port direction of either run, most changed for the worse first.
+    /// Every port direction of either run, the largest relative drop first.
     pub rows: Vec<Row>,
-    /// What became of each fault of the earlier run.
+    /// Outcome of each fault of the earlier run, as text.
     pub faults: Vec<String>,
-    /// Faults that are new, as names.
+    /// Names of faults that only the later run has.
     pub new: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Comparison {
                 .cloned()
                 .collect()
         };
-        // The same port of a host, or of the switch: what became of those is told as that.
+        // A fault at the same host port or the same switch port is not new: `became` reports it.
         let spots = |record: &Record, fault: &FaultSheet| -> Vec<String> {
             let Some(spot) = spot(record, &fault.culprit) else {
                 return vec![place(record, fault)];
@@ -121,13 +121,13 @@ impl Comparison {
         }
     }
 
-    /// Whether something carries less than before by more than this part, or is at fault that was not.
+    /// True if a port direction lost more than the fraction `tolerance` of its rate, or if a fault is new.
     pub fn is_worse(&self, tolerance: f64) -> bool {
         let fell = |row: &Row| row.change().is_some_and(|change| change < -tolerance);
         !self.new.is_empty() || self.rows.iter().any(fell)
     }
 
-    /// The comparison as text, a row for each of the `most` changed port directions.
+    /// The comparison as text, with rows for the first `most` port directions.
     pub fn lines(&self, most: usize) -> Vec<String> {
         let [before, now] = &self.names;
         let mut lines = vec![format!(
@@ -186,12 +186,13 @@ fn direction(sends: bool) -> &'static str {
     if sends { "send" } else { "receive" }
 }
 
-/// What each port direction carried: the least that was judged, or where nothing was, what it carried in the first test.
+/// Label, direction (true for sending) and rate in Gbit/s of each port direction. The rate is the sheet's least rate, or that of the first load test
+/// if the sheet has none.
 fn rates_of(record: &Record) -> Vec<(String, bool, f64)> {
     let mut rates = Vec::new();
     for port in &record.sheet.ports {
         for (sends, one) in [(true, port.send), (false, port.receive)] {
-            // What was held down by others everywhere says nothing of this port.
+            // A direction that others held down in every test says nothing about this port.
             let known =
                 |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
             rates.extend(
@@ -223,7 +224,7 @@ fn rates_of(record: &Record) -> Vec<(String, bool, f64)> {
     rates
 }
 
-/// What makes figures of two runs hard to compare.
+/// Differences that make the figures of two runs hard to compare.
 pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     let mut differ = Vec::new();
     let mut compare = |what: &str, a: String, b: String| {
@@ -270,12 +271,12 @@ fn mtus(record: &Record) -> String {
     texts.join(" and ")
 }
 
-/// A fault by names that hold in both runs.
+/// Name of a fault that is valid in both runs.
 fn place(record: &Record, fault: &FaultSheet) -> String {
     name_of(&record.plan, &record.sheet, fault)
 }
 
-/// A direction of a port, where a host is plugged in.
+/// A direction of a host's port, and the switch port that the host is plugged into.
 struct Spot {
     host: String,
     label: String,
@@ -299,7 +300,7 @@ fn spot(record: &Record, culprit: &Culprit) -> Option<Spot> {
     })
 }
 
-/// Switch and port that a node is plugged into.
+/// Switch and port that a node is plugged into. Returns `None` if the plan names no port for it.
 pub fn switch_port(record: &Record, node: usize) -> Option<String> {
     let node = record.plan.nodes.get(node)?;
     let port = node.switch_port.clone()?;
@@ -309,14 +310,14 @@ pub fn switch_port(record: &Record, node: usize) -> Option<String> {
     })
 }
 
-/// The word of a port direction in a run, by the name of its port.
+/// The word of a port direction in a run, found by the label of its port.
 fn word_of(record: &Record, label: &str, sends: bool) -> Option<VerdictWord> {
     let mut ports = record.sheet.ports.iter();
     let port = ports.find(|port| port.label == label)?;
     Some(if sends { port.send? } else { port.receive? }.word)
 }
 
-/// What became of a fault: it followed the host, stayed with the port, went, or nobody looked.
+/// Outcome of a fault: it followed the host, stayed with the switch port, disappeared, or was not measured again.
 fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
     let name = place(before, fault);
     let again = || {
@@ -366,7 +367,7 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             ),
         };
     }
-    // Who is plugged in where it was?
+    // The port of the host that is now plugged into the old switch port.
     let heir = now
         .sheet
         .ports

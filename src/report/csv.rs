@@ -1,10 +1,11 @@
-//! One table: a row per port direction, a row per link, a row for the total. Units are in the column names; tests are counted from 1, as in every
-//! text.
+//! One CSV table: for each test a row per port direction, link and interface direction, and a row for the total. Units are in the column names.
+//! Tests are counted from 1, as in every text.
 
 use crate::record::{LinkRecord, Record, TestRecord};
 use crate::sys::socket::TcpInfo;
 use crate::units::sum;
 
+use super::cells;
 use super::figures::{Direction, Figures, rate};
 
 const COLUMNS: [&str; 33] = [
@@ -43,7 +44,7 @@ const COLUMNS: [&str; 33] = [
     "purpose",
 ];
 
-/// The table of a record.
+/// The table of a record. A record without tests gets the table of its latencies, patterns or link tests instead.
 pub fn write(record: &Record) -> Result<String, csv::Error> {
     if record.tests.is_empty() && !record.latencies.is_empty() {
         return super::latency::csv(record);
@@ -78,7 +79,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
                     .nodes
                     .iter()
                     .filter_map(|node| test.nodes[*node].as_ref());
-                // CPU time belongs to the host; it stands once, at its first port.
+                // CPU time belongs to the host, so only its first port shows it.
                 if port.rail == 0 {
                     row[28] = seconds(sum(measured.map(|node| match direction {
                         Direction::Send => node.cpu.senders_ns,
@@ -98,7 +99,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
             writer.write_record(link_row(record, test, link))?;
         }
         for (node, measured) in test.nodes.iter().enumerate() {
-            // Nodes of one host read the same counters.
+            // All nodes of a host read the same counters.
             let first = record.hosts[node].host_index == node;
             for (name, counters) in measured
                 .iter()
@@ -124,43 +125,7 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
         row[12] = decimal(figures.total_gbit_per_s);
         writer.write_record(&row)?;
     }
-    finish(writer)
-}
-
-/// The text of a table. A spreadsheet takes a cell that begins with one of these letters for a formula and runs it, and some separate cells by
-/// semicolons or tabs: names of hosts get an apostrophe before the letter, which spreadsheets do not show. Numbers stay as they are.
-pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
-    let written = writer.into_inner().map_err(|error| error.into_error())?;
-    let harmless = |cell: &[u8]| -> Vec<u8> {
-        let is_number = || std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
-        let (mut safe, mut begins) = (
-            Vec::with_capacity(cell.len()),
-            cell.len() > 1 && !is_number(),
-        );
-        for byte in cell {
-            if begins && b"=+-@\t\r".contains(byte) {
-                safe.push(b'\'');
-            }
-            safe.push(*byte);
-            begins = b";\t".contains(byte);
-        }
-        safe
-    };
-    let mut rows = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(&written[..]);
-    let mut safe = csv::WriterBuilder::new()
-        .flexible(true)
-        .from_writer(Vec::new());
-    for row in rows.byte_records() {
-        for cell in &row? {
-            safe.write_field(harmless(cell))?;
-        }
-        safe.write_record(None::<&[u8]>)?;
-    }
-    let bytes = safe.into_inner().map_err(|error| error.into_error())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    cells::finish(writer)
 }
 
 fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
@@ -215,7 +180,7 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
     row
 }
 
-/// Enumerations are written in the table as they are in the record.
+/// Writes enumerations in the table as in the record.
 mod erased {
     pub trait Word {
         fn word(&self) -> String;
@@ -236,30 +201,4 @@ fn decimal(value: f64) -> String {
 
 fn seconds(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e9)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_of_a_table_is_a_formula() {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        let names = [
-            "=HYPERLINK(\"http://x\")",
-            "+n1",
-            "-n1",
-            "@n1",
-            "n1",
-            "-",
-            "-4.5",
-            "1e-9",
-            "",
-            "a;=cmd",
-        ];
-        writer.write_record(names).unwrap();
-        let text = finish(writer).unwrap();
-        let safe = "\"'=HYPERLINK(\"\"http://x\"\")\",'+n1,'-n1,'@n1,n1,-,-4.5,1e-9,,a;'=cmd\n";
-        assert_eq!(text, safe);
-    }
 }

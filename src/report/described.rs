@@ -1,4 +1,4 @@
-//! What is described and never judged: how ports lie apart, and what TCP says of its way.
+//! Figures that reports describe and never judge: the spread of port directions, and TCP's statistics of its paths.
 
 use crate::plan::Purpose;
 use crate::record::{LinkRecord, Record};
@@ -7,7 +7,7 @@ use crate::units::show_gbit;
 
 use super::figures::Figures;
 
-/// Names and values, in words; nothing for what was not measured.
+/// Names and values as text. Figures that were not measured are left out.
 pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let mut figures = Vec::new();
     figures.extend(ports(record).map(|text| ("port directions", text)));
@@ -19,7 +19,7 @@ pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// The shortest of it, in a line; nothing where nothing crossed a switch.
+/// The main figures in one line. Returns `None` if no link that crosses a switch has a known round trip time.
 pub fn line(record: &Record) -> Option<String> {
     let links: Vec<&LinkRecord> = loading_links(record).collect();
     let mut parts = Vec::new();
@@ -40,7 +40,7 @@ pub fn line(record: &Record) -> Option<String> {
     Some(format!("described, not judged: {}", parts.join("; ")))
 }
 
-/// Links between hosts of all tests that load the fabric.
+/// Links between hosts of all completed tests that load the fabric, so without loss tests and isolated tests.
 fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
     let loads = record
         .counted()
@@ -51,7 +51,7 @@ fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
         .filter(|link| link.crosses_switch)
 }
 
-/// Least shares of what was expected, of all directions that have one.
+/// The least share of the expected rate of each port direction that has one.
 pub fn shares(record: &Record) -> Vec<f64> {
     let ports = record.sheet.ports.iter();
     let directions = ports.flat_map(|port| [port.send, port.receive]);
@@ -76,7 +76,7 @@ fn ports(record: &Record) -> Option<String> {
     ))
 }
 
-/// RFC 8238, 7: payload that reached applications, by time; of the whole switch, which hides single ports.
+/// Goodput (RFC 8238, 7): payload that reached applications, divided by time. The figure is for the whole switch, which hides single ports.
 fn goodput(record: &Record) -> Option<String> {
     let loads = record
         .counted()
@@ -95,7 +95,8 @@ fn goodput(record: &Record) -> Option<String> {
     ))
 }
 
-/// RFC 6349, 4.1: the time a transfer took by the time it should have taken, which for equal windows is one rate by the other.
+/// Transfer time ratio (RFC 6349, 4.1): actual time of a transfer divided by its ideal time. For equal windows it is the expected rate divided by
+/// the actual rate.
 fn transfer(record: &Record) -> Option<String> {
     let least = shares(record).into_iter().reduce(f64::min)?;
     (least > 0.0).then(|| {
@@ -106,7 +107,7 @@ fn transfer(record: &Record) -> Option<String> {
     })
 }
 
-/// RFC 6349, 4.2: what was sent less what was sent again, of what was sent, in per cent.
+/// TCP efficiency (RFC 6349, 4.2): segments sent minus segments retransmitted, divided by segments sent, in percent.
 fn efficiency(links: &[&LinkRecord]) -> Option<String> {
     let (all, worst) = once(links)?;
     Some(format!(
@@ -114,7 +115,7 @@ fn efficiency(links: &[&LinkRecord]) -> Option<String> {
     ))
 }
 
-/// Segments that were sent once only, in per cent: of all links, and of the worst.
+/// Percentage of segments that were sent only once: over all links, and on the worst link.
 fn once(links: &[&LinkRecord]) -> Option<(f64, f64)> {
     let passed = |link: &LinkRecord| {
         let (first, last) = link.tcp?;
@@ -129,7 +130,7 @@ fn once(links: &[&LinkRecord]) -> Option<(f64, f64)> {
     Some((of(all.iter().fold((0.0, 0.0), add)), worst))
 }
 
-/// Least round trips of links and those under load, in microseconds.
+/// Spread over links of the minimum round trip time and of the round trip time under load, in microseconds.
 fn round_trips(links: &[&LinkRecord]) -> Option<(Spread, Spread)> {
     let known = || {
         links.iter().filter_map(|link| {
@@ -143,7 +144,7 @@ fn round_trips(links: &[&LinkRecord]) -> Option<(Spread, Spread)> {
     Spread::of(&least).zip(Spread::of(&loaded))
 }
 
-/// RFC 6349, 4.3: how far the round trip under load exceeds the least one.
+/// Buffer delay (RFC 6349, 4.3): excess of the round trip time under load over the minimum, in percent of the minimum.
 fn delay(links: &[&LinkRecord]) -> Option<String> {
     let (least, loaded) = round_trips(links)?;
     let delay = (loaded.median - least.median).max(0.0) / least.median * 100.0;

@@ -1,4 +1,4 @@
-//! What a plan takes, for `--dry-run`: said before anything starts.
+//! The cost of a plan, which `--dry-run` prints before anything starts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::plan::{Bound, RunPlan, Test, size};
 use crate::units::{show_bytes, show_ns};
 
-/// What a plan takes: of one test all of it, of several the most of each, and how long and how much they are together.
+/// The cost of a plan: processes, memory and links of the test with the most processes, then duration and volume of all tests together.
 pub fn dry_run(plan: &RunPlan) -> String {
     let labels: Vec<String> = plan.nodes.iter().map(|node| node.label.clone()).collect();
     let mut text = String::new();
@@ -57,13 +57,13 @@ pub fn dry_run(plan: &RunPlan) -> String {
     text
 }
 
-/// A test, and what it loads.
+/// A test, its size, and the links of each host.
 struct Load<'plan> {
     test: &'plan Test,
     size: size::Size,
-    /// Links out of each host, over all boundaries.
+    /// Number of links from each host to other hosts, over all boundaries.
     out: Vec<usize>,
-    /// Links into each host.
+    /// Number of links into each host from other hosts, over all boundaries.
     into: Vec<usize>,
 }
 
@@ -96,14 +96,14 @@ impl<'plan> Load<'plan> {
         }
     }
 
-    /// Links between hosts.
+    /// Number of links between hosts.
     fn crossing(&self) -> u64 {
         let all = self.out.iter();
         all.fold(0, |sum: usize, one| sum.saturating_add(*one)) as u64
     }
 }
 
-/// Tests that differ in nothing but a permutation stand in one line.
+/// One line for each series of consecutive tests that differ only in their pattern.
 fn steps(tests: &[Test]) -> Vec<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for test in tests {
@@ -172,7 +172,7 @@ fn links(load: &Load<'_>) -> String {
     format!("links      {} in all; {carried}", load.size.links)
 }
 
-/// How long, and how much.
+/// Lines on volume and duration.
 fn extent(plan: &RunPlan, loads: &[Load<'_>]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut volume: Option<u64> = None;
@@ -216,7 +216,7 @@ fn name_of(node: &crate::plan::NodeSpec) -> &str {
     if node.local { "" } else { node.host.as_str() }
 }
 
-/// Nodes by host, as far as names tell.
+/// Indices of nodes by host, as far as names distinguish hosts. All local nodes are on one host.
 fn hosts_by_name(plan: &RunPlan) -> BTreeMap<&str, Vec<usize>> {
     let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, node) in plan.nodes.iter().enumerate() {

@@ -1,8 +1,7 @@
-//! The figures that every report shares: sums per port, the weakest port, the total through the switch.
+//! Figures that all reports share: sums per port, the weakest port, the total through the switch.
 //!
-//! Rates are delivered payload, decimal Gbit/s. In a timed run every link is divided by its receiver's own
-//! interval. In a volume run everything is divided by the time of the last finish: rates of different times are
-//! never added.
+//! Rates are delivered payload in decimal Gbit/s. In a timed run, the bytes of a link are divided by its receiver's own interval. In a volume run,
+//! all bytes are divided by the time of the last finish, since rates over different times are never added.
 
 use std::collections::BTreeMap;
 
@@ -30,51 +29,51 @@ impl std::fmt::Display for Direction {
     }
 }
 
-/// A host's port, both directions; where nothing crosses a switch, a node's.
+/// Both directions of a host's port, or of a node if no link crosses a switch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Port {
-    /// Indices of the nodes behind it.
+    /// Indices of the nodes that use the port.
     pub nodes: Vec<usize>,
-    /// Which of the hosts' data ports.
+    /// Index of the port among the host's data ports.
     pub rail: usize,
-    /// Name of the host, or label of its only node; with the interface where there are several rails.
+    /// Name of the host, or label of its only node; with several rails also the interface.
     pub label: String,
-    /// Sum out.
+    /// Sum of the counted links out of it.
     pub send_gbit_per_s: f64,
-    /// Sum in.
+    /// Sum of the counted links into it.
     pub receive_gbit_per_s: f64,
-    /// Segments sent again; none if unknown.
+    /// Retransmitted segments; `None` if a node did not report.
     pub retransmits: Option<u64>,
-    /// Busiest core, 0 to 1.
+    /// Utilisation of the busiest core, 0 to 1.
     pub busiest_core: Option<f64>,
-    /// The node's own time from its first ring to its last, in seconds.
+    /// Seconds from a node's first ring to its last, the longest of the port's nodes.
     pub own_time_s: Option<f64>,
-    /// Links out of it that count.
+    /// Number of counted links out of it.
     pub links_out: usize,
-    /// Links into it that count.
+    /// Number of counted links into it.
     pub links_in: usize,
-    /// Links out of it that are limited by their way, where others are not.
+    /// Number of links out of it that the path limits; 0 if the path limits every link of the test.
     pub limiting_out: usize,
-    /// Links into it that are.
+    /// Number of links into it that the path limits; 0 if the path limits every link of the test.
     pub limiting_in: usize,
-    /// The node reported.
+    /// True if all its nodes reported.
     pub reported: bool,
-    /// When the run went on without it, in seconds since the start.
+    /// Seconds from the start of the test until a node was last heard of; `None` if none was lost during the test.
     pub lost_at_s: Option<f64>,
 }
 
 /// The figures of one test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Whether anything went from host to host; if not, the ports are those between nodes of one host.
+    /// True if a link goes from host to host. If not, the ports are those between nodes of one host.
     pub crosses_switch: bool,
-    /// Number of hosts.
+    /// Number of hosts, without lost ones.
     pub hosts: usize,
-    /// Every node's port.
+    /// Every port: each rail of each host, or of each node if no link crosses a switch.
     pub ports: Vec<Port>,
-    /// Sum of all ports, one way.
+    /// Sum of the receive rates of all ports, so one way.
     pub total_gbit_per_s: f64,
-    /// Payload that stayed on its host, apart.
+    /// Rate of links that stay on a host, or within a node if no link crosses a switch; not part of the total.
     pub same_host_gbit_per_s: f64,
 }
 
@@ -164,13 +163,13 @@ impl Figures {
         }
     }
 
-    /// The port direction with the lowest rate. From three phases on links there and back are equal by
-    /// construction; among port directions that do not differ, the one with most limiting links is named.
+    /// The port direction with the lowest rate. From three phases on, links there and back are equal by construction, so among port directions within
+    /// 1 % of the lowest rate the result is the one with the most limiting links.
     pub fn weakest(&self) -> Option<(&Port, Direction, f64)> {
         self.weakest_but(&|_, _| false)
     }
 
-    /// The same; among those that do not differ, one that is `known` to be at fault before all others.
+    /// Like [`Self::weakest`], but among equal port directions one that is `known` to be at fault comes first.
     pub fn weakest_but(
         &self,
         known: &dyn Fn(&Port, Direction) -> bool,
@@ -201,7 +200,7 @@ impl Figures {
     }
 }
 
-/// Nodes that share a port: those of a host, or each alone where no switch is crossed.
+/// Groups of nodes that share a port: the nodes of a host, or single nodes if no link crosses a switch.
 fn groups(record: &Record, crosses_switch: bool) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for node in 0..record.plan.nodes.len() {
@@ -222,13 +221,13 @@ fn counted(link: &LinkRecord, crosses_switch: bool) -> bool {
     }
 }
 
-/// Seconds after the start of a test at which one of these nodes was lost in it.
+/// Seconds from the start of a test until one of these nodes was lost in it.
 fn lost_at_s(record: &Record, test: &TestRecord, nodes: &[usize]) -> Option<f64> {
     let lost = missing_of(record, nodes).find(|missing| missing.test == test.test);
     Some(lost?.at_ns? as f64 / 1e9)
 }
 
-/// Whether one of these nodes took no part in a test, since it was lost before.
+/// True if one of these nodes took no part in a test, since it was lost before.
 fn was_lost_before(record: &Record, test: &TestRecord, nodes: &[usize]) -> bool {
     let before = |missing: &Missing| {
         missing.test < test.test || (missing.test == test.test && missing.at_ns.is_none())
@@ -243,13 +242,12 @@ fn missing_of<'a>(record: &'a Record, nodes: &'a [usize]) -> impl Iterator<Item 
     })
 }
 
-/// Rate of one link.
+/// Rate of one link in Gbit/s.
 pub fn rate(test: &TestRecord, link: &LinkRecord) -> f64 {
     test.rate_of(link)
 }
 
-/// Links that were limited by their way, weakest first, if any others were not: where every link is, the word
-/// says nothing.
+/// Links that the path limits, weakest first. Empty if the path limits every link: the word says nothing then.
 pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
     let judged: Vec<&LinkRecord> = test
         .links
@@ -268,8 +266,8 @@ pub fn limiting(test: &TestRecord) -> Vec<&LinkRecord> {
     limiting
 }
 
-/// Largest deviation of a second's sum from their mean, over the seconds of the window; none with fewer than
-/// three. What passes the switch counts, or what passes between nodes where there is none.
+/// Largest relative deviation of a second's sum from the mean, over the seconds of the window; `None` with fewer than three. The sums count bytes
+/// that cross the switch, or bytes between nodes if no link crosses it.
 pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Option<f64> {
     let ports = |second: &Second| -> u64 {
         let bytes = if crosses_switch {

@@ -1,4 +1,4 @@
-//! What is printed before a run: options in effect and facts of the hosts, equal facts folded.
+//! Text printed before a run: the options in effect and the facts of the hosts, with equal facts folded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::plan::DataPort;
 use crate::record::HostRecord;
 
-/// Options as `key=value`, in lines of bounded width.
+/// Options as `key=value`, wrapped at 110 characters.
 pub fn options(options: &[(String, String)]) -> String {
     const WIDTH: usize = 110;
     let mut text = String::new();
@@ -61,7 +61,7 @@ fn facts(host: &HostRecord) -> String {
     )
 }
 
-/// A data port in words.
+/// A data port as text: interface, bond members, speed, MTU and driver; only the address if the interface is unknown.
 pub fn port(host: &HostRecord, rail: &DataPort) -> String {
     let Some(one) = host.interface_of(rail) else {
         return rail.address.to_string();

@@ -1,20 +1,21 @@
-//! Tables of the Intel MPI Benchmarks, to the column, and the same as CSV with what those lack.
+//! Tables of the Intel MPI Benchmarks with their exact columns, and the same data as CSV with figures that those lack.
 //!
-//! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`): every column is 13 wide.
+//! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`). Every column is 13 characters wide.
 
 use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
-use crate::plan::job::{Job, RankTransport};
+use crate::plan::job::Job;
+use crate::plan::ranks::RankTransport;
 use crate::record::{FileTimes, GroupTimes, HostRecord, LineRecord, Record};
 use crate::units::show_utc;
 
-/// Width of a column.
+/// Width of a column, in characters.
 const WIDE: usize = 13;
-/// Dashes of the rules in the head.
+/// Number of dashes in the horizontal rules of the head.
 const HEAD_RULE: usize = 64;
 
-/// Everything above the first table.
+/// The text above the first table.
 pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
     let rule = format!("#{}\n", "-".repeat(HEAD_RULE));
     let mut text = format!(
@@ -53,7 +54,7 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
     text + &remarks(imb, imb.ranks.per_node * hosts.len())
 }
 
-/// What was asked for and will not be as one might think.
+/// Remarks on options that do not take effect: benchmarks that are invalid for this number of ranks, and those without the chosen algorithm.
 fn remarks(imb: &Imb, ranks: usize) -> String {
     let mut text = String::new();
     for benchmark in imb.dropped(ranks) {
@@ -72,7 +73,7 @@ fn remarks(imb: &Imb, ranks: usize) -> String {
     text
 }
 
-/// Parts of the suite that its benchmarks are of.
+/// Titles of the parts of the suite that contain the benchmarks.
 fn parts(imb: &Imb) -> String {
     let mut parts: Vec<Part> = imb.benchmarks.iter().map(|one| one.part()).collect();
     parts.sort_unstable();
@@ -105,7 +106,7 @@ fn lengths(imb: &Imb) -> String {
     text
 }
 
-/// What messages went over.
+/// Name of the transport that carried the messages.
 pub fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
     let within = match imb.ranks.transport {
         RankTransport::Tcp => return "TCP".to_owned(),
@@ -127,7 +128,7 @@ fn placement(imb: &Imb, hosts: &[HostRecord]) -> String {
     format!("{count}, {each} on each of {}", names.join(" "))
 }
 
-/// The name of a table, as it stands above it.
+/// Name of a table in its head.
 fn title(imb: &Imb, table: &Table) -> String {
     let multi = imb.multi.is_some() && table.groups.len() > 1;
     format!(
@@ -137,7 +138,7 @@ fn title(imb: &Imb, table: &Table) -> String {
     )
 }
 
-/// What a column is called.
+/// Names of the columns of a table.
 fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
     let each = imb.multi == Some(Multi::Each);
     let mut names = Vec::new();
@@ -186,12 +187,13 @@ fn columns(imb: &Imb, table: &Table) -> Vec<&'static str> {
     names
 }
 
-/// Whether contents are compared.
+/// True if the benchmark compares contents.
 fn is_checked(imb: &Imb, table: &Table) -> bool {
     imb.check && table.benchmark.is_comparable()
 }
 
-/// Pairs of several groups at a time are printed as transfers of all ranks, unless each group is by itself.
+/// Class that determines the columns of a table. Pairs of several simultaneous groups are printed as transfers of all ranks, unless each group has
+/// its own line.
 fn kind(imb: &Imb, table: &Table) -> Class {
     match (table.benchmark.class(), imb.multi) {
         (Class::Single, Some(Multi::Worst)) => Class::Parallel,
@@ -199,7 +201,7 @@ fn kind(imb: &Imb, table: &Table) -> Class {
     }
 }
 
-/// Everything above the lines of a table.
+/// The text above the lines of a table.
 pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     let names = columns(imb, table);
     let rule = format!("#{}\n", "-".repeat(WIDE * names.len() - 1));
@@ -240,7 +242,7 @@ pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     text + &rule + &heads + "\n"
 }
 
-/// Which algorithm serves which lengths.
+/// Algorithms of a table, each with the message length from which it is used. Returns `None` if a length has no algorithm.
 fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
     let mut spans: Vec<(Algorithm, usize)> = Vec::new();
     for length in &table.lengths {
@@ -260,7 +262,7 @@ fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
     Some(said.join(", "))
 }
 
-/// The lines of a table that a length has: one, or one for each group.
+/// The lines of a table for one message length: one line, or one for each group.
 pub fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
     let each = imb.multi == Some(Multi::Each);
     if let Some(why) = &line.left_out {
@@ -311,7 +313,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
     text + "\n"
 }
 
-/// What is said below a table of files: the columns have no room for it.
+/// Remarks below a table of files, for which the columns have no room.
 pub fn table_foot(lines: &[LineRecord]) -> String {
     let files = || {
         let times = lines.iter().flat_map(|line| &line.groups);
@@ -351,7 +353,7 @@ pub fn table_foot(lines: &[LineRecord]) -> String {
     text
 }
 
-/// What stands behind the last table: today's suite says there that it is through, and readers of its output wait for it.
+/// Text after the last table: today's suite announces its end there, and programs that read its output wait for that line.
 pub fn end(record: &Record) -> &'static str {
     let current = record.plan.jobs.iter().any(|job| match job {
         Job::Imb(imb) => imb.rules == Rules::Current,
@@ -364,7 +366,7 @@ pub fn end(record: &Record) -> &'static str {
     }
 }
 
-/// Verdict, head and tables.
+/// The verdict, the head and all tables of a record.
 pub fn summary(record: &Record) -> String {
     let verdict = &record.verdict;
     let jobs = record.plan.jobs.iter();
@@ -386,7 +388,7 @@ pub fn summary(record: &Record) -> String {
     )
 }
 
-/// All tables of a record, as they were printed.
+/// All tables of a record, as the run printed them.
 pub fn tables(record: &Record) -> String {
     let mut text = String::new();
     for job in &record.patterns {
@@ -404,7 +406,7 @@ pub fn tables(record: &Record) -> String {
     text
 }
 
-/// Every line with what the tables lack.
+/// Every line as CSV, with figures that the tables lack.
 pub fn csv(record: &Record) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
@@ -454,10 +456,10 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
             }
         }
     }
-    super::csv::finish(writer)
+    super::cells::finish(writer)
 }
 
-/// Whether a benchmark has a throughput: of collectives there are bare times (guide 3.3.4).
+/// True if a benchmark has a throughput. Collectives have only times (guide 3.3.4).
 pub fn has_rate(benchmark: Benchmark) -> bool {
     matches!(
         benchmark.class(),
@@ -473,7 +475,7 @@ fn row(
 ) -> Vec<String> {
     let us = |seconds: f64| format!("{:.3}", seconds * 1e6);
     let rate = megabytes_per_s(table, imb.rules, line.bytes, times.most_s);
-    // A single batch is the mean, and nothing lies apart.
+    // A single batch is the mean and has no spread.
     let spread = times.spread.as_ref().filter(|spread| spread.batches > 1);
     let of = |figure: Option<f64>| figure.map(us).unwrap_or_default();
     let overlap = times.files.and_then(|files| files.overlap);

@@ -1,32 +1,32 @@
-//! The record itself, as JSON; its fields are described in docs/record.md.
+//! Reads and writes the record as JSON. `docs/record.md` describes its fields.
 
 use crate::outside;
 use crate::plan::{PHASES, RAILS, STREAMS};
 use crate::record::{RECORD_VERSION, Record};
 
-/// Why a record could not be read or written.
+/// Reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// No JSON, or none of a record.
+    /// The text is not JSON, or not the JSON of a record.
     #[error("not a record: {0}")]
     Syntax(#[from] serde_json::Error),
-    /// It speaks of nodes, hosts or tests that it does not have.
+    /// The record refers to nodes, hosts, tests or other entries that it does not have.
     #[error("not a record: it contradicts itself: {0}")]
     Contradiction(String),
-    /// Another version.
+    /// The record has another version.
     #[error("record of version {0}, this is version {RECORD_VERSION}")]
     Version(u64),
 }
 
-/// Strings of a record that are texts of several lines: what was settled before the start, and the description of a fabric.
+/// Keys whose strings have several lines: the criteria sealed before the start, and the description of a fabric.
 pub const LINES: [&str; 2] = ["seal", "fabric"];
 
-/// The record as text, with a newline at its end.
+/// The record as JSON text, with a newline at its end.
 pub fn write(record: &Record) -> Result<String, JsonError> {
     Ok(serde_json::to_string_pretty(record)? + "\n")
 }
 
-/// Reads a record. What is read, every report can be made of.
+/// Reads and checks a record, so that every report can be made from it. Fails if it has another version or contradicts itself.
 pub fn read(text: &str) -> Result<Record, JsonError> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -42,7 +42,7 @@ pub fn read(text: &str) -> Result<Record, JsonError> {
     Ok(record)
 }
 
-/// Reports look nodes, hosts and tests up by their indices.
+/// Checks all indices, because reports look up nodes, hosts and tests by them.
 fn check(record: &Record) -> Result<(), String> {
     let nodes = record.plan.nodes.len();
     let hosts = record.hosts.len();

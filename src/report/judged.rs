@@ -1,4 +1,4 @@
-//! What the judge says, in lines: the weakest port, faults with their evidence, how to see them again, and what to do next.
+//! The judge's findings as lines of text: the weakest port, faults with their evidence, commands that reproduce them, and the next step.
 
 use crate::judge::names::{Alone, by_itself, floor_text, name, name_of};
 use crate::plan::{Bound, Pattern, Profile, Purpose, seal};
@@ -11,13 +11,13 @@ use crate::units::show_gbit;
 
 use super::figures::{Direction, Port};
 
-/// What a sheet is a test of, and what not.
+/// Fixed sentence on every sheet: the kind of test, and the RFCs whose conformance it does not claim.
 pub const FIXED_WORDS: &str = "a software test from end hosts, payload at the TCP layer: the pattern of RFC 2889 and RFC 8239, not their conformance";
 
-/// Faults that are told in full.
+/// Maximum number of faults that are shown. The same limit applies to remarks and to findings on the order.
 const TOLD: usize = 6;
 
-/// The weakest port direction of all that were judged, for the headline of a PASS.
+/// The weakest of all judged port directions, for the headline of a PASS. Returns `None` if none was judged.
 pub fn weakest(record: &Record) -> Option<String> {
     let sheet = &record.sheet;
     let directions = sheet.ports.iter().flat_map(|port| {
@@ -37,24 +37,24 @@ pub fn weakest(record: &Record) -> Option<String> {
     ))
 }
 
-/// What one reads first: the weakest port of a PASS, else why.
+/// The sentence to read first: the weakest port of a PASS, else the reason of the verdict.
 pub fn sentence(record: &Record) -> String {
     let weakest = weakest(record).filter(|_| record.verdict.word == VerdictWord::Pass);
     weakest.unwrap_or_else(|| record.verdict.reason.clone())
 }
 
-/// How many ports were loaded, and to what share.
+/// Number of ports that were loaded, and the share of their capacity that they reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loaded {
-    /// Ports that carried something both ways.
+    /// Number of ports that carried traffic both ways.
     pub ports: usize,
-    /// All that were named.
+    /// Number of all named ports, including those of missing nodes.
     pub named: usize,
-    /// The least of them, at its best, of what it can carry; none if no speed is known.
+    /// Best rate of a port direction divided by its ceiling, the least over all loaded ports; `None` if no speed is known.
     pub share: Option<f64>,
 }
 
-/// How much of what was named was loaded; none if nothing can be said of ports.
+/// Counts the named ports that were loaded. Returns `None` if the sheet has no ports.
 pub fn loaded(record: &Record) -> Option<Loaded> {
     let ports = &record.sheet.ports;
     let both = ports
@@ -77,7 +77,7 @@ pub fn loaded(record: &Record) -> Option<Loaded> {
     })
 }
 
-/// What was tested, where and for whom, in a line.
+/// Data on the site in one line: the switch, its location, the operator and the customer.
 fn site(record: &Record) -> Option<String> {
     let said = record.plan.site.as_ref()?.said();
     let said: Vec<String> = said
@@ -87,7 +87,7 @@ fn site(record: &Record) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The same as a line.
+/// The result of [`loaded`] as a line.
 fn loaded_line(record: &Record) -> Option<String> {
     let loaded = loaded(record)?;
     let Some(share) = loaded.share else {
@@ -108,7 +108,7 @@ fn loaded_line(record: &Record) -> Option<String> {
     ))
 }
 
-/// How many port directions were judged, where not all of them were.
+/// Line on the number of judged port directions. Returns `None` if all were judged.
 fn judged_part(record: &Record) -> Option<String> {
     let ports = record.sheet.ports.iter();
     let both = ports.flat_map(|port| [port.send, port.receive]);
@@ -119,7 +119,7 @@ fn judged_part(record: &Record) -> Option<String> {
     (judged < all).then(|| format!("      {judged} of {all} port directions judged"))
 }
 
-/// The figure to sign, in words; none where there is nothing to sign.
+/// The figure to sign, as text. Returns `None` unless the verdict is PASS and the sheet has a figure.
 pub fn to_sign(record: &Record) -> Option<String> {
     let passed = record.verdict.word == VerdictWord::Pass;
     let figure = record.sheet.figure.filter(|_| passed)?;
@@ -151,7 +151,7 @@ pub fn to_sign(record: &Record) -> Option<String> {
     ))
 }
 
-/// Where speeds come from, in words.
+/// Source of the port speeds, as text.
 pub fn basis(record: &Record) -> &'static str {
     match record.sheet.basis {
         Basis::Ordered => "speed as ordered",
@@ -160,7 +160,7 @@ pub fn basis(record: &Record) -> &'static str {
     }
 }
 
-/// Whether a port direction is a confirmed fault.
+/// True if a port direction is a confirmed fault.
 pub fn is_at_fault(record: &Record, port: &Port, direction: Direction) -> bool {
     let label = |number: usize| record.sheet.ports.get(number).map(|one| &one.label);
     let faults = record.sheet.faults.iter();
@@ -172,7 +172,7 @@ pub fn is_at_fault(record: &Record, port: &Port, direction: Direction) -> bool {
     })
 }
 
-/// Share of what was to be expected of a port in a test; only known where it was the test that counts.
+/// Share of the expected rate that a port direction carried in a test. Known only if the sheet's figure for this direction is from this test.
 pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestRecord) -> Option<f64> {
     let mut ports = record.sheet.ports.iter();
     let known = ports.find(|one| one.label == port.label)?;
@@ -188,7 +188,7 @@ pub fn share(record: &Record, port: &Port, direction: Direction, test: &TestReco
     (one.test == test.test).then_some(rate * 1e9 / expected)
 }
 
-/// What makes the record's thresholds worth less than they look: they are not those that were sealed before the start.
+/// Warning that the record's thresholds are not those sealed before the start, and so are worth less than they look.
 pub fn broken_seal(record: &Record) -> Option<String> {
     let sealed = record.seal.as_ref()?;
     let criteria = seal::criteria(&record.plan);
@@ -199,7 +199,7 @@ pub fn broken_seal(record: &Record) -> Option<String> {
     ))
 }
 
-/// Lines below the headline: how far this can be signed, and every fault.
+/// Lines below the headline: the extent to which the result can be signed, and the faults.
 pub fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(broken_seal(record).map(|text| format!("      {text}")));
@@ -221,7 +221,7 @@ pub fn lines(record: &Record) -> Vec<String> {
                 brief(record, fault)
             ));
         }
-        // What is not known is explained once, and only where nothing is known to be at fault.
+        // Confirmed faults are explained. An undecided one is explained only if it is the first, so if no fault is confirmed.
         if fault.word == VerdictWord::Fail || number == 0 {
             lines.extend(next(record, fault));
             lines.extend(evidence(record, fault));
@@ -248,7 +248,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines
 }
 
-/// The MTU of all data ports: every link has passed a full packet before it stood.
+/// The common MTU of all data ports, if they have one. It counts as verified, since each link passes a full packet before it is established.
 fn mtu(record: &Record) -> Option<String> {
     if record
         .plan
@@ -256,7 +256,7 @@ fn mtu(record: &Record) -> Option<String> {
         .iter()
         .any(|test| test.sockets.mss_bytes.is_some())
     {
-        return None; // Smaller packets were asked for.
+        return None; // The plan sets smaller segments.
     }
     let ports = record
         .hosts
@@ -267,7 +267,7 @@ fn mtu(record: &Record) -> Option<String> {
         .collect::<Option<_>>()?;
     mtus.sort_unstable();
     mtus.dedup();
-    // What TCP had found of its path says whether a full packet was one of this size.
+    // The path MTU that TCP found shows if a full packet had this size.
     let paths = record.tests.iter().flat_map(|test| &test.links);
     let narrow = paths
         .filter(|link| link.crosses_switch)
@@ -280,7 +280,7 @@ fn mtu(record: &Record) -> Option<String> {
     }
 }
 
-/// What these figures may be used for, and what they were judged by.
+/// The use that these figures permit, and the basis of their judgement. Returns `None` if nothing was judged.
 pub fn standing(record: &Record) -> Option<String> {
     if !record.verdict.word.is_judged() || record.tests.is_empty() {
         return None;
@@ -344,7 +344,7 @@ pub fn standing(record: &Record) -> Option<String> {
     Some(format!("      {word} {}; {basis}{mtu}", lengths.join(", ")))
 }
 
-/// A fault with its figures.
+/// A fault's name with its figures, in one line.
 pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     let name = name_of(&record.plan, &record.sheet, fault);
     match fault.kind {
@@ -370,12 +370,12 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
     }
 }
 
-/// The number of a test as readers count; nothing for what link tests saw, which has none that they would know.
+/// The number of a test, counted from 1 for readers. Returns `None` for observations of link tests, which have no number that readers know.
 pub fn number(record: &Record, test: usize) -> Option<usize> {
     (test < record.plan.tests.len()).then_some(test + 1)
 }
 
-/// What to do when a cable was moved.
+/// The command to run after a cable was moved.
 fn again(record: &Record, port: &str) -> String {
     if record.tests.is_empty() {
         return "the same command again".to_owned();
@@ -385,7 +385,7 @@ fn again(record: &Record, port: &str) -> String {
     format!("`pipebench retest {run} --moved {port}=PORT`")
 }
 
-/// The segment that hosts can name, and the swap that tells its parts apart.
+/// The segment that hosts can blame and the swap that separates its parts; for an unconfirmed fault, the measurement that would decide it.
 pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     let label = |port: usize| {
         let port = record.sheet.ports.get(port);
@@ -432,7 +432,7 @@ pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
     })
 }
 
-/// What would decide what is not known.
+/// The measurement that would decide an unconfirmed fault.
 fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     let next = match (fault.word, fault.kind) {
         _ if fault.condition.is_some() => {
@@ -470,7 +470,7 @@ fn would_decide(record: &Record, fault: &FaultSheet) -> Option<String> {
     Some(format!("      what would decide: {next}"))
 }
 
-/// What must be known of a fabric that carries less than its ports can.
+/// The question to answer about a fabric that carries less than its ports can.
 fn asks(record: &Record, fault: &FaultSheet) -> String {
     let carried = gbit(fault.rate_bits_per_s);
     let Culprit::Shared { from, to } = &fault.culprit else {
@@ -489,7 +489,7 @@ fn asks(record: &Record, fault: &FaultSheet) -> String {
     )
 }
 
-/// Whether it carried the least where each port had one link each way.
+/// True if the blamed port direction carried its least share in a permutation, where each port has one link each way.
 fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
     let port = |number: usize| record.sheet.ports.get(number);
     let direction = match fault.culprit {
@@ -501,7 +501,7 @@ fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
     test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
 }
 
-/// Isolated measurements, and the commands that repeat the worst of them.
+/// Isolated measurements, and the commands that repeat the first direct one of them.
 fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
     const A_LINE: usize = 4;
     if fault.evidence.is_empty() {
@@ -546,15 +546,16 @@ fn evidence(record: &Record, fault: &FaultSheet) -> Vec<String> {
     lines
 }
 
-/// What repeats the first isolated measurement with another tool, in a line.
+/// The result of [`commands`] in one line.
 fn reproduce(record: &Record, fault: &FaultSheet) -> Option<String> {
     let (server, client) = commands(record, fault)?;
     Some(format!("reproduce   {server}      {client}"))
 }
 
-/// The commands that repeat the first isolated measurement with another tool, and what to expect.
+/// Server and client commands that repeat the first direct isolated measurement with another tool (iperf3), with the rate to expect.
+/// Returns `None` if one pair cannot show the fault.
 pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)> {
-    // One client shows one pair: not an uplink that many share, nor a port that others congest.
+    // One client loads one pair. It can show neither a shared uplink nor a port that others congest.
     if fault.kind == FaultKind::HeadOfLine || fault.culprit.is_uplink() || fault.culprit.is_shared()
     {
         return None;
@@ -563,7 +564,7 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
     let first = record.plan.tests.first();
     let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
     let held = match fault.kind {
-        // Of each stream.
+        // The rate limit applies to each stream.
         FaultKind::Loss | FaultKind::Broken => {
             let each = one.rate_bits_per_s / (streams / rails).max(1) as f64;
             format!(" -b {:.0}K", (each / 1e3).max(1.0))
@@ -589,7 +590,7 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
         host(from)?,
         address(to)?,
         address(from)?,
-        // By rail, as each of them had its own.
+        // Streams of one rail, since each rail had its own streams.
         (streams / rails).max(1),
         gbit(one.rate_bits_per_s)
     );
@@ -624,7 +625,7 @@ mod tests {
             said.contains("; speed as negotiated, not as ordered, "),
             "{said}"
         );
-        // Of one nobody knows anything.
+        // The port speed of one host is unknown.
         for interface in &mut record.hosts[0].facts.interfaces {
             interface.speed_mbit = None;
         }

@@ -1,7 +1,7 @@
-//! JUnit XML for CI: a case per port direction, and one for the run as a whole.
+//! JUnit XML for CI: a case for the run as a whole, and cases for port directions, uplinks, cables and other faults.
 //!
-//! There is no standard, but a schema that CI systems agree on (that of Apache Ant, as Jenkins and GitLab read it): `failure` is what was
-//! tested and fell short, `error` what could not be told, `skipped` what nobody judged. What cannot be told must not look green.
+//! No standard exists, but CI systems agree on a schema (that of Apache Ant, as Jenkins and GitLab read it): `failure` marks a case that was
+//! tested and fell short, `error` one that could not be decided, `skipped` one that was not judged. An undecided case must not look green.
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
@@ -13,10 +13,10 @@ use crate::units::{show_gbit, show_utc};
 
 use super::{judged, text};
 
-/// Why a document could not be written; writing to memory does not fail.
+/// Error of the XML writer; writing to memory does not fail.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// What became of a case.
+/// Outcome of a case.
 enum Outcome {
     Passed,
     Failed,
@@ -28,9 +28,9 @@ struct Case {
     class: &'static str,
     name: String,
     word: VerdictWord,
-    /// In a sentence.
+    /// The finding in one sentence.
     what: String,
-    /// In full.
+    /// The finding in full, line by line.
     more: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ fn write_case(writer: &mut Writer<Vec<u8>>, case: &Case) -> Result<(), Fault> {
     close(writer, "testcase")
 }
 
-/// The run as a whole, every port direction, then faults that are no port's.
+/// Cases for the run as a whole, cables, port directions, uplinks, and faults that belong to none of these.
 fn cases(record: &Record) -> Vec<Case> {
     let sheet = &record.sheet;
     let mut more: Vec<String> = text::troubles(&record.troubles);
@@ -155,7 +155,7 @@ fn cases(record: &Record) -> Vec<Case> {
         more,
     }];
     cases.extend(record.latencies.iter().flat_map(cases_of_cables));
-    // Latencies load no port: there is nothing to say of them.
+    // Latency jobs and patterns do not load ports, so these get no cases.
     let ports = sheet.ports.iter().enumerate();
     for (number, port) in
         ports.filter(|_| record.latencies.is_empty() && record.patterns.is_empty())
@@ -216,7 +216,7 @@ fn cases(record: &Record) -> Vec<Case> {
     cases
 }
 
-/// Classes of cables that were compared or could not be, and each slow cable.
+/// A case for each slow cable, each class of cables that was compared, and each class that could not be.
 fn cases_of_cables(latency: &LatencyRecord) -> Vec<Case> {
     let case = |name: String, word, what: String| Case {
         class: "pipebench.cables",
@@ -259,7 +259,7 @@ fn figures(record: &Record, one: &DirectionSheet) -> String {
     }
 }
 
-/// Every fault of a place, with what to do next and how to see it again.
+/// Every fault of a culprit, with the next step and the commands that reproduce it.
 fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
     let faults = record.sheet.faults.iter();
     let own = faults.filter(|fault| fault.culprit == *culprit);
@@ -278,7 +278,7 @@ fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
     .collect()
 }
 
-/// Length of all tests and rounds together.
+/// Total length of all tests, link test rounds and latency jobs, in seconds.
 fn seconds(record: &Record) -> f64 {
     let tests = record.tests.iter().filter_map(|test| test.span_ns);
     let rounds = record.jobs.iter().flat_map(|job| &job.rounds);
@@ -286,11 +286,11 @@ fn seconds(record: &Record) -> f64 {
     let spans = tests
         .chain(rounds.map(|round| round.span_ns))
         .chain(latencies);
-    // From zero: the sum of nothing would be its negative.
+    // Starts at 0.0, since the sum of an empty iterator is -0.0.
     spans.fold(0.0, |sum, span| sum + span as f64 / 1e9)
 }
 
-/// Without the characters that XML 1.0 does not know (2.2, Char).
+/// Replaces characters that XML 1.0 does not allow (2.2, Char) by `?`.
 fn plain(text: &str) -> String {
     let known = |c: char| {
         matches!(c, '\t' | '\n' | '\r') || (c >= ' ' && c != '\u{fffe}' && c != '\u{ffff}')

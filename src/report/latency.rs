@@ -1,18 +1,18 @@
-//! Latencies of a fabric in words and tables: what was planned, what cables take, how close predictions come, what is slow.
+//! Latencies of a fabric as text and tables: the plan, the latency of cables, the error of predictions, and slow cables.
 
 use std::collections::BTreeMap;
 
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, Together};
 use crate::units::{show_ns, show_us};
 
-/// What every sheet of latencies says.
+/// Fixed sentence on every latency sheet: the kind of test.
 pub const FIXED_WORDS: &str = "a software test from end hosts: round trips of messages between processes, with all that hosts add to them";
-/// Cables that are told; the table has all of them.
+/// Maximum number of cables shown; the CSV table has all of them.
 const MOST_CABLES: usize = 10;
-/// Combinations that are told.
+/// Maximum number of combinations shown.
 const MOST_TOGETHER: usize = 10;
 
-/// What all plans of latencies of a record say.
+/// The summary of all latency jobs of a record.
 pub fn summary(record: &Record) -> String {
     record
         .latencies
@@ -41,7 +41,7 @@ fn of_job(record: &Record, latency: &LatencyRecord) -> String {
     text
 }
 
-/// What was planned, and what it took.
+/// Lines on the plan and on the time that the measurement took.
 pub fn planned(latency: &LatencyRecord) -> Vec<String> {
     let plan = &latency.planned;
     let mut lines = vec![
@@ -104,7 +104,7 @@ pub fn planned(latency: &LatencyRecord) -> Vec<String> {
     lines
 }
 
-/// Slow cables, and what they were measured by.
+/// Slow cables, each with the figures that it was judged by.
 fn slow(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for cable in latency.slow.iter().take(MOST_CABLES) {
@@ -134,7 +134,7 @@ fn slow(latency: &LatencyRecord) -> String {
     text
 }
 
-/// Cables of each class: how many, the middle one, the extremes.
+/// Number, median and extremes of the cables of each class.
 fn classes(latency: &LatencyRecord) -> String {
     let mut classes: BTreeMap<&str, Vec<&CableLatency>> = BTreeMap::new();
     let known = latency
@@ -166,7 +166,7 @@ fn value(cable: &CableLatency) -> f64 {
     cable.value_s.unwrap_or(0.0)
 }
 
-/// The cables that take longest by what is usual in their class.
+/// The cables with the highest latency relative to the median of their class.
 fn slowest(latency: &LatencyRecord) -> String {
     let ranked = ranked(latency);
     if ranked.is_empty() {
@@ -195,7 +195,7 @@ fn slowest(latency: &LatencyRecord) -> String {
     text
 }
 
-/// Identified cables with what they take by the middle of their class, largest first.
+/// Identified cables with the ratio of their latency to the median of their class, largest first.
 pub fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
     let known = || {
         latency
@@ -215,7 +215,7 @@ pub fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
             .get(class)
             .map_or(0.0, |values| values[values.len() / 2])
     };
-    // Where noise is larger than what is measured, a ratio says nothing.
+    // If noise exceeds the latency, the median can be 0 or less, and a ratio to it says nothing.
     let ratio = |cable: &'_ CableLatency| value(cable) / middle(&cable.class);
     let sound = known().filter(|cable| middle(&cable.class) > 0.0);
     let mut all: Vec<(&CableLatency, f64)> = sound.map(|cable| (cable, ratio(cable))).collect();
@@ -223,7 +223,7 @@ pub fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
     all
 }
 
-/// Combinations of cables that have no value of their own.
+/// Combinations of cables whose individual latencies cannot be determined.
 fn together(latency: &LatencyRecord) -> String {
     let mut text = String::new();
     for one in latency.together.iter().take(MOST_TOGETHER) {
@@ -236,11 +236,11 @@ fn together(latency: &LatencyRecord) -> String {
     text
 }
 
-/// A combination, what it comes to, and the standard error of that.
+/// A combination of cables as an equation, with its latency and standard error.
 pub fn equation(one: &Together) -> String {
     let error = one.error_s.map(|error| format!(" +- {}", show_us(error)));
     let terms = combination(&one.terms);
-    // No cable takes less than nothing.
+    // A cable's latency cannot be negative.
     let noise = if one.value_s < 0.0 {
         " (noise: less than nothing)"
     } else {
@@ -253,7 +253,7 @@ pub fn equation(one: &Together) -> String {
     )
 }
 
-/// Columns and how often each counts, as a sum.
+/// Names of columns and their factors, as a sum.
 pub fn combination(terms: &[(String, f64)]) -> String {
     let mut text = String::new();
     for (number, (name, times)) in terms.iter().enumerate() {
@@ -274,7 +274,8 @@ pub fn combination(terms: &[(String, f64)]) -> String {
     text
 }
 
-/// How far predictions of pairs are off that were not planned: in the middle, and at most.
+/// Relative errors of the predictions for pairs that were not planned: the median of their absolute values, the largest error with its sign, and its
+/// pair. Returns `None` if no such pair was measured.
 pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
     let off = |pair: &PairLatency| Some((pair.predicted_s? / pair.median_s - 1.0, *pair));
     let mut all: Vec<(f64, PairLatency)> = latency.checks.iter().filter_map(off).collect();
@@ -284,7 +285,7 @@ pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
     Some((middle, worst, pair))
 }
 
-/// Name of a host of the fabric.
+/// Label of a fabric's host, or `host N` if it has no node in the plan.
 pub fn host_name(record: &Record, latency: &LatencyRecord, host: u32) -> String {
     let job = record.plan.jobs.get(latency.job);
     let node = match job {
@@ -342,7 +343,7 @@ fn missing(latency: &LatencyRecord) -> String {
     text
 }
 
-/// The table of cables.
+/// The CSV table of cables. Times are in microseconds.
 pub fn csv(record: &Record) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
@@ -377,7 +378,7 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
             ])?;
         }
     }
-    super::csv::finish(writer)
+    super::cells::finish(writer)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Runs in a list: one row each, so that one finds the run one means.
+//! The list of runs: one row each, to find a particular run.
 
 use crate::record::Record;
 use crate::units::{show_age, show_gbit, show_utc};
@@ -7,7 +7,7 @@ use super::figures::Figures;
 use super::judged;
 use super::status::aligned;
 
-/// Head of the list.
+/// Column headings of the list.
 const HEAD: [&str; 7] = [
     "run",
     "started (UTC)",
@@ -18,10 +18,10 @@ const HEAD: [&str; 7] = [
     "weakest port",
 ];
 
-/// A row.
+/// One run, in the order of the column headings.
 pub type Row = [String; 7];
 
-/// What a run came to.
+/// The row of a run with its result.
 pub fn row(name: &str, record: &Record) -> Row {
     let spans = record.tests.iter().filter_map(|test| test.span_ns);
     let took = crate::units::sum(spans) / 1_000_000_000;
@@ -50,7 +50,7 @@ pub fn row(name: &str, record: &Record) -> Row {
     ]
 }
 
-/// All rows below their head.
+/// All rows below their headings, as an aligned text table.
 pub fn table(rows: &[Row]) -> String {
     let mut cells = vec![HEAD.map(str::to_owned)];
     cells.extend_from_slice(rows);

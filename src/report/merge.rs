@@ -1,4 +1,5 @@
-//! Several cablings of one switch as one sheet: 32 hosts load half of a switch with 64 ports, are plugged into the other half, and load that.
+//! One sheet for several cablings of one switch. Example: 32 hosts load half of a switch with 64 ports, are plugged into the other half, and load
+//! that.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +9,21 @@ use crate::units::show_gbit;
 
 use super::{compare, judged, natural};
 
-/// Why runs make no sheet together.
+/// Reason why runs cannot be merged into one sheet.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MergeError {
-    /// A port cannot be told from others.
+    /// A port has no name on the switch, so it cannot be distinguished from others.
     #[error("{0}: {1} has no switch port: name it in the host file (n07 switchport=Eth1/7)")]
     NoSwitchPort(String, String),
-    /// One run stands twice.
+    /// A run was named twice.
     #[error("{0} was named twice: a run makes no sheet with itself")]
     Twice(String),
-    /// What ports had to reach differs.
+    /// Two runs were judged by different floors.
     #[error("{0} was judged by a floor of {1}, {2} by {3}: these are not one test")]
     OtherFloor(String, String, String, String),
 }
 
-/// What a port of the switch carried.
+/// Figures of one switch port.
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
     host: String,
@@ -30,24 +31,24 @@ struct Row {
     receive: Option<DirectionSheet>,
 }
 
-/// Several runs as one sheet.
+/// Several runs merged into one sheet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// Of all of them: what cannot stand in any of them cannot stand here.
+    /// The worst word of all runs: a flaw in one run is a flaw of the sheet.
     pub word: VerdictWord,
     rows: Vec<(String, Row)>,
     faults: Vec<String>,
     runs: Vec<String>,
     conditions: Vec<String>,
-    /// How far each run can be signed; one line where all are alike.
+    /// Statements on the extent to which each run can be signed; one line if all are alike.
     standings: Vec<String>,
-    /// The lowest figure to sign of all runs; none where one of them has none.
+    /// The lowest figure to sign of all runs; `None` if a run has none.
     to_sign: Option<String>,
     floor: String,
 }
 
 impl Merged {
-    /// Puts runs together, by ports of the switch.
+    /// Merges runs by switch ports. Fails if a run is named twice, if floors differ, or if a port has no name on the switch.
     pub fn of(records: &[Record]) -> Result<Self, MergeError> {
         let name = Record::name;
         let floor = |record: &Record| floor_text(&record.plan);
@@ -196,7 +197,7 @@ impl Merged {
     }
 }
 
-/// How far runs can be signed: once where all are alike.
+/// Statements on the extent to which runs can be signed: one line if all are alike.
 fn standings(records: &[Record]) -> Vec<String> {
     let own = |record: &Record| match judged::standing(record) {
         Some(text) => text.trim().to_owned(),
@@ -222,7 +223,7 @@ fn standings(records: &[Record]) -> Vec<String> {
     }
 }
 
-/// The lowest figure to sign, with the run it is of.
+/// The figure to sign with the lowest share of its ceiling, with the name of its run. Returns `None` if a run has no figure.
 fn to_sign(records: &[Record]) -> Option<String> {
     let figures: Option<Vec<(f64, &Record)>> = records
         .iter()
@@ -243,7 +244,7 @@ fn to_sign(records: &[Record]) -> Option<String> {
     ))
 }
 
-/// Of two measurements of a port the one with the lower share.
+/// Returns the measurement with the lower share of two measurements of a port direction.
 fn lesser(a: Option<DirectionSheet>, b: Option<DirectionSheet>) -> Option<DirectionSheet> {
     let key = |one: &DirectionSheet| one.share.unwrap_or(f64::INFINITY);
     match (a, b) {
@@ -253,7 +254,7 @@ fn lesser(a: Option<DirectionSheet>, b: Option<DirectionSheet>) -> Option<Direct
     }
 }
 
-/// The word that stands for all.
+/// The worst of several words; NOT JUDGED without words.
 fn worst(words: impl Iterator<Item = VerdictWord>) -> VerdictWord {
     let order = [
         VerdictWord::Fail,

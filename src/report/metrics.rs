@@ -1,6 +1,6 @@
 //! OpenMetrics text (version 1.0.0), for a file that a node exporter collects or a push gateway takes.
 //!
-//! Written here and not by a library: the known ones keep series in a hash table, and a report must be the same each time.
+//! No library writes this text: the known ones keep series in a hash table, and a report must be the same each time.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ struct Exposition {
 }
 
 impl Exposition {
-    /// Begins a family of gauges.
+    /// Writes the head of a family of gauges.
     fn family(&mut self, name: &str, unit: &str, help: &str) {
         let unit_line = match unit {
             "" => String::new(),
@@ -47,10 +47,10 @@ impl Exposition {
     }
 }
 
-/// A figure of a port direction.
+/// Function that reads a figure of a port direction.
 type Figure = fn(&DirectionSheet) -> Option<f64>;
 
-/// The exposition of a record.
+/// The metrics of a record as OpenMetrics text.
 pub fn write(record: &Record) -> String {
     let mut out = Exposition::default();
     let run = record.name();
@@ -148,7 +148,7 @@ fn ports(out: &mut Exposition, record: &Record) {
     directions(out, "uplink", "group", &uplinks.collect::<Vec<_>>());
 }
 
-/// The figures of directions of ports or uplinks, with the label that names them.
+/// Writes the figures of port or uplink directions. `label` is the metric label that names the port or group.
 fn directions(
     out: &mut Exposition,
     what: &str,

@@ -1,5 +1,6 @@
-//! Reports: a record in, a document out. No input or output here, no clock, and nothing that is not in the record.
+//! Reports: each turns a record into a document. They do no I/O, read no clock, and add nothing that is not in the record.
 
+mod cells;
 pub mod compare;
 pub mod csv;
 mod described;
@@ -23,14 +24,14 @@ pub mod status;
 pub mod text;
 mod wires;
 
-/// Names folded in their natural order: `n[1-3],n10`.
+/// Folds names in natural order: `n[1-3,10]`.
 fn fold(names: &[String]) -> String {
     let mut sorted = names.to_vec();
     sorted.sort_by_key(|name| natural(name));
     launcher::hosts::fold(&sorted)
 }
 
-/// A key that sorts numbers within names by their value.
+/// Sort key that orders numbers within names by their value.
 fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
@@ -85,7 +86,7 @@ mod tests {
             second.at_ns = most;
             second.received_bytes.fill(most);
         }
-        // One host with both nodes has sums, too.
+        // Both nodes on one host, so that sums per host are formed, too.
         for host in &mut record.hosts {
             host.host_index = 0;
         }

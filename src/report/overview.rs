@@ -1,4 +1,4 @@
-//! Several tests in one view: what each of them was, and the least that every port carried in any of them.
+//! Summary of several tests: a line per test, and the least rate that each port carried in any of them.
 
 use crate::plan::{Pattern, Profile, Purpose};
 use crate::record::{Record, TestRecord};
@@ -10,10 +10,10 @@ use super::figures::Figures;
 use super::judged;
 use super::wires;
 
-/// Lines about interfaces at most; the record has all of them.
+/// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
 
-/// A line per test or group of tests, then a row per port.
+/// A line per test. If a test crosses the switch: also a row per port and uplink, findings on interfaces, and the figure to sign.
 pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut crosses = false;
@@ -44,7 +44,7 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         ));
     }
     if !crosses {
-        return lines; // There is no port to tell of, and nothing to sign.
+        return lines; // No port carried traffic, so there is nothing to sign.
     }
     let sheet = &record.sheet;
     let width = sheet
@@ -91,7 +91,7 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     lines
 }
 
-/// Whether there were tests of one link at a time, and of all at once.
+/// True if an acceptance run has load tests with one link per port (shifts) and load tests with another pattern.
 fn is_comparable(record: &Record) -> bool {
     let loads = || {
         let tests = record.plan.tests.iter();
@@ -103,7 +103,7 @@ fn is_comparable(record: &Record) -> bool {
         && loads().any(|test| !shifts(&test))
 }
 
-/// The figure to sign, what contention costs, and what this is a test of.
+/// The figure to sign, the cost of contention, the described figures, and the kind of test.
 fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
     let name = |port: usize, sends: bool| {

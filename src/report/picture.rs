@@ -1,4 +1,4 @@
-//! The live picture of a run: its ports, and the slowest links with what they wait for.
+//! The live picture of a run: its ports, and the slowest links with the causes of their waiting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::units::{gbit_per_s, show_age, show_gbit};
 use super::fold;
 use super::status::{Pair, View, aligned, pairs, short};
 
-/// Lines of the picture, at most `height` of them; none if the run is on none of these hosts.
+/// Lines of the picture, at most `height` of them. Empty if none of the viewed hosts takes part in the run.
 pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
     let pairs: Vec<Pair<'_>> = views.iter().flat_map(|view| pairs(view, token)).collect();
     let Some(first) = pairs.first() else {
@@ -20,7 +20,7 @@ pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
     let fixed = lines.len() + missing.iter().count() + 2;
     let room = height.saturating_sub(fixed);
     let links = links(&pairs);
-    // Half of the room for ports, but all of it that links leave.
+    // Ports get half of the room, and all room that links do not need.
     let for_ports = (room / 2).max(room.saturating_sub(links.len())).max(1);
     let ports = port_lines(&pairs, for_ports);
     let left = room.saturating_sub(ports.len() - 1);
@@ -54,7 +54,7 @@ fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
     )
 }
 
-/// Nodes of the run that are on none of the watched hosts.
+/// Line on nodes of the run that are on none of the watched hosts. Returns `None` if all nodes are watched.
 fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> {
     let there: BTreeSet<usize> = pairs.iter().map(|pair| pair.now.card.node).collect();
     let labels = first.card.labels.iter().enumerate();
@@ -74,7 +74,7 @@ fn missing(first: &SeenNode, pairs: &[Pair<'_>], token: &str) -> Option<String> 
     ))
 }
 
-/// The worst first.
+/// Rows of ports, the one with the lowest rate first.
 fn port_lines(pairs: &[Pair<'_>], count: usize) -> Vec<String> {
     let mut ports: Vec<(f64, [String; 5])> = pairs
         .iter()
@@ -120,22 +120,22 @@ fn table<const N: usize>(
     aligned(&cells, right).lines().map(str::to_owned).collect()
 }
 
-/// What is known of a link from those of its ends that are watched.
+/// A link as seen at its ends; `None` for an end that is not watched.
 #[derive(Default)]
 struct LinkView {
     sender: Option<Passed>,
     receiver: Option<Passed>,
 }
 
-/// One end between two instants.
+/// Progress of one end between two instants.
 struct Passed {
     gbit_per_s: f64,
-    /// Share of the time in each activity.
+    /// Share of the time spent in each activity.
     shares: [f64; 4],
 }
 
 impl LinkView {
-    /// Delivered bytes where the receiver is watched.
+    /// Rate in Gbit/s: of delivered bytes if the receiver is watched, else of sent bytes.
     fn rate(&self) -> f64 {
         let end = self.receiver.as_ref().or(self.sender.as_ref());
         end.map_or(0.0, |end| end.gbit_per_s)
@@ -158,7 +158,7 @@ fn passed(before: &EndCount, now: &EndCount) -> Passed {
     }
 }
 
-/// Links between nodes, or those within if there are no others; the slowest first.
+/// Links between nodes, slowest first. Links within nodes are included only if the run has no others.
 fn links(pairs: &[Pair<'_>]) -> Vec<(Lane, LinkView)> {
     let mut links: BTreeMap<Lane, LinkView> = BTreeMap::new();
     for pair in pairs {

@@ -1,4 +1,4 @@
-//! What a pre-flight found: who can be reached, which pairs are linked and pass full packets, what is as ordered, who differs.
+//! Findings of a pre-flight: reachable hosts, pairs that connect and pass full packets, ports that differ from the order, and hosts that differ.
 
 use crate::judge::uniform::{self, Trait};
 use crate::record::{Record, WireKind};
@@ -6,14 +6,14 @@ use crate::units::{show_gbit, sum};
 
 use super::fold;
 
-/// What a pre-flight came to.
+/// Result of a pre-flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
-    /// Nothing stands in the way.
+    /// A run can start.
     Ready,
-    /// A port is not as ordered.
+    /// A port differs from the order.
     NotAsOrdered,
-    /// Somebody is missing, or something failed.
+    /// A host is missing, or something failed.
     NotReady,
 }
 
@@ -28,7 +28,7 @@ pub fn readiness(record: &Record) -> Readiness {
     }
 }
 
-/// The findings, the worst first.
+/// The findings as lines, the worst first.
 pub fn lines(record: &Record) -> Vec<String> {
     let hosts = record.hosts.iter().enumerate();
     let hosts = hosts
@@ -87,7 +87,7 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
-/// Links that were made, and what they are proof of.
+/// Statement on the links between hosts: their number, and the proof that each is connected and passed a full packet.
 fn pairs(record: &Record) -> String {
     let links = record.tests.first().map_or(0, |test| {
         test.links.iter().filter(|link| link.crosses_switch).count()
@@ -98,7 +98,7 @@ fn pairs(record: &Record) -> String {
     }
 }
 
-/// The values of a trait by hosts, odd ones marked.
+/// The values of a trait with their hosts; odd values are marked.
 fn told(one: &Trait) -> String {
     let groups = one.groups.iter().enumerate();
     let texts: Vec<String> = groups
@@ -111,9 +111,9 @@ fn told(one: &Trait) -> String {
     format!("{}: {}", one.name, texts.join("; "))
 }
 
-/// Ports that bear the traffic of others: what a run would find missing.
+/// Ports that carry other traffic, whose throughput a run would lack.
 fn busy(record: &Record) -> Vec<String> {
-    /// Of what a port carries, or of 1 Gbit/s where that is not known.
+    /// Fraction of the port speed above which other traffic is reported. An unknown speed counts as 1 Gbit/s.
     const MUCH: f64 = 0.02;
     const UNKNOWN_MBIT: u64 = 1_000;
     let mut lines = Vec::new();
@@ -152,7 +152,7 @@ fn busy(record: &Record) -> Vec<String> {
     lines
 }
 
-/// Counters of errors that moved while links were made.
+/// Error counters that increased while links were made.
 fn counted(record: &Record) -> Vec<String> {
     let mut found = Vec::new();
     for test in &record.tests {
@@ -193,7 +193,7 @@ fn alike(traits: &[Trait]) -> String {
     }
 }
 
-/// Counters that data ports do not tell of, each with its hosts: what is not counted is not zero.
+/// Error counters that data ports do not report, each with its hosts: an event that is not counted is not zero.
 pub fn untold(record: &Record) -> Vec<String> {
     let mut by_counter: Vec<(&str, Vec<String>)> = Vec::new();
     let firsts = record.hosts.iter().enumerate();
@@ -225,7 +225,7 @@ pub fn untold(record: &Record) -> Vec<String> {
     by_counter.into_iter().map(text).collect()
 }
 
-/// What no host told, and what hosts cannot see.
+/// Traits that no host reported, counters that some do not report, and facts that hosts cannot see.
 fn unseen(record: &Record, traits: &[Trait]) -> String {
     let silent = traits
         .iter()

@@ -1,4 +1,4 @@
-//! The runs of others in words: a row per run and host, and as JSON. The live picture of one is [`super::picture`].
+//! Runs in progress, also of other users: a table with a row per run and host, and JSON. Read next: [`super::picture`], the live picture of one run.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::units::{gbit_per_s, show_age, show_gbit, show_since};
 
 use super::fold;
 
-/// What was seen on one host, twice, so that there is something to divide by.
+/// Two sightings of one host, since a rate needs two instants.
 #[derive(Debug, Clone)]
 pub struct View {
     /// The host as it was named.
     pub host: String,
-    /// At first.
+    /// The first sighting.
     pub before: Sighting,
-    /// A moment later.
+    /// The second sighting, a moment later.
     pub now: Sighting,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Pair<'view> {
 }
 
 impl Pair<'_> {
-    /// Gbit/s of a counter between the two instants.
+    /// Rate of a byte counter between the two instants, in Gbit/s.
     pub fn rate(&self, of: fn(&SeenNode) -> u64) -> f64 {
         let bytes = of(self.now).saturating_sub(of(self.before));
         gbit_per_s(bytes, self.now.at_ns.saturating_sub(self.before.at_ns))
     }
 }
 
-/// Nodes of `token` on a host, beside themselves a moment earlier where they were there.
+/// Nodes of run `token` on a host, each with its earlier sighting. A node without one is paired with itself, so its rates are 0.
 pub(super) fn pairs<'view>(view: &'view View, token: &str) -> Vec<Pair<'view>> {
     let of_run = |node: &&SeenNode| node.card.token == token;
     let now = view.now.nodes.iter().filter(of_run);
@@ -59,7 +59,7 @@ struct Row {
     nodes: Vec<String>,
     phases: Option<usize>,
     links: Option<usize>,
-    /// In, out and within the host, in Gbit/s.
+    /// Rates into, out of and within the host, in Gbit/s.
     rates: Option<[f64; 3]>,
     state: String,
 }
@@ -85,7 +85,7 @@ fn row(view: &View, token: &str) -> Option<Row> {
     let first = pairs.first()?.now;
     let card = &first.card;
     let sum = |of: fn(&SeenNode) -> u64| pairs.iter().map(|pair| pair.rate(of)).sum();
-    // A link that begins at another host is counted where it ends: once in all.
+    // Each link counts at its receiving end, so only once over all hosts.
     let incoming =
         |node: &SeenNode| node.card.lanes(EndRole::Receiver, 0).len() * (card.test.phases - 1);
     Some(Row {
@@ -110,7 +110,7 @@ fn row(view: &View, token: &str) -> Option<Row> {
             sum(|node| node.sent_bytes),
             sum(|node| node.same_host_bytes),
         ]),
-        // The least advanced one is what the others wait for.
+        // State of the least advanced node, for which the others wait.
         state: pairs
             .iter()
             .map(|pair| pair.now.state)
@@ -148,12 +148,12 @@ fn closed(view: &View) -> Vec<Row> {
     rows
 }
 
-/// As much of a token as one needs to name a run.
+/// The first 6 characters of a token, enough to name a run.
 pub fn short(token: &str) -> String {
     token.chars().take(6).collect()
 }
 
-/// What `pipebench status` prints.
+/// The output of `pipebench status`.
 pub fn table(views: &[View]) -> String {
     let rows = rows(views);
     let dash = || "-".to_owned();
@@ -221,7 +221,7 @@ fn swept(view: &View) -> usize {
     view.before.swept.saturating_add(view.now.swept)
 }
 
-/// What `pipebench status --json` prints.
+/// The output of `pipebench status --json`.
 pub fn document(views: &[View], troubles: &[Trouble]) -> String {
     let bits = |rate: f64| (rate * 1e9).round();
     let run = |row: &Row| {
@@ -254,14 +254,14 @@ pub fn document(views: &[View], troubles: &[Trouble]) -> String {
     format!("{document:#}\n")
 }
 
-/// Tokens of runs that begin with `start`, each once, with the user where one cannot look into them.
+/// Tokens of runs that begin with `start`, each once. A run that cannot be opened shows only the beginning of its token, which is returned instead.
 pub fn matching(views: &[View], start: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for view in views {
         let open = view.now.nodes.iter().map(|node| node.card.token.as_str());
         let closed = view.now.closed.iter().map(|segment| segment.token.as_str());
         for token in open.chain(closed) {
-            // What cannot be looked into has only the beginning of its token.
+            // A segment that cannot be opened shows only the beginning of its token.
             let fits = token.starts_with(start) || (token.len() < 32 && start.starts_with(token));
             let is_known =
                 |known: &String| known.starts_with(token) || token.starts_with(known.as_str());
@@ -276,7 +276,7 @@ pub fn matching(views: &[View], start: &str) -> Vec<String> {
     found
 }
 
-/// Hosts that could not be visited, the same failure once.
+/// Hosts that could not be visited, with one line for each failure.
 pub fn failures(troubles: &[Trouble]) -> Vec<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for trouble in troubles {
@@ -297,7 +297,7 @@ pub fn failures(troubles: &[Trouble]) -> Vec<String> {
     lines.into_iter().map(line).collect()
 }
 
-/// Columns as wide as they must be; those in `right` hold numbers.
+/// A text table whose columns are as wide as their longest cell. Columns in `right` hold numbers and are right-aligned.
 pub(super) fn aligned<const N: usize>(cells: &[[String; N]], right: &[usize]) -> String {
     let width = |column: usize| {
         let lengths = cells.iter().map(|row| row[column].chars().count());

@@ -1,4 +1,4 @@
-//! The summary one reads in ten seconds: verdict and weakest port first, a row per host, then what was checked.
+//! The summary that a reader grasps in ten seconds: verdict and weakest port first, a row per host, then the checks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,7 +49,7 @@ pub fn summary(record: &Record) -> String {
     out.text
 }
 
-/// What stands below the headline, however many tests there were.
+/// Writes the lines below the headline that do not depend on the number of tests.
 fn preface(out: &mut Page, record: &Record) {
     out.lines(accounted(record));
     out.lines(judged::lines(record));
@@ -76,7 +76,7 @@ impl Page {
 fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
     let plan = &record.plan.tests[test.test];
     if test.links.iter().all(|link| link.interval_ns == 0) {
-        return; // It never came to measuring.
+        return; // The test ended before it measured anything.
     }
     out.line(&conditions(plan));
     out.line(&totals(test, figures));
@@ -124,7 +124,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
         )
     };
     if !test.complete {
-        // The weakest port of half a run would blame the innocent.
+        // In an incomplete run the weakest port can be a sound one, so it is not blamed.
         return format!("{word}  {scope}: {}", record.verdict.reason);
     }
     match word {
@@ -156,7 +156,7 @@ fn headline(record: &Record, test: &TestRecord, figures: &Figures) -> String {
     format!("{word}  {scope}: {weakest} {reason}")
 }
 
-/// The headline over several tests.
+/// The headline for several tests.
 fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     let word = record.verdict.word;
     let figures = Figures::of(record, tests[0]);
@@ -183,7 +183,7 @@ fn overall(record: &Record, tests: &[&TestRecord]) -> String {
     }
 }
 
-/// Who was named and is not in the figures.
+/// Line on the named nodes that are missing from the figures. Returns `None` if no node is missing.
 fn accounted(record: &Record) -> Option<String> {
     const NAMED: usize = 4;
     if record.missing.is_empty() {
@@ -360,7 +360,7 @@ fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) 
     }
 }
 
-/// A share of what was to be expected, where any port has one.
+/// Cell with a share of the expected rate: empty if no port has a ceiling (`known`), blank if only this direction has no share.
 fn percent(known: bool, links: usize, share: Option<f64>) -> String {
     match (known, share.filter(|_| links > 0)) {
         (false, _) => String::new(),
@@ -369,7 +369,7 @@ fn percent(known: bool, links: usize, share: Option<f64>) -> String {
     }
 }
 
-/// A rate, where the pattern has links for it.
+/// Cell with a rate in Gbit/s, or `-` if the pattern has no links in this direction.
 fn carried(links: usize, rate: f64) -> String {
     match links {
         0 => "-".to_owned(),
@@ -479,7 +479,7 @@ fn checks(test: &TestRecord, figures: &Figures, plan: &Test) -> String {
     text
 }
 
-/// Cores in use by role on the host that uses most, and what a gigabyte cost everywhere.
+/// Cores in use by role on the host that uses most, and CPU seconds per gigabyte over all hosts.
 fn cpu(record: &Record, test: &TestRecord) -> Option<String> {
     let mut hosts: BTreeMap<usize, [f64; 4]> = BTreeMap::new();
     let mut spent_ns: u64 = 0;
@@ -547,7 +547,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     notes
 }
 
-/// Hosts that have not the large pages that were asked for, if there is something to put into them.
+/// Note on `--huge`: the hosts with too few reserved large pages, or the fact that no shared buffer would use them.
 fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     let needed = size::reserved_bytes_per_node(plan, record.plan.nodes.len());
     if plan.huge && needed == 0 {
@@ -577,7 +577,8 @@ fn lacks_of_reserved_pages(record: &Record, plan: &Test) -> Option<String> {
     })
 }
 
-/// Every failure, the same failure on many hosts once, the first cause first; follow-up losses are counted.
+/// At most 8 lines for failures of the same kind as the first one, first cause first. Hosts with the same failure share a line.
+/// All other failures follow from the first and are only counted.
 pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
     let Some(first) = troubles.first() else {
         return Vec::new();
@@ -592,7 +593,7 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         let text = trouble.text();
         let line = *known.entry(text.clone()).or_insert(lines.len());
         match lines.get_mut(line) {
-            // A node that says so again is still one.
+            // A node that reports the same failure again counts once.
             Some((nodes, _)) if nodes.contains(&trouble.node) => {}
             Some((nodes, _)) => nodes.push(trouble.node.clone()),
             None => lines.push((vec![trouble.node.clone()], text)),

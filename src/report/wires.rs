@@ -1,5 +1,5 @@
-//! Lines of the summary about interfaces: where their counters contradict the payload, how members of a bond share it,
-//! and which paths take smaller packets than their ends.
+//! Lines of the summary about interfaces: counters that contradict the payload, the shares of bond members, and paths that take smaller packets than
+//! their ends.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::record::{Record, TestRecord, WireFinding, WireKind};
 use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_bytes, sum};
 
-/// Where interface counters contradict the payload, and bonds of which a member stands idle.
+/// A line for each contradiction between interface counters and payload, and a line for each bond with the shares of its members.
 pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
     let mut lines: Vec<String> = test.wires.iter().map(|one| wire(record, one)).collect();
     for (node, measured) in test.nodes.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
     lines
 }
 
-/// The same for several tests: each interface and kind once, with the first test in which it was seen.
+/// The contradictions of several tests: each interface and kind once, with the first test that showed it.
 pub fn of_all(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut known = BTreeSet::new();
     let mut lines = Vec::new();
@@ -99,7 +99,7 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
     }
 }
 
-/// Links whose path takes smaller packets than both their ends.
+/// Links whose path takes smaller packets than both of their ends. Returns `None` if the tests saw no such link.
 pub fn short_paths(record: &Record, test: &TestRecord) -> Option<String> {
     const NAMED: usize = 4;
     let plan = &record.plan.tests[test.test];

@@ -1,23 +1,22 @@
-//! What held the rate of a link, from where its two ends spent their time.
+//! Finds what limited the rate of a link, from how its two ends spent their time.
 //!
-//! Rates cannot tell: from three phases on a slow link takes its return link down with it. The time of the ends
-//! can. A sender that waits for blocks is starved; a receiver that waits for a free slot, or a window that is
-//! full, holds the link back. The way itself is the limit only where nothing else explains anything: neither end
-//! waits for its node, and TCP has data under way all the time. A busy host looks different: its links wait a
-//! little for everything.
+//! Rates cannot tell: with three phases or more, a slow link also slows its return link. The time of the ends can tell. A sender that waits
+//! for blocks is starved. A receiver that waits for a free slot, or a full TCP window, holds the link back. The path is the limit only if
+//! nothing else explains the rate: neither end waits for its node, and TCP has data under way all the time. A busy host looks different: its
+//! links wait a little for everything.
 
 use crate::record::HeldBy;
 
-/// From here on a wait explains the rate.
+/// A wait of at least this share explains the rate.
 const MOST: f64 = 0.5;
-/// Up to here a wait explains nothing.
+/// A wait of at most this share explains nothing.
 const LITTLE: f64 = 0.25;
-/// Data under way at least this long, where the way is the limit.
+/// Smallest share of time with data under way at which the path can be the limit.
 const NEARLY_ALL: f64 = 0.8;
-/// At least this much of an ordered rate was reached, where the order is the limit.
+/// Smallest reached share of the plan's rate limit at which that limit explains the rate.
 const REACHED: f64 = 0.9;
 
-/// Where the time of a link went, as shares of its ends' intervals, 0 to 1.
+/// Shares of a link's time, each from 0 to 1 of the interval of its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shares {
     /// Sender: waiting for a block.
@@ -28,13 +27,13 @@ pub struct Shares {
     pub waiting_for_slot: f64,
     /// TCP: the receiver's window was full.
     pub window_limited: f64,
-    /// TCP: data under way; none for other sockets and old kernels.
+    /// TCP: data under way; `None` for other sockets and old kernels.
     pub busy: Option<f64>,
-    /// Rate as a share of the rate limit of the plan; none without one.
+    /// Rate as a share of the rate limit of the plan; `None` without a limit.
     pub of_rate_limit: Option<f64>,
 }
 
-/// Classifies a link.
+/// Classifies a link by what held its rate.
 pub fn classify(shares: &Shares) -> HeldBy {
     let room = shares.waiting_for_slot.max(shares.window_limited);
     if shares.pacing >= MOST || shares.of_rate_limit.is_some_and(|share| share >= REACHED) {

@@ -1,29 +1,29 @@
-//! How much payload a port can carry: what frames cost besides it, and what the way back takes.
+//! Largest payload rate of a port, after the cost of frames and of acknowledgements for the other direction.
 //!
-//! Formulas are those of IEEE 802.3 (frame), RFC 791, RFC 8200, RFC 9293 and RFC 7323 (headers); "95 % of line rate" is not to be had with
-//! frames of 1500 bytes.
+//! Formulas are those of IEEE 802.3 (frame), RFC 791, RFC 8200, RFC 9293 and RFC 7323 (headers). Frames of 1500 bytes cannot reach "95 % of
+//! line rate".
 
 use serde::{Deserialize, Serialize};
 
-/// Preamble, start of frame, header, check sequence and the gap between frames, in bytes.
+/// Preamble, start of frame, header, check sequence and inter-frame gap, in bytes.
 const FRAME_BYTES: u32 = 8 + 14 + 4 + 12;
-/// A tag of a VLAN (802.1Q).
+/// VLAN tag (802.1Q), in bytes.
 const TAG_BYTES: u32 = 4;
-/// The smallest frame without preamble and gap.
+/// Smallest frame without preamble and gap, in bytes.
 const LEAST_FRAME_BYTES: u32 = 64;
 
-/// What a frame of full size consists of.
+/// Composition of a frame of full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
     /// Largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// IPv6 instead of IPv4.
+    /// True for IPv6, false for IPv4.
     pub v6: bool,
-    /// Frames carry a VLAN tag.
+    /// True if frames carry a VLAN tag.
     pub tagged: bool,
-    /// Segments carry timestamps (RFC 7323).
+    /// True if segments carry timestamps (RFC 7323).
     pub timestamps: bool,
-    /// What a tunnel adds to each frame on its way, in bytes.
+    /// Bytes that a tunnel adds to each frame on its way.
     pub overhead_bytes: u32,
 }
 
@@ -38,26 +38,26 @@ impl Framing {
         self.mtu_bytes.saturating_sub(self.header_bytes())
     }
 
-    /// What a packet of `packet_bytes` bytes takes on the wire, in bytes.
+    /// Bytes on the wire that a packet of `packet_bytes` bytes takes.
     fn on_wire_bytes(self, packet_bytes: u32) -> u32 {
         let tag = if self.tagged { TAG_BYTES } else { 0 };
         let frame = packet_bytes + 14 + 4 + tag + self.overhead_bytes;
         frame.max(LEAST_FRAME_BYTES) + FRAME_BYTES - 14 - 4
     }
 
-    /// Payload per byte on the wire, full segments one way and nothing back: (MTU - headers) / (MTU + 38).
+    /// Payload per byte on the wire, with full segments one way and no traffic back: (MTU - headers) / (MTU + 38).
     pub fn efficiency(self) -> f64 {
         f64::from(self.payload_bytes()) / f64::from(self.on_wire_bytes(self.mtu_bytes))
     }
 
-    /// Payload in bits per second that a port of `bits_per_s` carries in one direction, while `acks_per_s` acknowledgements
-    /// without payload go the same way for what comes back.
+    /// Payload in bits per second that a port of `bits_per_s` carries in one direction, while `acks_per_s` acknowledgements without payload
+    /// share that direction and confirm the payload of the other one.
     pub fn payload_ceiling(self, bits_per_s: f64, acks_per_s: f64) -> f64 {
         let acks = acks_per_s * f64::from(self.on_wire_bytes(self.header_bytes())) * 8.0;
         (bits_per_s - acks).max(0.0) * self.efficiency()
     }
 
-    /// Bits per second on the wire for payload in full segments, with acknowledgements going the same way.
+    /// Bits per second on the wire for payload in full segments, with acknowledgements in the same direction.
     pub fn wire_rate(self, payload_bits_per_s: f64, acks_per_s: f64) -> f64 {
         let acks = acks_per_s * f64::from(self.on_wire_bytes(self.header_bytes())) * 8.0;
         payload_bits_per_s / self.efficiency() + acks
@@ -108,12 +108,12 @@ mod tests {
         assert_eq!(percent(tunnel), 90.9);
     }
 
-    /// One acknowledgement for two segments both ways: 2.9 % at 1500 and 0.5 % at 9000 (facts/acceptance.md).
+    /// One acknowledgement for two segments both ways: 2.8 % at 1500 and 0.5 % at 9000 (facts/acceptance.md).
     #[test]
     fn acknowledgements_of_the_other_direction_lower_the_ceiling() {
         for (mtu, lowered) in [(1500, 2.8), (9000, 0.5)] {
             let one_way = framing(mtu).payload_ceiling(1e9, 0.0);
-            // What comes back is as fast, and each two of its segments are acknowledged.
+            // The other direction is as fast, and every two of its segments take one acknowledgement.
             let mut both = one_way;
             for _ in 0..50 {
                 let acks = both / 8.0 / f64::from(framing(mtu).payload_bytes()) / 2.0;

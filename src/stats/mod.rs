@@ -1,4 +1,4 @@
-//! Pure arithmetic on what was measured: clock offsets, series, what held a link's rate, counters against payload, ceilings. No input or output, no clock.
+//! Pure arithmetic on measurements: clock offsets, series, bottlenecks of links, counters against payload, ceilings. No input or output, no clock.
 
 pub mod bottleneck;
 pub mod ceiling;

@@ -1,39 +1,39 @@
-//! Clock offsets from questions and answers, as in Cristian, "Probabilistic clock synchronization" (1989): the
-//! answer of the shortest round trip is off by at most half of that trip.
+//! Clock offsets from requests and answers, as in Cristian, "Probabilistic clock synchronization" (1989): the answer of the shortest round
+//! trip is off by at most half of that trip.
 
-/// One question and its answer.
+/// One request and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// Asked, on the own clock.
+    /// Time of the request, on the own clock.
     pub sent_ns: u64,
-    /// Answered, on the other clock.
+    /// Time of the answer, on the other clock.
     pub node_ns: u64,
-    /// Heard, on the own clock.
+    /// Time at which the answer arrived, on the own clock.
     pub received_ns: u64,
 }
 
-/// Other clock minus own clock.
+/// Difference of the other clock minus the own clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offset {
     /// Nanoseconds to add to the own clock to get the other.
     pub offset_ns: i64,
-    /// At most this far off.
+    /// Largest possible error, in nanoseconds.
     pub uncertainty_ns: u64,
 }
 
 impl Offset {
-    /// The other clock when the own one shows `own_ns`.
+    /// Converts a time of the own clock to the other clock.
     pub fn to_node(self, own_ns: u64) -> u64 {
         own_ns.saturating_add_signed(self.offset_ns)
     }
 
-    /// The own clock when the other one shows `node_ns`.
+    /// Converts a time of the other clock to the own clock.
     pub fn to_own(self, node_ns: u64) -> u64 {
         node_ns.saturating_sub_signed(self.offset_ns)
     }
 }
 
-/// The offset by the sample with the shortest round trip; none without samples.
+/// Estimates the offset from the sample with the shortest round trip. Returns `None` without samples.
 pub fn estimate(samples: &[Sample]) -> Option<Offset> {
     let best = samples
         .iter()

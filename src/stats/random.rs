@@ -1,52 +1,51 @@
-//! Numbers that look random and follow from a seed: splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-//! generators", 2014).
+//! Pseudorandom numbers that follow from a seed: splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 
-/// A generator.
+/// A pseudorandom generator.
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The one of a seed.
+    /// Makes the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn any(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
-    /// A number below `bound`, which is at least 1. (The bias is below bound / 2^64.)
+    /// Returns a number below `bound`, which is at least 1. The bias is below bound / 2^64.
     pub fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.any()) * bound as u128;
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// From 0 up to 1, without 1.
+    /// Returns a number from 0 up to 1, without 1.
     pub fn unit(&mut self) -> f64 {
         (self.any() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From the normal distribution with mean 0 and deviation 1 (Box and Muller).
+    /// Returns a number from the normal distribution with mean 0 and standard deviation 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// From the exponential distribution with mean 1.
+    /// Returns a number from the exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
 
-    /// -1 or 1.
+    /// Returns -1 or 1.
     pub fn sign(&mut self) -> f64 {
         if self.any() & 1 == 0 { 1.0 } else { -1.0 }
     }
 
-    /// Puts things into another order (Fisher and Yates).
+    /// Shuffles things (Fisher and Yates).
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for at in (1..things.len()).rev() {
             things.swap(at, self.below(at + 1));
@@ -54,7 +53,7 @@ impl Random {
     }
 }
 
-/// Spreads the bits of a number over all others.
+/// Spreads each bit of a number over all others.
 pub fn mix(number: u64) -> u64 {
     let mut z = number;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -68,7 +67,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_generator_and_have_the_moments_of_their_laws() {
-        // The first numbers of seeds 0 and 1234567, as the authors' reference gives them.
+        // The first numbers of seeds 0 and 1234567, from the authors' reference.
         assert_eq!(Random::new(0).any(), 0xe220_a839_7b1d_cdaf);
         let mut random = Random::new(1_234_567);
         assert_eq!(random.any(), 6_457_827_717_110_365_317);

@@ -1,13 +1,13 @@
-//! Series of bounded length: when one is full, neighbours are added up and every point stands for twice the time.
+//! Series of bounded length: when a series is full, neighbouring points are summed, and every point then covers twice the time.
 
 use crate::record::Second;
 
-/// A series never holds this many points; half of it is the least once it has been halved.
+/// A series never holds this many points. Once halved, it keeps at least half as many.
 pub const POINTS: usize = 1024;
 
-/// What can be added up over time.
+/// A value that can be summed over time.
 pub trait Sum {
-    /// Adds what came next.
+    /// Adds the next value in time.
     fn add(&mut self, later: &Self);
 }
 
@@ -34,7 +34,7 @@ impl Sum for Second {
     }
 }
 
-/// Sums over stretches of equal length.
+/// Sums over stretches of equal duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series<T> {
     stretch: u64,
@@ -53,7 +53,7 @@ impl<T> Default for Series<T> {
 }
 
 impl<T: Sum + Clone> Series<T> {
-    /// Adds what the next second brought.
+    /// Adds the value of the next second.
     pub fn push(&mut self, value: T) {
         let (sum, count) = match self.open.take() {
             None => (value, 1),
@@ -81,12 +81,12 @@ impl<T: Sum + Clone> Series<T> {
         }
     }
 
-    /// Seconds that each point stands for.
+    /// Seconds that each point covers.
     pub fn stretch(&self) -> u64 {
         self.stretch
     }
 
-    /// The points; a stretch that is not full yet is none.
+    /// The points, without a stretch that is not full yet.
     pub fn points(&self) -> &[T] {
         &self.points
     }

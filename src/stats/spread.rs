@@ -1,26 +1,26 @@
-//! How figures of one kind lie apart: described in reports, never judged.
+//! Spread of figures of one kind: reports describe it and never judge by it.
 
-/// What is said of a set of figures.
+/// Description of a set of figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of figures.
     pub count: usize,
-    /// The least.
+    /// Smallest figure.
     pub least: f64,
-    /// The middle one, or the mean of the two in the middle.
+    /// Middle figure, or the mean of the two in the middle.
     pub median: f64,
-    /// The largest.
+    /// Largest figure.
     pub most: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Coefficient of variation: standard deviation (of the sample, n - 1) by mean.
+    /// Coefficient of variation: standard deviation (of the sample, n - 1) divided by the mean.
     pub variation: f64,
-    /// Jain's fairness index, (sum x)² / (n sum x²) (Jain, Chiu, Hawe: DEC-TR-301, 1984): 1 if all are equal, 1/n if one has all.
+    /// Jain's fairness index, (sum x)² / (n sum x²) (Jain, Chiu, Hawe: DEC-TR-301, 1984): 1 if all are equal, 1/n if one figure has everything.
     pub jain: f64,
 }
 
 impl Spread {
-    /// Describes figures; none if there are none.
+    /// Describes figures. Returns `None` if there are no figures.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let sorted = sorted(figures);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
@@ -45,11 +45,11 @@ impl Spread {
     }
 }
 
-/// Fewer figures than this have no percentiles.
+/// Percentiles need at least this many figures.
 pub const PERCENTILES_FROM: usize = 20;
 
-/// The figure below which `percent` of all lie, between neighbours in proportion (Hyndman and Fan 1996, type 7); none with fewer than
-/// [`PERCENTILES_FROM`].
+/// The value below which `percent` percent of all figures lie, interpolated linearly (Hyndman and Fan 1996, type 7). Returns `None` with
+/// fewer than [`PERCENTILES_FROM`] figures.
 pub fn percentile(figures: &[f64], percent: f64) -> Option<f64> {
     if figures.len() < PERCENTILES_FROM {
         return None;
@@ -62,22 +62,23 @@ pub fn percentile(figures: &[f64], percent: f64) -> Option<f64> {
     Some(low + (high - low) * (at - at.floor()))
 }
 
-/// From the median distance from the middle to the standard deviation, if figures are normal: 1 / Phi^-1(3/4) (Rousseeuw and Croux 1993).
+/// Factor from the median absolute deviation to the standard deviation of normal figures: 1 / Phi^-1(3/4) (Rousseeuw and Croux 1993).
 pub const NORMAL: f64 = 1.4826;
 
-/// The median: the mean of the two in the middle where there are two. 0 of nothing. Puts the figures in order.
+/// The median, or the mean of the two figures in the middle; 0 without figures. Sorts the figures.
 pub fn median(figures: &mut [f64]) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     middle(figures)
 }
 
-/// The median of the figures' sizes. 0 of nothing.
+/// The median of the absolute values; 0 without figures.
 pub fn median_size(figures: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = figures.iter().map(|one| one.abs()).collect();
     median(&mut sizes)
 }
 
-/// Median of all, and how far figures usually lie from it: median of the distances times [`NORMAL`]; not less than 1 % of the median, since a few equal figures would make it nothing.
+/// The median of all figures and their usual distance from it: median absolute deviation times [`NORMAL`], but at least 1 % of the median,
+/// since a few equal figures would make it 0. Returns `None` without figures.
 pub fn usual(figures: &[f64]) -> Option<(f64, f64)> {
     const LEAST: f64 = 0.01;
     if figures.is_empty() {
@@ -89,8 +90,8 @@ pub fn usual(figures: &[f64]) -> Option<(f64, f64)> {
     Some((median, scale))
 }
 
-/// How many standard deviations a normal figure exceeds with this probability, to one side: Abramowitz and Stegun 26.2.23, off by
-/// less than 4.5e-4.
+/// Number of standard deviations that a normal figure exceeds with this one-sided probability: Abramowitz and Stegun 26.2.23, error below
+/// 4.5e-4.
 pub fn sigmas_exceeded_with(probability: f64) -> f64 {
     let t = (-2.0 * probability.clamp(1e-300, 0.5).ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!((spread.least, spread.median, spread.most), (2.0, 4.5, 9.0));
         assert_eq!(spread.mean, 5.0);
         assert!((spread.variation - (32.0_f64 / 7.0).sqrt() / 5.0).abs() < 1e-12);
-        // One of 256 ports is dead: Jain says 0.996, which is why it judges nothing.
+        // One of 256 ports is dead, and Jain's index is still 0.996, so it judges nothing.
         let mut ports = vec![1.0; 256];
         ports[7] = 0.0;
         assert!((Spread::of(&ports).unwrap().jain - 255.0 / 256.0).abs() < 1e-12);

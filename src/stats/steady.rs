@@ -1,28 +1,28 @@
-//! When a run became steady: five seconds in which no port's sum varied by more than 2 % and none rose or fell all the
-//! way, and after which no five seconds of any port were off from that by more than 5 % until the end.
+//! Finds when a run became steady: five seconds in which no port's rate varied by more than 2 % or had a trend of more than 1 %. The state
+//! must hold until the end: no later five-second mean of any port differs by more than 5 % from its mean in those seconds.
 
 use std::collections::VecDeque;
 
 const SECONDS: usize = 5;
-/// Largest less smallest, in parts of the mean.
+/// Limit of the largest less the smallest rate, as a fraction of the mean.
 const SPREAD: f64 = 0.02;
-/// Rise or fall of the line of best fit over the five seconds, in parts of the mean.
+/// Limit of the rise or fall of the best-fit line over the five seconds, as a fraction of the mean.
 const TREND: f64 = 0.01;
 
-/// What a port carries later may be off by this part of what it carried when it was steady.
+/// Limit of a port's later deviation, as a fraction of its mean when it was steady.
 const HOLDS: f64 = 0.05;
 
-/// Looks for the first steady stretch that holds, second by second.
+/// Finds the first steady stretch that holds, second by second.
 #[derive(Debug, Default)]
 pub struct Steady {
     last: VecDeque<Vec<f64>>,
     seen: u64,
-    /// Since when, and what each port carried then.
+    /// Start of the steady stretch in seconds, and the mean rate of each port in it.
     since: Option<(u64, Vec<f64>)>,
 }
 
 impl Steady {
-    /// The rates of all ports over the next second.
+    /// Adds the rates of all ports over the next second.
     pub fn push(&mut self, rates: Vec<f64>) {
         self.seen += 1;
         self.last.push_back(rates);
@@ -55,7 +55,7 @@ impl Steady {
         }
     }
 
-    /// Seconds after the start from which on it was steady, until now.
+    /// Seconds from the start until the run became steady, judged by the data so far.
     pub fn from_s(&self) -> Option<u64> {
         self.since.as_ref().map(|(second, _)| *second)
     }
@@ -113,7 +113,7 @@ mod tests {
         let seconds: Vec<&[f64]> = seconds.iter().map(Vec::as_slice).collect();
         assert_eq!(found(&seconds[..17]), Some(0));
         assert_eq!(found(&seconds), None);
-        // A second that is a little off is none.
+        // One second that is a little off does not count.
         let mut seconds: Vec<&[f64]> = vec![&[100.0]; 9];
         seconds[7] = &[96.0];
         assert_eq!(found(&seconds), Some(0));

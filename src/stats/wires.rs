@@ -1,54 +1,52 @@
-//! Interface counters against payload: whether the traffic of a rail went where it should have gone.
+//! Compares interface counters with payload, to see if the traffic of a rail took the interface it should have taken.
 //!
-//! Counted over the whole run, from before the first block to behind the last, since bytes under way make a window's
-//! figures differ. A packet costs [`header_bytes`]; what an interface shows beyond payload, repeats and headers was
-//! somebody else's. Drivers that count a large segment once count one header for it, so headers are taken by packets
-//! counted and not by segments sent.
+//! Both count the whole run, from before the first block to after the last one, since bytes under way would make the figures of a window
+//! differ. A packet costs [`header_bytes`]. Bytes that an interface counts beyond payload, retransmits and headers are foreign. Drivers that
+//! count a large segment once count one header for it, so headers are computed from packets counted and not from segments sent.
 
 use crate::record::{WireFinding, WireKind};
 use crate::sys::counters::InterfaceCounters;
 use crate::units::sum;
 
-/// What the links of a rail moved through one host, in one direction.
+/// Bytes that the links of a rail moved through one host, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     /// Payload, in bytes.
     pub payload_bytes: u64,
-    /// Besides payload: block headers, first words, segments sent again.
+    /// Other bytes of the links: block headers, handshakes, retransmits.
     pub besides_bytes: u64,
 }
 
-/// One data port of a host.
+/// Load of one data port of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RailLoad {
-    /// Interface that bears its address.
+    /// Interface that has the port's address.
     pub interface: String,
-    /// Out of the host.
+    /// Load out of the host.
     pub sent: Load,
-    /// Into the host.
+    /// Load into the host.
     pub received: Load,
 }
 
-/// Bytes of headers that an interface may count for each packet: Ethernet with a VLAN tag and check sum, IP, TCP with
-/// timestamps.
+/// Header bytes that an interface can count for each packet: Ethernet with VLAN tag and check sequence, IP, and TCP with timestamps.
 pub fn header_bytes(v6: bool) -> u64 {
     22 + if v6 { 40 } else { 20 } + 32
 }
 
-/// Less than this part of the payload on its interface is a contradiction.
+/// Counted bytes below this fraction of the payload are a contradiction.
 const SHOWN: f64 = 0.995;
-/// More than this part of foreign bytes is told.
+/// Foreign bytes are reported if they exceed this fraction of the counted bytes.
 const FOREIGN: f64 = 0.01;
-/// Fewer foreign bytes are not: the control channel of a short run.
+/// Foreign bytes up to this number are not reported: they are the control channel of a short run.
 const FOREIGN_BYTES: u64 = 2 << 20;
 
-/// A run that lasts this long has had its counters brought up to date, most of them.
+/// After a run of this length, the counters show most of its traffic.
 const LASTING_NS: u64 = 5_000_000_000;
 
 /// Compares the rails of the host whose first node is `node` with the counters of its interfaces over the run.
 ///
-/// Some drivers bring their counters up to date once a second or less. So what an interface lacks is an accusation only if
-/// another one shows it, or if most of the payload of a run that lasted is missing.
+/// Some drivers update their counters once a second or less often. So missing bytes are reported only if another interface shows them, or
+/// if an interface lacks most of the payload of a long run.
 pub fn check(
     node: &str,
     rails: &[RailLoad],
@@ -74,7 +72,7 @@ pub fn check(
         .collect()
 }
 
-/// One direction.
+/// One direction of traffic.
 struct Way {
     load: fn(&RailLoad) -> Load,
     counted: fn(&InterfaceCounters) -> (u64, u64),
@@ -137,7 +135,7 @@ impl Way {
         findings
     }
 
-    /// The interface that shows at least half of what is missing beyond its own payload.
+    /// Finds the interface that shows at least half of the missing bytes in addition to its own payload.
     fn carrier(
         &self,
         of: &RailLoad,
@@ -233,7 +231,7 @@ mod tests {
                 WireKind::ArpFlux { by }
             ]
         );
-        // Nobody shows it: an interface that is not counted.
+        // No interface shows it: it took one that is not counted.
         let hidden = [
             counted("eth0", 400 * MB, 400 * MB),
             counted("eth1", 0, 400 * MB),
@@ -243,7 +241,7 @@ mod tests {
 
     #[test]
     fn counters_that_lag_accuse_nobody() {
-        // A second of twelve is missing, or all of a run of a second.
+        // One second of twelve is missing, or all of a run of one second.
         let rails = [rail("eth0", 1200 * MB, 1200 * MB)];
         let late = [counted("eth0", 1100 * MB, 1100 * MB)];
         assert_eq!(kinds(&rails, &late), []);
@@ -262,7 +260,7 @@ mod tests {
             panic!("{found:?}");
         };
         assert!((30 * MB..45 * MB).contains(&bytes), "{bytes}");
-        // A short run's control channel is none.
+        // The control channel of a short run does not count as foreign.
         let small = [rail("eth0", MB, MB)];
         assert_eq!(kinds(&small, &[counted("eth0", MB, 2 * MB)]), []);
     }

@@ -1,4 +1,4 @@
-//! Reading files of others: never more than a limit, never a device without end, never for ever.
+//! Reads files of other users and programs: never beyond a limit, never an endless device, never without a timeout.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 use crate::sys::socket;
 use crate::units::show_bytes;
 
-/// Longest record, and longest journal.
+/// Limit of a record and of a journal, in bytes.
 pub const RECORD_BYTES: u64 = 64 << 20;
-/// Longest text that a person writes: lists of hosts, plans, options of a site.
+/// Limit of a text that a person writes, in bytes: lists of hosts, plans, options of a site.
 pub const TEXT_BYTES: u64 = 4 << 20;
-/// Longest description of a fabric, as its subnet manager prints it.
+/// Limit of the description of a fabric that its subnet manager prints, in bytes.
 pub const FABRIC_BYTES: u64 = 64 << 20;
 
-/// How long a pipe may be silent.
+/// Longest silence of a pipe.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Text of a file in a folder to which others may write. What is no regular file is refused.
+/// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file.
 pub fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
     read(path, limit_bytes, true)
 }
 
-/// Text of a file that the user named, which may be a pipe.
+/// Reads the text of a file that the user named, which can be a pipe.
 pub fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
     read(path, limit_bytes, false)
 }
 
 fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
-    // A pipe that no process writes to must not hold the one that opens it.
+    // Opening a pipe must not block if no process writes to it.
     let mut file = File::options()
         .read(true)
         .custom_flags(nix::libc::O_NONBLOCK)
@@ -50,7 +50,7 @@ fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
     let mut text = Vec::new();
     let mut heard = Instant::now();
     let mut bytes = vec![0; 64 << 10];
-    // A pipe whose writer has not opened it yet reads as if it had ended. The kernel calls it readable when there is data or an end.
+    // A pipe reads as end-of-file until a writer opens it. The kernel reports it as readable only if there is data or a real end.
     let mut readable = about.is_file();
     loop {
         match file.read(&mut bytes) {
@@ -113,7 +113,7 @@ mod tests {
                 pipe.write_all(b"n1\nn2\n").unwrap();
             }
         });
-        // The writer's `open` returns when the pipe is opened here: its text is still to come then.
+        // The writer's `open` returns when this side opens the pipe, so its text comes later.
         assert_eq!(given(&path, 100).unwrap(), "n1\nn2\n");
         writer.join().unwrap();
     }

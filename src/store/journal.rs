@@ -1,5 +1,5 @@
-//! What is written while a run goes on, so that a launching host that dies leaves evidence: the journal, a line a
-//! minute, and the samples, a line per link and second.
+//! Files that are written during a run, so that evidence remains if the launching host dies: the journal, one line a minute, and the
+//! samples, one line per link and second.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::StoreError;
 
-/// A file that only grows. The first failure is kept and told once; from then on nothing is written.
+/// A file that only grows. It keeps its first failure, to be reported once, and writes nothing after that.
 pub struct Growing {
     path: PathBuf,
     file: BufWriter<File>,
@@ -17,7 +17,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Makes the file anew.
+    /// Creates the file, or empties an existing one.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let file = File::create(path).map_err(|source| StoreError {
             path: path.to_owned(),
@@ -30,7 +30,7 @@ impl Growing {
         })
     }
 
-    /// Appends lines and hands them to the system; `safe` asks for them to be on the disk.
+    /// Appends lines and hands them to the kernel. If `safe`, also waits until they are on the disk.
     pub fn append(&mut self, lines: &str, safe: bool) {
         if self.failed.is_some() {
             return;
@@ -54,7 +54,7 @@ impl Growing {
         }
     }
 
-    /// Appends one JSON document as a line, safely.
+    /// Appends one JSON document as a line, and waits until it is on the disk.
     pub fn append_json(&mut self, value: &impl Serialize) {
         if let Ok(mut line) = serde_json::to_string(value) {
             line.push('\n');
@@ -62,15 +62,15 @@ impl Growing {
         }
     }
 
-    /// The failure, if there was one.
+    /// The first failure, if any.
     pub fn failure(&self) -> Option<&StoreError> {
         self.failed.as_ref()
     }
 
-    /// Takes the file away: what it held stands somewhere else.
+    /// Removes the file: its content is stored elsewhere.
     pub fn remove(self) {
         match std::fs::remove_file(&self.path) {
-            Ok(()) | Err(_) => {} // It is of no use any more, and does no harm.
+            Ok(()) | Err(_) => {} // A leftover file is useless, but does no harm.
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Results on disk: run folders, and files written so that a full disk leaves no half result.
+//! Results on disk: run folders, and files that are written so that a full disk leaves no partial result.
 
 pub mod bounded;
 mod journal;
@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::sys::why;
 use crate::units;
 
-/// Why a result could not be written.
+/// Reason why a result could not be written.
 #[derive(Debug, Error)]
 #[error("cannot write {}: {}", path.display(), why(source))]
 pub struct StoreError {
@@ -27,7 +27,7 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// Of this file.
+    /// Makes the error for a file.
     pub fn new(path: &Path, source: io::Error) -> Self {
         Self {
             path: path.to_owned(),
@@ -36,8 +36,8 @@ impl StoreError {
     }
 }
 
-/// Writes a file whole: under another name first, then renamed. What is no ordinary file, such as `/dev/full`
-/// or a pipe, is written directly.
+/// Writes a whole file: first under another name, then renamed. Anything but a regular file, such as `/dev/full` or a pipe, is written
+/// directly.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
     let content = content.as_ref();
     let fail = |source| StoreError {
@@ -56,7 +56,7 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreErr
     renamed(path, whole).map_err(fail)
 }
 
-/// Replaces a file that is of use only while it is young: whole for whoever reads it, and never waited for on the disk.
+/// Replaces a file that is useful only while it is fresh. Readers always see a whole file, and the call does not wait for the disk.
 pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
     renamed(path, |temporary| fs::write(temporary, content)).map_err(|source| StoreError {
         path: path.to_owned(),
@@ -64,7 +64,7 @@ pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
     })
 }
 
-/// Lets a file be written under another name and renames it; one that could not be written is taken away.
+/// Lets `write` make a file under another name and renames it. Removes that file if the write fails.
 fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_of(path);
     let written = write(&temporary).and_then(|()| fs::rename(&temporary, path));
@@ -76,7 +76,7 @@ fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Resu
     written
 }
 
-/// Whether a result could be written there now: found out before hours are spent on measuring it. Leaves nothing.
+/// Checks that a result can be written to `path` now, before hours are spent on measuring it. Leaves nothing.
 pub fn check_writable(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError {
         path: path.to_owned(),
@@ -84,7 +84,7 @@ pub fn check_writable(path: &Path) -> Result<(), StoreError> {
     };
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Err(fail(io::Error::from(io::ErrorKind::IsADirectory))),
-        // What is no ordinary file, such as a pipe, is opened when there is something to write.
+        // A pipe or another special file is opened when there is something to write.
         Ok(meta) if !meta.is_file() => Ok(()),
         Ok(_) | Err(_) => {
             let temporary = temporary_of(path);
@@ -94,7 +94,7 @@ pub fn check_writable(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// What a file is called until it is whole.
+/// Name of a file until it is whole.
 fn temporary_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))
@@ -107,8 +107,8 @@ pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBu
     Ok(path)
 }
 
-/// Opens a file by which processes of this user hold something, or in which they count together. No other user may read it: who can read a file can
-/// lock it, for as long as he likes. A pipe in its place is not waited for.
+/// Opens a file that processes of this user lock, or in which they count together. No other user can read it: a user who can read a file
+/// can lock it, for any time. The call does not wait for a pipe in its place.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let file = File::options()
         .create(true)
@@ -124,7 +124,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder and those above it, where they are not there.
+/// Makes a folder and its missing parents.
 pub fn make_folders(path: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(path).map_err(|source| StoreError {
         path: path.to_owned(),

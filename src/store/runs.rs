@@ -1,4 +1,4 @@
-//! Runs that were kept: finding them by name, and all of a folder.
+//! Stored runs: finds a run by name, and all runs of a folder.
 
 use std::fs;
 use std::io;
@@ -10,28 +10,30 @@ use crate::sys::why;
 
 use super::bounded;
 
-/// File of a run's folder that holds its record.
+/// File in a run's folder that holds its record.
 pub const RECORD: &str = "record.json";
-/// What names of runs begin with.
+/// File in a run's folder that grows during the run.
+pub const JOURNAL: &str = "journal.jsonl";
+/// Prefix of run names.
 const PREFIX: &str = "pb-";
 
-/// Why a run was not found.
+/// Reason why a run was not found.
 #[derive(Debug, Error)]
 pub enum FindError {
-    /// Nothing of that name.
+    /// No run has that name.
     #[error(
         "no run {0:?} (a record, the folder of a run, or the beginning of a run's name in {1}; see 'pipebench list')"
     )]
     Unknown(String, String),
-    /// More than one.
+    /// Several runs begin with that name.
     #[error("{0:?} is the beginning of several runs: {1}")]
     Several(String, String),
-    /// It is there and cannot be read.
+    /// The run exists, but cannot be read.
     #[error("cannot read {}: {}", .0.display(), why(.1))]
     Unreadable(PathBuf, io::Error),
 }
 
-/// The record that `name` means: a file, the folder of a run, or the beginning of a run's name below `folder`.
+/// Finds the record that `name` means: a file, the folder of a run, or the beginning of a run's name below `folder`.
 pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
     let path = Path::new(name);
     if path.is_dir() && path.join(RECORD).is_file() {
@@ -61,9 +63,8 @@ pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
     }
 }
 
-/// Name and text of the journal of a run that left no record, by the run's folder or the beginning of its name.
+/// Finds the journal of a run that left no record, by the run's folder or the beginning of its name. Returns its name and text.
 pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
-    const JOURNAL: &str = "journal.jsonl";
     let named = |path: &Path| {
         let text = bounded::kept(&path.join(JOURNAL), bounded::RECORD_BYTES).ok()?;
         Some((name_of_folder(path), text))
@@ -86,7 +87,7 @@ pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
     }
 }
 
-/// The records of all runs below a folder, by name and so by date.
+/// Lists the records of all runs below a folder, by name and so by date.
 pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
     let fail = |error| FindError::Unreadable(folder.to_owned(), error);
     let mut records = Vec::new();
@@ -100,13 +101,13 @@ pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
     Ok(records)
 }
 
-/// The text of a record.
+/// Reads the text of a record.
 pub fn read(path: &Path) -> Result<String, FindError> {
     bounded::kept(path, bounded::RECORD_BYTES)
         .map_err(|error| FindError::Unreadable(path.to_owned(), error))
 }
 
-/// How the run of a record is called: by its folder, or its file where that stands alone.
+/// Name of a record's run: that of its folder, or the path of a file that is not in a run folder.
 pub fn name_of(record: &Path) -> String {
     match record.file_name().is_some_and(|name| name == RECORD) {
         true => record.parent().map_or_else(String::new, name_of_folder),

@@ -1,94 +1,94 @@
-//! The container of SIONlib: the streams of many tasks in one file. File format 5, as version 1.7.6 of the library writes it.
+//! The container of SIONlib: streams of many tasks in one file. File format 5, as version 1.7.6 of the library writes it.
 //!
 //! ```text
-//!  META1    magic, byte order, versions, block size, tasks, file name; rank and chunk size of each task; blocks; where META2 is
+//!  META1    magic, byte order, versions, block size, tasks, file name; rank and chunk size of each task; blocks; offset of META2
 //!  data     block 0: the chunk of task 0, of task 1 ...; block 1: the same again ...
 //!  META2    blocks of each task; bytes of each task in each block; (mapping)
 //! ```
 //!
-//! Reads what the library writes serially and in parallel, in both byte orders, with any block size and any number of blocks. What
-//! a file says of lengths is compared with its own length before anything is allocated. Writes one chunk per task, as the serial
-//! library does, byte for byte.
+//! Reads files that the library writes serially or in parallel, in both byte orders, with any block size and any number of blocks. Compares
+//! the lengths that a file states with its real length before anything is allocated. Writes one chunk per task, as the serial library does,
+//! byte for byte.
 
 use std::os::unix::fs::OpenOptionsExt;
 
 use thiserror::Error;
 
 const MAGIC: &[u8; 4] = b"sion";
-/// Version of the library that wrote it, as 1000 * major + minor, and its patch.
+/// Version of the library that is written, as 1000 * major + minor, and its patch.
 const LIBRARY: (u32, u32) = (1007, 6);
 /// Version of the format.
 const FORMAT: u32 = 5;
-/// Oldest format that is read: older ones have less fields at their beginning.
+/// Oldest format that is read: older ones have fewer fields at their beginning.
 const OLDEST: u32 = 3;
-/// In older formats stored chunk sizes are not rounded up.
+/// First format in which stored chunk sizes are rounded up.
 const ALIGNED_FROM: u32 = 4;
-/// No keys and values.
+/// Field of a file without keys and values.
 const NO_KEYS: u64 = 50 << 32;
 const NAME_BYTES: usize = 1024;
-/// Where the ranks of the tasks stand.
+/// Offset of the ranks of the tasks.
 const RANKS_AT: u64 = 1076;
-/// Bytes of META1 besides three words for each task.
+/// Bytes of META1 in addition to two 8-byte words for each task.
 const FIXED_BYTES: u64 = 1088;
-/// A file of more tasks than this is none that anybody has.
+/// Largest number of tasks; no real file has more.
 const MOST_TASKS: u32 = 1 << 17;
-/// What tasks have written, all together, in bytes: holes of a file take no room on a disk and all of it in memory.
+/// Limit of the data of all tasks together, in bytes: holes of a file take no room on a disk, but all of it in memory.
 const MOST_DATA_BYTES: u64 = 128 << 20;
-/// Cells of the second table: blocks times tasks.
+/// Limit of the cells of the second table: blocks times tasks.
 const MOST_CELLS: u64 = 1 << 22;
 
-/// Why bytes are no container.
+/// Reason why bytes are not a container.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SionError {
-    /// It is something else.
+    /// The magic word is missing.
     #[error("no SION file: it does not begin with \"sion\"")]
     Magic,
-    /// It ends too early.
+    /// The file ends too early.
     #[error("ends at byte {length}, where {what} at byte {at} was expected")]
     Short {
-        /// What was to be read.
+        /// Item that was expected.
         what: &'static str,
-        /// Where.
+        /// Its byte in the file.
         at: u64,
-        /// Length of the file.
+        /// Length of the file in bytes.
         length: u64,
     },
-    /// A version that is not known.
+    /// The version of the format is not known.
     #[error("SION format {0} at byte 16, formats {OLDEST} to {FORMAT} are known")]
     Format(u32),
-    /// A number that cannot be.
+    /// A number has an impossible value.
     #[error("{what} {value} at byte {at} cannot be")]
     Value {
-        /// What it is.
+        /// Name of the number.
         what: &'static str,
-        /// Number that stands there.
+        /// Its value in the file.
         value: i64,
-        /// Where.
+        /// Its byte in the file.
         at: u64,
     },
-    /// The disk gives it no more.
+    /// Reading from the disk failed.
     #[error("cannot read {what} at byte {at}: {why}")]
     Read {
-        /// What was to be read.
+        /// Item that was to be read.
         what: &'static str,
-        /// Where.
+        /// Its byte in the file.
         at: u64,
-        /// Reason.
+        /// Reason of the failure.
         why: String,
     },
-    /// Longer than any that is known.
+    /// The tasks' data exceeds the limit.
     #[error("tasks have written more than {} MiB", MOST_DATA_BYTES >> 20)]
     Data,
-    /// A set of several files.
+    /// The file is one of a set of several files.
     #[error("is one of {0} files of a set; only sets of one file are read")]
     Files(u32),
 }
 
-/// Where a container is read from: files of many tasks are mostly holes, and need not be in memory as a whole.
+/// The source of a container's bytes. Files of many tasks are mostly holes, and need not be in memory as a whole.
 pub trait Source {
     /// Length in bytes.
     fn length(&self) -> u64;
-    /// Reads from byte `at` on, all of `into`.
+    /// Fills all of `into` with the bytes from byte `at` on.
     fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()>;
 }
 
@@ -115,9 +115,9 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Opens an ordinary file; a device or a pipe has no length, and is none.
+    /// Opens a regular file. Refuses a device or a pipe, which has no length.
     pub fn open(path: &std::path::Path) -> std::io::Result<Self> {
-        // A pipe that no process writes to must not hold the one that opens it.
+        // Opening a pipe must not block if no process writes to it.
         let file = std::fs::File::options()
             .read(true)
             .custom_flags(nix::libc::O_NONBLOCK)
@@ -146,20 +146,20 @@ impl Source for Stored {
 /// The streams of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Integers of the tasks' own data have their first byte last.
+    /// True if the integers in the tasks' own data are big-endian.
     pub big_endian: bool,
-    /// What starts of chunks are multiples of, in bytes.
+    /// Alignment of the starts of chunks, in bytes.
     pub block_bytes: u32,
     /// Number of each task, as it was given.
     pub ranks: Vec<i64>,
-    /// What each task has written.
+    /// Data that each task has written.
     pub streams: Vec<Vec<u8>>,
-    /// For each task, where the pieces of its stream stand in the file: offset and length.
+    /// Offset and length of each piece of a task's stream in the file, for each task.
     pub pieces: Vec<Vec<(u64, u64)>>,
 }
 
 impl Container {
-    /// Where byte `at` of a task's stream stands in the file.
+    /// Offset in the file of byte `at` of a task's stream.
     pub fn file_offset(&self, task: usize, at: usize) -> u64 {
         let mut left = at as u64;
         let pieces = self.pieces.get(task).map_or(&[][..], Vec::as_slice);
@@ -181,7 +181,7 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
         return Err(SionError::Magic);
     }
     let order = reader.bytes("byte order", 4, 4)?;
-    // First and last byte are of what the library writes, those between of what tasks write.
+    // The first and the last byte apply to the library's words, those between to the tasks' data.
     let tasks_big = order[1] & 1 == 1;
     reader.big = order[0] & 1 == 1;
     let format = reader.u32("format", 16)?;
@@ -206,7 +206,7 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
         return Err(SionError::Files(files));
     }
     let count = u64::from(tasks);
-    // Nothing is kept for a task before its words are known to be there.
+    // The words of the tasks must exist before anything is allocated for a task.
     reader.expect(
         "table of tasks",
         RANKS_AT,
@@ -225,7 +225,7 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
     let second = reader.positives("start of the second table", blocks_at + 4, 1)?[0];
     let first_data = round_up(FIXED_BYTES + 16 * count, u64::from(block_bytes));
     let used = reader.positives("blocks of a task", second, count)?;
-    // The table must be there whole before it is believed how long it is.
+    // The whole table must exist before its stated length is trusted.
     if blocks.saturating_mul(count) > MOST_CELLS {
         return Err(value(
             "number of blocks",
@@ -274,8 +274,8 @@ pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
     })
 }
 
-/// Bytes that a task has written into a block: no more than its chunk has. The library's documents say -1 for a block that is
-/// not used, and its code writes 0.
+/// Number of bytes that a task has written into a block, at most the size of its chunk. For an unused block, the library's documents say
+/// -1, and its code writes 0.
 fn bytes_written(value: i64, chunk: u64, at: u64) -> Result<u64, SionError> {
     match (value, u64::try_from(value)) {
         (-1, _) => Ok(0),
@@ -288,14 +288,14 @@ fn bytes_written(value: i64, chunk: u64, at: u64) -> Result<u64, SionError> {
     }
 }
 
-/// Bytes with a byte order. Every reading says where it failed.
+/// Reader with a byte order. Every error says where it occurred.
 struct Reader<'a, S: Source + ?Sized> {
     source: &'a S,
     big: bool,
 }
 
 impl<S: Source + ?Sized> Reader<'_, S> {
-    /// So many bytes must be there.
+    /// Checks that the file has `count` bytes from byte `at` on.
     fn expect(&self, what: &'static str, at: u64, count: u64) -> Result<(), SionError> {
         let length = self.source.length();
         let end = at.checked_add(count).filter(|end| *end <= length);
@@ -336,7 +336,7 @@ impl<S: Source + ?Sized> Reader<'_, S> {
         Ok(bytes.chunks_exact(8).map(word).collect())
     }
 
-    /// Numbers that cannot be less than zero.
+    /// Reads numbers that must not be negative.
     fn positives(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<u64>, SionError> {
         let words = self.words(what, at, count)?;
         let positive = |(number, value): (usize, i64)| {
@@ -359,7 +359,7 @@ pub fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8> {
     let block = u64::from(block_bytes.max(1));
     let count = streams.len() as u64;
     let first_data = round_up(FIXED_BYTES + 16 * count, block);
-    // A task that wrote nothing has a chunk all the same.
+    // A task that wrote nothing has a chunk, too.
     let sizes: Vec<u64> = streams
         .iter()
         .map(|stream| round_up((stream.len() as u64).max(1), block))
@@ -420,7 +420,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same container by another writer: several blocks, either byte order.
+    /// Builds a container as another writer would: several blocks, either byte order.
     fn by_hand(big: bool, block: u64, chunks: &[u64], pieces: &[Vec<Vec<u8>>]) -> Vec<u8> {
         let count = chunks.len() as u64;
         let blocks = pieces.iter().map(Vec::len).max().unwrap() as u64;
@@ -534,7 +534,7 @@ mod tests {
             broken(28, &[4]),
             "is one of 4 files of a set; only sets of one file are read"
         );
-        // Tasks that would take more than the file has.
+        // More tasks than the file has room for.
         assert_eq!(
             broken(24, &[0xff, 0xff, 0x01]),
             format!(
@@ -551,7 +551,7 @@ mod tests {
             far.contains("where blocks of a task at byte 4294967295 was expected"),
             "{far}"
         );
-        // More bytes in a block than its chunk has.
+        // More bytes in a block than its chunk holds.
         let second = 1120 + 11;
         assert_eq!(
             broken(second + 16, &[6]),
@@ -572,7 +572,7 @@ mod tests {
         }
 
         fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
-            // Its second table stands behind the hole.
+            // The second table lies after the hole.
             let second = 1 << 20 | self.0;
             let mut head = vec![0; usize::try_from(FIXED_BYTES + 16).unwrap()];
             head[..4].copy_from_slice(MAGIC);
@@ -598,7 +598,7 @@ mod tests {
         }
     }
 
-    /// It was an abort: a file of a kilobyte asked for 100 GiB of memory.
+    /// This once aborted the program: a file of a kilobyte asked for 100 GiB of memory.
     #[test]
     fn a_hole_of_a_hundred_gigabytes_is_an_error() {
         assert_eq!(read(&Hole(1 << 20)).unwrap().streams[0].len(), 1 << 20);

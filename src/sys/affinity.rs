@@ -1,4 +1,4 @@
-//! Which processors there are for this process, how far they are from an interface, and how to stay on one.
+//! Processors that this process may use, their distance from an interface, and pinning to one of them.
 
 use std::fs;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::path::Path;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// A processor as far as its place matters.
+/// A processor and its place in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Processor {
     number: usize,
-    /// NUMA node; zero where the kernel tells none.
+    /// NUMA node; zero where the kernel reports none.
     numa: usize,
     /// 0 for the first thread of a core, 1 for the second.
     thread: usize,
 }
 
-/// Processors this process may use, best ones first: those of the NUMA node of `interface`, then the others; of each
-/// the first threads of all cores before the second ones.
+/// Processors this process may use, best first: processors of the NUMA node of `interface` come before those of other nodes.
+/// Within a node, the first threads of all cores come before the second threads.
 pub fn processors(interface: Option<&str>) -> Vec<usize> {
     let allowed = allowed();
     let numa = numa_nodes();
@@ -36,7 +36,7 @@ pub fn processors(interface: Option<&str>) -> Vec<usize> {
     ordered(all, interface.and_then(numa_of))
 }
 
-/// Processors this process may use, by number.
+/// Processors this process may use, in ascending order.
 pub fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
@@ -47,7 +47,7 @@ pub fn allowed() -> Vec<usize> {
         .collect()
 }
 
-/// Keeps this process on one processor. A refusal leaves it where the scheduler puts it.
+/// Pins the calling thread to one processor. If the kernel refuses, the scheduler still chooses the processor.
 pub fn stay_on(processor: usize) {
     let mut set = CpuSet::new();
     if set.set(processor).is_ok() {
@@ -57,7 +57,7 @@ pub fn stay_on(processor: usize) {
     }
 }
 
-/// Lets the calling thread go to any processor that there is.
+/// Allows the calling thread to run on every processor.
 pub fn roam() {
     let mut set = CpuSet::new();
     for number in 0..CpuSet::count() {
@@ -70,7 +70,7 @@ pub fn roam() {
     }
 }
 
-/// The processor that this process is on now.
+/// Number of the processor that the calling thread runs on; 0 if unknown.
 pub fn current() -> usize {
     // SAFETY: sched_getcpu has no preconditions.
     usize::try_from(unsafe { nix::libc::sched_getcpu() }).unwrap_or(0)
@@ -98,7 +98,7 @@ fn siblings(number: usize) -> Vec<usize> {
     read_list(Path::new(&path)).unwrap_or_default()
 }
 
-/// NUMA node of an interface; none for virtual ones and machines with one node.
+/// NUMA node of an interface. `None` for a virtual interface and on a machine with one node.
 fn numa_of(interface: &str) -> Option<usize> {
     if interface.contains('/') {
         return None;
@@ -111,7 +111,7 @@ fn read_list(path: &Path) -> Option<Vec<usize>> {
     parse_list(fs::read_to_string(path).ok()?.trim())
 }
 
-/// Reads a list of processors as the kernel writes it: `0-3,8`. None if it is none.
+/// Parses a list of processors as the kernel writes it, such as `0-3,8`. `None` if the text is not such a list.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -126,7 +126,7 @@ pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// The reverse of [`parse_list`], for numbers in ascending order.
+/// Formats ascending numbers as such a list: the reverse of [`parse_list`].
 pub fn show_list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let show = |run: &[usize]| match run {

@@ -1,11 +1,11 @@
-//! Message buffers: memory of a process's own, or a piece of a region that other processes of the node can read from, too.
+//! Message buffers: private memory of a process, or a piece of a region that other processes of the node can also read.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::memory::Region;
 
-/// The part of a region that one process makes its buffers in.
+/// The part of a region in which one process allocates its buffers.
 #[derive(Clone)]
 pub struct Arena {
     room: Arc<Room>,
@@ -15,11 +15,11 @@ struct Room {
     region: Arc<Region>,
     begin: usize,
     bytes: usize,
-    /// What is in use, in order of the first bytes.
+    /// Buffers in use, each with its first byte and its length, sorted by first byte.
     live: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Bytes that belong to whoever has them.
+/// A message buffer. It owns its bytes.
 pub struct Buffer {
     memory: Memory,
 }
@@ -33,11 +33,11 @@ enum Memory {
     },
 }
 
-/// Buffers begin at pages: what is copied from one to the other is then as fast as it can be.
+/// Buffers begin at page boundaries, because copies between such buffers are fastest.
 const ALIGN: usize = 4096;
 
 impl Arena {
-    /// Bytes `begin..begin + bytes` of a region. Whoever divides the region gives each part to one arena.
+    /// Makes an arena of the bytes `begin..begin + bytes` of a region. The caller must give each part of a region to one arena only.
     pub fn new(region: Arc<Region>, begin: usize, bytes: usize) -> Self {
         assert!(
             begin.is_multiple_of(ALIGN) && begin + bytes <= region.bytes(),
@@ -53,7 +53,7 @@ impl Arena {
         }
     }
 
-    /// A buffer in it, with whatever stands there; none if there is no room.
+    /// Allocates a buffer and does not clear its bytes. `None` if the arena has no room.
     pub fn take(&self, bytes: usize) -> Option<Buffer> {
         let room = &self.room;
         let wanted = bytes.max(1).checked_next_multiple_of(ALIGN)?;
@@ -82,14 +82,14 @@ impl Arena {
 }
 
 impl Buffer {
-    /// Memory of this process alone, zeroed.
+    /// Allocates zeroed private memory of this process.
     pub fn own(bytes: usize) -> Self {
         Self {
             memory: Memory::Own(vec![0; bytes]),
         }
     }
 
-    /// Where it begins in its region; none if it is memory of this process alone.
+    /// Offset of the buffer in its region, in bytes; `None` for private memory.
     pub fn place(&self) -> Option<usize> {
         match &self.memory {
             Memory::Own(_) => None,
@@ -112,8 +112,8 @@ impl Deref for Buffer {
             Memory::Own(bytes) => bytes,
             Memory::Shared { room, begin, bytes } => {
                 let start = room.region.address(*begin);
-                // SAFETY: in range by `take`, mapped as long as `room` has the region, and in no other buffer; other processes
-                // write there only between the fences of a window, while nobody here looks at it.
+                // SAFETY: `take` puts the bytes in range and in no other buffer, and `room` keeps the region mapped. Other
+                // processes write there only between the fences of a window, while this process does not access it.
                 unsafe { std::slice::from_raw_parts(start, *bytes) }
             }
         }
@@ -126,7 +126,7 @@ impl DerefMut for Buffer {
             Memory::Own(bytes) => bytes,
             Memory::Shared { room, begin, bytes } => {
                 let start = room.region.address(*begin);
-                // SAFETY: as above; other processes read there only what is lent to a message that is under way.
+                // SAFETY: as above. Other processes read only bytes that are lent to a message in flight.
                 unsafe { std::slice::from_raw_parts_mut(start, *bytes) }
             }
         }

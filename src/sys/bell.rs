@@ -1,17 +1,17 @@
-//! A bell: whoever sleeps is woken by it, by any process that inherited it.
+//! A doorbell on an eventfd: any process that inherited the descriptor can wake the processes that wait for it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// A counter of the kernel that can be waited for.
+/// An eventfd: a counter in the kernel that a process can wait for.
 pub struct Bell {
     event: EventFd,
 }
 
 impl Bell {
-    /// One that is silent.
+    /// Makes a bell that does not ring. An error if the kernel gives no descriptor.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {
@@ -19,21 +19,21 @@ impl Bell {
         })
     }
 
-    /// Wakes whoever waits for it. A bell that rings already goes on ringing.
+    /// Wakes the processes that wait for the bell. It has no effect on a bell that already rings.
     pub fn ring(&self) {
         match self.event.write(1) {
             Ok(_) | Err(_) => {}
         }
     }
 
-    /// Makes it silent.
+    /// Stops the ringing.
     pub fn hush(&self) {
         match self.event.read() {
-            Ok(_) | Err(_) => {} // It did not ring.
+            Ok(_) | Err(_) => {} // The bell did not ring.
         }
     }
 
-    /// Number of its descriptor.
+    /// Number of the eventfd's descriptor.
     pub fn number(&self) -> RawFd {
         self.event.as_fd().as_raw_fd()
     }

@@ -1,4 +1,4 @@
-//! The clocks. Measuring uses the monotonic clock only; the wall clock dates records.
+//! The clocks. Measurements use the monotonic clock only; the wall clock dates records.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ pub fn wall_ms() -> u64 {
         .unwrap_or(0)
 }
 
-/// Sleeps until the monotonic clock shows `at_ns`; returns at once if it is past.
+/// Sleeps until the monotonic clock shows `at_ns`; returns at once if that time is past.
 pub fn sleep_until(at_ns: u64) {
     let now = monotonic_ns();
     if at_ns > now {
@@ -30,8 +30,8 @@ pub fn sleep_until(at_ns: u64) {
     }
 }
 
-/// How long nothing has come, as far as somebody looked: a machine that was put aside for a while, or a process that was stopped,
-/// has not looked either, and finds what came meanwhile only when it goes on.
+/// Time without arrivals, counted only while this process looked. A suspended machine or a stopped process does not look, and
+/// finds the arrivals of that time only when it runs again.
 #[derive(Debug, Clone, Default)]
 pub struct Lull {
     quiet_ns: u64,
@@ -39,12 +39,13 @@ pub struct Lull {
 }
 
 impl Lull {
-    /// Something came.
+    /// Records an arrival, which ends the lull.
     pub fn broken(&mut self) {
         *self = Self::default();
     }
 
-    /// Nothing has come until `now_ns`; for how long, in nanoseconds. Asked more than once a second.
+    /// Records that nothing has come until `now_ns`. Returns the length of the lull in nanoseconds. Call it more than once a
+    /// second: a longer gap counts as one second.
     pub fn goes_on(&mut self, now_ns: u64) -> u64 {
         const LONGEST_LOOK_NS: u64 = 1_000_000_000;
         let looked = self.looked_ns.replace(now_ns).unwrap_or(now_ns);
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(lull.goes_on(5 * MS), 0);
         assert_eq!(lull.goes_on(505 * MS), 500 * MS);
         assert_eq!(lull.goes_on(905 * MS), 900 * MS);
-        // An hour during which nobody looked is one look.
+        // An hour without a look counts as one look: one second.
         assert_eq!(lull.goes_on(3_600_905 * MS), 1900 * MS);
         lull.broken();
         assert_eq!(lull.goes_on(3_601_000 * MS), 0);

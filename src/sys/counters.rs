@@ -1,4 +1,4 @@
-//! Counters of interfaces, as the kernel and its drivers keep them: what passed, and what went wrong below TCP.
+//! Counters of interfaces from the kernel and its drivers: traffic, and errors below TCP.
 
 use std::fs;
 
@@ -21,22 +21,22 @@ pub struct InterfaceCounters {
     pub received_packets: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Frames received with a wrong check sequence; none where nobody tells, here and below.
+    /// Frames received with a wrong check sequence. `None`, here and below, if neither the kernel nor the driver reports the counter.
     #[serde(default)]
     pub crc_errors: Option<u64>,
-    /// Frames that came and found no room in the host.
+    /// Frames that arrived but found no room in the host.
     #[serde(default)]
     pub missed: Option<u64>,
-    /// Blocks that forward error correction could not mend.
+    /// Blocks that forward error correction could not correct.
     #[serde(default)]
     pub fec_uncorrectable: Option<u64>,
-    /// Pause frames sent: the host could not take what came.
+    /// Pause frames sent, because the host could not take the frames that arrived.
     #[serde(default)]
     pub pauses_sent: Option<u64>,
     /// Pause frames received.
     #[serde(default)]
     pub pauses_received: Option<u64>,
-    /// How often the link went down or came up.
+    /// Number of times the link went down or came up.
     #[serde(default)]
     pub carrier_changes: Option<u64>,
 }
@@ -45,7 +45,7 @@ const CRC_ERRORS: &str = "CRC errors";
 const UNCORRECTABLE: &str = "uncorrectable FEC blocks";
 
 impl InterfaceCounters {
-    /// Puts two readings together, counter by counter; what one of them does not tell is what the other does.
+    /// Combines two readings, counter by counter, with `of_two`. A counter that only one reading has keeps its value.
     pub fn with(&self, other: &Self, of_two: impl Fn(u64, u64) -> u64) -> Self {
         self.joined(other, &of_two, |own, other| match (own, other) {
             (Some(own), Some(other)) => Some(of_two(own, other)),
@@ -53,14 +53,14 @@ impl InterfaceCounters {
         })
     }
 
-    /// What was counted since an earlier reading; unknown where one of the two is.
+    /// Counts since an earlier reading. A counter is unknown if one of the two readings lacks it.
     pub fn since(&self, before: &Self) -> Self {
         self.joined(before, u64::saturating_sub, |own, before| {
             Some(own?.saturating_sub(before?))
         })
     }
 
-    /// What went wrong, by the names that reports have for it; none where nobody tells.
+    /// Error counters, with the names that reports use for them; `None` for a counter that is not reported.
     pub fn mishaps(&self) -> [(&'static str, Option<u64>); 8] {
         [
             (CRC_ERRORS, self.crc_errors),
@@ -74,7 +74,7 @@ impl InterfaceCounters {
         ]
     }
 
-    /// What of that nobody tells.
+    /// Names of the error counters that neither the kernel nor the driver reports.
     pub fn untold(&self) -> Vec<&'static str> {
         let untold = self
             .mishaps()
@@ -83,7 +83,7 @@ impl InterfaceCounters {
         untold.map(|(name, _)| name).collect()
     }
 
-    /// What of that happened, in words; nothing if nothing did.
+    /// Error counters above zero whose names `which` accepts, as text; `None` if there are none.
     pub fn happened(&self, which: impl Fn(&str) -> bool) -> Option<String> {
         let all = self.mishaps().into_iter().filter(|(name, _)| which(name));
         let counted =
@@ -94,7 +94,7 @@ impl InterfaceCounters {
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
-    /// Frames that came and were broken, in words.
+    /// Counters of frames that arrived broken, as text; `None` if there are none.
     pub fn broken_frames(&self) -> Option<String> {
         self.happened(|name| [CRC_ERRORS, UNCORRECTABLE].contains(&name))
     }
@@ -124,7 +124,7 @@ impl InterfaceCounters {
     }
 }
 
-/// Names by which drivers call a counter; the first that one has is taken, since some have it twice.
+/// Names that drivers give to a counter. The first name that a driver has counts, since some drivers have the counter twice.
 const PAUSES_SENT: [&str; 8] = [
     "tx_pause_ctrl_phy",
     "tx_global_pause",
@@ -152,7 +152,7 @@ const FEC: [&str; 4] = [
     "rx_fec_uncorrectable_blocks_phy",
 ];
 
-/// Counters of the interfaces of those names, from `/proc/net/dev`, sysfs and the driver.
+/// Counters of the interfaces `names`, from `/proc/net/dev`, sysfs and the driver.
 pub fn interface_counters(names: &[String]) -> Vec<(String, InterfaceCounters)> {
     let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let all = text.lines().filter_map(parse_interface);
@@ -186,7 +186,7 @@ fn with_details(name: &str, mut counters: InterfaceCounters) -> InterfaceCounter
     counters
 }
 
-/// Packets that all processors together have dropped because their backlog was full (second column of `/proc/net/softnet_stat`).
+/// Packets that all processors together dropped because their backlog was full (second column of `/proc/net/softnet_stat`).
 pub fn backlog_drops() -> u64 {
     let text = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     let dropped = text.lines().filter_map(|line| {
@@ -235,7 +235,7 @@ mod tests {
         };
         assert_eq!(counters, expected);
         assert_eq!(expected.since(&expected), InterfaceCounters::default());
-        // What a driver does not tell is not zero.
+        // A counter that a driver does not report is not zero.
         let told = InterfaceCounters {
             crc_errors: Some(7),
             missed: Some(0),
@@ -264,7 +264,7 @@ mod tests {
         let found = interface_counters(&["lo".to_owned()]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].1.crc_errors, Some(0));
-        // Loopback has no driver that could tell.
+        // Loopback has no driver that reports it.
         assert_eq!(found[0].1.fec_uncorrectable, None);
     }
 }

@@ -1,6 +1,6 @@
-//! What drivers tell of an interface by the calls behind `ethtool`: firmware, and counters of their own. Needs no rights.
+//! Firmware and driver counters of an interface, read with the calls that `ethtool` uses. Needs no privileges.
 //!
-//! Structures and numbers are those of `linux/ethtool.h` and `linux/sockios.h`.
+//! Structures and numbers come from `linux/ethtool.h` and `linux/sockios.h`.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -11,27 +11,27 @@ const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GET_DRIVER: u32 = 0x03;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
-/// Strings that name statistics.
+/// The set of strings that name statistics.
 const STATISTICS: u32 = 1;
-/// Length of a name, and of the texts about a driver.
+/// Length of a counter's name, and of each text about a driver, in bytes.
 const NAME: usize = 32;
-/// More counters than this has no driver.
+/// No driver has more counters than this.
 const MOST: usize = 16_384;
-/// A driver may have got some more since it was asked how many.
+/// Room for counters that a driver adds after it has reported their number.
 const SPARE: usize = 1024;
 
-/// What a driver says of itself.
+/// Facts that a driver reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
-    /// Its name.
+    /// Name of the driver.
     pub name: String,
-    /// Firmware of the interface; empty if it has none, or does not tell.
+    /// Firmware of the interface; empty if it has none or the driver does not report it.
     pub firmware: String,
-    /// Counters it keeps.
+    /// Number of counters that the driver keeps.
     counters: usize,
 }
 
-/// Words of memory that a call reads and writes.
+/// Memory that a call reads and writes, in words of 64 bits.
 struct Words(Vec<u64>);
 
 impl Words {
@@ -41,7 +41,7 @@ impl Words {
         words
     }
 
-    /// Sets the 32-bit number at a multiple of four bytes.
+    /// Sets the 32-bit number at byte `4 * index`.
     fn set(&mut self, index: usize, value: u32) {
         let mut bytes = self.0[index / 2].to_ne_bytes();
         let at = index % 2 * 4;
@@ -54,7 +54,7 @@ impl Words {
     }
 }
 
-/// A socket to ask by; any will do.
+/// Opens a socket for the calls. Any kind of socket works.
 fn ear() -> Option<OwnedFd> {
     socket(
         AddressFamily::Inet,
@@ -65,7 +65,7 @@ fn ear() -> Option<OwnedFd> {
     .ok()
 }
 
-/// Lets the driver of an interface fill these words.
+/// Asks the driver of an interface to fill `words`.
 fn ask(socket: &OwnedFd, name: &str, words: &mut Words) -> Option<()> {
     let mut ifr_name: [libc::c_char; libc::IFNAMSIZ] = [0; libc::IFNAMSIZ];
     if name.len() >= libc::IFNAMSIZ {
@@ -80,8 +80,8 @@ fn ask(socket: &OwnedFd, name: &str, words: &mut Words) -> Option<()> {
             ifru_data: words.0.as_mut_ptr().cast(),
         },
     };
-    // SAFETY: the request lives through the call, and its data has room for all that the kernel writes for this command: the
-    // structure, and for lists as many entries as the driver said that it has, with room for `SPARE` more.
+    // SAFETY: the request outlives the call, and its data has room for all that the kernel writes for this command: the structure
+    // and, for lists, as many entries as the driver reported and `SPARE` more.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
     (done == 0).then_some(())
 }
@@ -95,13 +95,13 @@ fn text(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
-/// The driver of an interface; none if it has none, or nobody may ask.
+/// Driver of the interface `name`. `None` if it has no driver or the kernel refuses to answer.
 pub fn driver(name: &str) -> Option<Driver> {
     driver_by(&ear()?, name)
 }
 
 fn driver_by(socket: &OwnedFd, name: &str) -> Option<Driver> {
-    // cmd, five texts, reserved2[12], n_priv_flags, n_stats, and three numbers more.
+    // cmd, five texts, reserved2[12], n_priv_flags, n_stats, and three more numbers.
     const BYTES: usize = 4 + 5 * NAME + 12 + 5 * 4;
     const N_STATS: usize = 4 + 5 * NAME + 12 + 4;
     let mut words = Words::new(BYTES, GET_DRIVER);
@@ -117,7 +117,7 @@ fn driver_by(socket: &OwnedFd, name: &str) -> Option<Driver> {
     })
 }
 
-/// Counters that a driver keeps, name and value, in its own order; none if it keeps none.
+/// Names and values of the driver's counters, in the driver's order; empty if it keeps none.
 pub fn statistics(name: &str) -> Vec<(String, u64)> {
     read_statistics(name).unwrap_or_default()
 }

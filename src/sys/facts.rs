@@ -1,4 +1,4 @@
-//! Facts about a host that stand beside its figures: kernel, cores, interfaces, settings.
+//! Facts about a host that are shown with its results: kernel, cores, interfaces, settings.
 
 use std::ffi::CStr;
 use std::fs;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ethtool;
 
-/// What a node says of its host.
+/// Facts that a node reports about its host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
-    /// Name the host gives itself.
+    /// Name that the kernel has for the host.
     pub hostname: String,
     /// Boot id and network namespace: equal for two names of one machine.
     pub identity: String,
@@ -27,23 +27,24 @@ pub struct HostFacts {
     pub cores: usize,
     /// Memory available at the start, in bytes.
     pub available_memory_bytes: u64,
-    /// What every limit leaves of it: nine tenths of what is available, and what control groups allow. None if unknown.
+    /// Memory that every limit leaves, in bytes: the least of nine tenths of the available memory and the room in each control
+    /// group. `None` if unknown.
     #[serde(default)]
     pub spare_memory_bytes: Option<u64>,
-    /// Large pages that were reserved and free at the start, in bytes.
+    /// Reserved large pages that were free at the start, in bytes.
     #[serde(default)]
     pub reserved_pages_bytes: u64,
     /// Default congestion control.
     pub congestion: String,
-    /// Congestion controls anyone may set.
+    /// Congestion controls that a process may set without privileges.
     pub congestion_allowed: String,
-    /// Address at which the SSH session arrived, if any.
+    /// Address of this host at which the SSH session arrived, if any.
     pub session_address: Option<IpAddr>,
     /// Network interfaces that are up.
     pub interfaces: Vec<Interface>,
-    /// Kernel settings that bear on throughput, name and value.
+    /// Names and values of kernel settings that affect throughput.
     pub settings: Vec<(String, String)>,
-    /// How the processors choose their frequency, where they do.
+    /// Frequency governors of the processors, each once; `None` where the kernel reports none.
     #[serde(default)]
     pub governor: Option<String>,
 }
@@ -53,55 +54,55 @@ pub struct HostFacts {
 pub struct Interface {
     /// Name, such as `eth0`.
     pub name: String,
-    /// Addresses with the length of their prefix.
+    /// Addresses and their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
     /// MTU in bytes.
     pub mtu_bytes: u32,
-    /// Negotiated speed in Mbit/s, where the driver tells.
+    /// Negotiated speed in Mbit/s, if the driver reports it.
     pub speed_mbit: Option<u64>,
-    /// Kernel driver, where there is one.
+    /// Kernel driver, if any.
     pub driver: Option<String>,
-    /// Its firmware, where the driver tells.
+    /// Firmware, if the driver reports it.
     #[serde(default)]
     pub firmware: Option<String>,
-    /// How often its link went down or came up since it was made.
+    /// Number of times the link went down or came up since the interface was made.
     #[serde(default)]
     pub carrier_changes: u64,
-    /// Interfaces below it: members of a bond or bridge, the parent of a VLAN.
+    /// Interfaces below this one: members of a bond or bridge, the parent of a VLAN.
     #[serde(default)]
     pub members: Vec<String>,
-    /// It is of hardware, or rests on interfaces that are. The speed of others is a word.
+    /// True if the interface is hardware or rests on hardware interfaces. The speed that other interfaces report is only nominal.
     #[serde(default)]
     pub physical: bool,
-    /// Its frames carry a VLAN tag.
+    /// True if the frames of the interface carry a VLAN tag.
     #[serde(default)]
     pub tagged: bool,
-    /// The driver of a virtual card that it is or rests on, or `virtual function` of a card that other machines use as well.
+    /// Driver of the virtual card that the interface is or rests on, or `virtual function` of a card that other machines also use.
     #[serde(default)]
     pub virtual_card: Option<String>,
-    /// How a bond of several cards chooses one: its mode and what it hashes, such as `802.3ad, layer2`.
+    /// Mode and hash policy by which a bond of several cards chooses a card, such as `802.3ad, layer2`.
     #[serde(default)]
     pub bond: Option<String>,
-    /// Its hardware address, as in `02:00:00:00:00:07`, if it has one.
+    /// Hardware address, such as `02:00:00:00:00:07`, if any.
     #[serde(default)]
     pub hardware: Option<String>,
-    /// Its place on the PCI Express bus: generation's rate in GT/s and lanes, where known.
+    /// PCI Express link of the card: transfer rate and number of lanes, if known.
     #[serde(default)]
     pub pcie: Option<Pcie>,
 }
 
-/// A link of the PCI Express bus, as it was negotiated.
+/// A negotiated link of the PCI Express bus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pcie {
-    /// Transfers per second of a lane, in millions.
+    /// Transfers per second on each lane, in millions.
     pub mega_transfers_per_s: u64,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u64,
 }
 
 impl Pcie {
-    /// What it carries in each direction in bits per second, before headers of its packets: 8 of 10 bits up to 5 GT/s, 128 of
-    /// 130 from 8 GT/s on (PCI Express Base Specification, 4.2).
+    /// Capacity in each direction in bits per second, before headers of PCI Express packets. Data takes 8 of 10 bits up to 5
+    /// GT/s, and 128 of 130 bits from 8 GT/s on (PCI Express Base Specification, 4.2).
     pub fn bits_per_s(self) -> u64 {
         let (of, all) = match self.mega_transfers_per_s {
             ..8_000 => (8, 10),
@@ -125,13 +126,13 @@ impl Pcie {
 }
 
 impl HostFacts {
-    /// Interfaces whose counters belong beside a run over `rails`: those that bear an address, and those below the
-    /// data interfaces. Loopback only if it is one of them.
+    /// Names of at most 64 interfaces whose counters belong to a run over `rails`: interfaces with an address, and interfaces
+    /// below the data interfaces. Loopback only if it is a data interface.
     pub fn counted_interfaces(&self, rails: &[Option<&str>]) -> Vec<String> {
         const LIMIT: usize = 64;
         let is_rail = |name: &str| rails.contains(&Some(name));
         let mut names = Vec::new();
-        // Data interfaces first: a host with hundreds of virtual ones must not push them out.
+        // Data interfaces come first: hundreds of virtual interfaces must not push them out.
         let (data, other): (Vec<_>, Vec<_>) =
             self.interfaces.iter().partition(|one| is_rail(&one.name));
         for interface in data {
@@ -147,7 +148,7 @@ impl HostFacts {
     }
 }
 
-/// Name of the congestion control that sockets of this host have unless they ask for another.
+/// Name of the default congestion control of this host's sockets.
 pub fn congestion() -> String {
     sysctl("net/ipv4/tcp_congestion_control")
 }
@@ -209,7 +210,7 @@ fn governor() -> Option<String> {
     Some(names.join(", ")).filter(|names| !names.is_empty())
 }
 
-/// What a machine calls itself from one start to the next.
+/// Boot id: it identifies the machine from one boot to the next.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -316,7 +317,7 @@ fn describe(name: &str, address: (IpAddr, u8)) -> Interface {
     }
 }
 
-/// Whether an interface, or one below it down to some depth, belongs to a device.
+/// True if an interface, or one at most `depth` levels below it, belongs to a device.
 fn is_physical(name: &str, depth: usize) -> bool {
     let folder = format!("/sys/class/net/{name}");
     let has_device = Path::new(&format!("{folder}/device")).exists();
@@ -324,8 +325,8 @@ fn is_physical(name: &str, depth: usize) -> bool {
     has_device || (depth > 0 && below().iter().any(|name| is_physical(name, depth - 1)))
 }
 
-/// Drivers of cards that exist for a guest only, and of virtual functions of real ones. Cables between namespaces of one kernel are not
-/// among them: they are what they are.
+/// Drivers of cards that exist only for a guest, and of virtual functions of real cards. Virtual cables between namespaces of one
+/// kernel are not in the list, because they do not pretend to be cards.
 const VIRTUAL_CARDS: [&str; 11] = [
     "virtio_net",
     "vmxnet3",
@@ -340,7 +341,7 @@ const VIRTUAL_CARDS: [&str; 11] = [
     "i40evf",
 ];
 
-/// What is virtual about an interface, or one below it down to some depth.
+/// Driver of a virtual card, or `virtual function`, of an interface or of one at most `depth` levels below it.
 fn virtual_card(name: &str, depth: usize) -> Option<String> {
     let folder = format!("/sys/class/net/{name}");
     let driver = fs::read_link(format!("{folder}/device/driver")).ok();
@@ -355,7 +356,7 @@ fn virtual_card(name: &str, depth: usize) -> Option<String> {
     own.or_else(|| (depth > 0).then(below).flatten())
 }
 
-/// How a bond chooses one of its cards, if it has several.
+/// Mode and hash policy of a bond that uses several cards at once; `None` for all other interfaces.
 fn bond(name: &str) -> Option<String> {
     let folder = format!("/sys/class/net/{name}");
     let read = |file: &str| -> Option<String> {
@@ -371,7 +372,7 @@ fn bond(name: &str) -> Option<String> {
     })
 }
 
-/// The kernel links every interface to those below it: `lower_NAME`.
+/// Names of the interfaces below one. The kernel links to each of them as `lower_NAME`.
 fn members(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut members: Vec<String> = entries
@@ -384,7 +385,7 @@ fn members(folder: &Path) -> Vec<String> {
     members
 }
 
-/// Name of a user by /etc/passwd alone: a static executable cannot ask the system's other sources.
+/// Name of a user from /etc/passwd only: a static executable cannot ask the system's other sources.
 pub fn user_name(user: u32) -> Option<String> {
     let text = fs::read_to_string("/etc/passwd").ok()?;
     let number = user.to_string();
@@ -395,12 +396,12 @@ pub fn user_name(user: u32) -> Option<String> {
     })
 }
 
-/// A user by name, or by number where the name is not known.
+/// Name of a user, or the number where the name is unknown.
 pub fn user(number: u32) -> String {
     user_name(number).unwrap_or_else(|| number.to_string())
 }
 
-/// Who this process runs for, as `user@host`.
+/// User and host of this process, as `user@host`.
 pub fn own_name() -> String {
     let user = nix::unistd::geteuid().as_raw();
     let name = user_name(user)
@@ -413,7 +414,7 @@ pub fn own_name() -> String {
     format!("{name}@{host}")
 }
 
-/// Where the running executable lies.
+/// Path of the running executable.
 pub fn own_executable() -> String {
     let path = fs::read_link("/proc/self/exe").unwrap_or_default();
     path.to_string_lossy().into_owned()
@@ -421,7 +422,7 @@ pub fn own_executable() -> String {
 
 /// Version of the C library that is built in.
 pub fn c_library() -> String {
-    // SAFETY: takes nothing, and returns a terminated string that is part of the library.
+    // SAFETY: the function takes nothing, and returns a terminated string that is part of the library.
     let version = unsafe { CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
     version.to_string_lossy().into_owned()
 }

@@ -1,8 +1,7 @@
 //! Files as source and sink of blocks, through memory maps.
 //!
-//! A sink grows in large steps that are allocated before they are mapped, so that a full disk is an error and not
-//! a signal. It has no name until it is complete, where the file system can do that: a run that ends early leaves
-//! nothing behind.
+//! A sink grows in large steps. Each step is allocated before it is mapped, so that a full disk is an error and not a signal.
+//! Where the file system supports it, the file has no name until it is complete: a run that ends early leaves no file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,20 +15,21 @@ use nix::libc;
 
 use super::memory::Span;
 
-/// A file that is read.
+/// A file to read blocks from.
 pub struct FileSource {
     map: Option<Mmap>,
 }
 
 impl FileSource {
-    /// Maps a file. Changing it during the run changes what is sent; shortening it ends the reader by a signal.
+    /// Maps a regular file. A change of the file during the run changes the data that is sent; shortening the file kills the
+    /// reader with a signal.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = regular(path)?;
         if file.metadata()?.len() == 0 {
-            return Ok(Self { map: None }); // Nothing cannot be mapped.
+            return Ok(Self { map: None }); // An empty file cannot be mapped.
         }
-        // SAFETY: mapped privately for reading; that nobody shortens the file meanwhile is the user's side of
-        // the bargain, and costs the process (SIGBUS), not its soundness: bytes are copied, never trusted.
+        // SAFETY: the map is read-only. The user must not shorten the file meanwhile. Doing so costs the process (SIGBUS), not
+        // its soundness: bytes are copied, never trusted.
         let map = unsafe { Mmap::map(&file)? };
         match map.advise(memmap2::Advice::Sequential) {
             Ok(()) | Err(_) => {} // Advice only.
@@ -37,12 +37,12 @@ impl FileSource {
         Ok(Self { map: Some(map) })
     }
 
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.map.as_ref().map_or(0, |map| map.len() as u64)
     }
 
-    /// Copies from byte `offset` on into a span, as much as there is; how many bytes that were.
+    /// Copies from byte `offset` on into a span, up to the end of the span or of the file. Returns the number of bytes copied.
     pub fn copy(&self, offset: u64, target: Span<'_>) -> usize {
         let Some(map) = &self.map else { return 0 };
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(map.len());
@@ -52,7 +52,7 @@ impl FileSource {
     }
 }
 
-/// Length of a file that may be a source, in bytes.
+/// Length of a source file in bytes. An error if it is not a regular file.
 pub fn source_bytes(path: &Path) -> io::Result<u64> {
     Ok(regular(path)?.metadata()?.len())
 }
@@ -65,11 +65,11 @@ fn regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// A file that is written from its start to its end.
+/// A file to append blocks to, from its start to its end.
 pub struct FileSink {
     file: File,
     path: PathBuf,
-    /// Its name until it is complete, where it must have one.
+    /// Temporary name until the file is complete, where the file must have a name.
     temporary: Option<PathBuf>,
     map: Option<MmapMut>,
     mapped_from: u64,
@@ -79,7 +79,7 @@ pub struct FileSink {
 const STEP_BYTES: u64 = 16 << 20;
 
 impl FileSink {
-    /// Begins a file that will be `path`; one of that name stays until the new one is complete.
+    /// Begins a file that gets the name `path` once it is complete. An existing file of that name stays until then.
     pub fn create(path: &Path) -> io::Result<Self> {
         if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             return Err(io::Error::other("exists and is not a regular file"));
@@ -115,7 +115,7 @@ impl FileSink {
         })
     }
 
-    /// Puts a span at the end.
+    /// Appends a span to the file.
     pub fn append(&mut self, mut span: Span<'_>) -> io::Result<()> {
         while span.bytes() > 0 {
             let into =
@@ -142,12 +142,12 @@ impl FileSink {
         let step = i64::try_from(STEP_BYTES).map_err(io::Error::other)?;
         match fallocate(&self.file, FallocateFlags::empty(), offset, step) {
             Ok(()) => {}
-            // A file system without allocation: the length alone, and a full disk is a signal there.
+            // A file system without allocation: only the length is set, so a full disk is a signal there.
             Err(nix::Error::EOPNOTSUPP) => self.file.set_len(self.written + STEP_BYTES)?,
             Err(error) => return Err(error.into()),
         }
         let length = usize::try_from(STEP_BYTES).map_err(io::Error::other)?;
-        // SAFETY: the range was just allocated in a file that has no name yet, or one of our own.
+        // SAFETY: the range was just allocated in a file that has no name yet or this sink's temporary name.
         self.map = Some(unsafe {
             MmapOptions::new()
                 .offset(self.written)
@@ -157,7 +157,7 @@ impl FileSink {
         Ok(())
     }
 
-    /// Gives the file its length and its name; how many bytes it has.
+    /// Sets the file's final length and name. Returns its length in bytes.
     pub fn finish(mut self) -> io::Result<u64> {
         self.map = None;
         self.file.set_len(self.written)?;
@@ -167,12 +167,12 @@ impl FileSink {
         };
         let named = fs::rename(&temporary, &self.path);
         if named.is_err() {
-            self.temporary = Some(temporary); // Dropping this takes it away.
+            self.temporary = Some(temporary); // Drop removes it.
         }
         named.map(|()| self.written)
     }
 
-    /// A nameless file cannot take a name that is in use: it gets one of its own first.
+    /// Gives the nameless file a temporary name first, because it cannot take a name that is in use.
     fn name_it(&self) -> io::Result<PathBuf> {
         let name = self
             .path

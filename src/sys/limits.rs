@@ -1,20 +1,20 @@
-//! What the system still gives: processes, memory, descriptors, shared memory. Read from `/proc`, `/sys` and
-//! `/dev/shm` below a root, so that tests can show limits that cannot be set where they run.
+//! Resources that the system still has left: processes, memory, descriptors, shared memory. They are read from `/proc`, `/sys`
+//! and `/dev/shm` below a root, so that tests can show limits that cannot be set where they run.
 //!
-//! What cannot be read is no limit: a refusal must be right, and what is missed here fails later with a reason.
+//! A value that cannot be read is no limit: a refusal must be right, and a limit that is missed here fails later with a reason.
 
 use std::path::{Path, PathBuf};
 
-/// How much of something one limit leaves.
+/// Amount of a resource that one limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// The limit, as its owner would look for it, with its value where it has one.
+    /// Name of the limit, as an administrator would look for it, with its value where it has one.
     pub limit: String,
-    /// What may still be taken.
+    /// Amount that can still be taken.
     pub left: u64,
 }
 
-/// What was left of everything at one moment.
+/// Amounts of all resources that were left at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rooms {
     /// Processes and threads.
@@ -30,12 +30,12 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Of this process on this host.
+    /// Reads the limits of this process on this host.
     pub fn read() -> Self {
         Self::below(Path::new("/"))
     }
 
-    /// Of the tree below `root`.
+    /// Reads the limits from the tree below `root`.
     pub fn below(root: &Path) -> Self {
         let tree = Tree {
             root: root.to_owned(),
@@ -50,7 +50,7 @@ impl Rooms {
     }
 }
 
-/// What all limits leave of memory, in bytes.
+/// Memory that all limits leave, in bytes; `None` if unknown.
 pub fn spare_memory() -> Option<u64> {
     let tree = Tree {
         root: PathBuf::from("/"),
@@ -58,7 +58,7 @@ pub fn spare_memory() -> Option<u64> {
     tree.memory().iter().map(|room| room.left).min()
 }
 
-/// Process ids below this one are not given a second time.
+/// The kernel does not give process ids below this one a second time.
 const RESERVED_PIDS: u64 = 300;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
@@ -70,11 +70,11 @@ struct Tree {
     root: PathBuf,
 }
 
-/// One level of a control group hierarchy, and what to call it.
+/// One level of a control group hierarchy, and its name.
 struct Group {
     folder: PathBuf,
     name: String,
-    /// The unified hierarchy of version 2.
+    /// True for the unified hierarchy of version 2.
     unified: bool,
 }
 
@@ -94,7 +94,7 @@ impl Tree {
     fn processes(&self) -> Vec<Room> {
         let (own, all) = self.count_threads();
         let mut rooms = Vec::new();
-        // Others' processes may be hidden; the kernel's own sum counts those of all namespaces.
+        // Processes of other users can be hidden; the kernel's own sum counts the processes of all namespaces.
         if let Some(most) = self.number("/proc/sys/kernel/pid_max") {
             let name = format!("kernel.pid_max ({most})");
             rooms.push(room(name, most.saturating_sub(RESERVED_PIDS), all));
@@ -121,7 +121,7 @@ impl Tree {
         rooms
     }
 
-    /// Processes and threads of this process's user, and of everybody, as far as they can be seen.
+    /// Number of threads of this process's user, and of all users, as far as they are visible.
     fn count_threads(&self) -> (u64, u64) {
         let own_user = self.status_field("self", "Uid:");
         let Ok(entries) = std::fs::read_dir(self.path("/proc")) else {
@@ -148,8 +148,7 @@ impl Tree {
         line.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Whether this process has one of these capabilities over the whole system; `root_too` where the user
-    /// with the number 0 needs none.
+    /// True if this process has one of these capabilities over the whole system. With `root_too`, the user with the number 0 needs none.
     fn may(&self, capabilities: u64, root_too: bool) -> bool {
         let map = self.text("/proc/self/uid_map").unwrap_or_default();
         let words: Vec<&str> = map.split_whitespace().collect();
@@ -177,7 +176,7 @@ impl Tree {
     fn memory(&self) -> Vec<Room> {
         let mut rooms = Vec::new();
         if let Some(bytes) = self.available_memory() {
-            // A tenth stays with those that are there already.
+            // A tenth stays for the processes that run already.
             rooms.push(Room {
                 limit: "free memory".to_owned(),
                 left: bytes / 10 * 9,
@@ -199,7 +198,7 @@ impl Tree {
             ) else {
                 continue;
             };
-            // Pages of files that nobody used lately go when somebody needs room.
+            // The kernel frees file pages that were not used lately when a process needs room.
             let idle = read_field(&group.folder.join("memory.stat"), idle).unwrap_or(0);
             let name = format!("{most} of control group {}", group.name);
             rooms.push(room(name, bytes, used.saturating_sub(idle)));
@@ -232,7 +231,7 @@ impl Tree {
             return Vec::new();
         };
         if state.blocks() == 0 {
-            return Vec::new(); // A tmpfs without a size.
+            return Vec::new(); // A tmpfs without a size limit.
         }
         vec![Room {
             limit: "/dev/shm".to_owned(),
@@ -240,7 +239,7 @@ impl Tree {
         }]
     }
 
-    /// The control groups of this process that a controller limits: its own and all above it that can be seen.
+    /// Control groups that limit this process by `controller`: its own group and all visible groups above it.
     fn groups(&self, controller: &str) -> Vec<Group> {
         let own = self.text("/proc/self/cgroup").unwrap_or_default();
         let mounts = self.text("/proc/self/mountinfo").unwrap_or_default();
@@ -259,7 +258,7 @@ impl Tree {
             let Some((top, mount)) = mount_of(&mounts, controller, unified) else {
                 continue;
             };
-            // In a container the mount may begin somewhere below the hierarchy's root.
+            // In a container, the mount can begin below the hierarchy's root.
             let inside = path.strip_prefix(top.trim_end_matches('/')).unwrap_or("");
             let mut inside = Path::new(inside.trim_start_matches('/'));
             loop {
@@ -278,7 +277,7 @@ impl Tree {
     }
 }
 
-/// Where a hierarchy is mounted: the part of it that is, and the mount point.
+/// Mounted part of a hierarchy, and its mount point.
 fn mount_of(mounts: &str, controller: &str, unified: bool) -> Option<(String, String)> {
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
@@ -319,7 +318,7 @@ fn read_field(path: &Path, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A tree of these files.
+    /// Makes a tree of these files.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {

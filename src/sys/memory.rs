@@ -1,8 +1,8 @@
 //! Memory shared between the processes of a node, as safe types.
 //!
-//! Two kinds: [`Region`], a sealed memory file that has no name and so cannot be left behind, for blocks and
-//! handshakes, or memory of a process's own; and [`NamedRegion`], the status segment that an outside process may look at. Both are seen as
-//! 64-bit atomic words and as [`Span`]s of bytes; layouts are given names in `buffer/`.
+//! Two kinds: [`Region`], a sealed memory file for blocks and handshakes, which has no name and so cannot be left over, or
+//! private memory of a process; and [`NamedRegion`], the status segment that an outside process can read. Both give access as
+//! 64-bit atomic words, and a region also as [`Span`]s of bytes; `buffer/` gives names to the layouts.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,15 +12,15 @@ use memmap2::{MmapMut, MmapRaw};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// Mapped memory of fixed size: a memory file that is inherited over forks, or private.
+/// Mapped memory of fixed size: a memory file that forked children inherit, or private memory.
 pub struct Region {
     map: MmapRaw,
-    /// Bytes before the first one that is used.
+    /// Unused bytes before the first used byte.
     skipped: usize,
     bytes: usize,
 }
 
-/// A part of a region that one process owns at a time; who does is told by the handshake.
+/// A part of a region that one process owns at a time. The handshake decides which process.
 #[derive(Clone, Copy)]
 pub struct Span<'region> {
     start: *mut u8,
@@ -28,7 +28,7 @@ pub struct Span<'region> {
     _region: std::marker::PhantomData<&'region Region>,
 }
 
-/// Bytes of a large page, as all machines have them that have any.
+/// Size of a large page in bytes, on all machines that have large pages.
 pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 impl Region {
@@ -37,7 +37,7 @@ impl Region {
         Self::of_pages(name, bytes, MFdFlags::empty())
     }
 
-    /// The same of large pages that were reserved on this host; an error if there are not enough.
+    /// Makes such a zeroed region of large pages that are reserved on this host, rounded up to whole pages. An error if there are not enough.
     pub fn reserved(name: &str, bytes: usize) -> std::io::Result<Self> {
         let flags = MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
         Self::of_pages(name, bytes.next_multiple_of(LARGE_PAGE_BYTES), flags)
@@ -50,7 +50,7 @@ impl Region {
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         let map = MmapRaw::map_raw(&file)?;
-        // The mapping keeps the memory; nobody needs the descriptor.
+        // The mapping keeps the memory, so the descriptor can close.
         Ok(Self {
             map,
             skipped: 0,
@@ -58,7 +58,7 @@ impl Region {
         })
     }
 
-    /// Makes a region of `bytes`, zeroed, that this process has for itself: a forked child has a copy.
+    /// Makes a zeroed region of `bytes` that is private to this process: a forked child gets a copy.
     pub fn private(bytes: usize) -> std::io::Result<Self> {
         let map = MmapRaw::from(MmapMut::map_anon(bytes)?);
         Ok(Self {
@@ -68,13 +68,13 @@ impl Region {
         })
     }
 
-    /// A private region of large pages, where the system gives them: what is sent of it are few and long pieces. `bytes` are
-    /// rounded up to whole large pages.
+    /// Makes a private region of large pages, where the system gives them: sends from it then consist of few, long pieces.
+    /// `bytes` is rounded up to whole large pages.
     pub fn private_large(bytes: usize) -> std::io::Result<Self> {
         let bytes = bytes.next_multiple_of(LARGE_PAGE_BYTES);
         let map = MmapMut::map_anon(bytes + LARGE_PAGE_BYTES)?;
         match map.advise(memmap2::Advice::HugePage) {
-            Ok(()) | Err(_) => {} // Without them it is as any other memory.
+            Ok(()) | Err(_) => {} // Without large pages, it is ordinary memory.
         }
         let map = MmapRaw::from(map);
         let skipped = map.as_ptr().align_offset(LARGE_PAGE_BYTES);
@@ -90,10 +90,10 @@ impl Region {
         self.bytes
     }
 
-    /// The address of byte `offset`, which must be inside the region.
+    /// Address of byte `offset`, which must be inside the region.
     pub(super) fn address(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.bytes, "address outside of its region");
-        // SAFETY: in range by the assertion, and the mapping is longer than what is skipped and used.
+        // SAFETY: in range by the assertion, and the mapping covers the skipped and the used bytes.
         unsafe { self.map.as_mut_ptr().add(self.skipped + offset) }
     }
 
@@ -109,7 +109,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.address(offset).cast::<AtomicU64>(), count) }
     }
 
-    /// `bytes` bytes from `offset` on.
+    /// The span of `bytes` bytes from byte `offset` on.
     pub fn span(&self, offset: usize, bytes: usize) -> Span<'_> {
         assert!(offset + bytes <= self.bytes(), "span outside of its region");
         Span {
@@ -119,15 +119,15 @@ impl Region {
         }
     }
 
-    /// Where some bytes begin in the region; none if they are not in it.
+    /// Offset of `bytes` in the region; `None` if they are not in it.
     pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
         let begin = self.address(0).addr();
         let offset = bytes.as_ptr().addr().checked_sub(begin)?;
         (offset + bytes.len() <= self.bytes).then_some(offset)
     }
 
-    /// Faults the pages of a range in, for writing, in the calling process: every process has its own page
-    /// table, and first touches run at 2 GB/s. On kernels before 5.14 the pages are touched later, in the run.
+    /// Faults in the pages of a range for writing, in the calling process: every process has its own page table, and first
+    /// touches run at 2 GB/s. On kernels before 5.14, the pages fault in later, during the run.
     pub fn populate(&self, offset: usize, bytes: usize) {
         const PAGE: usize = 4096;
         let first = offset / PAGE * PAGE;
@@ -136,8 +136,8 @@ impl Region {
             return;
         }
         let start = self.address(first);
-        // SAFETY: in range and page aligned; populating changes neither contents nor protection. A failure leaves the
-        // pages to be faulted in on first touch.
+        // SAFETY: in range and page aligned; populating changes neither contents nor protection. After a failure, the pages fault
+        // in on first touch.
         unsafe { nix::libc::madvise(start.cast(), end - first, nix::libc::MADV_POPULATE_WRITE) };
     }
 }
@@ -148,7 +148,7 @@ impl Span<'_> {
         self.bytes
     }
 
-    /// The part from `offset` on, `bytes` long.
+    /// The part of `bytes` bytes from byte `offset` on.
     pub fn part(self, offset: usize, bytes: usize) -> Self {
         assert!(offset + bytes <= self.bytes, "part outside of its span");
         // SAFETY: in range by the assertion.
@@ -160,7 +160,7 @@ impl Span<'_> {
         }
     }
 
-    /// The address, for system calls in `sys::socket`.
+    /// Address of the first byte, for the system calls in `sys`.
     pub(super) fn pointer(&self) -> *mut u8 {
         self.start
     }
@@ -172,10 +172,9 @@ impl Span<'_> {
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.start, source.len()) };
     }
 
-    /// CRC-32 (IEEE 802.3) of the whole span. Called by the span's owner of the moment only, as every reading is.
+    /// CRC-32 (IEEE 802.3) of the whole span. As for every read, only the span's current owner may call it.
     pub fn checksum(&self) -> u32 {
-        // SAFETY: mapped for its whole length as long as the region lives; nobody writes it while the handshake
-        // gives it to the caller.
+        // SAFETY: mapped for its whole length as long as the region lives; no process writes it while the handshake gives it to the caller.
         crc32fast::hash(unsafe { std::slice::from_raw_parts(self.start, self.bytes) })
     }
 
@@ -187,22 +186,22 @@ impl Span<'_> {
     }
 }
 
-/// A named segment in `/dev/shm` that an outside process can open. It holds words only. Dropping the handle that
-/// made it removes the name; forked children inherit the handle and never drop it, since they leave with `_exit`.
+/// A named segment in `/dev/shm` that an outside process can open. It holds words only. Dropping the handle that made it removes
+/// the name. Forked children inherit the handle and never drop it, since they end with `_exit`.
 pub struct NamedRegion {
     segment: shared_memory::Shmem,
 }
 
 impl NamedRegion {
-    /// Makes a segment; a name that exists is an error, and so is a lack of room: a page that is not there when
-    /// it is first written would end the writer with a signal.
+    /// Makes a segment of `bytes`. An error if the name exists or there is not enough room: a page that does not exist at its
+    /// first write would kill the writer with a signal.
     pub fn create(name: &str, bytes: usize) -> std::io::Result<Self> {
         let made = shared_memory::ShmemConf::new()
             .os_id(name)
             .size(bytes)
             .create();
         let segment = made.map_err(io_error)?;
-        // Dropped on the way out, it takes its name along.
+        // If the function returns early, the drop of `segment` removes the name.
         let own = nix::sys::mman::shm_open(
             name,
             nix::fcntl::OFlag::O_RDWR,
@@ -225,20 +224,20 @@ impl NamedRegion {
         self.segment.len()
     }
 
-    /// `count` words from byte `offset` on.
+    /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the segment.
     pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
         assert!(
             offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(),
             "words outside of their segment"
         );
-        // SAFETY: as for Region::words; this segment is only ever seen as words.
+        // SAFETY: as for Region::words; this segment is only ever accessed as words.
         unsafe {
             std::slice::from_raw_parts(self.segment.as_ptr().add(offset).cast::<AtomicU64>(), count)
         }
     }
 }
 
-/// What the system said, where it said something.
+/// Error code of the system, if the library kept one.
 fn io_error(error: shared_memory::ShmemError) -> std::io::Error {
     use shared_memory::ShmemError::{
         MapCreateFailed, MapOpenFailed, MappingIdExists, UnknownOsError,
@@ -252,8 +251,8 @@ fn io_error(error: shared_memory::ShmemError) -> std::io::Error {
     }
 }
 
-/// A copy of the words of a segment as they stood, at most `limit_bytes` of them, and the user it belongs to. The
-/// file is read and never mapped: whoever owns it may cut it short at any moment, which must not end the reader.
+/// Copies the words of a segment, at most `limit_bytes` bytes. Returns them with the user id that owns the segment. The file is
+/// read and never mapped: its owner can truncate it at any moment, which must not kill the reader.
 pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<AtomicU64>, u32)> {
     use std::io::{Error, ErrorKind, Read};
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -262,7 +261,7 @@ pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<Atom
     }
     let file = File::options()
         .read(true)
-        // Neither a link to somewhere else nor a pipe that nobody writes to.
+        // Refuse a symbolic link, and do not wait at a pipe without a writer.
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(format!("{FOLDER}/{name}"))?;
     let meta = file.metadata()?;
@@ -279,15 +278,15 @@ pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<Atom
     Ok((words.collect(), meta.uid()))
 }
 
-/// The user a segment belongs to, whether or not it may be read.
+/// User id that owns a segment, even if this process may not read the segment.
 pub fn segment_user(name: &str) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::symlink_metadata(format!("{FOLDER}/{name}")).ok()?;
     meta.is_file().then(|| meta.uid())
 }
 
-/// Names of segments that begin with `prefix`, sorted, those of this user first. Of each other user they are so few and so small that
-/// nobody can keep a reader busy with his own.
+/// Names of segments that begin with `prefix`: this user's first, then those of other users, sorted for each user. The number per
+/// user and the total size per other user are limited, so that no user can keep a reader busy with junk.
 pub fn segment_names(prefix: &str) -> Vec<String> {
     use std::os::unix::fs::MetadataExt;
     const MOST: usize = 1024;
@@ -321,10 +320,10 @@ pub fn segment_names(prefix: &str) -> Vec<String> {
     all
 }
 
-/// Where the names of segments stand.
+/// Folder of the segments.
 const FOLDER: &str = "/dev/shm";
 
-/// Removes the name of a segment; a name that is gone is no error. False if it is still there.
+/// Removes the name of a segment. A name that is gone is no error. False if the name still exists.
 pub fn remove_name(name: &str) -> bool {
     matches!(
         nix::sys::mman::shm_unlink(name),
@@ -413,7 +412,7 @@ mod tests {
         assert!(read.is_err());
     }
 
-    /// Junk of another user filled the list, and one's own runs were not told of.
+    /// Regression test: files of another user filled the list, and this user's own runs were missing.
     #[test]
     fn segments_of_others_hide_none_of_ones_own() {
         use std::os::unix::fs::chown;

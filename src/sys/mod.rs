@@ -1,8 +1,7 @@
-//! The operating system, and the only home of `unsafe`.
+//! Access to the operating system, and the only module with `unsafe`.
 //!
-//! Duty: fork, signals, waiting, sockets, memory regions as safe types, clock, usage and host facts.
-//! It knows nothing of phases, links or plans. Read next: [`process`] for the order of birth,
-//! [`memory`] for what may be shared between processes.
+//! Duty: fork, signals, waiting, sockets, memory regions as safe types, clock, usage and host facts. It knows nothing of phases,
+//! links or plans. Read next: [`process`] for the order of birth, [`memory`] for the memory that processes share.
 #![expect(
     unsafe_code,
     reason = "this module is the gate to the operating system; every block is argued"
@@ -28,7 +27,7 @@ pub mod terminal;
 pub mod usage;
 pub mod vectored;
 
-/// Why a system call failed, as the end of a sentence: `connection refused`, `timed out`.
+/// Reason why a system call failed, worded as the end of a sentence: `connection refused`, `timed out`.
 pub fn why(error: &std::io::Error) -> String {
     let text = match error.raw_os_error() {
         Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),

@@ -1,17 +1,17 @@
-//! Who answers for an address on the own network.
+//! Hardware addresses that answer for IPv4 addresses on the local network.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Neighbours answer in less than a millisecond; those that do not within this time are not there.
+/// Neighbours answer in less than a millisecond. A neighbour that does not answer within this time counts as absent.
 const PATIENCE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Hardware addresses, as in `02:00:00:00:00:07`, of those that answer for these addresses on an interface, seen from its own address.
-/// Three kinds of address are left out: those behind a router, those with a permanent entry in the table (nobody answered for them), and
-/// those of IPv6, since hosts look for duplicates of these themselves (RFC 4862, 5.4).
+/// Hardware addresses, such as `02:00:00:00:00:07`, that answer for the addresses `asked` on `interface`, whose own address is
+/// `own`. The result leaves out three kinds of address: addresses beyond a router; addresses with a permanent entry in the table,
+/// since no host answered for them; and IPv6 addresses, since hosts look for duplicates of these themselves (RFC 4862, 5.4).
 pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr, String)> {
     /// The discard protocol (RFC 863).
     const DISCARD: u16 = 9;
@@ -21,7 +21,7 @@ pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr
     let asked = asked.iter().filter(|address| address.is_ipv4());
     let asked: Vec<IpAddr> = asked.copied().collect();
     for address in &asked {
-        // The kernel asks for the hardware address; whether anything comes back does not matter.
+        // To send, the kernel asks for the hardware address. An answer to the datagram itself does not matter.
         drop(socket.send_to(&[], (*address, DISCARD)));
     }
     let end = Instant::now() + PATIENCE;
@@ -42,11 +42,11 @@ pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr
     }
 }
 
-/// A row of the table of neighbours (proc_pid_net(5), `arp`).
+/// A row of the kernel's table of neighbours (proc_pid_net(5), `arp`).
 #[derive(Debug, PartialEq)]
 struct Row {
     address: Ipv4Addr,
-    /// None until it has answered.
+    /// `None` until the neighbour has answered.
     hardware: Option<String>,
 }
 

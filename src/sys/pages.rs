@@ -1,7 +1,7 @@
-//! Moving pages and not bytes: from memory into a socket, from socket to socket, and from a socket to nowhere.
+//! Moves of pages instead of bytes: from memory into a socket, from socket to socket, and from a socket to nowhere.
 //!
-//! What is handed over are references to pages. A page of a buffer that was sent belongs to its reader until the
-//! reader has read it, and not until it was acknowledged: whoever writes it anew has to be told by the reader.
+//! The calls pass references to pages. A page of a sent buffer belongs to its reader until the reader has read it, not only until
+//! it is acknowledged: a writer must wait for word from the reader before it writes the page again.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,16 +16,16 @@ use super::socket::length_of;
 pub struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
-    /// Bytes that have come in and not gone out.
+    /// Bytes that have entered the pipe and not left it.
     inside: usize,
 }
 
 impl Pipe {
-    /// An empty pipe, as large as pipes may be.
+    /// Makes an empty pipe of 1 MiB, or of the size that the system permits.
     pub fn new() -> io::Result<Self> {
         const PIPE_BYTES: i32 = 1 << 20;
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        // A pipe that may not be that large works in smaller pieces.
+        // A smaller pipe also works, in smaller pieces.
         match fcntl(&write, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)) {
             Ok(_) | Err(_) => {}
         }
@@ -36,27 +36,27 @@ impl Pipe {
         })
     }
 
-    /// Bytes that are in it.
+    /// Number of bytes in the pipe.
     pub fn inside(&self) -> usize {
         self.inside
     }
 
-    /// Takes the pages of a span into the empty pipe, as many as it holds; how many bytes. Their content is that of the
-    /// moment at which the reader at the far end looks.
+    /// Puts the pages of a span into the empty pipe, as many as it holds. Returns the number of bytes. The reader at the far end
+    /// sees the content that the pages have when it reads them.
     pub fn load(&mut self, span: Span<'_>) -> io::Result<usize> {
         debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
         let part = libc::iovec {
             iov_base: span.pointer().cast(),
             iov_len: span.bytes(),
         };
-        // SAFETY: one part, and the span is mapped for its whole length as long as its region lives; the kernel holds
-        // the pages by itself.
+        // SAFETY: there is one part, and the span is mapped for its whole length as long as its region lives; the kernel holds
+        // its own references to the pages.
         let taken = unsafe { libc::vmsplice(self.write.as_raw_fd(), &raw const part, 1, 0) };
         self.inside = length_of(taken)?;
         Ok(self.inside)
     }
 
-    /// Takes at most `bytes` from a socket into the empty pipe; zero means that the peer has closed its side.
+    /// Moves at most `bytes` from a socket into the empty pipe. Returns the number of bytes. Zero means that the peer has closed its side.
     pub fn take(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
         debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
         let flags = SpliceFFlags::SPLICE_F_MOVE;
@@ -64,7 +64,8 @@ impl Pipe {
         Ok(self.inside)
     }
 
-    /// Gives what is in it to a socket or file; how much went out. With `more` what follows may share its packet.
+    /// Moves the content of the pipe to a socket or file. Returns the number of bytes that left. With `more`, the bytes that
+    /// follow can share the packet.
     pub fn give(&mut self, to: BorrowedFd<'_>, more: bool) -> io::Result<usize> {
         let mut flags = SpliceFFlags::SPLICE_F_MOVE;
         flags.set(SpliceFFlags::SPLICE_F_MORE, more);
@@ -74,7 +75,7 @@ impl Pipe {
     }
 }
 
-/// A look at what passes through a pipe: read without being taken out, and summed up.
+/// A checksum of the data that passes through a pipe, made without taking the data out.
 pub struct Glance {
     /// As large as the pipe, so that it holds references to the same pages.
     twin: Pipe,
@@ -83,15 +84,15 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// For an empty pipe.
+    /// Makes an empty checksum for an empty pipe.
     pub fn new(pipe: &Pipe) -> io::Result<Self> {
-        /// What is read at once stays in the cache until it is summed up.
+        /// A piece of this size stays in the cache until it is summed up.
         const PIECE_BYTES: usize = 64 << 10;
         let twin = Pipe::new()?;
         let size = |pipe: &Pipe| fcntl(&pipe.write, FcntlArg::F_GETPIPE_SZ);
         let (own, other) = (size(&twin)?, size(pipe)?);
         if own != other {
-            // A user may have only so many large pipes.
+            // The system limits the number of large pipes per user.
             let larger = if own > other { &twin } else { pipe };
             fcntl(&larger.write, FcntlArg::F_SETPIPE_SZ(own.min(other)))?;
         }
@@ -102,7 +103,7 @@ impl Glance {
         })
     }
 
-    /// Adds everything that is in the pipe, which stays there.
+    /// Adds the content of the pipe, which stays in the pipe.
     pub fn add(&mut self, pipe: &Pipe) -> io::Result<()> {
         let flags = SpliceFFlags::empty();
         let mut left = tee(&pipe.read, &self.twin.write, pipe.inside, flags)?;
@@ -120,20 +121,20 @@ impl Glance {
         Ok(())
     }
 
-    /// CRC-32 (IEEE 802.3) of what was added since this was asked last.
+    /// CRC-32 (IEEE 802.3) of the data added since the last call.
     pub fn take_sum(&mut self) -> u32 {
         std::mem::take(&mut self.sum).finalize()
     }
 }
 
-/// A way to take bytes off a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix
-/// sockets ignore that, and need a pipe to `/dev/null`.
+/// Discards bytes of a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix sockets ignore that flag
+/// and need a pipe to `/dev/null`.
 pub struct Drain {
     way: Option<(Pipe, std::fs::File)>,
 }
 
 impl Drain {
-    /// For a TCP socket, or for a Unix one.
+    /// Makes a drain for a TCP socket, or for a Unix socket if `tcp` is false.
     pub fn new(tcp: bool) -> io::Result<Self> {
         if tcp {
             return Ok(Self { way: None });
@@ -144,10 +145,10 @@ impl Drain {
         })
     }
 
-    /// Takes at most `bytes` off the socket; zero means that the peer has closed its side.
+    /// Discards at most `bytes` of the socket. Returns the number of bytes. Zero means that the peer has closed its side.
     pub fn discard(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
         let Some((pipe, null)) = &mut self.way else {
-            // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be absent.
+            // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer, so the buffer can be null.
             let got = unsafe {
                 libc::recv(
                     socket.as_raw_fd(),
@@ -177,7 +178,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::time::Duration;
 
-    /// Two connected sockets of each kind.
+    /// Makes two connected sockets of each kind; true marks TCP.
     fn sockets() -> [(OwnedFd, OwnedFd, bool); 2] {
         let timeout = Duration::from_secs(5);
         let options = SocketOptions::default();

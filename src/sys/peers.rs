@@ -1,9 +1,9 @@
-//! Whose the other end of a TCP connection on this machine is, as the kernel says.
+//! The user at the other end of a TCP connection within this machine, as the kernel reports it.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The user whose process holds the other end of an established connection within this machine: `own` is this end's address, `peer` that of the
-/// other one. None if it is not on this machine, or of another network namespace.
+/// User id of the process that holds the other end of an established connection within this machine. `own` is this end's address,
+/// `peer` is the other end's. `None` if the other end is on another machine or in another network namespace.
 pub fn user_of(own: SocketAddr, peer: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|path| {
         let table = std::fs::read_to_string(path).ok()?;
@@ -15,7 +15,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// The same by the text of such a table.
+/// Does the same with the text of such a table.
 fn user_in(table: &str, own: SocketAddr, peer: SocketAddr) -> Option<u32> {
     const ESTABLISHED: &str = "01";
     table.lines().skip(1).find_map(|line| {
@@ -28,7 +28,7 @@ fn user_in(table: &str, own: SocketAddr, peer: SocketAddr) -> Option<u32> {
     })
 }
 
-/// `0100007F:1F90`: the address in words of the machine's own byte order, the port.
+/// Parses `0100007F:1F90`: the address in words of the machine's byte order, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (digits, port) = text.split_once(':')?;
     let words: Option<Vec<u32>> = (0..digits.len() / 8)

@@ -1,9 +1,9 @@
-//! The one gate through which processes are born and end.
+//! The only place where the program starts and ends processes.
 //!
-//! Order of birth: block signals, fork, ask to die with the parent and check that it is still there, close
-//! every descriptor but the child's own, run. An inherited copy of a peer's socket would mean that end-of-file
-//! never comes; an inherited self-pipe would be shared. Fork is allowed only in a process with one thread,
-//! which is checked each time: whoever has threads starts the own executable again.
+//! Order of a birth: block signals, fork, ask to die with the parent and check that the parent still lives, close every
+//! descriptor except the child's own, run. An inherited copy of a peer's socket would prevent end-of-file for ever; an inherited
+//! self-pipe would be shared. Fork is allowed only in a process with one thread, which is checked each time. A process with
+//! threads starts its own executable again instead.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -14,20 +14,20 @@ use nix::unistd::{ForkResult, Pid};
 
 use super::signals;
 
-/// Why a process could not be made.
+/// Reasons why a process cannot be forked.
 #[derive(Debug, thiserror::Error)]
 pub enum BirthError {
     /// The kernel refused (limit of processes, memory).
     #[error("cannot fork: {0}")]
     Fork(#[from] nix::Error),
-    /// The caller has more than one thread, in which a fork is not safe.
+    /// The caller has this many threads. A fork is safe only with one.
     #[error("cannot fork: this process has {0} threads")]
     Threads(usize),
 }
 
-/// Forks a child that keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs `body` with
-/// all signals blocked, and leaves with the code that `body` returns. `on_orphan` is the signal the kernel
-/// sends the child when this process dies.
+/// Forks a child and returns its process id. The child keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs
+/// `body` with all signals blocked, and exits with the code that `body` returns. The kernel sends the child the signal
+/// `on_orphan` when this process dies.
 pub fn give_birth(
     keep: &[RawFd],
     on_orphan: Signal,
@@ -39,8 +39,8 @@ pub fn give_birth(
     }
     signals::block_all();
     let parent = nix::unistd::getpid();
-    // SAFETY: this process has exactly one thread (checked above), so the child's copy of every lock and of
-    // the allocator is in a state that this thread left it in.
+    // SAFETY: this process has exactly one thread (checked above), so the child's copies of all locks and of the allocator are in
+    // the state in which this thread left them.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(child.as_raw()),
         ForkResult::Child => {
@@ -53,7 +53,7 @@ pub fn give_birth(
 fn live(parent: Pid, keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> u8 {
     die_with_parent(on_orphan);
     if nix::unistd::getppid() != parent {
-        return 0; // The parent died between the fork and the request; nobody waits for this child.
+        return 0; // The parent died between the fork and the request: no process waits for this child.
     }
     close_all_but(keep);
     // A panic must not unwind into the parent's frames, whose destructors belong to the parent.
@@ -66,13 +66,13 @@ pub fn die_with_parent(signal: Signal) {
     debug_assert!(result.is_ok());
 }
 
-/// Makes this process the one that orphans below it are given to, so that it can reap every descendant.
+/// Makes this process the parent of orphaned descendants, so that it can reap every descendant.
 pub fn adopt_orphans() {
     let result = nix::sys::prctl::set_child_subreaper(true);
     debug_assert!(result.is_ok());
 }
 
-/// Ends the process at once, without running destructors: they belong to the process that was forked.
+/// Ends the process at once and skips the destructors: they belong to the process that it was forked from.
 pub fn leave(code: u8) -> ! {
     // SAFETY: _exit has no preconditions.
     unsafe { libc::_exit(i32::from(code)) }
@@ -87,20 +87,20 @@ pub fn set_name(name: &str) {
     }
 }
 
-/// Puts this process into a process group of its own.
+/// Makes this process the leader of a new process group.
 pub fn lead_group() {
     let result = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
     debug_assert!(result.is_ok());
 }
 
-/// Puts a child that was just born into a process group of its own, if it has not done so itself.
+/// Makes a new child the leader of a new process group, if the child has not done so yet.
 pub fn make_group(child: i32) {
     match nix::unistd::setpgid(Pid::from_raw(child), Pid::from_raw(child)) {
-        Ok(()) | Err(_) => {} // It has, or it is gone.
+        Ok(()) | Err(_) => {} // The child has done so, or it is gone.
     }
 }
 
-/// Tells the scheduler that this process works in long stretches; fewer preemptions by its siblings.
+/// Tells the scheduler that this process works in long stretches, so that its siblings preempt it less often.
 pub fn schedule_as_batch() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: plain values for the calling process; a refusal leaves the default policy in place.
@@ -120,7 +120,7 @@ fn close_all_but(keep: &[RawFd]) {
         .open("/dev/null")
     {
         for standard in 0..3 {
-            // SAFETY: both are valid descriptor numbers; the old standard descriptors are meant to be replaced.
+            // SAFETY: both are valid descriptor numbers; the old standard descriptors are to be replaced.
             unsafe { libc::dup2(null.as_raw_fd(), standard) };
         }
     }
@@ -137,13 +137,13 @@ fn close_all_but(keep: &[RawFd]) {
 }
 
 fn close_range(first: RawFd, last: RawFd) {
-    // SAFETY: closing descriptors that this child does not use; the values that own them in the parent's
-    // memory image are never dropped here, because the child leaves with _exit.
+    // SAFETY: this child does not use these descriptors. The values that own them in its copy of the parent's memory are never
+    // dropped, because the child ends with _exit.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if result == 0 {
         return;
     }
-    // Kernels before 5.9: close what /proc shows.
+    // Kernels before 5.9 lack the call: close the descriptors that /proc lists.
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
     };
@@ -162,19 +162,19 @@ fn thread_count() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// How a child ended.
+/// The way a child process ended or stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It left with this code.
+    /// The child exited with this code.
     Code(i32),
-    /// This signal killed it.
+    /// This signal killed the child.
     Signal(i32),
-    /// This signal stopped it: it has not ended, and does nothing until it is continued.
+    /// This signal stopped the child. It has not ended, and does nothing until it is continued.
     Stopped(i32),
 }
 
-/// Takes one child that has ended or was stopped, without waiting. None if there is none. Asked of the C library directly, because
-/// an enumeration of signals does not know the real-time ones.
+/// Reaps one child that has ended or was stopped, without waiting; `None` if there is no such child. It calls the C library
+/// directly, because nix's enumeration of signals lacks the real-time signals.
 pub fn reap_one() -> Option<(i32, Ending)> {
     let mut status = 0;
     // SAFETY: `status` is valid for writing; -1 and the flags ask for any ended or stopped child.
@@ -192,7 +192,7 @@ pub fn reap_one() -> Option<(i32, Ending)> {
     Some((pid, ending))
 }
 
-/// True while this process has children that were not reaped.
+/// True while this process has children that it has not reaped.
 pub fn has_children() -> bool {
     !matches!(
         nix::sys::wait::waitid(
@@ -212,7 +212,7 @@ pub fn kill_group(leader: i32) {
     }
 }
 
-/// Kills a child. One that is gone is no error.
+/// Kills a child. A child that is gone is no error.
 pub fn kill(pid: i32) {
     if pid > 1 {
         match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
@@ -221,52 +221,52 @@ pub fn kill(pid: i32) {
     }
 }
 
-/// True if the parent is still the process it was at birth.
+/// True if `pid` is still the parent of this process, as it was at birth.
 pub fn parent_is(pid: i32) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
-/// Closes this process's copy of a descriptor that its parent owns. The value that owns the descriptor in the
-/// parent's memory image is never dropped here, because a child leaves with `_exit`.
+/// Closes this child's copy of a descriptor that its parent owns. The value that owns the descriptor in the child's copy of the
+/// parent's memory is never dropped, because a child ends with `_exit`.
 pub fn close_own_copy(descriptor: std::os::fd::BorrowedFd<'_>) {
-    // SAFETY: a valid descriptor, which nothing in this child uses again.
+    // SAFETY: the descriptor is valid, and nothing in this child uses it again.
     unsafe { libc::close(descriptor.as_raw_fd()) };
 }
 
-/// Moves an inherited descriptor to one that this child owns, so that closing it closes the connection.
+/// Replaces an inherited descriptor with one that this child owns, so that closing it closes the connection.
 pub fn take_over(inherited: std::os::fd::BorrowedFd<'_>) -> std::io::Result<std::os::fd::OwnedFd> {
     let own = inherited.try_clone_to_owned()?;
     close_own_copy(inherited);
     Ok(own)
 }
 
-/// Kills the parent, if it still is the process it was at birth.
+/// Kills the parent, if `pid` is still the parent of this process, as it was at birth.
 pub fn kill_parent(pid: i32) {
     if pid > 1 && parent_is(pid) {
         match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
-            Ok(()) | Err(_) => {} // It went by itself.
+            Ok(()) | Err(_) => {} // The parent has ended already.
         }
     }
 }
 
-/// Own process id.
+/// Process id of this process.
 pub fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// Own thread id; that of the process where there is one thread.
+/// Id of the calling thread; equal to the process id if the process has one thread.
 pub fn own_thread() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
-/// Number of the pid namespace of this process: ids of another one mean nothing here.
+/// Number of the pid namespace of this process. Process ids of another namespace mean nothing here.
 pub fn pid_space() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
 }
 
-/// Start time of a process in clock ticks since boot: with the id it names a process for good. None for one that has
-/// ended, whether or not anybody has taken note of it.
+/// Start time of a process in clock ticks since boot. Process id and start time together identify a process for ever. `None` for
+/// a process that has ended, reaped or not.
 pub fn start_time(pid: i32) -> Option<u64> {
     let stat = stat(pid)?;
     let mut fields = stat.split_whitespace();
@@ -274,45 +274,45 @@ pub fn start_time(pid: i32) -> Option<u64> {
     fields.nth(18)?.parse().ok().filter(|_| is_alive)
 }
 
-/// The fields of a process behind its name. The name is in brackets and may hold anything, so they are looked for from
-/// its end.
+/// Fields of `/proc/PID/stat` after the process name. The name is in brackets and can contain any character, so the search for
+/// its end starts at the end of the text.
 fn stat(pid: i32) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(text.rsplit_once(')')?.1.to_owned())
 }
 
-/// Whether a process is stopped, by a signal or a debugger.
+/// True if a signal or a debugger has stopped the process.
 pub fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
 }
 
-/// The user whose files this process makes.
+/// Effective user id of this process: the owner of the files it makes.
 pub fn own_user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// The user a process belongs to.
+/// User id that a process belongs to; `None` if the process is gone.
 pub fn user_of(pid: i32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     Some(std::fs::metadata(format!("/proc/{pid}")).ok()?.uid())
 }
 
-/// Asks a process to end, if it still is the one that began at `start`.
+/// Sends `signal` to a process to ask it to end, if it is still the process that started at `start`. The error is ESRCH if it is not.
 pub fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
     let signal = Signal::try_from(signal)?;
     if pid <= 1 {
         return Err(nix::Error::ESRCH.into());
     }
-    // Held before it is looked at: the number may be another process's a moment later.
+    // Open the descriptor before the check: the number can belong to another process a moment later.
     let held = hold(pid);
     if start_time(pid) != Some(start) {
         return Err(nix::Error::ESRCH.into());
     }
-    // One that is stopped hears of it only when it is continued.
+    // A stopped process receives the signal only when it is continued.
     for signal in [signal, Signal::SIGCONT] {
         match &held {
             Ok(process) => signal_held(process, signal)?,
-            // Kernels before 5.3 cannot hold a process.
+            // Kernels before 5.3 have no descriptors of processes.
             Err(nix::Error::ENOSYS) => nix::sys::signal::kill(Pid::from_raw(pid), signal)?,
             Err(error) => return Err((*error).into()),
         }
@@ -320,20 +320,20 @@ pub fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A descriptor of a process: it means that process alone, even after its end.
+/// Opens a descriptor of a process. It refers to that process only, even after its end.
 fn hold(pid: i32) -> nix::Result<OwnedFd> {
-    // SAFETY: the call takes two integers and touches no memory of ours.
+    // SAFETY: the call takes two integers and touches no memory of this process.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = nix::errno::Errno::result(fd)?;
     let fd = RawFd::try_from(fd).map_err(|_| nix::Error::EBADF)?;
-    // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+    // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn signal_held(process: &OwnedFd, signal: Signal) -> nix::Result<()> {
     let (fd, number) = (process.as_raw_fd(), signal as i32);
     let no_details = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: a valid descriptor; without details of the signal the call reads no memory of ours.
+    // SAFETY: the descriptor is valid; without details of the signal, the call reads no memory of this process.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, number, no_details, 0) };
     nix::errno::Errno::result(sent).map(drop)
 }

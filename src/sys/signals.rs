@@ -1,33 +1,32 @@
-//! Signals: the doorbell between processes of a node, and what a process waits for.
+//! Signals: the doorbell between processes of a node, and the signals that a process waits for.
 //!
-//! A signal is a doorbell, never the message: it says "look", and the truth is a counter in shared memory.
-//! The doorbell is a real-time signal, because standard signals merge (of 50,000 sent, 8,000 arrived).
-//! Every process that waits here has the signal blocked from before its birth, so nothing is lost between
-//! looking and waiting.
+//! A signal is a doorbell, never the message: it means "look", and the truth is a counter in shared memory. The doorbell is a
+//! real-time signal, because standard signals merge (of 50,000 sent, 8,000 arrived). Every process that waits here has the signal
+//! blocked since before its fork, so no signal is lost between a look at the counter and the wait.
 
 use std::time::Duration;
 
 use nix::libc;
 
-/// The signal that means "wake up and look".
+/// Number of the signal that means "wake up and look".
 pub fn doorbell() -> i32 {
     libc::SIGRTMIN()
 }
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody rang.
+    /// The doorbell rang.
     Doorbell,
-    /// A child ended or stopped.
+    /// A child process ended or stopped.
     Child,
-    /// The process is asked to end, by this signal.
+    /// This signal asked the process to end.
     End(i32),
-    /// The time ran out.
+    /// The timeout passed.
     Timeout,
 }
 
-/// Blocks every signal. Called before a fork, so that no signal meets a half-made process.
+/// Blocks every signal. Call it before a fork, so that no signal reaches a child that is not set up yet.
 pub fn block_all() {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigfillset initialises the whole set it is given.
@@ -36,14 +35,14 @@ pub fn block_all() {
     set_mask(&unsafe { all.assume_init() });
 }
 
-/// Unblocks every signal but the doorbell: the state in which senders and receivers work. The mask changes in one
-/// step, since a doorbell that finds itself unblocked for a moment ends the process.
+/// Unblocks every signal except the doorbell: senders and receivers work with this mask. The mask changes in one step, since a
+/// doorbell that is unblocked even for a moment ends the process.
 pub fn unblock_all_but_doorbell() {
     set_mask(&set_of(&[doorbell()]));
 }
 
 fn set_mask(set: &libc::sigset_t) {
-    // SAFETY: `set` is initialised; the old mask is not asked for.
+    // SAFETY: `set` is initialised; the null pointer asks for no old mask.
     let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };
     debug_assert_eq!(result, 0);
 }
@@ -57,7 +56,7 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     set
 }
 
-/// What a parent waits for.
+/// Signals that a parent waits for.
 fn parent_signals() -> libc::sigset_t {
     set_of(&[
         doorbell(),
@@ -76,7 +75,7 @@ fn empty_set() -> libc::sigset_t {
     unsafe { set.assume_init() }
 }
 
-/// Whether this process was started with a signal ignored.
+/// True if this process was started with `signal` ignored.
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -86,9 +85,8 @@ pub fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Rings at a process. A process that is gone is no error: its end is noticed by its parent.
-/// When the queue of pending signals is full (EAGAIN) a ring is lost, which costs the sleeper its time-out
-/// and nothing else.
+/// Sends the doorbell to a process. A process that is gone is no error: its parent notices its end. If the queue of pending
+/// signals is full (EAGAIN), the ring is lost: the sleeper then wakes only at its timeout.
 pub fn ring(pid: i32) {
     if pid <= 0 {
         return;
@@ -96,7 +94,7 @@ pub fn ring(pid: i32) {
     let value = libc::sigval {
         sival_ptr: std::ptr::null_mut(),
     };
-    // SAFETY: sigqueue takes plain values; the pid is positive, so neither a group nor everybody is meant.
+    // SAFETY: sigqueue takes plain values; the pid is positive, so it names one process and not a group or all processes.
     unsafe { libc::sigqueue(pid, doorbell(), value) };
 }
 
@@ -105,7 +103,7 @@ pub fn wait_doorbell(timeout: Duration) -> bool {
     wait_for(&set_of(&[doorbell()]), timeout) == Some(doorbell())
 }
 
-/// Waits for the doorbell, for the end of a child, or for a request to end; all must be blocked.
+/// Waits for the doorbell, the end of a child or a request to end, at most `timeout`. All these signals must be blocked.
 pub fn wait_parent(timeout: Duration) -> Woken {
     match wait_for(&parent_signals(), timeout) {
         Some(signal) if signal == doorbell() => Woken::Doorbell,
@@ -120,18 +118,18 @@ fn wait_for(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),
     };
-    // SAFETY: `set` and `limit` are valid for reading; no information about the signal is asked for.
+    // SAFETY: `set` and `limit` are valid for reading; the null pointer asks for no details of the signal.
     let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &raw const limit) };
     (signal > 0).then_some(signal)
 }
 
-/// A descriptor that becomes readable when the doorbell rings, a child ends or the process is asked to end.
-/// Made after the last fork of its owner or closed in every child, since it is inherited.
+/// Makes a descriptor that becomes readable when the doorbell rings, a child ends or a signal asks the process to end. Children
+/// inherit it, so make it after the owner's last fork or close it in every child.
 pub fn signal_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
     descriptor_of(&parent_signals())
 }
 
-/// A descriptor that becomes readable when the doorbell rings.
+/// Makes a descriptor that becomes readable when the doorbell rings.
 pub fn doorbell_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
     descriptor_of(&set_of(&[doorbell()]))
 }
@@ -141,11 +139,11 @@ fn descriptor_of(set: &libc::sigset_t) -> nix::Result<std::os::fd::OwnedFd> {
     // SAFETY: `set` is initialised; -1 asks for a new descriptor.
     let fd = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
     let fd = nix::errno::Errno::result(fd)?;
-    // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+    // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
     Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes one signal off a descriptor of [`signal_descriptor`]; none if there is none.
+/// Takes one signal from a descriptor of [`signal_descriptor`]; `None` if no signal is pending.
 pub fn take_signal(descriptor: &std::os::fd::OwnedFd) -> Option<Woken> {
     let mut buffer = [0_u8; 128];
     let length = nix::unistd::read(descriptor, &mut buffer).ok()?;
@@ -168,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_ring_is_kept_until_it_is_waited_for() {
-        // The mask of this test's thread alone.
-        // SAFETY: an initialised set; the old mask is not asked for.
+        // The call changes the mask of this test's thread only.
+        // SAFETY: the set is initialised; the null pointer asks for no old mask.
         unsafe {
             libc::pthread_sigmask(
                 libc::SIG_BLOCK,
@@ -177,7 +175,7 @@ mod tests {
                 std::ptr::null_mut(),
             )
         };
-        // SAFETY: gettid has no preconditions. The signal is sent to this thread, which has it blocked.
+        // SAFETY: gettid has no preconditions. The signal goes to this thread, which has it blocked.
         let thread = unsafe { libc::gettid() };
         // SAFETY: plain values; the thread is our own.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, doorbell()) };

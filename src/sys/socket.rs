@@ -1,7 +1,7 @@
-//! Stream sockets: making, tuning, moving blocks, and what the kernel knows of a connection.
+//! Stream sockets: make and tune them, move blocks, and read the kernel's statistics of a connection.
 //!
-//! All sockets are blocking with a time-out on each call, so that whoever waits looks up regularly.
-//! The congestion control and the segment size are set before `connect` and `listen`: set later they half-apply.
+//! Sockets block by default, with a timeout on each call, so that a waiting process regularly gets control back. The congestion
+//! control and the segment size are set before `connect` and `listen`: set later, they apply only in part.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -23,7 +23,7 @@ pub use info::{TcpInfo, all_acknowledged, tcp_info, unread_bytes};
 use super::clock;
 use super::memory::Span;
 
-/// What is asked of a socket; whatever is absent is left to the system.
+/// Options of a socket. The system chooses every option that is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketOptions {
     /// Send buffer in bytes (the kernel doubles it).
@@ -36,18 +36,18 @@ pub struct SocketOptions {
     pub congestion: Option<String>,
     /// Differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
-    /// Greatest rate in bits per second of payload and headers: pacing on TCP.
+    /// Maximum rate in bits per second of payload and headers: pacing on TCP.
     pub rate_bits_per_s: Option<u64>,
 }
 
-/// Makes a TCP listener on `address`, on a port of `ports` or on any.
+/// Makes a TCP listener on `address`, on a port of the range `ports` or on any port. Returns it with its address.
 pub fn listen_tcp(
     address: IpAddr,
     ports: Option<(u16, u16)>,
     options: &SocketOptions,
 ) -> io::Result<(OwnedFd, SocketAddr)> {
-    // Nodes of one host look for ports at the same time: two that have bound one, and listen at the same moment, are
-    // both refused.
+    // Nodes of one host look for ports at the same time. If two nodes have bound the same port and listen at the same moment, the
+    // kernel refuses both.
     const TRIES: u64 = 8;
     let (first, last) = ports.unwrap_or((0, 0));
     let mut refused = io::Error::from(io::ErrorKind::AddrInUse);
@@ -62,7 +62,7 @@ pub fn listen_tcp(
                 Err(error) => return Err(error),
             }
         }
-        // A pause of one's own length: those that met do not meet again.
+        // The length of the pause depends on the thread id, so that two nodes that collided do not collide again.
         let own = 1_000 + u64::from(super::process::own_thread().unsigned_abs()) * 7919 % 997;
         clock::sleep_until(clock::monotonic_ns() + own * 1_000 * (attempt + 1));
     }
@@ -71,7 +71,7 @@ pub fn listen_tcp(
 
 fn listen_on(address: SocketAddr, options: &SocketOptions) -> io::Result<OwnedFd> {
     let socket = tcp_socket(address)?;
-    // A port of --port-range must be usable again at once for the next run.
+    // The next run must be able to use a port of --port-range at once.
     setsockopt(&socket, sockopt::ReuseAddr, &true)?;
     apply(socket.as_fd(), options)?;
     bind(&socket, address)?;
@@ -101,7 +101,7 @@ fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The address a socket is bound to.
+/// Local address of a bound socket.
 pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     std::net::TcpListener::from(socket.try_clone()?).local_addr()
 }
@@ -115,7 +115,7 @@ pub fn connect_tcp(
 ) -> io::Result<OwnedFd> {
     let socket = tcp_socket(to)?;
     apply(socket.as_fd(), options)?;
-    // Bind late: without this a bound client would take a port for itself alone, whatever its peer.
+    // Choose the port at connect: otherwise a bound client would take a port for itself alone, for all peers.
     setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
     bind(&socket, SocketAddr::new(from, 0))?;
     set_nonblocking(&socket, true)?;
@@ -154,8 +154,8 @@ pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects to an abstract Unix name of this network namespace within `timeout`, which bounds later calls, too: where many wait to be
-/// accepted there, one has to wait for a place.
+/// Connects to an abstract Unix name of this network namespace within `timeout`: if the listener's queue is full, the call waits
+/// for a place. The timeout also bounds later calls on the socket.
 pub fn connect_unix(name: &str, options: &SocketOptions, timeout: Duration) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
@@ -167,24 +167,24 @@ pub fn connect_unix(name: &str, options: &SocketOptions, timeout: Duration) -> i
     Ok(socket)
 }
 
-/// Whether the process at the other end of a connection is one of this process's user, as the kernel says. Of TCP it says nothing, which
-/// counts as yes.
+/// True if the kernel says that the process at the other end belongs to this process's user. The kernel says nothing about TCP,
+/// which counts as true.
 pub fn is_of_own_user(socket: &OwnedFd) -> bool {
     let peer = nix::sys::socket::getsockopt(socket, sockopt::PeerCredentials);
     peer.is_ok_and(|peer| peer.uid() == u32::MAX || peer.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// The process that began to listen on a Unix socket, as the kernel says.
+/// The process that began to listen on a Unix socket, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Process id; none where this pid namespace does not know it.
+    /// Process id; `None` if this pid namespace does not know it.
     pub pid: Option<i32>,
     /// User id.
     pub user: u32,
 }
 
-/// What the owner of an abstract Unix name says to whoever connects, up to its end-of-file or `limit_bytes`, all within
-/// about `timeout`; and who the owner is.
+/// Connects to an abstract Unix name. Returns the name's owner and the bytes that it sends to a new connection, up to its
+/// end-of-file or about `limit_bytes`, all within about `timeout`.
 pub fn ask_unix(
     name: &str,
     timeout: Duration,
@@ -227,7 +227,7 @@ fn unix_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Two connected Unix sockets, for a link within a node.
+/// Makes two connected Unix sockets, for a link within a node.
 pub fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
     let (a, b) = nix::sys::socket::socketpair(
         AddressFamily::Unix,
@@ -240,12 +240,12 @@ pub fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((a, b))
 }
 
-/// Accepts one connection within `timeout`; none if nobody came or another process was quicker.
+/// Accepts one connection within `timeout`; `None` if no connection came or another process accepted it first.
 pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<OwnedFd>> {
     if !wait_for(listener, PollFlags::POLLIN, timeout)? {
         return Ok(None);
     }
-    // SAFETY: a valid listener; no peer address is asked for.
+    // SAFETY: the listener is valid; the null pointers ask for no peer address.
     let fd = unsafe {
         libc::accept4(
             listener.as_raw_fd(),
@@ -255,14 +255,14 @@ pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<
         )
     };
     match nix::errno::Errno::result(fd) {
-        // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+        // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
         Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
         Err(nix::Error::EAGAIN | nix::Error::EINTR | nix::Error::ECONNABORTED) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Waits until a descriptor is ready; false when the time ran out.
+/// Waits until a descriptor is ready; false if `timeout` passed first.
 pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::Result<bool> {
     let end = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
     loop {
@@ -279,12 +279,12 @@ pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::R
     }
 }
 
-/// True if something can be read, or the peer has closed.
+/// True if data can be read or the peer has closed. Waits at most `timeout`.
 pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     wait_for(fd, PollFlags::POLLIN, timeout)
 }
 
-/// Which of these can be read or were closed by their peer, in their order; waits for the first one.
+/// For each descriptor, in order: true if it has data or its peer has closed. Waits for the first such descriptor, at most `timeout`.
 pub fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut all: Vec<PollFd<'_>> = fds
         .iter()
@@ -299,7 +299,7 @@ pub fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<V
     Ok(all.iter().map(ready).collect())
 }
 
-/// Several receivers wait at one listener: only a listener that does not block lets the slower ones go on.
+/// Sets or clears nonblocking mode. Several receivers wait at one listener: a blocking listener would hold up the slower ones.
 pub fn set_nonblocking(socket: &OwnedFd, on: bool) -> io::Result<()> {
     set_descriptor_nonblocking(socket.as_fd(), on)
 }
@@ -313,7 +313,7 @@ pub fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()
     Ok(())
 }
 
-/// Bounds each blocking call on a socket.
+/// Sets the timeout of each blocking call on a socket.
 pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let limit = nix::sys::time::TimeVal::from(libc::timeval {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -324,20 +324,19 @@ pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes a connection at once, with whatever is under way: the peer sees a reset and not a silence.
+/// Closes a connection at once and discards data in flight: the peer sees a reset and not a silence.
 pub fn reset(socket: OwnedFd) {
     let now = libc::linger {
         l_onoff: 1,
         l_linger: 0,
     };
     match setsockopt(&socket, sockopt::Linger, &now) {
-        Ok(()) | Err(_) => {} // Then it is an ordinary close.
+        Ok(()) | Err(_) => {} // Then the close is an ordinary one.
     }
     drop(socket);
 }
 
-/// Settings of every data connection: no delay of small writes, an error when the peer's host is silent
-/// for `silence`.
+/// Applies the settings of every TCP data connection: no delay of small writes, and an error when the peer's host is silent for `silence`.
 pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Result<()> {
     if tcp {
         setsockopt(socket, sockopt::TcpNoDelay, &true)?;
@@ -347,15 +346,14 @@ pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Resul
     Ok(())
 }
 
-/// Ends a connection whose peer takes nothing, or is not there any more, within about `silence`.
+/// Makes the kernel end a connection within about `silence` if its peer takes no data or is gone.
 pub fn bound_silence(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
     let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
     setsockopt(socket, sockopt::TcpUserTimeout, &silence_ms)?;
     Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
 }
 
-/// Has the kernel ask the peer's host now and then whether it is still there, so that whoever only receives learns of a dead path within
-/// about `silence`, too.
+/// Turns on TCP keepalive, so that a process that only receives also notices a dead path within about `silence`.
 pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
     const QUESTIONS: u32 = 4;
     let seconds = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX).max(2);
@@ -370,7 +368,7 @@ pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the sizes of a socket's buffers, and nothing else of these options.
+/// Sets the sizes of a socket's buffers, and none of the other options.
 pub fn set_buffers(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
     let socket = socket.as_fd();
     if let Some(bytes) = options.send_buffer_bytes {
@@ -462,7 +460,7 @@ fn get_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> i
     Ok(length as usize)
 }
 
-/// The congestion control a socket has in use.
+/// Name of the congestion control that a TCP socket uses.
 pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
     let mut name = [0_u8; 16];
     let length = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).ok()?;
@@ -470,8 +468,7 @@ pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
     Some(text.trim_end_matches('\0').to_owned())
 }
 
-/// Sends from a span. As many bytes as the kernel took; `WouldBlock` when the time-out of a call passed
-/// without any.
+/// Sends from a span. Returns the number of bytes that the kernel took. The error is `WouldBlock` if it took none before the call's timeout.
 pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     // SAFETY: the span is mapped for its whole length as long as its region lives.
     let sent = unsafe {
@@ -485,7 +482,7 @@ pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     length_of(sent)
 }
 
-/// Receives into a span, at least one byte. Zero means that the peer has closed its side.
+/// Receives at least one byte into a span. Returns the number of bytes. Zero means that the peer has closed its side.
 pub fn receive(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     // SAFETY: the span is mapped and writable for its whole length as long as its region lives.
     let got = unsafe { libc::recv(socket.as_raw_fd(), span.pointer().cast(), span.bytes(), 0) };
@@ -496,33 +493,33 @@ pub(super) fn length_of(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends bytes of this process that more will follow at once: on TCP they wait for it and share its packet.
+/// Sends bytes of private memory when more bytes follow at once: on TCP, they wait for these and share a packet.
 pub fn send_ahead(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     use nix::sys::socket::MsgFlags;
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::from_bits_retain(libc::MSG_MORE);
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
-/// Sends bytes of this process.
+/// Sends bytes of private memory. Returns the number of bytes that the kernel took.
 pub fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = nix::sys::socket::MsgFlags::MSG_NOSIGNAL;
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
-/// Receives into memory of this process.
+/// Receives into private memory. Returns the number of bytes. Zero means that the peer has closed its side.
 pub fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
     let flags = nix::sys::socket::MsgFlags::empty();
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), bytes, flags)?)
 }
 
-/// Says that nothing more will be sent.
+/// Closes the sending direction: the peer then reads end-of-file.
 pub fn finish_sending(socket: BorrowedFd<'_>) {
     match nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Write) {
         Ok(()) | Err(_) => {} // A connection that is gone has nothing to finish.
     }
 }
 
-/// Why a socket has failed; none if it has not, and a closed one is at its end.
+/// Reason why a socket has failed; `None` if it has not. The reason is `UnexpectedEof` if the peer has closed.
 pub fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
     match nix::sys::socket::getsockopt(&socket, sockopt::SocketError) {
         Ok(0) => match receive_peek(socket) {
@@ -545,8 +542,7 @@ fn receive_peek(socket: BorrowedFd<'_>) -> io::Result<usize> {
     )?)
 }
 
-/// The address this host would use towards `peer`. Nothing is sent: connecting a datagram socket only looks
-/// up the route.
+/// Source address that this host would use towards `peer`. The call sends nothing: connecting a datagram socket only looks up the route.
 pub fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
     let any: SocketAddr = match peer {
         IpAddr::V4(_) => SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0),
@@ -610,7 +606,7 @@ mod tests {
 
     #[test]
     fn a_port_that_is_taken_for_a_moment_is_tried_again() {
-        // Tries last for a few hundredths of a second; a holder that is put aside for longer proves nothing.
+        // The tries last a few hundredths of a second. A holder that is suspended for longer proves nothing.
         let got_it = (0..5).any(|_| {
             let (other, address) = listen_tcp(LOOPBACK, None, &options()).unwrap();
             let holder = std::thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::libc;
 
-/// Rows and columns of the terminal behind a descriptor; none if it is no terminal or does not know.
+/// Rows and columns of the terminal that a descriptor refers to; `None` if it is not a terminal or its size is unknown.
 pub fn size(of: BorrowedFd<'_>) -> Option<(usize, usize)> {
     let mut size = libc::winsize {
         ws_row: 0,
@@ -12,7 +12,7 @@ pub fn size(of: BorrowedFd<'_>) -> Option<(usize, usize)> {
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    // SAFETY: a valid descriptor, and `size` is what this request fills in.
+    // SAFETY: the descriptor is valid, and this request fills in `size`.
     let result = unsafe { libc::ioctl(of.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
     let known = result == 0 && size.ws_row > 0 && size.ws_col > 0;
     known.then(|| (usize::from(size.ws_row), usize::from(size.ws_col)))

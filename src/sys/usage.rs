@@ -1,4 +1,4 @@
-//! What this process and this host spent: CPU time, busy cores, interface counters, free memory.
+//! Resources that this process and this host used: CPU time, busy cores, free memory.
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 
@@ -11,7 +11,7 @@ pub struct CpuTime {
     pub system_ns: u64,
 }
 
-/// CPU time this process has used until now.
+/// CPU time that this process has used until now.
 pub fn own_cpu() -> CpuTime {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
         return CpuTime::default();
@@ -25,34 +25,35 @@ pub fn own_cpu() -> CpuTime {
     }
 }
 
-/// CPU time of another process of this host in nanoseconds; zero if it is gone.
+/// CPU time of another process of this host, in nanoseconds; zero if the process is gone.
 pub fn cpu_ns_of(pid: i32) -> u64 {
     scheduled(pid)[0]
 }
 
-/// CPU time of another process of this host, how long it was ready to run and did not, because others had the processors or its
-/// control group had used up its share, both in nanoseconds, and how often it was given a processor; zeros if it is gone.
+/// Scheduler figures of another process of this host: its CPU time; the time it was ready to run but had no processor, because
+/// others had the processors or its control group had used up its share, both in nanoseconds; and the number of times it got a
+/// processor. Zeros if the process is gone.
 pub fn scheduled(pid: i32) -> [u64; 3] {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let mut words = text.split_whitespace();
     [(); 3].map(|()| words.next().and_then(|word| word.parse().ok()).unwrap_or(0))
 }
 
-/// How long this process was ready to run and did not, asked again and again at little cost.
+/// Time that this process was ready to run but had no processor. Repeated reads cost little.
 #[derive(Debug)]
 pub struct RunDelay {
     file: Option<std::fs::File>,
 }
 
 impl RunDelay {
-    /// Of this process.
+    /// Opens the figures of this process.
     pub fn own() -> Self {
         Self {
             file: std::fs::File::open("/proc/self/schedstat").ok(),
         }
     }
 
-    /// Until now, in nanoseconds; zero where the kernel does not tell.
+    /// Run delay until now, in nanoseconds; zero where the kernel does not report it.
     pub fn ns(&self) -> u64 {
         use std::os::unix::fs::FileExt;
         let mut bytes = [0; 128];
@@ -64,14 +65,15 @@ impl RunDelay {
     }
 }
 
-/// Whether a process of this host runs, or is ready to, and on which core it ran last. Its wait for a processor is counted when it ends, not before.
+/// State and place of a process of this host: true if it runs or is ready to run, and the core it ran on last. The kernel counts
+/// a wait for a processor when the wait ends, not before.
 pub fn place_of(pid: i32) -> (bool, Option<usize>) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     place_in(&text)
 }
 
 fn place_in(stat: &str) -> (bool, Option<usize>) {
-    // The name stands in brackets and may itself contain blanks and brackets; state is the third word, the core the 39th (proc(5)).
+    // The name is in brackets and can itself contain blanks and brackets. The state is the third word, the core the 39th (proc(5)).
     const CORE: usize = 39 - 3;
     let Some((_, rest)) = stat.rsplit_once(") ") else {
         return (false, None);
@@ -87,16 +89,16 @@ pub fn cores() -> Vec<CoreTime> {
     text.lines().filter_map(parse_core).collect()
 }
 
-/// Ticks of one core since boot.
+/// Clock ticks of one core since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreTime {
-    /// Its number; some between may be offline.
+    /// Number of the core. Numbers of offline cores are missing.
     pub number: usize,
-    /// Not idle and not waiting for a disk.
+    /// Ticks that were neither idle nor a wait for a disk.
     pub busy: u64,
-    /// All.
+    /// All ticks.
     pub total: u64,
-    /// Of the busy ones: interrupts and what follows them, which is mostly packets.
+    /// Busy ticks in interrupts and the work that follows them, which is mostly packets.
     pub packets: u64,
 }
 
@@ -119,7 +121,7 @@ fn parse_core(line: &str) -> Option<CoreTime> {
     })
 }
 
-/// Share of the busiest core between two readings, 0 to 1; none if no tick has passed.
+/// Busy share of the busiest core between two readings, 0 to 1; `None` if no tick has passed.
 pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
     before
         .iter()
@@ -129,8 +131,9 @@ pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// The busiest of the cores that served links between two readings: those on which their processes were seen, by their places in the readings, and those that spent half of their
-/// busy time on packets. Its share, 0 to 1, and the part of that which went to packets.
+/// The busiest core that served links between two readings: its busy share, 0 to 1, and the part of that share which went to
+/// packets. A core served links if `seen` holds its place in the readings, because link processes ran there, or if it spent half
+/// of its busy time on packets.
 pub fn busiest_serving(
     before: &[CoreTime],
     after: &[CoreTime],
@@ -147,12 +150,12 @@ pub fn busiest_serving(
     shares.max_by(|one, other| one.0.total_cmp(&other.0))
 }
 
-/// Memory that can be had without swapping, in bytes.
+/// Memory that can be allocated without swapping, in bytes.
 pub fn available_memory() -> Option<u64> {
     Some(memory_line("MemAvailable:")? * 1024)
 }
 
-/// Bytes of large pages that were reserved on this host and that nobody has.
+/// Bytes of large pages that are reserved on this host and free.
 pub fn free_reserved_bytes() -> u64 {
     let pages = memory_line("HugePages_Free:").unwrap_or(0);
     let taken = memory_line("HugePages_Rsvd:").unwrap_or(0);
@@ -160,14 +163,14 @@ pub fn free_reserved_bytes() -> u64 {
     pages.saturating_sub(taken) * page_kib * 1024
 }
 
-/// A line of the kernel's account of memory, in its own unit.
+/// Number in a line of `/proc/meminfo`, in that line's unit.
 fn memory_line(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Bytes that storage devices were asked for on behalf of this process, if somebody `wants` to know; none if the kernel does not tell.
+/// Bytes that storage devices read for this process. `None` if `wants` is false or the kernel does not report them.
 pub fn fetched_bytes(wants: bool) -> Option<u64> {
     let text = wants
         .then(|| std::fs::read_to_string("/proc/self/io"))?
@@ -178,7 +181,7 @@ pub fn fetched_bytes(wants: bool) -> Option<u64> {
     line?.trim().parse().ok()
 }
 
-/// How many descriptors this process may open, raised to what the system permits without rights.
+/// Raises the number of descriptors that this process may open to the hard limit, which needs no privileges. Returns the limit.
 pub fn raise_descriptor_limit() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return 0;
@@ -202,7 +205,7 @@ mod tests {
             packets,
         };
         let before = [core(0, 0); 3].map(|one| CoreTime { total: 0, ..one });
-        // Somebody computes on the first one; the second one has our processes; the third one does nothing but packets.
+        // Other processes compute on the first core; the second core runs our processes; the third core handles only packets.
         let after = [core(100, 0), core(60, 10), core(97, 90)];
         let found = |seen: &[usize]| busiest_serving(&before, &after, seen).unwrap();
         assert_eq!(found(&[1]).0, 0.97);

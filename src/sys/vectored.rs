@@ -1,4 +1,4 @@
-//! Messages in two parts, each way in one call: a head and its payload share a packet and a system call.
+//! Messages in two parts, sent and received in one call each: a head and its payload share a packet and a system call.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recvmsg, sendmsg};
 
-/// Sends `head` and then `payload`; as many bytes of both together as the kernel took.
+/// Sends `head` and then `payload`. Returns the number of bytes of both that the kernel took.
 pub fn send_parts(socket: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Result<usize> {
     let parts = [IoSlice::new(head), IoSlice::new(payload)];
     let sent = sendmsg::<()>(
@@ -20,8 +20,7 @@ pub fn send_parts(socket: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Re
     Ok(sent?)
 }
 
-/// Receives into `head` and then into `payload`; as many bytes of both together as there were. Zero means that the peer has
-/// closed its side.
+/// Receives into `head` and then into `payload`. Returns the number of bytes of both. Zero means that the peer has closed its side.
 pub fn receive_parts(
     socket: BorrowedFd<'_>,
     head: &mut [u8],
@@ -32,8 +31,7 @@ pub fn receive_parts(
     Ok(got.bytes)
 }
 
-/// Waits until one of these can be read, or written where that is asked for, or has failed; for no longer than `limit`. For each,
-/// in their order, what became of it.
+/// Waits until one of the sockets is ready as wanted or has failed, at most `limit`. Returns the state of each socket, in order.
 pub fn wait_for_any(
     sockets: &[(BorrowedFd<'_>, Wanted)],
     limit: Duration,
@@ -62,25 +60,25 @@ pub fn wait_for_any(
     Ok(all.iter().map(became).collect())
 }
 
-/// What became of a socket that was waited for.
+/// State of a socket after a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Became {
-    /// Nothing yet.
+    /// Neither ready nor failed.
     Nothing,
-    /// It can be read or written.
+    /// Ready to read or write, as wanted.
     Ready,
-    /// It has failed, or its peer has closed it altogether.
+    /// Failed, or closed by the peer in both directions.
     Failed,
 }
 
-/// What a socket is waited for.
+/// The event to wait for on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Something to read.
+    /// Data to read.
     Read,
     /// Room to write.
     Write,
-    /// Only whether it has failed.
+    /// Failure only.
     Nothing,
 }
 

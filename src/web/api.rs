@@ -1,4 +1,4 @@
-//! The API under `/api/v1`, and the figures for a monitoring system. [`super::openapi`] describes it; tests hold the two against each other.
+//! The API under `/api/v1`, and metrics for a monitoring system. [`super::openapi`] describes the API; tests check the two against each other.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,17 +14,18 @@ use tokio::task::block_in_place;
 
 use crate::store::runs::RECORD;
 
+use super::answers::{is_search, known, problem_of, status_of, take, tell};
+use super::app::App;
 use super::clerk::Declined;
 use super::guard::Asker;
 use super::request::{Extent, Fields};
-use super::routes::{is_search, known, status_of, take, tell};
 use super::state::{Stage, State as RunState};
-use super::{App, events, openapi};
+use super::{events, openapi};
 
-/// Runs in an answer at most.
+/// Maximum number of runs in an answer.
 const MOST: usize = 200;
 
-/// What programs can ask for.
+/// Builds the router of the API.
 pub fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/openapi.json", get(describe))
@@ -37,27 +38,8 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/runs/{name}/record", get(record))
 }
 
-/// What is wrong, for a program.
-#[derive(Serialize)]
-struct Problem<'a> {
-    status: u16,
-    what: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<&'static str>,
-}
-
-/// An answer that says what is wrong.
-pub fn problem(status: StatusCode, what: &str, field: Option<&'static str>) -> Response {
-    let body = Problem {
-        status: status.as_u16(),
-        what,
-        field,
-    };
-    (status, Json(body)).into_response()
-}
-
 fn absent() -> Response {
-    problem(StatusCode::NOT_FOUND, "there is no such run", None)
+    problem_of(StatusCode::NOT_FOUND, "there is no such run", None)
 }
 
 async fn describe() -> Response {
@@ -108,17 +90,17 @@ struct OfferAnswer {
 fn declined(declined: &Declined) -> Response {
     match declined {
         Declined::Refused(refusal) => {
-            problem(status_of(declined), &refusal.what, Some(refusal.field))
+            problem_of(status_of(declined), &refusal.what, Some(refusal.field))
         }
-        _ => problem(status_of(declined), &declined.to_string(), None),
+        _ => problem_of(status_of(declined), &declined.to_string(), None),
     }
 }
 
-/// The fields of a body, or what is wrong with it.
+/// Reads the fields of a body, or builds the error answer.
 fn fields_of(body: Result<Json<Fields>, JsonRejection>) -> Result<Fields, Box<Response>> {
     match body {
         Ok(Json(fields)) => Ok(fields),
-        Err(why) => Err(Box::new(problem(why.status(), &why.body_text(), None))),
+        Err(why) => Err(Box::new(problem_of(why.status(), &why.body_text(), None))),
     }
 }
 
@@ -160,10 +142,10 @@ async fn list(
 ) -> Response {
     let search = match search {
         Ok(Query(search)) => search,
-        Err(rejection) => return problem(rejection.status(), &rejection.body_text(), None),
+        Err(rejection) => return problem_of(rejection.status(), &rejection.body_text(), None),
     };
     if !is_search(&search.q) {
-        return problem(
+        return problem_of(
             StatusCode::UNPROCESSABLE_ENTITY,
             "at most 8 words, and 200 letters",
             Some("q"),
@@ -171,7 +153,7 @@ async fn list(
     }
     let most = search.most.unwrap_or(MOST);
     if !(1..=MOST).contains(&most) {
-        return problem(
+        return problem_of(
             StatusCode::UNPROCESSABLE_ENTITY,
             &format!("from 1 to {MOST}"),
             Some("most"),
@@ -236,15 +218,15 @@ async fn cancel(
             return absent();
         };
         if state.is_over() {
-            return problem(StatusCode::CONFLICT, "it is over", None);
+            return problem_of(StatusCode::CONFLICT, "it is over", None);
         }
         match app.clerk.cancel(&name) {
             Ok(true) => {
                 tell(&asker, &format!("cancel {name}"));
                 StatusCode::ACCEPTED.into_response()
             }
-            Ok(false) => problem(StatusCode::CONFLICT, "nobody sees to it any more", None),
-            Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string(), None),
+            Ok(false) => problem_of(StatusCode::CONFLICT, "nobody sees to it any more", None),
+            Err(error) => problem_of(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string(), None),
         }
     })
 }
@@ -260,15 +242,15 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
                 Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
                 None => {
                     let what = "many records are being sent: try again in a moment";
-                    problem(StatusCode::SERVICE_UNAVAILABLE, what, None)
+                    problem_of(StatusCode::SERVICE_UNAVAILABLE, what, None)
                 }
             },
-            None => problem(StatusCode::CONFLICT, "it has no record, or none yet", None),
+            None => problem_of(StatusCode::CONFLICT, "it has no record, or none yet", None),
         }
     })
 }
 
-/// Figures for a monitoring system, in OpenMetrics: what waits, what runs and how fast, what the latest run of each request said.
+/// Metrics for a monitoring system, in OpenMetrics: numbers of waiting and running runs, their throughput, and the exit code of the latest run.
 pub fn metrics(app: &App) -> String {
     let under_way = app.clerk.under_way();
     let (latest, _) = app.clerk.find("", 1);

@@ -1,5 +1,5 @@
-//! `pipebench cgi`: one request in environment and standard input, one answer on standard output (RFC 3875). The routes are those of the server;
-//! runs are detached, and pages load themselves again instead of listening.
+//! `pipebench cgi`: one request from environment and standard input, one answer on standard output (RFC 3875). The routes are those of the server.
+//! Runs are detached, and pages reload instead of listening to events.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -12,26 +12,29 @@ use tower::ServiceExt;
 
 use crate::store::StoreError;
 
+use super::app::{App, MOST_HEAVY};
 use super::clerk::Clerk;
 use super::guard::{Guard, RemoteUser, TokenError};
 use super::routes::routes;
-use super::{App, MOST_HEAVY, Site, Tools};
+use super::sending::Sending;
+use super::site::Site;
+use super::tools::Tools;
 
-/// Bytes of a body that are read at most; the routes allow less.
+/// Maximum number of bytes read of a body. The routes allow less.
 const MOST_BODY: u64 = 64 * 1024;
-/// Bytes of an answer at most: the record of a large run.
+/// Maximum number of bytes of an answer: the record of a large run.
 const MOST_ANSWER: usize = 1 << 30;
 
-/// Why a request was not answered.
+/// Reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum CgiError {
-    /// This is no request.
+    /// The named variable is not set, so this is no CGI request.
     #[error("this is a CGI program, for a web server to run: {0} is not set (see docs/web.md)")]
     NoRequest(&'static str),
     /// The folder of runs cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no token.
+    /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// Standard input or output failed.
@@ -42,10 +45,10 @@ pub enum CgiError {
     Garbage,
 }
 
-/// Variables that a web server sets.
+/// Access to the variables that a web server sets.
 pub struct Variables<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
-/// Answers the request of this process.
+/// Answers the CGI request of this process: reads the body from `input`, writes the answer to `output`.
 pub fn answer(
     site: Site,
     tools: &Tools,
@@ -64,7 +67,7 @@ pub fn answer(
         desk: None,
         base: base.trim_end_matches('/').to_owned(),
         heavy: tokio::sync::Semaphore::new(MOST_HEAVY),
-        sending: super::sending::Sending::new(),
+        sending: Sending::new(),
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -91,7 +94,7 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
         .and_then(|text| text.parse::<u64>().ok())
         .unwrap_or(0);
     let mut body = Vec::new();
-    // One byte more than is allowed is enough to see that it is too much.
+    // This limit is above that of the routes, so they still detect a body that is too large.
     input.take(length.min(MOST_BODY)).read_to_end(&mut body)?;
     let mut request = Request::builder()
         .method(method)
@@ -133,7 +136,7 @@ fn request_of(variables: &Variables<'_>, input: impl Read) -> Result<Request<Bod
     Ok(request)
 }
 
-/// A path as it stands in an address: servers have taken off its quoting.
+/// Percent-encodes a path again: web servers pass it decoded.
 fn quoted(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~:".contains(&byte);
     path.bytes()

@@ -1,4 +1,4 @@
-//! Takes requests: holds them against the site, puts them on the shelf, starts keepers; and looks after those that lost theirs.
+//! Accepts requests: checks them against the site, stores them on the shelf, and starts keepers. Also handles requests that lost their keepers.
 
 use std::collections::HashMap;
 use std::process::Child;
@@ -15,22 +15,23 @@ use crate::units;
 use super::keeper;
 use super::request::{self, Asked, Extent, Fields, REQUEST_VERSION, Refusal, Request};
 use super::shelf::{LAPSE_MS, RunName, Shelf};
+use super::site::Site;
 use super::state::{How, Outcome, Stage, State};
-use super::{Site, Tools};
+use super::tools::{self, Tools};
 
-/// A run may take so much longer than the site says of data: hosts are started, links drained, suspects measured again.
+/// Time that a run can take beyond the site's limit for data, in milliseconds: it starts hosts, drains links, and measures suspects again.
 const MARGIN_MS: u64 = 5 * 60 * 1000;
 
-/// Why a request was not taken.
+/// Reason why a request was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum Declined {
     /// The site does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Too many wait.
+    /// Too many runs wait for the fabric: their number, and its name.
     #[error("{0} runs wait for {1:?} already")]
     Full(usize, String),
-    /// Somebody asks too often.
+    /// A client starts too many runs within a minute.
     #[error("too many starts: wait a minute")]
     TooOften,
     /// The shelf cannot be written.
@@ -41,42 +42,42 @@ pub enum Declined {
     Keeper(std::io::Error),
 }
 
-/// What would be done.
+/// Description of a run before its start.
 pub struct Offer {
-    /// The request, as it was understood.
+    /// The request, checked against the site.
     pub asked: Asked,
-    /// What it takes.
+    /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
 }
 
-/// Who starts keepers.
+/// Way to start keepers.
 enum Starts {
-    /// A thread of the server: keepers end with it.
+    /// A thread of the server starts keepers, which end with it.
     Thread(Sender<RunName>),
-    /// This process, which is gone in a moment.
+    /// This process, which ends soon, starts detached keepers.
     Detached,
 }
 
-/// Takes requests.
+/// Accepts requests and reports on runs.
 pub struct Clerk {
-    /// What the site allows.
+    /// Settings of the site.
     pub site: Site,
-    /// Its runs.
+    /// Runs of the site.
     pub shelf: Shelf,
     tools: Tools,
     starts: Starts,
-    /// Runs that are over do not change.
+    /// Cache of runs that are over, which do not change.
     known: Mutex<HashMap<RunName, State>>,
 }
 
 impl Clerk {
-    /// Of a program that lives for one request: its runs are detached.
+    /// Creates a clerk for a program that lives for one request. Its runs are detached.
     pub fn detached(site: Site, tools: Tools) -> Result<Self, StoreError> {
         let shelf = Shelf::open(&site.results)?;
         Ok(Self::with(site, shelf, tools, Starts::Detached))
     }
 
-    /// Of a server: keepers are started by [`tend`], in a thread that lives as long as their runs may.
+    /// Creates a clerk for a server, and the names of runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
     pub fn serving(site: Site, tools: Tools) -> Result<(Self, Receiver<RunName>), StoreError> {
         let shelf = Shelf::open(&site.results)?;
         let (sender, receiver) = channel();
@@ -101,12 +102,12 @@ impl Clerk {
         (self.tools.now_ms)()
     }
 
-    /// 128 bits at random, as hexadecimal digits.
+    /// 128 random bits as hexadecimal digits.
     pub fn random(&self) -> String {
         (self.tools.random)()
     }
 
-    /// What a request would do.
+    /// Checks a request and describes its run. The error names the field that is wrong.
     pub fn offer(&self, fields: &Fields) -> Result<Offer, Refusal> {
         let asked = request::hold(fields, &self.site)?;
         let plan =
@@ -115,12 +116,12 @@ impl Clerk {
         Ok(Offer { asked, extent })
     }
 
-    /// A name for a run that may be started.
+    /// Makes a name for a run that can be started later.
     pub fn new_name(&self) -> String {
         units::run_name(self.now_ms(), &self.random())
     }
 
-    /// Takes a request; the name of its run. One that was asked for by name is started once, however often it is asked for.
+    /// Accepts a request and returns the name of its run. If a run named `wanted` exists already, returns that name and starts nothing.
     pub fn start(&self, fields: &Fields, wanted: Option<RunName>) -> Result<RunName, Declined> {
         let Offer { asked, extent } = self.offer(fields)?;
         let door = self.shelf.door()?;
@@ -131,7 +132,7 @@ impl Clerk {
         let waiting = self.shelf.queue().into_iter().filter(|(name, fabric)| {
             *fabric == asked.fabric && self.shelf.is_kept(name, self.now_ms())
         });
-        // The first of them has the fabric.
+        // The first of them holds the fabric.
         let waiting = waiting.count().saturating_sub(1);
         if waiting >= self.site.limits.waiting {
             return Err(Declined::Full(waiting, asked.fabric));
@@ -157,7 +158,7 @@ impl Clerk {
         self.shelf.add(&request)?;
         drop(door);
         match &self.starts {
-            // The thread ends with the server; the queue has the request.
+            // The thread ends with the server; the queue keeps the request.
             Starts::Thread(sender) => match sender.send(name.clone()) {
                 Ok(()) | Err(_) => {}
             },
@@ -177,42 +178,42 @@ impl Clerk {
         Ok(name)
     }
 
-    /// Sees to requests that lost their keepers, where no server does: below a web server each start and each first page looks after them.
+    /// Starts new keepers for requests that lost theirs, if keepers are detached. Without a server, each start, cancel and first page does this.
     pub fn sweep(&self) {
         if !matches!(self.starts, Starts::Detached) {
             return;
         }
         for name in orphans(&self.shelf, &self.site, &self.tools) {
             match keeper::start(&self.tools, &self.shelf, &name, false) {
-                Ok(_) | Err(_) => {} // The next one who looks tries again.
+                Ok(_) | Err(_) => {} // The next sweep tries again.
             }
         }
     }
 
-    /// A run as it is now; none if there is no such run.
+    /// State of a run now. `None` when the run does not exist.
     pub fn state(&self, name: &RunName) -> Option<State> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // A run that was cancelled may write its record a moment later.
+        // A cancelled run can write its record a moment later.
         let is_whole = |state: &&State| state.has_record || !self.shelf.has_record(name);
         if let Some(state) = known().get(name).filter(is_whole) {
             return Some(state.clone());
         }
         let state = self.shelf.state(name, self.now_ms())?;
-        // What has failed may be seen to again; what has ended without saying how may be about to say so.
+        // Do not cache the others: a failed run can get a keeper again, and a run without an outcome can be about to store it.
         if state.told && matches!(state.state, Stage::Ended | Stage::Cancelled) {
             known().insert(name.clone(), state.clone());
         }
         Some(state)
     }
 
-    /// Asks for the end of a run; false if it is over, or nobody sees to it.
+    /// Asks a run to end. Returns false if it is over, or has no keeper and gets none.
     pub fn cancel(&self, name: &RunName) -> Result<bool, StoreError> {
         let asked = self.shelf.cancel(name, self.now_ms())?;
         self.sweep();
         Ok(asked)
     }
 
-    /// Runs with these words, latest first, at most so many; and whether there are more.
+    /// Finds runs with all these words, latest first, at most `most`. The second value is true if more exist.
     pub fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
         let names = self.shelf.names().into_iter();
         let states = names.filter_map(|name| self.state(&name));
@@ -225,7 +226,7 @@ impl Clerk {
         (found, more)
     }
 
-    /// Runs that wait or run, in the order of the queue.
+    /// Runs that wait or run, in queue order.
     pub fn under_way(&self) -> Vec<State> {
         let queue = self.shelf.queue().into_iter();
         let states = queue.filter_map(|(name, _)| self.state(&name));
@@ -238,8 +239,9 @@ impl Clerk {
     }
 }
 
-/// Starts keepers until it is over, and takes note of those that have ended; now and then it starts those again that lost theirs before their turn,
-/// as when a server went away. A keeper ends with the thread that started it: this one must live as long as the server.
+/// Starts keepers until `is_over`, and reaps those that have ended. Regularly starts new keepers for runs that lost theirs before their turn, as
+/// when a server ended. Ends all its keepers before it returns. A keeper ends with the thread that started it: this thread must live as long as
+/// the server.
 pub fn tend(
     shelf: &Shelf,
     site: &Site,
@@ -248,7 +250,7 @@ pub fn tend(
     is_over: &dyn Fn() -> bool,
 ) {
     const LOOK: Duration = Duration::from_millis(200);
-    /// Looks between two for orphans.
+    /// Number of looks from one search for orphans to the next.
     const ROUND: u32 = 10;
     let mut children: Vec<(RunName, Child)> = Vec::new();
     let mut looks = 0_u32;
@@ -260,13 +262,13 @@ pub fn tend(
         }
         looks = looks.wrapping_add(1);
         for name in names {
-            // One that was started a moment ago has not said so yet.
+            // A keeper that was just started has not stored its process id yet.
             if children.iter().any(|(known, _)| *known == name) {
                 continue;
             }
             match keeper::start(tools, shelf, &name, true) {
                 Ok(child) => children.push((name, child)),
-                Err(error) => super::tell(&format!(
+                Err(error) => tools::tell(&format!(
                     "cannot start a keeper for {name}: {}",
                     crate::sys::why(&error)
                 )),
@@ -283,7 +285,7 @@ pub fn tend(
     }
 }
 
-/// Requests that nobody sees to and that never began, if the site still allows them; the others get their outcome.
+/// Queued requests without a keeper that never began, if the site still allows them. All others without a keeper get their outcome.
 fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
     let now_ms = (tools.now_ms)();
     let mut found = Vec::new();
@@ -291,7 +293,7 @@ fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
         let Some(request) = shelf.request(&name) else {
             continue;
         };
-        // In the first seconds nobody knows yet whether a detached keeper is coming.
+        // In the first seconds a detached keeper can still be starting.
         if shelf.is_kept(&name, now_ms) {
             continue;
         }
@@ -323,7 +325,7 @@ fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
     found
 }
 
-/// The site may allow less by now than when it was asked.
+/// Checks a stored request again, because the site can allow less by now. The error is a sentence.
 fn still_allowed(request: &Request, site: &Site, tools: &Tools) -> Result<(), String> {
     let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
     let asked = request::hold(&request.fields, site).map_err(told)?;
@@ -338,7 +340,7 @@ fn fail(shelf: &Shelf, name: &RunName, request: &Request, what: String, now_ms: 
     end(shelf, name, request, How::Failed, Some(what), now_ms);
 }
 
-/// Writes down how a request ended that no keeper will.
+/// Stores the outcome of a request that has no keeper to do so.
 fn end(
     shelf: &Shelf,
     name: &RunName,

@@ -1,4 +1,4 @@
-//! How many of something somebody has at the same time: connections, and events that are listened to.
+//! Limits per address on what a client holds at the same time: connections and event streams.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::tally::key;
 
-/// Places of each address that is not everybody's.
+/// Counts the places of each address. Addresses that many clients share have no limit.
 #[derive(Debug, Clone)]
 pub struct Crowd {
     most: usize,
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// A place; it is free again when this is dropped.
+/// A place, which is released when dropped.
 #[derive(Debug)]
 pub struct Place(Option<(Crowd, String)>);
 
 impl Crowd {
-    /// So many places for each.
+    /// Allows `most` places per address.
     pub fn new(most: usize) -> Self {
         Self {
             most,
@@ -26,7 +26,7 @@ impl Crowd {
         }
     }
 
-    /// A place; none where an address has enough of them. Whoever is on this machine may be a proxy, and is everybody.
+    /// Takes a place. `None` when the address has all its places. A client without address or on this machine has no limit: it can be a proxy.
     pub fn enter(&self, from: Option<IpAddr>) -> Option<Place> {
         let from = from.map(|address| address.to_canonical());
         let Some(own) = from.filter(|address| !address.is_loopback()) else {
@@ -70,7 +70,7 @@ mod tests {
         let two = crowd.enter(from("::ffff:10.0.0.1")).unwrap();
         assert!(crowd.enter(from("10.0.0.1")).is_none());
         let other = crowd.enter(from("10.0.0.2")).unwrap();
-        // A network of its own is one client, and this machine is everybody.
+        // An IPv6 network is one client, and this machine has no limit.
         let near: Vec<Place> = (0..9)
             .filter_map(|_| crowd.enter(from("127.0.0.1")))
             .collect();

@@ -1,4 +1,4 @@
-//! Documents that are made of records: reports, tables, comparisons. Few are made at a time.
+//! Documents made from records: reports, tables, comparisons. Only a few are made at the same time.
 
 use std::sync::Arc;
 
@@ -14,18 +14,16 @@ use crate::report::compare::Comparison;
 use crate::report::{csv, junit, metrics, page};
 use crate::store::runs::RECORD;
 
+use super::answers::{MOST_LISTED, OPENMETRICS, absent, problem, show};
+use super::app::App;
 use super::guard::Asker;
-use super::routes::{MOST_LISTED, absent, problem, show};
+use super::pages;
 use super::shelf::RunName;
 use super::state::State as RunState;
-use super::{App, pages};
 
-/// A report has its style in itself, and nothing that runs.
+/// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-/// The kind of a text for Prometheus.
-pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// A file of a run, made of its record.
+/// Sends a file made from a run's record. Status 404 without such a run or file, 503 when too many documents are being made or sent.
 pub async fn download(
     State(app): State<Arc<App>>,
     Path((name, file)): Path<(String, String)>,
@@ -59,7 +57,7 @@ pub async fn download(
     })
 }
 
-/// Records are large: few are read at a time.
+/// Builds the answer with status 503. Records are large, so only a few are read at the same time.
 fn busy(app: &App) -> Response {
     let what = "many documents are being made: try again in a moment";
     let mut answer = problem(app, false, StatusCode::SERVICE_UNAVAILABLE, what);
@@ -69,7 +67,7 @@ fn busy(app: &App) -> Response {
     answer
 }
 
-/// A document of a run by its name: its kind, its text, and whether a browser shows it.
+/// Makes the document of a run with this file name: content type, text, and true if a browser shows it instead of saving it.
 fn document(
     app: &App,
     name: &RunName,
@@ -97,7 +95,7 @@ fn document(
     })
 }
 
-/// The names of two runs.
+/// Names of two runs to compare.
 #[derive(Deserialize)]
 pub struct Pair {
     #[serde(default)]
@@ -106,7 +104,7 @@ pub struct Pair {
     now: String,
 }
 
-/// Two runs beside each other.
+/// Sends the page that compares two runs.
 pub async fn compare(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,

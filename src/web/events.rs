@@ -1,61 +1,29 @@
-//! Server-sent events: the state of a run, each time it has changed. However many listen, a run is looked at once each half second; who is slow
-//! gets the latest state and misses those between.
+//! Server-sent events: the state of a run after each change. One task reads a run every half second for all its listeners. A slow listener gets the
+//! latest state and misses the ones between.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::block_in_place;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
 
-use super::App;
-use super::crowd::{Crowd, Place};
-use super::routes::problem;
+use super::answers::problem;
+use super::app::App;
+use super::crowd::Place;
+use super::desk::Desk;
 use super::shelf::RunName;
 
-/// Listeners at the same time.
-const MOST_LISTENERS: usize = 64;
-/// Of them those of one address that is not this machine's.
-const MOST_OF_ADDRESS: usize = 16;
 const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where listeners are.
-pub struct Desk {
-    seats: Arc<Semaphore>,
-    crowd: Crowd,
-    watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
-}
-
-impl Desk {
-    /// With nobody there.
-    pub fn new() -> Self {
-        Self {
-            seats: Arc::new(Semaphore::new(MOST_LISTENERS)),
-            crowd: Crowd::new(MOST_OF_ADDRESS),
-            watched: Mutex::new(HashMap::new()),
-        }
-    }
-
-    /// Stops watching a run that is over, or that nobody listens to: one step, so that nobody comes between.
-    fn leave(&self, name: &RunName, sender: &watch::Sender<Arc<str>>, over: bool) -> bool {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = over || sender.receiver_count() == 0;
-        if done {
-            watched.remove(name);
-        }
-        done
-    }
-}
-
-/// The events of a run that is known, for whoever asks from there.
+/// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
 pub fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
     let Some(desk) = &app.desk else {
         let what = "there are no events here: ask for the state";
@@ -69,11 +37,11 @@ pub fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool
     let receiver = listen(app, desk, name);
     let stream = WatchStream::new(receiver).map(move |text| tell(&seat, &text));
     let events = Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    // A proxy must not hold them back.
+    // A proxy must not buffer the events.
     ([("x-accel-buffering", "no")], events).into_response()
 }
 
-/// The seat is taken for as long as the stream lives.
+/// Builds an event. The argument `_seat` keeps the seat in the caller's closure for as long as the stream lives.
 fn tell(_seat: &(OwnedSemaphorePermit, Place), text: &str) -> Result<Event, Infallible> {
     Ok(Event::default().event("state").data(text))
 }

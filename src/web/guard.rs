@@ -1,7 +1,7 @@
-//! Who may ask for what: the token, the session that a browser gets for it, forms that come from our own pages, names under which we are asked, and
-//! how often.
+//! Access control: the token, the session that a browser gets for it, forms from our own pages, host names under which we answer, and limits per
+//! minute.
 //!
-//! Nothing is kept in memory but counts: a session is signed with the token, so that a server that is started again knows it, and so does a CGI program.
+//! The only state in memory is counters. A session is signed with the token, so a restarted server and a CGI program accept it too.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -15,79 +15,79 @@ use sha2::Sha256;
 
 use crate::store::bounded;
 
-use super::Site;
 use super::logouts::Logouts;
 use super::shelf::RunName;
+use super::site::Site;
 use super::tally::Tally;
 
-/// Files in the folder of runs.
+/// File names in the folder of runs.
 const KEY: &str = ".session-key";
 const LOGOUTS: &str = ".logouts";
 /// Name of the cookie.
 const COOKIE: &str = "pipebench";
-/// A session lasts half a day.
+/// Lifetime of a session in seconds: half a day.
 const SESSION_S: u64 = 12 * 3600;
-/// A question may be thought over for so long.
+/// Lifetime of a ticket in milliseconds: the time to answer the question before a start.
 const TICKET_MS: u64 = 60 * 60 * 1000;
-/// Wrong tokens within a minute, from one address.
+/// Maximum number of wrong tokens per minute from one address.
 const GUESSES: u32 = 10;
 
-/// Where a request comes from that does not say so.
+/// Address that stands for requests without one.
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// Why there is no token.
+/// Reason why the token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file cannot be read, or made.
+    /// The file cannot be read or created.
     #[error("token file {}: {}", .0.display(), crate::sys::why(.1))]
     File(PathBuf, std::io::Error),
-    /// Others may read it.
+    /// Other users have access to the file.
     #[error("token file {}: others may read it (chmod 600)", .0.display())]
     Open(PathBuf),
-    /// It is too short to be none that can be guessed.
+    /// The token is too short to be safe against guessing.
     #[error("token file {}: at least 16 letters and digits", .0.display())]
     Short(PathBuf),
 }
 
-/// Who asks.
+/// Sender of a request.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    /// May do anything, not only read.
+    /// True if the sender can do anything, not only read.
     pub is_known: bool,
-    /// Has said the token itself, as programs do and no browser does by itself.
+    /// True if the request has the token itself. Programs send it; no browser does so unasked.
     pub has_token: bool,
-    /// Has said another token.
+    /// True if the request has a wrong token.
     pub has_wrong_token: bool,
-    /// How: a session in a browser, whose forms must have its mark.
+    /// Cookie value of the browser's session. Forms of a session must have its mark.
     pub session: Option<String>,
-    /// User that the web server knows.
+    /// User name from the web server.
     pub user: Option<String>,
-    /// Where from.
+    /// Address of the client.
     pub from: Option<IpAddr>,
 }
 
-/// Sees who asks.
+/// Identifies senders and decides what they can do.
 pub struct Guard {
-    /// Random, and of this site alone: from what it signs the token cannot be guessed offline.
+    /// Random signing key of this site. It prevents offline guessing of the token from signed values.
     key: Hmac<Sha256>,
     token: String,
     logouts: Logouts,
     names: Vec<String>,
-    /// Who is believed when it says whom it brings.
+    /// Proxies that are trusted to name the client.
     proxies: Vec<IpAddr>,
-    /// Reading needs the token, too, wherever it is asked from.
+    /// True if reading needs the token even from this machine.
     private: bool,
-    /// It never does.
+    /// True if reading never needs the token.
     public: bool,
-    /// Others reach this by a proxy with TLS.
+    /// True if browsers reach the site through a proxy with TLS.
     tls: bool,
     guesses: Tally,
     starts: Tally,
 }
 
 impl Guard {
-    /// With the site's token, which is made if it is not there. `open` if it can be reached from elsewhere; `random` are digits for a new token. Tries
-    /// are counted in files of this `folder`, or in memory.
+    /// Reads the site's token, or creates it. `open` is true if other machines can reach the server. `random` returns the digits of a new token.
+    /// Attempts are counted in files of `folder`, or in memory without one.
     pub fn new(
         site: &Site,
         open: bool,
@@ -98,7 +98,6 @@ impl Guard {
         let key = self::token(&site.results.join(KEY), random)?;
         let file = |name: &str| folder.map(|folder| folder.join(name));
         Ok(Self {
-            // Any length will do for a key.
             key: Hmac::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length"),
             token,
             logouts: Logouts::new(site.results.join(LOGOUTS)),
@@ -112,7 +111,7 @@ impl Guard {
         })
     }
 
-    /// Whom a request comes from: where one of the site's proxies has brought it, the last one it names that is no proxy of the site.
+    /// Client address of a request. If a proxy of the site forwards the request, this is the last address in its list that is no proxy of the site.
     pub fn origin(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
         let is_proxy = |address: &IpAddr| self.proxies.contains(address);
         let peer = peer.map(|address| address.to_canonical());
@@ -122,20 +121,20 @@ impl Guard {
         let lists = headers.get_all("x-forwarded-for").iter();
         let lists: Vec<&str> = lists.filter_map(|value| value.to_str().ok()).collect();
         let named = lists.iter().rev().flat_map(|list| list.rsplit(','));
-        // What stands before a word that is no address may be made up.
+        // The client can have made up all entries before one that is no address.
         let mut known = named
             .map_while(|word| word.trim().parse::<IpAddr>().ok())
             .map(|address| address.to_canonical());
         known.find(|address| !is_proxy(address)).or(peer)
     }
 
-    /// Whether an address is everybody's whom it brings.
+    /// True if an address is a proxy of the site, which many clients share.
     pub fn is_proxy(&self, address: IpAddr) -> bool {
         self.proxies.contains(&address.to_canonical())
     }
 
-    /// Whether a client may read that is not known: from this machine, under its own name, or wherever the site has it so. A proxy on this
-    /// machine brings others without a word if it is not told to say so; it is another user's process, as `near` tells where that is known.
+    /// True if a client without token or session can read: from this machine under its own name, or from everywhere if the site allows it. A proxy
+    /// on this machine can forward other clients without any header. It is another user's process, which `near` shows where that is known.
     pub fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
         let name = text(headers, header::HOST.as_str())
             .map(host_of)
@@ -151,7 +150,7 @@ impl Guard {
         !self.private && (self.public || is_near)
     }
 
-    /// Whether pages may be asked for under the name in these headers: a name that is somebody else's is a page of somebody else's who has it point here.
+    /// True if the site answers under the host name in these headers. A foreign page can have its own name resolve to us (DNS rebinding).
     pub fn is_own_name(&self, headers: &HeaderMap) -> bool {
         let Some(host) = text(headers, header::HOST.as_str()) else {
             return false;
@@ -161,7 +160,7 @@ impl Guard {
         is_address || name == "localhost" || self.names.contains(&name)
     }
 
-    /// Who asks, by the headers of a request. A wrong token counts as a guess; an error when there were too many of them.
+    /// Identifies the sender by the headers of a request. A wrong token counts as a guess. The error means too many guesses.
     pub fn see(
         &self,
         headers: &HeaderMap,
@@ -176,7 +175,7 @@ impl Guard {
             user: None,
             from,
         };
-        // What else stands there is a proxy's.
+        // Other schemes are for a proxy.
         let bearer =
             text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.split_once(' '));
         if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
@@ -196,10 +195,10 @@ impl Guard {
         Ok(asker)
     }
 
-    /// Whether this is the token; an error if it is not, and others were wrong too often within this minute. The right one is never refused: who
-    /// shares an address with one that guesses must not be kept out by that.
+    /// True if this is the token. The error means a wrong token, with too many wrong ones from its address within this minute. The right token is
+    /// never refused: a client that shares an address with an attacker must not be locked out.
     pub fn is_token(&self, text: &str, from: Option<IpAddr>, now_ms: u64) -> Result<bool, TooMany> {
-        // The same time for any text: what is compared are codes of both.
+        // Comparing the codes of both texts takes the same time for any text.
         let own = self.sign("token", &self.token);
         if self.is_signed("token", text.trim(), &own) {
             return Ok(true);
@@ -210,7 +209,7 @@ impl Guard {
         }
     }
 
-    /// Counts a start.
+    /// Counts a start. The error means too many starts from this address within this minute.
     pub fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> Result<(), TooMany> {
         match self.starts.count(from.unwrap_or(HERE), now_ms) {
             true => Ok(()),
@@ -218,7 +217,7 @@ impl Guard {
         }
     }
 
-    /// A new session, as a cookie.
+    /// Opens a session and returns its cookie. `nonce` names the session; `path` is the prefix of every path.
     pub fn open_session(&self, nonce: &str, now_ms: u64, path: &str) -> String {
         let until = now_ms / 1000 + SESSION_S;
         let value = format!("{until}.{nonce}");
@@ -226,7 +225,7 @@ impl Guard {
         self.cookie(&value, i64::try_from(SESSION_S).unwrap_or(i64::MAX), path)
     }
 
-    /// Ends a session, wherever there are copies of its cookie; the cookie that takes it away.
+    /// Ends a session, copies of its cookie included. Returns the cookie that deletes it in the browser. The error means: the logout is not stored.
     pub fn close_session(&self, asker: &Asker, now_ms: u64, path: &str) -> std::io::Result<String> {
         if let Some((until_s, nonce)) = asker.session.as_deref().and_then(parts_of) {
             self.logouts.end(nonce, until_s, now_ms / 1000)?;
@@ -240,7 +239,7 @@ impl Guard {
             .path(path.to_owned())
             .http_only(true)
             .secure(self.tls)
-            // A link in a message brings it along; what changes something is posted, and wants a mark besides.
+            // `Lax` lets links in messages send the cookie too. Requests that change something are posted, and need a mark as well.
             .same_site(cookie::SameSite::Lax)
             .max_age(cookie::time::Duration::seconds(age_s))
             .build()
@@ -259,14 +258,14 @@ impl Guard {
             && !self.logouts.has(nonce)
     }
 
-    /// What a question carries, so that its run is started once.
+    /// Signed ticket in the question before a start. With it, answering the question twice starts one run.
     pub fn ticket(&self, name: &str, now_ms: u64) -> String {
         let text = format!("{name}.{now_ms}");
         let code = self.sign("run", &text);
         format!("{text}.{code}")
     }
 
-    /// The run of a ticket that is ours and not old.
+    /// The run of a ticket, if we signed it and it has not expired.
     pub fn run_of(&self, ticket: &str, now_ms: u64) -> Option<RunName> {
         let (text, code) = ticket.rsplit_once('.')?;
         let (name, drawn_ms) = text.split_once('.')?;
@@ -275,17 +274,17 @@ impl Guard {
         (is_ours && age_ms < TICKET_MS).then(|| name.parse().ok())?
     }
 
-    /// The mark that forms of an asker carry.
+    /// Mark in the forms of an asker (CSRF token).
     pub fn mark(&self, asker: &Asker) -> String {
         self.sign("form", &identity(asker))
     }
 
-    /// Whether a form comes from our own pages: it has the asker's mark, and the browser does not say that it comes from elsewhere.
+    /// True if a form comes from our own pages: it has the asker's mark, and the browser reports no foreign page.
     pub fn is_own_form(&self, asker: &Asker, mark: &str, headers: &HeaderMap) -> bool {
         self.is_from_here(headers) && self.is_signed("form", &identity(asker), mark)
     }
 
-    /// What the browser says of the page that a request comes from.
+    /// True unless the browser reports that a foreign page sent the request (`Sec-Fetch-Site`, `Origin`).
     pub fn is_from_here(&self, headers: &HeaderMap) -> bool {
         let site = text(headers, "sec-fetch-site");
         if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
@@ -315,7 +314,7 @@ impl Guard {
 
     fn code(&self, what: &str, text: &str) -> Hmac<Sha256> {
         let mut code = self.key.clone();
-        // With another token nothing counts that was signed before.
+        // Sign the token as well: a new token invalidates all earlier signatures.
         for part in [what, &self.token, text] {
             code.update(&(part.len() as u64).to_le_bytes());
             code.update(part.as_bytes());
@@ -324,26 +323,26 @@ impl Guard {
     }
 }
 
-/// The user that a web server knows, put there by the program below it and by nobody else: no header becomes this.
+/// User name from the web server. Only the CGI program sets it; no header does.
 #[derive(Debug, Clone)]
 pub struct RemoteUser(pub String);
 
-/// Whose process a connection from this machine comes from.
+/// Owner of the process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Near {
-    /// The user's who runs the server.
+    /// The user who runs the server.
     OwnUser,
-    /// Another user's, or that of a web server, which brings others.
+    /// Another or an unknown user, or a web server, which forwards other clients.
     OtherUser,
 }
 
-/// End of a session in seconds since 1970, and what names it.
+/// End of a session in seconds since 1970, and its nonce.
 fn parts_of(session: &str) -> Option<(u64, &str)> {
     let mut parts = session.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?))
 }
 
-/// Whether a header is one by which proxies say whom they bring, with any of the names that are in use.
+/// True for headers by which proxies name the client, under any name in use.
 fn is_of_proxy(name: &str) -> bool {
     let known = matches!(name, "forwarded" | "via" | "x-real-ip");
     known
@@ -353,11 +352,11 @@ fn is_of_proxy(name: &str) -> bool {
         || name.ends_with("connecting-ip")
 }
 
-/// Somebody asks too often.
+/// A client made too many attempts within a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
-/// Whether a method changes nothing.
+/// True if a method changes nothing.
 pub fn is_reading(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -381,7 +380,7 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = Cookie<'_>> {
         .filter_map(Result::ok)
 }
 
-/// The name in `name:port`, or `[address]:port`.
+/// Host name in `name:port` or `[address]:port`.
 fn host_of(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -405,7 +404,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A file of one's own with a new token: whole, or not there.
+/// Creates a file with a new token that only the owner can read. The file appears complete or not at all.
 fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
     let other = path.with_file_name(format!(".token-{}", random()));
     let written = std::fs::File::options()
@@ -421,14 +420,14 @@ fn made(path: &Path, random: fn() -> String) -> std::io::Result<()> {
     written
 }
 
-/// Reads the token, or makes one that only the owner can read.
+/// Reads the token, or creates one that only the owner can read.
 fn token(path: &Path, random: fn() -> String) -> Result<String, TokenError> {
     const LEAST: usize = 16;
     let fail = |error| TokenError::File(path.to_owned(), error);
     if !path.exists() {
         match made(path, random) {
             Ok(()) => {}
-            // Somebody else was first.
+            // Another process was first.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(fail(error)),
         }
@@ -490,7 +489,7 @@ mod tests {
         ] {
             assert!(!may("127.0.0.1", &[here, (name, "127.0.0.1")]), "{name}");
         }
-        // A proxy that says nothing is another user's process.
+        // A proxy that sends no header is another user's process.
         let mut headers = HeaderMap::new();
         headers.insert("host", HeaderValue::from_static("127.0.0.1:8080"));
         let peer = Some(HERE);
@@ -580,10 +579,10 @@ mod tests {
             ("10.0.0.5", &[], "10.0.0.5"),
             ("10.0.0.5", &["10.1.1.1"], "10.1.1.1"),
             ("::ffff:10.0.0.5", &["::ffff:10.1.1.1"], "10.1.1.1"),
-            // The client says that it is somebody else; the proxy adds what it sees.
+            // The client claims another address; the proxy appends the one it sees.
             ("10.0.0.5", &["127.0.0.1, 10.1.1.1"], "10.1.1.1"),
             ("10.0.0.5", &["127.0.0.1", "10.1.1.1"], "10.1.1.1"),
-            // Two of ours behind each other.
+            // Two proxies of the site in a chain.
             ("10.0.0.5", &["127.0.0.1, 10.1.1.1, 10.0.0.6"], "10.1.1.1"),
             ("10.0.0.5", &["10.1.1.1, unknown"], "10.0.0.5"),
             ("10.0.0.5", &["10.0.0.6"], "10.0.0.5"),

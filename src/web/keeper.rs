@@ -1,6 +1,6 @@
-//! Whoever sees to one run: waits for its fabric, runs it as a child with arguments as a list, ends it at its limit, and notes how it ended.
+//! Keeper of one run: waits for its fabric, runs it as a child process with a list of arguments, ends it at its time limit, and stores its outcome.
 //!
-//! A keeper is a process of its own, so that a run needs neither the request that asked for it nor, where it is detached, the server.
+//! A keeper is a separate process. A run therefore depends neither on the request that started it nor, if the keeper is detached, on the server.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -18,40 +18,40 @@ use crate::exit;
 use crate::store;
 use crate::sys::process;
 
-use super::Tools;
 use super::request::Request;
 use super::shelf::{ERRORS, Keeper, RunName, Shelf};
 use super::state::{Card, How, Outcome};
+use super::tools::Tools;
 
-/// How often it looks.
+/// Polling interval.
 const GLANCE: Duration = Duration::from_millis(100);
-/// A run that was asked to end has so long to do it in order.
+/// Time from SIGINT to SIGKILL, in which a run can end in order.
 const GRACE: Duration = Duration::from_secs(40);
-/// Letters of a complaint that are kept.
+/// Maximum number of stored characters of an error message.
 const COMPLAINT: usize = 400;
 
-/// Why a run could not be seen to.
+/// Reason why a keeper could not manage a run.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// The folder is none of a run.
+    /// The folder belongs to no requested run.
     #[error("{} is no folder of a run that was asked for", .0.display())]
     NoRun(PathBuf),
     /// A file cannot be written.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
-    /// Something of the system failed.
+    /// A system call failed.
     #[error("{}: {}", .0, crate::sys::why(.1))]
     System(&'static str, io::Error),
 }
 
-/// Starts a keeper for a run, as a process of its own group. With `parent` it ends when this thread does; else it is detached.
+/// Starts a keeper for a run, in a new process group. With `with_parent` it ends when the calling thread ends; without, it is detached.
 pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) -> io::Result<Child> {
     let mut command = Command::new(&tools.program);
     command.arg("keep");
     if with_parent {
         command.arg(format!("--parent={}", process::own_pid()));
     }
-    // What a web server says of a request, passwords included, is not for those who go on without it.
+    // A web server puts data of the request, passwords included, into the environment. Processes that outlive the request must not get it.
     for (variable, _) in std::env::vars_os() {
         if is_of_request(&variable.to_string_lossy()) {
             command.env_remove(variable);
@@ -66,7 +66,7 @@ pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) ->
         .spawn()
 }
 
-/// Whether a variable of the environment is one of CGI (RFC 3875, 4.1).
+/// True for the environment variables of a CGI request (RFC 3875, 4.1).
 fn is_of_request(variable: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "HTTP_",
@@ -87,7 +87,7 @@ fn is_of_request(variable: &str) -> bool {
     WHOLE.contains(&variable) || BEGINNINGS.iter().any(|begin| variable.starts_with(begin))
 }
 
-/// Sees to the run of a folder until it has ended. `stop` is set when this process is asked to end.
+/// Manages the run in this folder until it has ended. `stop` becomes true when this process must end.
 pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), KeepError> {
     let no_run = || KeepError::NoRun(folder.to_owned());
     let name: RunName = folder
@@ -97,7 +97,7 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         .ok_or_else(no_run)?;
     let shelf = Shelf::open(folder.parent().ok_or_else(no_run)?)?;
     let request = shelf.request(&name).ok_or_else(no_run)?;
-    // One run has one keeper, whoever starts them.
+    // A run has only one keeper, even if several are started.
     let Some(_taken) = shelf.take(&name) else {
         return Ok(());
     };
@@ -114,10 +114,10 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         stop,
     };
     let outcome = match own.see_to_it() {
-        // The queue still has it: a server that comes back starts it again.
+        // The queue still has the request, so a restarted server starts it again.
         Ok(None) => return Ok(()),
         Ok(Some(outcome)) => outcome,
-        // Nobody reads what a keeper says, so it stands where everybody looks.
+        // No process reads a keeper's standard error, so its own error goes into the outcome.
         Err(error) => Outcome {
             complaint: Some(error.to_string()),
             ..own.outcome(How::Failed, None)
@@ -143,7 +143,7 @@ impl Own<'_> {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// From the queue to the end; none if it was not its turn yet when this process was asked to end.
+    /// Manages the run from the queue to its end. `None` when this process must end before the run's turn.
     fn see_to_it(&self) -> Result<Option<Outcome>, KeepError> {
         let pid = process::own_pid();
         let keeper = Keeper {
@@ -164,7 +164,7 @@ impl Own<'_> {
         })
     }
 
-    /// Waits until all that were before it are gone, and takes the fabric; none if it is not wanted any more.
+    /// Waits until all earlier runs are gone, then locks the fabric. `None` when the run is cancelled or this process must end.
     fn wait(&self) -> Result<Option<File>, KeepError> {
         let path = self.shelf.lock_of(&self.request.fabric);
         let fail = |error| KeepError::System("cannot hold the fabric", error);
@@ -177,18 +177,18 @@ impl Own<'_> {
             let others = self.shelf.before(self.name, &self.request.fabric, now_ms);
             if others.is_empty() {
                 match file.try_lock() {
-                    // The child gets the descriptor: the fabric is held for as long as any process has it.
+                    // The child inherits the descriptor: the fabric stays locked as long as any process holds it.
                     Ok(()) => return Ok(Some(file)),
                     Err(TryLockError::WouldBlock) => {}
                     Err(TryLockError::Error(error)) => return Err(fail(error)),
                 }
             }
-            // The machine that waits may be one that measures.
+            // The machine that waits can take part in a measurement, so it polls rarely.
             std::thread::sleep(GLANCE * 3);
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the child process to its end.
     fn run(&self, turn: File) -> Result<Outcome, KeepError> {
         let fail = |what| move |error| KeepError::System(what, error);
         let errors =
@@ -248,7 +248,7 @@ impl Own<'_> {
             card: record.as_ref().map(Card::of),
             complaint: complaint
                 .or_else(|| killed.map(|signal| format!("killed by signal {signal}")))
-                // Where the disk is full, there is no room for what it complained of either.
+                // A full disk has no room for the error message either, so report the exit code.
                 .or_else(|| {
                     let code = code.filter(|_| record.is_none())?;
                     Some(match code == i32::from(exit::NOT_WRITTEN) {
@@ -260,7 +260,7 @@ impl Own<'_> {
     }
 }
 
-/// The first line in which the program itself complains.
+/// First error line of the program itself, without its prefix.
 fn first_complaint(text: &str) -> Option<String> {
     let own = text
         .lines()
@@ -273,11 +273,11 @@ fn first_complaint(text: &str) -> Option<String> {
     )
 }
 
-/// Sends a child a signal. One that was not waited for still has its number.
+/// Sends a signal to a child process. A child that was not waited for keeps its process id.
 pub fn tell(child: &Child, signal: Signal) {
     if let Ok(pid) = i32::try_from(child.id()) {
         match kill(Pid::from_raw(pid), signal) {
-            Ok(()) | Err(_) => {} // It has ended.
+            Ok(()) | Err(_) => {} // It ended already.
         }
     }
 }

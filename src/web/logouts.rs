@@ -1,5 +1,5 @@
-//! Sessions that were ended before their time: a copy of their cookie opens nothing. In a file of the site, so that a server that is started again, and
-//! a CGI program, know them.
+//! Sessions that were logged out before they expired: a copy of their cookie is rejected. They are in a file of the site, so that a restarted server
+//! and a CGI program know them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,25 +10,25 @@ use std::path::PathBuf;
 use crate::outside;
 use crate::store::{self, bounded};
 
-/// Ends of sessions that were logged out, in seconds since 1970, by what names a session.
+/// Expiry times of logged-out sessions, in seconds since 1970, by session nonce.
 type Ended = BTreeMap<String, u64>;
 
-/// More than that are none that people made; the oldest ones go.
+/// Maximum number of entries. People make fewer, so above it the entries that expire first are removed.
 const MOST: usize = 10_000;
 
-/// The sessions that were ended.
+/// The sessions that were logged out.
 #[derive(Debug)]
 pub struct Logouts {
     file: PathBuf,
 }
 
 impl Logouts {
-    /// Kept in this file.
+    /// Keeps the sessions in this file.
     pub fn new(file: PathBuf) -> Self {
         Self { file }
     }
 
-    /// Ends a session that would have lasted until then.
+    /// Ends a session that would last until `until_s`. Times are in seconds since 1970.
     pub fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
         let mut file = store::open_private(&self.file)?;
         file.lock()?;
@@ -47,7 +47,7 @@ impl Logouts {
         file.write_all(serde_json::to_string(&ended)?.as_bytes())
     }
 
-    /// Whether a session was ended. Where the file cannot be read, each one was.
+    /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.
     pub fn has(&self, session: &str) -> bool {
         let file = File::options()
             .read(true)

@@ -1,6 +1,6 @@
-//! The description of the API, for programs that are made from it. Tests hold it against the server.
+//! The OpenAPI description of the API, for generated clients. Tests check it against the server.
 
-/// The document.
+/// Text of the OpenAPI document, as JSON.
 pub const DOCUMENT: &str = include_str!("openapi.json");
 
 #[cfg(test)]

@@ -1,113 +1,113 @@
-//! A run that somebody asks for: fields as they came, held against what the site allows, become words of the command line.
+//! A requested run: checks the received fields against what the site allows, and turns them into words of the command line.
 //!
-//! Each word is `--option=value`, so that nothing in a value can become an option of its own.
+//! Each word is `--option=value`, so that nothing in a value can become a separate option.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Bound, RunPlan};
 use crate::units;
 
-use super::site::{FREE_FABRIC, Site};
+use super::site::{FREE_FABRIC, Site, length};
 
-/// Version of what is kept of a request.
+/// Version of a stored request.
 pub const REQUEST_VERSION: u32 = 1;
-/// Letters of a name, of a note, of a list of hosts.
+/// Maximum length of a name and of a note, in characters, and of a list of hosts, in bytes.
 const MOST_NAME: usize = 64;
 const MOST_NOTE: usize = 200;
 const MOST_HOSTS: usize = 4096;
-/// Hosts that are typed in at most: what a run takes is found out for all pairs of them.
+/// Maximum number of hosts that a user types in. The plan of a run covers all pairs of them.
 const MOST_FREE: usize = 1024;
 
-/// Fields as they came.
+/// Fields of a request as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fields {
     /// Name of a group of the site.
     pub group: String,
-    /// Hosts, where the site leaves them free.
+    /// List of hosts, if the site allows free hosts.
     pub hosts: String,
-    /// Which nodes send to which; the site's first one if empty.
+    /// Pattern of nodes that send to each other. Empty: the site's first one.
     pub pattern: String,
-    /// How thorough; the site's first one if empty.
+    /// Profile, which sets how thorough the run is. Empty: the site's first one.
     pub profile: String,
-    /// Phases of the pipeline; 2 if none.
+    /// Phases of the pipeline. `None`: 2.
     pub phases: Option<usize>,
-    /// Window of each test; what the profile says if empty.
+    /// Window of each test. Empty: that of the profile.
     pub time: String,
-    /// What a link may send; what the site says if empty.
+    /// Maximum rate of a link. Empty: that of the site.
     pub rate: String,
-    /// Who asks.
+    /// Name of the requester.
     pub by: String,
-    /// What for.
+    /// Purpose of the run.
     pub note: String,
 }
 
-/// What is wrong with a field: one sentence.
+/// Error in a field, as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{field}: {what}")]
 pub struct Refusal {
     /// Name of the field.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Error in its value.
     pub what: String,
 }
 
-/// What is kept of a request.
+/// A stored request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// [`REQUEST_VERSION`] of the writer.
     pub version: u32,
-    /// How the run is called.
+    /// Name of the run.
     pub name: String,
-    /// When it was asked for, milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub asked_ms: u64,
-    /// By whom.
+    /// Name of the requester.
     pub by: String,
-    /// What for.
+    /// Purpose of the run.
     pub note: String,
-    /// What it loads, in words.
+    /// Loaded hosts and tests, in words.
     pub what: String,
-    /// What its hosts share.
+    /// Fabric that its hosts share.
     pub fabric: String,
-    /// Fields as they came: held against the site again when its keeper has to be started anew.
+    /// Fields as received. They are checked against the site again when the run needs a new keeper.
     pub fields: Fields,
     /// Words of the command line.
     pub words: Vec<String>,
-    /// What it will take.
+    /// Ports, nodes, tests and time of the run.
     pub extent: Extent,
-    /// It is ended when it has taken so long, in milliseconds.
+    /// Time after which the run is ended, in milliseconds.
     pub limit_ms: u64,
 }
 
-/// What a run will take.
+/// Ports, nodes, tests and time of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Hosts with ports that are loaded; none where nothing leaves this machine.
+    /// Number of loaded ports, one per host and rail. Zero if no data leave this machine.
     pub ports: usize,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Tests, one after the other.
+    /// Number of tests, which run one after the other.
     pub tests: usize,
-    /// Data flow for so long, in milliseconds, the time to start and to drain not counted.
+    /// Time in which data flow, in milliseconds, warm-up included. Start and drain are not counted.
     pub data_ms: u64,
 }
 
-/// Fields that were held against the site.
+/// Fields after the check against the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Words of the command line.
     pub words: Vec<String>,
-    /// What it loads, in words.
+    /// Loaded hosts and tests, in words.
     pub what: String,
-    /// What its hosts share.
+    /// Fabric that its hosts share.
     pub fabric: String,
-    /// By whom.
+    /// Name of the requester.
     pub by: String,
-    /// What for.
+    /// Purpose of the run.
     pub note: String,
 }
 
-/// Holds fields against the site.
+/// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
 pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     let refuse = |field: &'static str, what: String| Err(Refusal { field, what });
     let by = line("by", &fields.by, MOST_NAME)?;
@@ -154,7 +154,7 @@ pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
         return refuse("phases", format!("from 2 to {}", site.allow.phases));
     }
     words.push(format!("--profile={profile}"));
-    // A profile of acceptance has patterns of its own.
+    // The acceptance profile has its own patterns.
     let mut what = format!("{named}: {profile}");
     if profile == "quick" {
         words.push(format!("--pattern={pattern}"));
@@ -210,7 +210,7 @@ pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
 }
 
 impl Extent {
-    /// What a plan takes, if the site allows it.
+    /// Computes the extent of a plan. The error means that a time exceeds the site's limits, or that time does not bound a test.
     pub fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
         let refusal = |what: String| Refusal {
             field: "time",
@@ -240,7 +240,7 @@ impl Extent {
         let mut hosts: Vec<&str> = plan.nodes.iter().map(|node| node.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
-        // Among others this machine has a port, too.
+        // This machine loads a port, too, unless all nodes are on it.
         if plan.nodes.iter().all(|node| node.local) {
             hosts.clear();
         }
@@ -253,7 +253,7 @@ impl Extent {
         })
     }
 
-    /// The question before the start.
+    /// Text of the question before the start.
     pub fn question(&self) -> String {
         let time = units::show_age(self.data_ms.div_ceil(1000));
         match self.ports {
@@ -264,16 +264,7 @@ impl Extent {
     }
 }
 
-/// A time as one would say it: `500 ms`, `30 s`, `12 min`.
-pub fn length(ns: u64) -> String {
-    const MINUTES_FROM_NS: u64 = 120 * 1_000_000_000;
-    match ns < MINUTES_FROM_NS {
-        true => units::show_ns(ns),
-        false => units::show_age(ns.div_ceil(1_000_000_000)),
-    }
-}
-
-/// A value of the site's list; its first one if nothing was said.
+/// The requested value, if the site's list has it. Empty `asked`: the list's first value.
 fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, Refusal> {
     let asked = asked.trim();
     let found = match asked {
@@ -286,7 +277,7 @@ fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, R
     })
 }
 
-/// One line that can be shown.
+/// Trims a text and checks that it is one line that a page can show, of at most `most` characters.
 fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal> {
     let text = text.trim();
     if text.chars().count() > most || text.chars().any(char::is_control) {
@@ -298,7 +289,7 @@ fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal>
     Ok(text.to_owned())
 }
 
-/// Whether this is nothing but names and ranges of hosts: no option, no file, no node of the serving machine.
+/// True if a text has only names and ranges of hosts: no option, no file, no node of the serving machine.
 fn is_host_list(text: &str) -> bool {
     let is_host = |host: &str| {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || "._-[]".contains(letter);
@@ -316,7 +307,7 @@ fn is_host_list(text: &str) -> bool {
     text.len() <= MOST_HOSTS && split.map(str::trim).all(comma_free)
 }
 
-/// How many hosts a list names at most; none if a range cannot be read.
+/// Upper bound of the number of hosts in a list. `None` when a range cannot be read.
 fn hosts_in(text: &str) -> Option<usize> {
     let range = |range: &str| -> Option<usize> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -326,7 +317,7 @@ fn hosts_in(text: &str) -> Option<usize> {
     let mut sum = 0_usize;
     let mut rest = text;
     while !rest.is_empty() {
-        // To the next comma that stands in no bracket.
+        // Find the next comma outside brackets.
         let mut depth = 0_i32;
         let end = rest.find(|letter: char| {
             depth += i32::from(letter == '[') - i32::from(letter == ']');

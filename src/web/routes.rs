@@ -1,4 +1,4 @@
-//! What can be asked for, and how it is answered: pages and sessions. Downloads stand in [`super::documents`], the API in [`super::api`].
+//! Routes of pages and sessions, and their answers. Downloads are in [`super::documents`], the API is in [`super::api`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,32 +8,33 @@ use axum::extract::{
 };
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use maud::Markup;
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
+use super::answers::{
+    MOST_LISTED, OPENMETRICS, absent, is_search, known, problem, show, status_of, take, tell,
+};
+use super::app::App;
 use super::clerk::Declined;
-use super::documents::{OPENMETRICS, compare, download};
+use super::documents::{compare, download};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
 use super::request::{Fields, Refusal};
 use super::shelf::RunName;
 use super::state::State as RunState;
-use super::{App, api, events, pages};
+use super::{api, events, pages};
 
-/// Bytes of a body at most.
+/// Maximum number of bytes of a request's body.
 const MOST_BODY: usize = 16 * 1024;
-/// Runs in a list of the page.
-pub const MOST_LISTED: usize = 50;
-/// Runs on the first page.
+/// Maximum number of latest runs on the first page.
 const MOST_LATEST: usize = 8;
 
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
 
-/// Everything that can be asked for.
+/// Builds the router with all routes, access control included.
 pub fn routes(app: &Arc<App>) -> Router {
     Router::new()
         .route("/", get(home))
@@ -58,7 +59,7 @@ pub fn routes(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
 }
 
-/// Sees who asks, before anything else; and gives every answer the headers that a browser needs to know.
+/// Checks a request before any route runs, and gives every answer the headers for security and caching.
 async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let peer = request
         .extensions()
@@ -71,7 +72,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let mut answer = match decide(&app, &mut request, (peer, near)) {
         Ok(()) => next.run(request).await,
         Err((StatusCode::UNAUTHORIZED, _)) if !is_api && path != "/metrics" => {
-            // Whoever follows a link to a run is brought there behind the login.
+            // After the login, a user who followed a link to a run gets to that run.
             let run = path
                 .strip_prefix("/runs/")
                 .and_then(|rest| rest.parse::<RunName>().ok());
@@ -155,7 +156,7 @@ fn decide(
     let is_open = path == "/login" || path == "/health" || path.starts_with("/assets/");
     let is_read = is_reading(request.method());
     if path.starts_with("/api/") && !is_read && asker.is_known && !asker.has_token {
-        // A browser sends sessions and passwords by itself; a program says its token.
+        // A browser sends sessions and passwords unasked, even for foreign pages. Only a program sends the token.
         return Err((
             StatusCode::UNAUTHORIZED,
             "the API takes the token itself, and nothing that a browser sends unasked",
@@ -175,29 +176,6 @@ fn decide(
     Ok(())
 }
 
-/// An answer that says what is wrong: a page, or for programs a JSON document.
-pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
-    match is_api {
-        true => api::problem(status, what, None),
-        false => show(status, pages::problem(app, status.as_u16(), what)),
-    }
-}
-
-/// A page with its status.
-pub fn show(status: StatusCode, page: Markup) -> Response {
-    (status, Html(page.into_string())).into_response()
-}
-
-/// There is no such thing.
-pub fn absent(app: &App) -> Response {
-    problem(
-        app,
-        false,
-        StatusCode::NOT_FOUND,
-        "there is no such page or run",
-    )
-}
-
 async fn nothing(State(app): State<Arc<App>>, request: Request) -> Response {
     let is_api = request.uri().path().starts_with("/api/");
     problem(
@@ -214,7 +192,7 @@ async fn other_method(State(app): State<Arc<App>>, method: Method, request: Requ
     problem(&app, is_api, StatusCode::METHOD_NOT_ALLOWED, &what)
 }
 
-/// A form of ours: fields, and the mark that says so.
+/// A form: its fields, and the mark that proves that it is ours.
 #[derive(Deserialize)]
 struct Marked {
     #[serde(default)]
@@ -224,7 +202,7 @@ struct Marked {
 }
 
 impl Marked {
-    /// Fields of a request; what cannot be one is an unknown field.
+    /// Reads the fields of a request. Refuses `phases` if it is no number; ignores unknown fields.
     fn request(&self) -> Result<Fields, Refusal> {
         let of = |name: &str| self.fields.get(name).cloned().unwrap_or_default();
         let phases = of("phases");
@@ -249,7 +227,7 @@ impl Marked {
     }
 }
 
-/// A form that comes from our own pages, and who sent it: whatever else is sent to be done gets no further.
+/// A form from our own pages, and its sender. Extraction rejects every other form with status 403.
 struct Own(Asker, Marked);
 
 impl FromRequest<Arc<App>> for Own {
@@ -338,57 +316,10 @@ async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     })
 }
 
-/// Takes a request, and says so where the server tells what it does.
-pub fn take(
-    app: &App,
-    asker: &Asker,
-    fields: &Fields,
-    wanted: Option<RunName>,
-) -> Result<RunName, Declined> {
-    // What is refused costs a try, too: two hundred at once are two hundred.
-    if app
-        .guard
-        .count_start(asker.from, app.clerk.now_ms())
-        .is_err()
-    {
-        return Err(Declined::TooOften);
-    }
-    let name = app.clerk.start(fields, wanted)?;
-    tell(asker, &format!("start {name} by {:?}", fields.by));
-    Ok(name)
-}
-
-/// Status of a request that was not taken.
-pub fn status_of(declined: &Declined) -> StatusCode {
-    match declined {
-        Declined::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        Declined::Full(..) => StatusCode::CONFLICT,
-        Declined::TooOften => StatusCode::TOO_MANY_REQUESTS,
-        Declined::Store(_) | Declined::Keeper(_) => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-/// One line of what was done, on standard error. No token, no cookie, and nothing that anybody wrote but in quotes.
-pub fn tell(asker: &Asker, what: &str) {
-    let from = asker
-        .from
-        .map_or_else(|| "here".to_owned(), |from| from.to_string());
-    super::tell(&format!("{what} from {from}"));
-}
-
 #[derive(Deserialize)]
 struct Search {
     #[serde(default)]
     q: String,
-}
-
-/// Letters and words of a search at most.
-const MOST_SEARCH: usize = 200;
-const MOST_WORDS: usize = 8;
-
-/// Whether words are few enough to be looked for in everything.
-pub fn is_search(words: &str) -> bool {
-    words.chars().count() <= MOST_SEARCH && words.split_whitespace().count() <= MOST_WORDS
 }
 
 async fn list(
@@ -456,13 +387,6 @@ async fn cancel(
     })
 }
 
-/// The run of this name, if there is one.
-pub fn known(app: &App, name: &str) -> Option<(RunName, RunState)> {
-    let name: RunName = name.parse().ok()?;
-    let state = app.clerk.state(&name)?;
-    Some((name, state))
-}
-
 async fn listen(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
@@ -478,7 +402,7 @@ async fn listen(
 struct Token {
     #[serde(default)]
     token: String,
-    /// The run to go on to.
+    /// Name of the run to show after the login.
     #[serde(default)]
     run: String,
 }

@@ -1,4 +1,4 @@
-//! Answers that may be large. Who reads slowly keeps them in memory for long, so that all that are being sent have a bound together.
+//! Large answers. A slow client keeps its answer in memory for a long time, so the total size of all answers being sent is limited.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,22 +9,22 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// All that are being sent together, in KiB.
+/// Maximum total size of all answers being sent, in KiB.
 const MOST_KIB: usize = 512 << 10;
-/// So much is handed on at a time.
+/// Maximum size of one frame, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What is being sent.
+/// Memory budget of the answers being sent.
 #[derive(Clone)]
 pub struct Sending(Arc<Semaphore>);
 
 impl Sending {
-    /// Nothing yet.
+    /// Creates a budget of which nothing is used.
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(MOST_KIB)))
     }
 
-    /// A body of this text; none if there is no room for it now.
+    /// Makes a body of this text. `None` when the budget has no room for it now.
     pub fn body(&self, text: String) -> Option<Body> {
         let kib = u32::try_from(text.len().div_ceil(1024)).ok()?;
         let room = Arc::clone(&self.0).try_acquire_many_owned(kib).ok()?;
@@ -35,7 +35,7 @@ impl Sending {
     }
 }
 
-/// A body with its room, which is free again when it was sent or nobody reads it any more.
+/// A body with its part of the budget, which is released once the body is sent or its client is gone.
 struct Held {
     rest: Bytes,
     _room: OwnedSemaphorePermit,

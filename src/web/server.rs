@@ -1,7 +1,7 @@
-//! `pipebench serve`: takes connections, in bounded number and for bounded time, and answers by the routes.
+//! `pipebench serve`: accepts connections, in bounded number and for bounded time, and answers with the routes.
 //!
-//! The first thread starts keepers and lives as long as the server, since a keeper ends with the thread that started it; connections are
-//! served by others.
+//! The first thread starts keepers and lives as long as the server, because a keeper ends with the thread that started it. Other threads serve
+//! connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,45 +25,48 @@ use tower_http::timeout::TimeoutLayer;
 use crate::store::StoreError;
 use crate::sys::{clock, peers};
 
+use super::app::{App, MOST_HEAVY};
 use super::clerk::{Clerk, tend};
 use super::crowd::{Crowd, Place};
-use super::events::Desk;
+use super::desk::Desk;
 use super::guard::{Guard, Near, TokenError};
 use super::routes::routes;
-use super::{App, MOST_HEAVY, Site, Tools};
+use super::sending::Sending;
+use super::site::Site;
+use super::tools::Tools;
 
-/// Connections at the same time.
+/// Maximum number of connections at the same time.
 const MOST_CONNECTIONS: usize = 256;
-/// Of them those of one address that is not this machine's.
+/// Maximum number of connections of one address outside this machine.
 const MOST_OF_ADDRESS: usize = 32;
-/// Bytes of the head of a request.
+/// Maximum number of bytes of a request's head.
 const MOST_HEAD: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
-/// A head that is not there by then is not waited for, nor is a further request on a connection.
+/// Timeout for a request's head, and for a further request on a connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Nor is an answer, a body that does not come included. Events have begun by then.
+/// Timeout until an answer begins, including the wait for the request's body. Events begin earlier than that.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
-/// A client that takes nothing for so long is gone.
+/// A client that accepts no data for this time is gone.
 const TAKE_TIME: Duration = Duration::from_secs(30);
 
-/// Why there is no server.
+/// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The folder of runs cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no token.
+    /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The address cannot be had.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {}: {}", .0, crate::sys::why(.1))]
     Listen(SocketAddr, io::Error),
-    /// The system refuses.
+    /// A system call failed.
     #[error("cannot serve: {}", crate::sys::why(.0))]
     System(#[from] io::Error),
 }
 
-/// Serves until `stop` is set. `ready` is told the address, once it is listened on.
+/// Serves until `stop` is set. Calls `ready` with the address once the server listens.
 pub fn serve(
     site: Site,
     address: SocketAddr,
@@ -82,7 +85,7 @@ pub fn serve(
         desk: Some(Arc::new(Desk::new())),
         base: base.to_string(),
         heavy: Semaphore::new(MOST_HEAVY),
-        sending: super::sending::Sending::new(),
+        sending: Sending::new(),
     });
     let routes = routes(&app).layer(TimeoutLayer::with_status_code(
         StatusCode::REQUEST_TIMEOUT,
@@ -107,7 +110,7 @@ pub fn serve(
     let is_over = || {
         let is_over = stop.load(Ordering::SeqCst);
         if is_over {
-            // Nobody new is let in while runs end in order.
+            // Accept no new connections while runs end in order.
             ending.send_replace(true);
         }
         is_over
@@ -117,7 +120,7 @@ pub fn serve(
     Ok(())
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 struct House {
     routes: Router,
@@ -137,7 +140,7 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
         connections.retain(|(task, _)| !task.is_finished());
         match accepted {
             Ok((stream, from)) => {
-                // Where all seats are taken, the one goes that has asked nothing for longest: it may do so for ever.
+                // When all seats are taken, close the connection that is idle for longest: it can stay idle for ever.
                 let idle = connections.iter().filter(|(_, idle)| !idle.is_answered());
                 if seats.available_permits() == 0
                     && let Some((longest, _)) = idle.min_by_key(|(_, idle)| idle.since_ns())
@@ -147,7 +150,7 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
                 let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
                     return;
                 };
-                // A proxy is everybody.
+                // A proxy serves many clients, so it has no limit per address.
                 let own = (!house.app.guard.is_proxy(from.ip())).then_some(from.ip());
                 if let Some(place) = house.crowd.enter(own) {
                     let idle = Arc::new(Idle::default());
@@ -156,16 +159,16 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
                     connections.push((tokio::spawn(task).abort_handle(), idle));
                 }
             }
-            // No descriptors, or the caller has gone: a moment later it may be better.
+            // Out of descriptors, or the client left: try again a moment later.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// Since when nothing is asked on a connection.
+/// Idle time of a connection.
 #[derive(Default)]
 struct Idle {
-    /// Since the last answer, on the monotonic clock; zero before the first.
+    /// Time of the last answer on the monotonic clock, in nanoseconds; zero before the first.
     since_ns: AtomicU64,
     answering: AtomicUsize,
 }
@@ -183,7 +186,7 @@ impl Idle {
         self.answering.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// What is sent for as long as somebody listens has no end.
+    /// Marks a request as answered. An event stream stays unanswered, because it lasts as long as its client listens.
     fn end(&self, answer: &Response) {
         let kind = answer.headers().get(header::CONTENT_TYPE);
         if kind.is_none_or(|kind| kind != "text/event-stream") {
@@ -201,7 +204,7 @@ async fn attend(
     idle: Arc<Idle>,
     _held: (Place, OwnedSemaphorePermit),
 ) {
-    // A client without these options is served as well.
+    // Serve the client even if these socket options cannot be set.
     match crate::sys::socket::bound_silence(&stream, TAKE_TIME) {
         Ok(()) | Err(_) => {}
     }
@@ -209,7 +212,7 @@ async fn attend(
         .local_addr()
         .ok()
         .filter(|_| from.ip().to_canonical().is_loopback());
-    // The kernel's table is a file, and may be long.
+    // The kernel's connection table is a file that can be long, so reading it blocks.
     let user = near.and_then(|own| block_in_place(|| peers::user_of(own, from)));
     let near = match user {
         Some(user) if user == nix::unistd::geteuid().as_raw() => Near::OwnUser,
@@ -219,7 +222,7 @@ async fn attend(
         idle.begin();
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(near);
-        // The whole form of an address names the host that is meant, whatever stands in the header (RFC 9112, 3.2.2).
+        // The absolute form of a URI names the host and overrides the header (RFC 9112, 3.2.2).
         let named = request
             .uri()
             .authority()
@@ -244,11 +247,11 @@ async fn attend(
         .max_headers(MOST_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     match connection.await {
-        Ok(()) | Err(_) => {} // It went away, or was too slow.
+        Ok(()) | Err(_) => {} // The client left or was too slow.
     }
 }
 
-/// What is asked for behind the base; what stands outside of it is nowhere.
+/// Path below the base. A path outside the base becomes one that no route has.
 fn within(base: &str, uri: &Uri) -> Uri {
     let whole = uri.path_and_query().map_or("/", |whole| whole.as_str());
     let rest = match whole.strip_prefix(base) {

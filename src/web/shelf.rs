@@ -1,15 +1,15 @@
-//! Runs on disk, as the web sees them: a folder for each, whose files tell what became of it, and a queue. Nothing is known that is not there, so
-//! that a server which is started again, or a CGI program that lives for one request, knows as much as any other.
+//! Runs on disk, as the web code sees them: a folder for each run, whose files hold its state, and a queue. All state is in these files. A restarted
+//! server, or a CGI program that lives for one request, therefore knows as much as any other process.
 //!
 //! ```text
 //! results/
-//!   .queue/1795225495000-pb-20261121-014455-abcdef    somebody waits for a fabric, or has it
-//!   .fabric-rack 7                                    held by whoever has it (flock)
+//!   .queue/1795225495000-pb-20261121-014455-abcdef    this run waits for a fabric or holds it
+//!   .fabric-rack 7                                    lock (flock) of the run that holds it
 //!   pb-20261121-014455-abcdef/
-//!     request.json    what was asked for           keeper.json    process that sees to it
-//!     cancel          somebody wants it to end     live.json      what goes on, each second
-//!     errors.txt      what the run complained of   outcome.json   how it ended
-//!     record.json, table.csv, summary.txt, journal.jsonl: as of any run
+//!     request.json    the request                  keeper.json    its keeper process
+//!     cancel          exists: the run must end     live.json      live figures, each second
+//!     errors.txt      error messages of the run    outcome.json   end of the run
+//!     record.json, table.csv, summary.txt, journal.jsonl: as for any run
 //! ```
 
 use std::fmt;
@@ -31,26 +31,26 @@ use crate::sys::process;
 use super::request::Request;
 use super::state::{Card, How, LOST, Outcome, Stage, State, why};
 
-/// Files of a run.
+/// File with the request of a run.
 pub const REQUEST: &str = "request.json";
 const KEEPER: &str = "keeper.json";
 const CANCEL: &str = "cancel";
 const LIVE: &str = "live.json";
-/// What the run complained of.
+/// File with the error messages of a run.
 pub const ERRORS: &str = "errors.txt";
 const OUTCOME: &str = "outcome.json";
 const QUEUE: &str = ".queue";
 const DOOR: &str = ".door";
-/// Until then a request needs no keeper yet.
+/// Age up to which a request counts as kept without a keeper: the keeper can still be starting. In milliseconds.
 const YOUNG_MS: u64 = 10_000;
-/// A request whose keeper went away before its turn is started by whoever looks within this time.
+/// Age up to which a request that lost its keeper before its turn gets a new one. In milliseconds.
 pub const LAPSE_MS: u64 = 60 * 60 * 1000;
 
-/// Name of a run: `pb-20261121-014455-abcdef`. Only such a text becomes a path.
+/// Name of a run, such as `pb-20261121-014455-abcdef`. Only a text of this form becomes a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RunName(String);
 
-/// A text that is no name of a run.
+/// The text is not the name of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no name of a run")]
 pub struct NoName;
@@ -82,14 +82,14 @@ impl fmt::Display for RunName {
     }
 }
 
-/// Who sees to a run.
+/// Process that manages a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
-    /// Its process.
+    /// Its process id.
     pub pid: i32,
-    /// When that began, in clock ticks since boot.
+    /// Start of the process, in clock ticks since boot. It detects a reused process id.
     pub start: u64,
-    /// When the run itself began, milliseconds since 1970; none while it waits.
+    /// Start of the run itself, in milliseconds since 1970. `None` while it waits.
     pub began_ms: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Of this folder, which is made if it is not there.
+    /// Opens the shelf in this folder, which is created if missing.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         store::make_folders(&folder.join(QUEUE))?;
         Ok(Self {
@@ -119,17 +119,17 @@ impl Shelf {
         self.folder.join(&name.0)
     }
 
-    /// Whether there is such a run.
+    /// True if the run has a folder.
     pub fn has(&self, name: &RunName) -> bool {
         self.folder_of(name).exists()
     }
 
-    /// File by which a fabric is held. Names of fabrics are the site's own, and have no slash.
+    /// Lock file of a fabric. Fabric names come from the site's file and contain no slash.
     pub fn lock_of(&self, fabric: &str) -> PathBuf {
         self.folder.join(format!(".fabric-{fabric}"))
     }
 
-    /// Lets one after the other count the queue and add to it: held until the file is dropped.
+    /// Locks the queue until the file is dropped, so that processes count it and add to it one after the other.
     pub fn door(&self) -> Result<File, StoreError> {
         let path = self.folder.join(DOOR);
         let open = || {
@@ -140,9 +140,9 @@ impl Shelf {
         open().map_err(|source| StoreError::new(&path, source))
     }
 
-    /// Takes a run for its keeper, held until the file is dropped; none if another one has it.
+    /// Locks a run for its keeper until the file is dropped. `None` when another keeper holds it, or the request cannot be opened.
     pub fn take(&self, name: &RunName) -> Option<File> {
-        // A pipe in its place must not hold the one that opens it.
+        // A pipe in place of the file must not block this process.
         let file = File::options()
             .read(true)
             .custom_flags(nix::libc::O_NONBLOCK)
@@ -151,20 +151,20 @@ impl Shelf {
         file.try_lock().is_ok().then_some(file)
     }
 
-    /// Puts a request on the shelf and into the queue; where there is no room for it, nothing of it stays.
+    /// Stores a request and adds it to the queue. Removes the run's folder again if a write fails, as on a full disk.
     pub fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
         store::make_folders(&folder)?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
         let path = folder.join(REQUEST);
-        // By this file its keeper holds the run.
+        // The keeper locks the run by this file, so other users must not open it.
         let private = || store::open_private(&path).map_err(|error| StoreError::new(&path, error));
         let added = store::write_file(&path, text)
             .and_then(|()| private().map(drop))
             .and_then(|()| store::write_file(&self.ticket(request), &request.fabric));
         if added.is_err() {
             match fs::remove_dir_all(&folder) {
-                Ok(()) | Err(_) => {} // Without a request in it, it is no run.
+                Ok(()) | Err(_) => {} // A folder without a request is no run.
             }
         }
         added
@@ -175,14 +175,14 @@ impl Shelf {
         self.folder.join(QUEUE).join(place)
     }
 
-    /// Takes a request out of the queue.
+    /// Removes a request from the queue.
     pub fn leave_queue(&self, request: &Request) {
         match fs::remove_file(self.ticket(request)) {
-            Ok(()) | Err(_) => {} // Somebody has swept it away.
+            Ok(()) | Err(_) => {} // Another process removed it already.
         }
     }
 
-    /// Names of those that wait or run, oldest first, with their fabrics.
+    /// Names and fabrics of the runs that wait or run, oldest first.
     pub fn queue(&self) -> Vec<(RunName, String)> {
         let entries = fs::read_dir(self.folder.join(QUEUE));
         let mut found: Vec<(String, String)> = entries
@@ -205,7 +205,7 @@ impl Shelf {
         found.into_iter().filter_map(named).collect()
     }
 
-    /// Those before a run that want the same fabric and are seen to by somebody, oldest first.
+    /// Runs before this one that want the same fabric and have a keeper, oldest first.
     pub fn before(&self, name: &RunName, fabric: &str, now_ms: u64) -> Vec<RunName> {
         let all = self.queue().into_iter();
         all.take_while(|(other, _)| other != name)
@@ -215,7 +215,7 @@ impl Shelf {
             .collect()
     }
 
-    /// Whether anybody sees to a run, or will in a moment.
+    /// True if the run has a live keeper, or is so young that its keeper can still be starting.
     pub fn is_kept(&self, name: &RunName, now_ms: u64) -> bool {
         match self.keeper(name) {
             Some(keeper) => keeper.is_alive(),
@@ -225,7 +225,7 @@ impl Shelf {
         }
     }
 
-    /// Whether a request that nobody sees to will be started by the next one who looks after the queue.
+    /// True if the request, which has no live keeper, gets a new one at the next check of the queue.
     fn is_owed(&self, name: &RunName, now_ms: u64) -> bool {
         let began = self.keeper(name).is_some_and(|one| one.began_ms.is_some());
         !began
@@ -235,45 +235,45 @@ impl Shelf {
             })
     }
 
-    /// What was asked for.
+    /// The stored request of a run.
     pub fn request(&self, name: &RunName) -> Option<Request> {
         read(&self.folder_of(name).join(REQUEST))
     }
 
-    /// Who sees to it, or did.
+    /// The stored keeper of a run, alive or not.
     pub fn keeper(&self, name: &RunName) -> Option<Keeper> {
         read(&self.folder_of(name).join(KEEPER))
     }
 
-    /// Notes who sees to it.
+    /// Stores the keeper of a run.
     pub fn set_keeper(&self, name: &RunName, keeper: &Keeper) -> Result<(), StoreError> {
         let text = serde_json::to_string(keeper).unwrap_or_default();
         store::replace_file(&self.folder_of(name).join(KEEPER), &text)
     }
 
-    /// How it ended.
+    /// The stored outcome of a run.
     pub fn outcome(&self, name: &RunName) -> Option<Outcome> {
         read(&self.folder_of(name).join(OUTCOME))
     }
 
-    /// Notes how it ended.
+    /// Stores the outcome of a run.
     pub fn set_outcome(&self, name: &RunName, outcome: &Outcome) -> Result<(), StoreError> {
         let text = serde_json::to_string(outcome).unwrap_or_default();
         store::write_file(&self.folder_of(name).join(OUTCOME), text)
     }
 
-    /// Whether somebody wants it to end.
+    /// True if the run was cancelled.
     pub fn is_cancelled(&self, name: &RunName) -> bool {
         self.folder_of(name).join(CANCEL).exists()
     }
 
-    /// Asks its keeper to end it; false if it is over, or nobody sees to it.
+    /// Asks the keeper to end a run. Returns false if the run is over, or has no keeper and gets none.
     pub fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
         let is_awaited = self.is_kept(name, now_ms) || self.is_owed(name, now_ms);
         if self.outcome(name).is_some() || !is_awaited {
             return Ok(false);
         }
-        // A keeper that is only just coming looks for this before it begins; one that is there is told.
+        // A keeper that is still starting checks this file before it begins. A running keeper gets a signal.
         let path = self.folder_of(name).join(CANCEL);
         match File::create(&path) {
             Ok(_) => {}
@@ -281,7 +281,7 @@ impl Shelf {
         }
         if let Some(keeper) = self.keeper(name) {
             match process::ask_to_end(keeper.pid, keeper.start, nix::libc::SIGTERM) {
-                Ok(()) | Err(_) => {} // It has ended by itself.
+                Ok(()) | Err(_) => {} // It ended already.
             }
         }
         Ok(true)
@@ -292,20 +292,20 @@ impl Shelf {
         json::read(&self.text(name, runs::RECORD)?).ok()
     }
 
-    /// Forgets what goes on: room for how it ended.
+    /// Removes the live figures, which makes room on disk for the outcome.
     pub fn forget_live(&self, name: &RunName) {
         match fs::remove_file(self.folder_of(name).join(LIVE)) {
-            Ok(()) | Err(_) => {} // There was none.
+            Ok(()) | Err(_) => {} // The run had no live figures.
         }
     }
 
-    /// Whether there is a record of a run.
+    /// True if a run has a record.
     pub fn has_record(&self, name: &RunName) -> bool {
         let record = self.folder_of(name).join(runs::RECORD);
         is_inside(&record) && record.is_file()
     }
 
-    /// The text of one of its files.
+    /// The text of one of a run's files.
     pub fn text(&self, name: &RunName, file: &str) -> Option<String> {
         text_of(&self.folder_of(name).join(file))
     }
@@ -321,7 +321,7 @@ impl Shelf {
         names
     }
 
-    /// A run as it is now; none if there is no such run.
+    /// State of a run now. `None` when the run does not exist.
     pub fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
         let folder = self.folder_of(name);
         let request = self.request(name);
@@ -333,7 +333,7 @@ impl Shelf {
         let keeper = self.keeper(name);
         let kept = outcome.is_none() && self.is_kept(name, now_ms);
         if !kept {
-            // It may have ended between the two looks.
+            // The run can end between the two reads.
             outcome = outcome.or_else(|| self.outcome(name));
         }
         let has_record = has_record || self.has_record(name);
@@ -355,7 +355,7 @@ impl Shelf {
         let card = match (known, has_record, kept) {
             (Some(card), ..) => Some(card),
             (None, true, false) => {
-                // Records are large: of those that no card was kept of, one is read at a time.
+                // Records are large. For runs without a stored card, only one record is read at a time.
                 static ONE: Mutex<()> = Mutex::new(());
                 let _turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
                 self.record(name).map(|record| Card::of(&record))
@@ -409,7 +409,7 @@ impl Shelf {
     }
 }
 
-/// Whether a file of a run is in a folder of the shelf, and not in one elsewhere that a link leads to.
+/// True if the folder of a run's file is a real folder, not a symbolic link out of the shelf.
 fn is_inside(path: &Path) -> bool {
     let folder = path.parent().map(fs::symlink_metadata);
     folder.is_some_and(|folder| folder.is_ok_and(|folder| folder.is_dir()))
@@ -511,7 +511,7 @@ mod tests {
             (state.state, state.before, state.behind.as_deref()),
             (Stage::Queued, Some(1), Some(ONE))
         );
-        // Nobody came to see to the first one: it holds nobody up, waits for somebody, and has failed when nobody will come.
+        // The first run got no keeper. It blocks no other run, stays queued until it lapses, and then counts as failed.
         assert!(shelf.before(&two, "a", 1000 + YOUNG_MS).is_empty());
         let stage = |now_ms| shelf.state(&one, now_ms).unwrap().state;
         assert_eq!(stage(1000 + YOUNG_MS), Stage::Queued);
@@ -541,7 +541,7 @@ mod tests {
             .set_keeper(&one, &Keeper { began_ms, ..keeper })
             .unwrap();
         assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Running);
-        // Another process has its number by now.
+        // Another process has its process id by now.
         shelf
             .set_keeper(
                 &one,

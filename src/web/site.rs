@@ -1,4 +1,4 @@
-//! What a site allows from a browser: its file `web.toml`. Whatever is not named there cannot be asked for.
+//! Site file `web.toml`: the requests that a site allows from a browser. Requests for anything else are refused.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,101 +9,101 @@ use serde::Deserialize;
 use crate::store::bounded;
 use crate::units;
 
-/// What an example of the file says.
+/// Text of an example file.
 pub const EXAMPLE: &str = include_str!("../../examples/web.toml");
-/// Version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
-/// Names are shown, and stand in the names of lock files.
+/// Maximum length of a name in bytes. Pages show names, and lock files contain them in their file names.
 const NAME_LENGTH: usize = 64;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Why a file is no site: one line.
+/// Error in a site's file, as one line.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
     Unreadable(PathBuf, std::io::Error),
-    /// Something in it is wrong.
+    /// An entry of the file is wrong.
     #[error("{}:{line}: {what}", .path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// Key and what is wrong with it.
+        /// Key, and the error in its value.
         what: String,
     },
 }
 
-/// What a site allows.
+/// Settings of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Folder in which runs are kept.
+    /// Folder of the runs.
     pub results: PathBuf,
     /// File that holds the token.
     pub token_file: PathBuf,
-    /// Names of hosts under which pages are asked for; numeric addresses and localhost always are.
+    /// Host names under which the site answers. It always answers under numeric addresses and localhost.
     pub names: Vec<String>,
-    /// What stands before every path, behind a proxy; empty or begins with a slash and does not end with one.
+    /// Prefix of every path, for use with a proxy. Empty, or begins with a slash and does not end with one.
     pub base: String,
-    /// Addresses of proxies that are believed when they say whom they bring (`X-Forwarded-For`).
+    /// Addresses of proxies that are trusted to name the client (`X-Forwarded-For`).
     pub proxies: Vec<IpAddr>,
-    /// Reading needs the token, too, wherever it is asked from.
+    /// True if reading needs the token even from this machine.
     pub private: bool,
-    /// Reading never needs the token; else it does from other machines and under other names than this one's.
+    /// True if reading never needs the token. If false, reading from other machines, or under names other than this machine's, needs it.
     pub public_reading: bool,
-    /// Browsers reach this by TLS: their sessions go nowhere else.
+    /// True if browsers use TLS. They then send session cookies over TLS only.
     pub tls: bool,
-    /// The web server has asked for a name and password already (CGI).
+    /// True if the web server has already checked a name and password (CGI).
     pub trust_remote_user: bool,
-    /// What may be asked for at most.
+    /// Upper limits of a request.
     pub limits: Limits,
-    /// What may be asked for.
+    /// Choices of a request.
     pub allow: Allow,
-    /// Hosts by the name of their group.
+    /// Groups of hosts by name.
     pub groups: BTreeMap<String, Group>,
 }
 
-/// What may be asked for at most.
+/// Upper limits of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Window of a test, in nanoseconds.
+    /// Maximum window of a test, in nanoseconds.
     pub time_ns: u64,
-    /// A whole run as planned; one that is not over behind it and a margin is ended. In nanoseconds.
+    /// Maximum planned duration of a whole run, in nanoseconds. A run that exceeds it by more than a margin is ended.
     pub duration_ns: u64,
-    /// What a link may send, in bits per second, and what is asked for where nothing is; none: as fast as it goes.
+    /// Maximum rate of a link, in bits per second, and the default of a request. `None`: unlimited.
     pub rate_bits_per_s: Option<u64>,
-    /// Runs that wait for a fabric.
+    /// Maximum number of runs that wait for a fabric.
     pub waiting: usize,
-    /// Starts within a minute, from one address.
+    /// Maximum number of starts per minute from one address.
     pub starts_per_minute: u32,
 }
 
-/// What may be asked for.
+/// Choices of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allow {
-    /// Patterns, the first one by itself.
+    /// Allowed patterns. The first one is the default.
     pub patterns: Vec<String>,
-    /// Profiles, the first one by itself.
+    /// Allowed profiles. The first one is the default.
     pub profiles: Vec<String>,
-    /// Phases at most.
+    /// Maximum number of phases.
     pub phases: usize,
-    /// Hosts that no group has.
+    /// True if a request can name hosts outside the groups.
     pub free_hosts: bool,
 }
 
-/// Hosts that are named together.
+/// Hosts that share a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Words that name them: `--hosts=...` or `--hostfile=...`.
+    /// Command line word that names the hosts: `--hosts=...` or `--hostfile=...`.
     pub hosts: String,
-    /// What they share: one run at a time.
+    /// Fabric that the hosts share. It carries one run at a time.
     pub fabric: String,
-    /// More words of the command line, which the site stands for.
+    /// Additional command line words, for which the site is responsible.
     pub options: Vec<String>,
 }
 
-/// Fabric of hosts that no group has.
+/// Fabric of hosts outside the groups.
 pub const FREE_FABRIC: &str = "free";
 
 #[derive(Deserialize)]
@@ -187,8 +187,17 @@ struct WrittenGroup {
     options: Vec<String>,
 }
 
+/// Formats a time in nanoseconds for people: `500 ms`, `30 s`, `12 min`.
+pub fn length(ns: u64) -> String {
+    const MINUTES_FROM_NS: u64 = 120 * 1_000_000_000;
+    match ns < MINUTES_FROM_NS {
+        true => units::show_ns(ns),
+        false => units::show_age(ns.div_ceil(1_000_000_000)),
+    }
+}
+
 impl Site {
-    /// What it allows, for whoever looks after it.
+    /// Describes the settings for the site's administrator, one per line.
     pub fn lines(&self) -> Vec<String> {
         let limits = &self.limits;
         let rate = limits.rate_bits_per_s.map_or_else(
@@ -200,8 +209,8 @@ impl Site {
             format!("token      {}", self.token_file.display()),
             format!(
                 "at most    {} a test, {} a run, {rate}; {} waiting, {} starts a minute",
-                super::request::length(limits.time_ns),
-                super::request::length(limits.duration_ns),
+                length(limits.time_ns),
+                length(limits.duration_ns),
                 limits.waiting,
                 limits.starts_per_minute
             ),
@@ -230,7 +239,7 @@ impl Site {
     }
 }
 
-/// Reads the file of a site. Paths in it are as seen from its own folder.
+/// Reads the file of a site. Paths in it are relative to its folder.
 pub fn read(path: &Path) -> Result<Site, SiteError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| SiteError::Unreadable(path.to_owned(), error))?;
@@ -249,7 +258,7 @@ fn parse(text: &str, path: &Path) -> Result<Site, SiteError> {
         wrong(line, error.message().to_owned())
     })?;
     settle(written, path.parent().unwrap_or(Path::new("."))).map_err(|(key, what)| {
-        // The line that has the key; its table stands above it.
+        // Report the line that has the key; its table is on an earlier line.
         let name = key.rsplit('.').next().unwrap_or(key.as_str());
         let has = |line: &str| {
             line.trim_start()
@@ -261,7 +270,7 @@ fn parse(text: &str, path: &Path) -> Result<Site, SiteError> {
     })
 }
 
-/// Key and what is wrong with it.
+/// Key, and the error in its value.
 type Wrong = (String, String);
 
 fn settle(written: Written, folder: &Path) -> Result<Site, Wrong> {
@@ -373,7 +382,7 @@ fn is_of_path(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "/._-".contains(letter)
 }
 
-/// Words that are values of options and nothing else.
+/// True if a word can only be the value of an option.
 fn is_plain(word: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ":-".contains(letter);
     word.starts_with(|first: char| first.is_ascii_alphanumeric()) && word.chars().all(plain)
@@ -383,7 +392,7 @@ fn is_plain(word: &str) -> bool {
 pub mod tests {
     use super::*;
 
-    /// A site with a group, to be changed.
+    /// A site with two groups, for tests to change.
     pub fn site() -> Site {
         let text = "version = 1\nresults = \"runs\"\n[limits]\nrate = \"10G\"\n[groups.\"rack 7\"]\nhosts = \"n[1-4]\"\n\
             [groups.local]\nhosts = \"local:3\"\noptions = [\"--warmup=200ms\"]\n";

@@ -1,62 +1,62 @@
-//! What a run is doing, and how it ended: what the API answers, and pages are made from.
+//! State of a run, and how it ended. The API returns these types, and pages are built from them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Live, Record, VerdictWord};
 use crate::report::{judged, listing};
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// In what way.
+    /// Kind of end.
     pub how: How,
-    /// Exit code of the run; none if it never began or was killed.
+    /// Exit code of the run. `None` when it never began or was killed.
     pub exit_code: Option<u8>,
-    /// When, milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     pub ended_ms: u64,
-    /// What the record says, for lists.
+    /// Summary of the record, for lists.
     pub card: Option<Card>,
-    /// First line of what it complained of.
+    /// First line of its error messages.
     pub complaint: Option<String>,
 }
 
-/// In what way a run ended.
+/// Kind of a run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// By itself.
+    /// The run ended unasked.
     Ended,
-    /// Somebody wanted it to.
+    /// A client cancelled it.
     Cancelled,
-    /// It had taken too long.
+    /// It exceeded its time limit.
     Limit,
-    /// The server that it belonged to ended.
+    /// The server it belonged to ended.
     Server,
     /// Its keeper was killed, or the machine went down.
     Lost,
-    /// It was asked for long before there was anybody to see to it.
+    /// It waited too long for a keeper and never started.
     Lapsed,
-    /// It could not be seen to.
+    /// It could not be started or watched.
     Failed,
 }
 
-/// What a list shows of a record.
+/// Summary of a record, for lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Card {
     /// Verdict.
     pub verdict: VerdictWord,
-    /// The sentence with it.
+    /// Sentence that explains the verdict.
     pub sentence: String,
-    /// How long data flowed, in words.
+    /// Time in which data flowed, in words.
     pub took: String,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// The port that carried the least of what it should.
+    /// Port that carried the least of its expected traffic.
     pub weakest: String,
 }
 
 impl Card {
-    /// Of a record.
+    /// Summarizes a record.
     pub fn of(record: &Record) -> Self {
         let [_, _, took, _, _, _, weakest] = listing::row("", record);
         Self {
@@ -69,7 +69,7 @@ impl Card {
     }
 }
 
-/// What a run is doing.
+/// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -77,16 +77,16 @@ pub enum Stage {
     Queued,
     /// It runs.
     Running,
-    /// It has ended, and has a record.
+    /// It ended and has a record.
     Ended,
     /// It was cancelled, with or without a record.
     Cancelled,
-    /// It has ended without a record.
+    /// It ended without a record.
     Failed,
 }
 
 impl Stage {
-    /// Its word.
+    /// Name of the stage, as in the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -98,59 +98,59 @@ impl Stage {
     }
 }
 
-/// A run as it is now: what the API answers, and pages are made from.
+/// State of a run now. The API returns it, and pages are built from it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
-    /// Whether it is known how it ended, if it has.
+    /// True if the outcome is stored, or if no request exists, as for runs from the command line.
     #[serde(skip)]
     pub told: bool,
-    /// How it is called.
+    /// Name of the run.
     pub name: String,
-    /// What it is doing.
+    /// Stage of the run.
     pub state: Stage,
-    /// Its place in the queue: so many are before it.
+    /// Number of runs before it in the queue.
     pub before: Option<usize>,
-    /// The one that has its fabric.
+    /// Name of the run that holds its fabric.
     pub behind: Option<String>,
-    /// What it loads, in words.
+    /// Loaded hosts and tests, in words.
     pub what: String,
-    /// Who asked for it.
+    /// Name of the requester.
     pub by: String,
-    /// What for.
+    /// Purpose of the run.
     pub note: String,
-    /// When it was asked for, milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub asked_ms: Option<u64>,
-    /// When it began.
+    /// Time when the run began, in milliseconds since 1970.
     pub began_ms: Option<u64>,
-    /// For how long data were to flow, in milliseconds.
+    /// Planned time in which data flow, in milliseconds.
     pub data_ms: Option<u64>,
     /// Verdict of its record.
     pub verdict: Option<VerdictWord>,
-    /// The sentence with it.
+    /// Sentence that explains the verdict.
     pub sentence: Option<String>,
-    /// How long data flowed.
+    /// Time in which data flowed, in words.
     pub took: Option<String>,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: Option<usize>,
-    /// The port that carried the least of what it should.
+    /// Port that carried the least of its expected traffic.
     pub weakest: Option<String>,
     /// Exit code.
     pub exit_code: Option<u8>,
-    /// Why it failed, was cancelled or was ended.
+    /// Reason why it failed, was cancelled or was ended.
     pub why: Option<String>,
-    /// Whether there is a record.
+    /// True if the run has a record.
     pub has_record: bool,
-    /// What goes on.
+    /// Live figures, while it runs.
     pub live: Option<Live>,
 }
 
 impl State {
-    /// Whether nothing will change any more.
+    /// True once the run is over.
     pub fn is_over(&self) -> bool {
         !matches!(self.state, Stage::Queued | Stage::Running)
     }
 
-    /// Whether all words occur in what is known of it.
+    /// True if each word occurs in the name, description, requester, purpose, verdict or stage. Ignores case.
     pub fn has(&self, words: &str) -> bool {
         let verdict = self
             .verdict
@@ -165,10 +165,10 @@ impl State {
     }
 }
 
-/// What is said of a run that had a keeper.
+/// Reason shown for a run whose keeper disappeared.
 pub const LOST: &str = "it broke off: whatever saw to it is gone";
 
-/// Why a run ended as it did, as a sentence; none if there is nothing to say.
+/// Explains how a run ended, as a sentence. `None` when it ended unasked and without error messages.
 pub fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,

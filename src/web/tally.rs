@@ -1,4 +1,5 @@
-//! How often within a minute: wrong tokens and starts, by whoever makes them. In memory for a server, in a file for a program that lives for one request.
+//! Counters per client and minute, for wrong tokens and starts. A server keeps them in memory. A CGI program lives for one request and keeps them in
+//! a file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::outside;
 use crate::store::{self, bounded};
 
-/// Addresses that are told apart within a minute; all others are one.
+/// Maximum number of clients counted separately within a minute. All others share one counter.
 const MOST_KEYS: usize = 4096;
 const MINUTE_MS: u64 = 60_000;
 
-/// Counts of a minute.
+/// Counters of one minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counts {
     minute: u64,
@@ -23,7 +24,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// As they are in a minute: those of another one count no more.
+    /// Clears the counters if they belong to another minute.
     fn within(&mut self, minute: u64) -> &mut Self {
         if self.minute != minute {
             self.minute = minute;
@@ -32,7 +33,7 @@ impl Counts {
         self
     }
 
-    /// The count of a key, which is to become greater.
+    /// The counter of a key, created if missing.
     fn of(&mut self, key: String) -> &mut u32 {
         let is_room = self.by_key.len() < MOST_KEYS || self.by_key.contains_key(&key);
         self.by_key
@@ -41,7 +42,7 @@ impl Counts {
     }
 }
 
-/// Counts tries, and says when there were too many.
+/// Counts attempts and reports when a client makes too many.
 #[derive(Debug)]
 pub struct Tally {
     most: u32,
@@ -51,12 +52,12 @@ pub struct Tally {
 #[derive(Debug)]
 enum Place {
     Memory(Mutex<Counts>),
-    /// Locked while it is changed.
+    /// File that is locked while it changes.
     Kept(PathBuf),
 }
 
 impl Tally {
-    /// Allows so many within a minute; counts in this file, or in memory.
+    /// Allows `most` attempts per minute. Counts in `file`, or in memory without one.
     pub fn new(most: u32, file: Option<PathBuf>) -> Self {
         let place = match file {
             Some(path) => Place::Kept(path),
@@ -65,7 +66,7 @@ impl Tally {
         Self { most, place }
     }
 
-    /// Counts a try; false if it was one too many.
+    /// Counts an attempt. Returns false if it exceeds the limit.
     pub fn count(&self, from: IpAddr, now_ms: u64) -> bool {
         self.look(from, now_ms, true, |count, most| {
             *count = count.saturating_add(1);
@@ -73,7 +74,7 @@ impl Tally {
         })
     }
 
-    /// What `act` makes of a count; `without` where nothing can be counted: nothing is held against anybody then.
+    /// Applies `act` to the client's counter and the limit. Returns `without` when the file cannot be used: a failing disk must not lock clients out.
     fn look(
         &self,
         from: IpAddr,
@@ -113,7 +114,7 @@ fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> 
     Ok(answer)
 }
 
-/// One name for one client: with IPv6 it has a whole network of its own.
+/// Key of a client. An IPv6 client owns a whole /64 network, so the key has only the first 64 bits.
 pub fn key(from: IpAddr) -> String {
     match from {
         IpAddr::V4(address) => address.to_string(),
@@ -145,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tally");
         expect_counts(&Tally::new(2, Some(path.clone())));
-        // Another process goes on with them, and whatever else stands there counts for nothing.
+        // Another process continues with the file. Content that cannot be parsed counts as empty.
         std::fs::write(&path, "x").unwrap();
         expect_counts(&Tally::new(2, Some(path)));
     }

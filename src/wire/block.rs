@@ -1,4 +1,4 @@
-//! The header before every block of a link: 64 bytes, little-endian, version first.
+//! The header before every block of a link: 64 bytes, little-endian, magic word and version first.
 //!
 //! ```text
 //!  0  magic "PBLK"    4  version u16   6  flags u16     8  payload length u64   16  sequence u64
@@ -15,10 +15,10 @@ const MAGIC: [u8; 4] = *b"PBLK";
 const LAST: u16 = 1;
 const SUMMED: u16 = 2;
 
-/// What stands before a payload.
+/// The header before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHeader {
-    /// Bytes of payload that follow.
+    /// Length of the payload that follows, in bytes.
     pub payload_bytes: u64,
     /// Number of the block on its link, from zero.
     pub sequence: u64,
@@ -26,63 +26,63 @@ pub struct BlockHeader {
     pub source_node: u32,
     /// Slot of that source.
     pub source_slot: u32,
-    /// CRC-32 of the payload, if it was made.
+    /// CRC-32 of the payload, if it was computed.
     pub checksum: Option<u32>,
-    /// Nothing follows on this link.
+    /// True for the last block of the link.
     pub last: bool,
 }
 
-/// Why a header is not one.
+/// Reason why a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BlockError {
-    /// Not our magic word.
+    /// The magic word is missing.
     #[error("no header where one was due")]
     Magic,
-    /// Another version.
+    /// The header has another version.
     #[error("block header of version {0}, this is version {BLOCK_VERSION}")]
     Version(u16),
-    /// Bits that this version does not know.
+    /// The header has flags that this version does not know.
     #[error("unknown block flags {0:#06x}")]
     Flags(u16),
-    /// Longer than a slot.
+    /// The payload is longer than a slot.
     #[error("block of {got} bytes, a slot holds {limit}")]
     Length {
-        /// Announced.
+        /// Announced length in bytes.
         got: u64,
-        /// Possible.
+        /// Length of a slot in bytes.
         limit: u64,
     },
-    /// Another chain's block.
+    /// The block belongs to another chain.
     #[error("it is of node {}'s slot {}, and one of node {}'s slot {} was due", got.0, got.1, due.0, due.1)]
     Origin {
         /// Source node and slot in the header.
         got: (u32, u32),
-        /// Those of this link's chain.
+        /// Source node and slot of this link's chain.
         due: (u32, u32),
     },
-    /// Its payload was changed on the way.
+    /// The payload was changed on the way.
     #[error("payload was changed: CRC-32 {got:08x} where {due:08x} was due")]
     Checksum {
-        /// Of what arrived.
+        /// Checksum of the payload that arrived.
         got: u32,
-        /// Of what was sent.
+        /// Checksum of the payload that was sent.
         due: u32,
     },
-    /// It should carry a checksum.
+    /// The header carries no checksum, but should.
     #[error("it carries no checksum")]
     NoChecksum,
-    /// Not the next one.
+    /// The block is not the next one.
     #[error("block {got} came in the place of {due}")]
     Sequence {
-        /// Received.
+        /// Received number.
         got: u64,
-        /// Expected.
+        /// Expected number.
         due: u64,
     },
 }
 
 impl BlockHeader {
-    /// The bytes that travel.
+    /// Encodes the header for the wire.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0..4].copy_from_slice(&MAGIC);
@@ -98,7 +98,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Reads a header that may announce at most `limit` bytes.
+    /// Decodes a header. Refuses one that announces more than `limit` bytes.
     pub fn decode(bytes: &[u8; HEADER_BYTES], limit: u64) -> Result<Self, BlockError> {
         if bytes[0..4] != MAGIC {
             return Err(BlockError::Magic);
@@ -128,7 +128,7 @@ impl BlockHeader {
         Ok(header)
     }
 
-    /// Checks that this block began its way at `due`, a node and one of its slots.
+    /// Checks that this block started at `due`, a node and one of its slots.
     pub fn expect_origin(self, due: (u32, u32)) -> Result<Self, BlockError> {
         let got = (self.source_node, self.source_slot);
         if got == due {
@@ -138,7 +138,7 @@ impl BlockHeader {
         }
     }
 
-    /// Checks the sum of what arrived.
+    /// Compares the header's checksum with `got`, that of the payload that arrived.
     pub fn expect_checksum(self, got: u32) -> Result<Self, BlockError> {
         match self.checksum {
             None => Err(BlockError::NoChecksum),

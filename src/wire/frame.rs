@@ -1,31 +1,31 @@
-//! Frames of the control channel: four bytes "PBF1", a length, and that many bytes of JSON.
+//! Frames of the control channel: four bytes "PBF1", a length (u32, little-endian), and that many bytes of JSON.
 
 use thiserror::Error;
 
-/// The word that a node prints before anything else; login shells print too, so the launcher looks for it.
+/// The word that a node prints before anything else. Login shells print too, so the launcher looks for it.
 pub const MAGIC_WORD: &[u8] = b"\x01pipebench-node-1\x02\n";
-/// Longest frame in bytes, where nothing else was said.
+/// Default limit of a message's length, in bytes.
 const LIMIT_BYTES: usize = 64 << 20;
 const MARK: [u8; 4] = *b"PBF1";
 const HEAD_BYTES: usize = 8;
 
-/// Why bytes are no frames.
+/// Reason why bytes are not frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Something else was written into the channel.
+    /// The channel carries something other than frames.
     #[error("the control channel carries something that is no frame")]
     Mark,
-    /// Announced longer than allowed.
+    /// The announced length exceeds the limit.
     #[error("sent more than {limit} bytes in one message: {length}")]
     Length {
-        /// Announced.
+        /// Announced length in bytes.
         length: usize,
-        /// Allowed.
+        /// Limit in bytes.
         limit: usize,
     },
 }
 
-/// Wraps a message.
+/// Wraps a message in a frame.
 pub fn encode(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(HEAD_BYTES + message.len());
@@ -35,7 +35,7 @@ pub fn encode(message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Collects bytes as they arrive and gives out whole messages.
+/// Collects bytes as they arrive and returns whole messages.
 #[derive(Debug)]
 pub struct Decoder {
     pending: Vec<u8>,
@@ -50,7 +50,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// One that refuses longer messages.
+    /// Makes a decoder that refuses messages longer than `limit_bytes`.
     pub fn with_limit(limit_bytes: usize) -> Self {
         Self {
             pending: Vec::new(),
@@ -59,21 +59,20 @@ impl Decoder {
         }
     }
 
-    /// Bytes that were not given out.
+    /// Number of bytes not yet returned in a message.
     pub fn pending_bytes(&self) -> usize {
         self.pending.len() - self.taken
     }
 
-    /// Adds what arrived.
+    /// Adds bytes that arrived.
     pub fn push(&mut self, bytes: &[u8]) {
-        // What was given out goes, even if a part of the next message stands behind it, as on a busy line it always
-        // does.
+        // Remove the messages already returned, even if a part of the next one follows: on a busy line it always does.
         self.pending.drain(..self.taken);
         self.taken = 0;
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next whole message; none if more bytes are needed.
+    /// Returns the next whole message, or `None` if more bytes are needed.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let rest = &self.pending[self.taken..];
         let seen = rest.len().min(MARK.len());

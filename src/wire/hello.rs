@@ -1,10 +1,10 @@
-//! The first words of a link: which run, which link. Fixed length, so that a stranger is known at once.
+//! The handshake of a link, which names the run and the link. Its length is fixed, so that a stranger is recognized at once.
 //!
 //! ```text
-//!  sender                                receiver (whoever of the boundary accepts)
+//!  sender                                receiver (any process of the boundary that accepts)
 //!    | -- "PBLINK01" secret link id ------->  |   within 2 s, or the connection is closed and counted
-//!    | <----------------- "PBLINKOK" ------  |   it is now this link's receiver
-//!    | -- one full segment (TCP) ---------->  |   a path that lets only smaller ones pass shows here
+//!    | <----------------- "PBLINKOK" ------  |   the process is now this link's receiver
+//!    | -- one full segment (TCP) ---------->  |   a path that passes only smaller segments shows here
 //!    | <----------------- "PBLINKOK" ------  |
 //!    | -- blocks ------------------------->  |
 //!    | -- last block, then end-of-file --->  |
@@ -13,32 +13,32 @@
 
 /// Length of a hello in bytes.
 pub const HELLO_BYTES: usize = 64;
-/// Length of the answer in bytes.
+/// The answer to a hello.
 pub const ANSWER: [u8; 8] = *b"PBLINKOK";
 const MAGIC: [u8; 8] = *b"PBLINK01";
 
-/// Which link of which run.
+/// The first message of a link: names the run and the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkHello {
     /// Secret of the run.
     pub secret: [u8; 32],
-    /// Boundary.
+    /// Boundary of the link.
     pub boundary: u32,
     /// Sending node.
     pub from: u32,
     /// Receiving node.
     pub to: u32,
-    /// Number of the link among those of the pair.
+    /// Number of the link among those from `from` to `to`.
     pub stream: u32,
-    /// Bytes of the full segment that follows the answer; zero for none.
+    /// Length of the full segment that follows the answer, in bytes; zero if none follows.
     pub probe_bytes: u32,
 }
 
-/// Greatest segment of TCP.
+/// Largest TCP segment, in bytes.
 pub const MAX_PROBE_BYTES: u32 = 65_535;
 
 impl LinkHello {
-    /// The bytes that travel.
+    /// Encodes the hello for the wire.
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
@@ -56,7 +56,7 @@ impl LinkHello {
         bytes
     }
 
-    /// Reads a hello; none for a stranger.
+    /// Decodes a hello, or returns `None` if a stranger sent the bytes.
     pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
         if bytes[0..8] != MAGIC {
             return None;
@@ -82,7 +82,7 @@ impl LinkHello {
     }
 }
 
-/// The secret of a run as the fixed bytes of a hello: 32 hexadecimal digits, or zeros beyond a shorter text.
+/// Converts the secret of a run to the fixed bytes of a hello: 32 hexadecimal digits; a shorter text ends in zeros.
 pub fn secret_bytes(secret: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (target, source) in bytes.iter_mut().zip(secret.bytes()) {

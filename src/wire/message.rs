@@ -4,39 +4,39 @@
 //!  launching side                              node status process
 //!                                      <---  magic word, Hello (version, digest, facts)
 //!  Prepare (assignment)                --->  memory, listeners, fork
-//!                                      <---  Prepared (where it listens)
+//!                                      <---  Prepared (its listeners)
 //!  Connect (address book)              --->  senders connect
-//!                                      <---  Ready (all links stand)
+//!                                      <---  Ready (all links are connected)
 //!  Ping ... Pong                       <-->  clock offset
-//!  Go (when, window)                   --->  rings phase 0
+//!  Go (start time, window)             --->  rings phase 0
 //!                                      <---  Progress, each second
 //!                                      <---  Finished (report)
 //!  Series                              <-->  of the worst links
 //!  Ping ... Pong, End                  <-->
 //!  Alive                               <-->  each second; silence ends either side
 //!  Ping ... Pong, Window               <-->  each minute: clocks drift
-//!  Lost (a node)                       --->  with --keep-going: its links end, the others go on
-//!  Stop                                --->  gives up: Finished with what there is
-//!                                      <---  Trouble (what failed, first cause first)
+//!  Lost (a node)                       --->  with --keep-going: its links end, the others continue
+//!  Stop                                --->  gives up: Finished with what was measured
+//!                                      <---  Trouble (failures, first cause first)
 //! ```
 //!
 //! A job of ranks:
 //!
 //! ```text
 //!  PrepareRanks (assignment)           --->  listeners, forks the ranks
-//!                                      <---  RanksListen (where each of them does)
-//!  RankBook (all of them)              --->  buffers are made
+//!                                      <---  RanksListen (addresses of its ranks)
+//!  RankBook (addresses of all ranks)   --->  buffers are made
 //!                                      <---  Ready
-//!  Round (who measures with whom)      --->  ranks measure, make links when they need them
-//!                                      <---  Rank (times), ... Rank (done), from each of them
+//!  Round (what to measure)             --->  ranks measure, make links when they need them
+//!                                      <---  Rank (times), ... Rank (done), from each rank
 //!  Round ... End                       --->
 //! ```
 //!
-//! A visitor, who looks at the runs of others, sends no Prepare:
+//! A visitor looks at the runs of others and sends no Prepare:
 //!
 //! ```text
 //!                                      <---  magic word, Hello
-//!  Look, again and again               --->  reads status segments
+//!  Look, repeatedly                    --->  reads status segments
 //!                                      <---  Seen
 //!  EndRun (token)                      --->  SIGINT to its node status processes
 //!                                      <---  Asked
@@ -48,185 +48,206 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Assignment;
 use crate::plan::job::{RankAssignment, Round};
-use crate::record::{Asked, NodeReport, RankWord, Sighting, Trouble};
+use crate::record::{Asked, NodeReport, PairTime, RankLine, Sighting, Trouble};
 use crate::sys::facts::HostFacts;
 
-/// Version of the messages; both sides are the same build, so a difference is an error and no negotiation.
+/// Version of the messages. Both sides are the same build, so a difference is an error and is not negotiated.
 pub const WIRE_VERSION: u32 = 3;
 
-/// From the launching side to a node.
+/// A message from the launching side to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToNode {
     /// Make memory, listeners and processes for a test.
     Prepare(Box<Assignment>),
-    /// Where every boundary of every node listens.
+    /// Connect to these listeners of all boundaries of all nodes.
     Connect(AddressBook),
-    /// Asks for the node's clock.
+    /// Send the node's clock.
     Ping {
-        /// Returned as it is.
+        /// The sender's clock, returned unchanged.
         sent_ns: u64,
     },
-    /// Start.
+    /// Start at a given time.
     Go(Go),
-    /// Still there.
+    /// Heartbeat.
     Alive,
-    /// The run goes on without that node.
+    /// Continue the run without this node.
     Lost {
         /// Index of the node.
         node: usize,
     },
-    /// The window ends at another instant of the node's clock than was thought: clocks drift.
+    /// End the window at another instant of the node's clock than planned: clocks drift.
     Window {
         /// New end, in nanoseconds.
         end_ns: u64,
     },
-    /// Asks for the series of links into this node, by boundary and slot.
+    /// Send the series of these links into this node, given by boundary and slot.
     Series(Vec<(usize, usize)>),
     /// Make listeners and ranks for a job.
     PrepareRanks(Box<RankAssignment>),
-    /// Where every rank of the job listens, by rank; none where all its links are Unix sockets.
+    /// Addresses of all ranks of the job, by rank; `None` for a rank without TCP links.
     RankBook(Vec<Option<SocketAddr>>),
-    /// Measure.
+    /// Measure one round.
     Round(Box<Round>),
     /// Give up, and report what was measured.
     Stop,
     /// The test is over; leave.
     End,
-    /// What runs on this host, of whomever? Asked of a node that takes no part in a run.
+    /// List the runs of all users on this host. Sent only to a node that takes no part in a run.
     Look {
-        /// With every link end.
+        /// Include every link end.
         ends: bool,
     },
     /// Ask the node status processes of the run with this token to end.
     EndRun(String),
 }
 
-/// When to start and what to count, on the node's own monotonic clock in nanoseconds.
+/// Start time and interval to measure, on the node's own monotonic clock in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
     /// Ring phase 0 at this time.
     pub at_ns: u64,
-    /// First and last instant of the window of a timed run.
+    /// Start and end of the window of a timed run.
     pub window_ns: Option<(u64, u64)>,
-    /// Blocks on every link of a run that is bounded by them.
+    /// Number of blocks on every link, for a run that is bounded by blocks.
     pub blocks: Option<u64>,
 }
 
-/// From a node to the launching side.
+/// A message from a node to the launching side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromNode {
-    /// Who is there.
+    /// Identity of the node.
     Hello(Box<Hello>),
-    /// Memory, listeners and processes stand.
+    /// Memory, listeners and processes are ready.
     Prepared {
-        /// For each boundary, where this node listens for it.
+        /// Listeners of this node, by boundary.
         listeners: Vec<Listener>,
-        /// Length of its source file in bytes, if it has one.
+        /// Length of the node's source file in bytes, if it has one.
         source_bytes: Option<u64>,
-        /// Who answers for the addresses that it was to ask for: each with a hardware address.
+        /// Requested addresses, each with the hardware address that answers for it.
         neighbours: Vec<(IpAddr, String)>,
     },
-    /// Where the ranks of this node listen, lowest rank first.
+    /// Addresses of this node's ranks, lowest rank first.
     RanksListen(Vec<Option<SocketAddr>>),
-    /// What a rank tells.
+    /// Report of a rank.
     Rank {
-        /// Its number.
+        /// Number of the rank.
         rank: usize,
-        /// What it tells.
+        /// The report.
         word: RankWord,
     },
-    /// All links of this node stand, or all its ranks know of each other.
+    /// All links of this node are connected, or all its ranks know each other's addresses.
     Ready,
     /// Answer to a ping.
     Pong {
-        /// As it was sent.
+        /// The ping's value, unchanged.
         sent_ns: u64,
-        /// The node's clock.
+        /// The node's clock in nanoseconds.
         node_ns: u64,
     },
-    /// How it goes.
+    /// Progress of the test.
     Progress(Progress),
-    /// Still there.
+    /// Heartbeat.
     Alive,
-    /// Something failed; `Finished` follows.
+    /// Failures; `Finished` follows.
     Trouble(Vec<Trouble>),
-    /// What runs on this host.
+    /// All runs on this host.
     Seen(Box<Sighting>),
-    /// Who was asked to end.
+    /// Processes that were asked to end.
     Asked(Vec<Asked>),
-    /// What was measured.
+    /// Results of the node.
     Finished(Box<NodeReport>),
-    /// Seconds per figure, and the payload of each link that was asked for.
+    /// Payload of the requested links over time.
     Series {
-        /// Seconds that each figure stands for.
+        /// Seconds that each figure covers.
         stretch_s: u64,
-        /// Payload in bytes, in the order of the question.
+        /// Payload in bytes, in the order of the request.
         bytes: Vec<Vec<u64>>,
     },
 }
 
-/// From a node status process to one of its ranks.
+/// Report of a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RankWord {
+    /// The rank has its buffers and knows the addresses of the others.
+    Ready,
+    /// Times of links that the rank started.
+    Times(Vec<PairTime>),
+    /// A line of a table that the rank has measured.
+    Line(Box<RankLine>),
+    /// The rank has finished its part of a round.
+    Done {
+        /// Its time for a round from all to all, in seconds.
+        all_to_all_s: Option<f64>,
+        /// Processor on which it runs.
+        processor: usize,
+        /// Total number of connections that it has closed as strangers.
+        strangers: u64,
+    },
+}
+
+/// A message from a node status process to one of its ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToRank {
-    /// Where every rank listens.
+    /// Addresses of all ranks, by rank.
     Book(Vec<Option<SocketAddr>>),
-    /// Measure.
+    /// Measure one round.
     Round(Box<Round>),
 }
 
-/// From a rank to its node status process.
+/// A message from a rank to its node status process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromRank {
-    /// For the launching side.
+    /// Report for the launching side.
     Word(RankWord),
-    /// It cannot go on.
+    /// The rank cannot continue.
     Trouble(Trouble),
 }
 
 /// First message of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`WIRE_VERSION`].
+    /// The node's [`WIRE_VERSION`].
     pub wire_version: u32,
     /// Version of the executable.
     pub version: String,
     /// SHA-256 of the executable.
     pub digest: String,
-    /// Where the executable lies on its host.
+    /// Path of the executable on its host.
     pub executable: String,
     /// Process id of the node status process.
     pub pid: i32,
-    /// What the host is.
+    /// Facts about the host.
     pub facts: HostFacts,
 }
 
-/// Where a boundary of a node listens.
+/// Listener of one boundary of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listener {
-    /// TCP, by rail.
+    /// TCP addresses, by rail.
     Tcp(Vec<SocketAddr>),
-    /// An abstract Unix name.
+    /// Abstract Unix name.
     Unix(String),
-    /// Nowhere: all its links are pairs made before the fork.
+    /// No listener: all its links are socket pairs made before the fork.
     None,
 }
 
-/// Listeners by boundary and node.
+/// Listeners of all nodes, by boundary and node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressBook {
     /// `listeners[boundary][node]`.
     pub listeners: Vec<Vec<Listener>>,
 }
 
-/// Sums of a node since the start, for the live picture.
+/// Sums of a node since the start, for the live display.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The node's clock.
+    /// The node's clock in nanoseconds.
     pub at_ns: u64,
     /// Payload sent to other hosts, by rail.
     pub sent_bytes: Vec<u64>,
@@ -234,13 +255,13 @@ pub struct Progress {
     pub received_bytes: Vec<u64>,
     /// Payload received from other nodes of its host.
     pub same_host_bytes: u64,
-    /// Payload received from itself.
+    /// Payload that the node received from itself.
     pub own_bytes: u64,
-    /// Node, bytes received from it over its slowest link.
+    /// Sender of the slowest link into this node, and the bytes received over that link.
     pub slowest: Option<(usize, u64)>,
-    /// Links that have not ended.
+    /// Number of link ends that have not finished.
     pub open_links: usize,
-    /// Payload received over each link into this node, boundary by boundary and slot by slot, if samples are wanted.
+    /// Payload received over each link into this node, by boundary and slot; empty unless samples are requested.
     #[serde(default)]
     pub links: Vec<u64>,
 }

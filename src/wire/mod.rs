@@ -1,7 +1,7 @@
-//! What travels: frames and messages of the control channel, hellos and block headers of links.
+//! Formats on the wire: frames and messages of the control channel, hellos and block headers of links.
 //!
-//! Control plane (JSON, readable, slow) and data plane (fixed 64-byte headers) share no code path.
-//! Decoding never panics, whatever the bytes.
+//! The control plane (JSON, readable, slow) and the data plane (fixed 64-byte headers) share no code path.
+//! Decoding never panics, for any bytes.
 
 pub mod block;
 pub mod frame;

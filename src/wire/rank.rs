@@ -1,33 +1,33 @@
-//! What ranks say to each other: the first words of a link between two of them, and the head of each message.
+//! The protocol between ranks: the handshake of a link between two of them, and the head of each message.
 //!
 //! ```text
 //!  rank a                                      rank b
-//!    | -- "PBRANK01" secret a b ------------------>  |   a has something for b, and proposes a link
-//!    | <------------------------------ "PBLINKOK" - |   taken: it serves both directions from now on
-//!    | <------------------------------ end-of-file  |   or not: b had proposed, too, and the lower rank's link is kept
+//!    | -- "PBRANK01" secret a b ------------------>  |   a has a message for b, and proposes a link
+//!    | <------------------------------ "PBLINKOK" - |   accepted: the link serves both directions from now on
+//!    | <------------------------------ end-of-file  |   or refused: b had proposed, too, and the lower rank's link is kept
 //!    | -- head, payload, head, payload ... ------>  |
 //!    | <------ head, payload, head, payload ... --  |
 //! ```
 
 use super::hello::{ANSWER, HELLO_BYTES};
 
-/// The answer to a proposal that was taken.
+/// The answer to an accepted proposal.
 pub const TAKEN: [u8; 8] = ANSWER;
 const MAGIC: [u8; 8] = *b"PBRANK01";
 
-/// Who proposes a link to whom.
+/// A rank's proposal of a link to another rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankHello {
     /// Secret of the run.
     pub secret: [u8; 32],
-    /// Rank that proposes.
+    /// Rank that proposes the link.
     pub from: u32,
-    /// Rank that it means.
+    /// Rank that receives the proposal.
     pub to: u32,
 }
 
 impl RankHello {
-    /// The bytes that travel.
+    /// Encodes the proposal for the wire.
     pub fn encode(&self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
@@ -37,7 +37,7 @@ impl RankHello {
         bytes
     }
 
-    /// Reads a hello; none for a stranger.
+    /// Decodes a proposal, or returns `None` if a stranger sent the bytes.
     pub fn decode(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
         let word = |at: usize| {
             let mut part = [0; 4];
@@ -54,29 +54,29 @@ impl RankHello {
     }
 }
 
-/// Bytes of the head of a message.
+/// Length of a message's head in bytes.
 pub const HEAD_BYTES: usize = 24;
 
-/// What stands before the payload of a message.
+/// The head before the payload of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageHead {
-    /// What the message is for.
+    /// Purpose of the message.
     pub tag: u32,
-    /// Number of the message on its link and in its direction.
+    /// Number of the message on its link, counted for each direction.
     pub sequence: u32,
-    /// Bytes of payload behind the head; of what is asked for, where it asks.
+    /// Length of the payload after the head, in bytes; in a request, the length of the requested payload.
     pub bytes: u64,
-    /// The payload does not stand behind the head: eight bytes do, which say where it is in the memory that both ranks have in common.
+    /// True if the payload stays in the memory that both ranks share. Eight bytes after the head say where it is.
     pub lent: bool,
-    /// First byte in the window that the message is about.
+    /// First byte of the window that the message concerns.
     pub place: u64,
 }
 
-/// Stands in the length of what is lent; no message is that long.
+/// Bit in the length field that marks a lent payload; no message is that long.
 const LENT: u64 = 1 << 63;
 
 impl MessageHead {
-    /// The bytes that travel.
+    /// Encodes the head for the wire.
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[0..4].copy_from_slice(&self.tag.to_le_bytes());
@@ -87,7 +87,7 @@ impl MessageHead {
         bytes
     }
 
-    /// Reads a head: any bytes are one, and the reader decides whether it makes sense.
+    /// Decodes a head. Any bytes are a head; the reader decides whether it makes sense.
     pub fn decode(bytes: &[u8; HEAD_BYTES]) -> Self {
         let mut parts = ([0; 4], [0; 4], [0; 8], [0; 8]);
         parts.0.copy_from_slice(&bytes[0..4]);

@@ -1,12 +1,12 @@
 //! The hosts of the job that this process runs in: Slurm's list, or the node file of PBS.
 //!
-//! Variables and files come in as functions, so that nothing here depends on the process's own
-//! environment.
+//! The caller passes variables and files as functions, so that nothing here depends on the
+//! environment of the process.
 
 use super::expression::parse;
 use super::{Host, HostListError};
 
-/// The job's hosts, each name once and in the job's order.
+/// Returns the job's hosts, each name once and in the job's order. Slurm goes before PBS.
 pub fn from_environment(
     var: &dyn Fn(&str) -> Option<String>,
     read: &dyn Fn(&str) -> std::io::Result<String>,

@@ -1,15 +1,15 @@
 //! The grammar of a host list: `n1,n2`, `n[01-16,18]`, `rack[1-2]n[1-63/2]`, `user@host:port`,
 //! `[::1]`, `local:3`.
 //!
-//! Ranges may stand anywhere in a name, several in one; numbers keep the width of the range's first
+//! A name can have several ranges, anywhere in it. Numbers keep the width of the range's first
 //! number. Does not read files (`hostfile.rs`) and does not fold (`fold.rs`).
 
 use super::{Host, HostListError, MAX_HOSTS};
 
-/// Longest name of a host, as DNS has it.
+/// Limit of a host name's length, as in DNS.
 const MAX_NAME_CHARS: usize = 255;
 
-/// The entries of a host list, in its order; commas and white space separate.
+/// Parses a host list and keeps its order. Commas and white space separate entries.
 pub fn parse(text: &str) -> Result<Vec<Host>, HostListError> {
     let mut hosts = Vec::new();
     for entry in entries(text)? {
@@ -73,7 +73,7 @@ fn bracket(text: &str, column: usize) -> HostListError {
     }
 }
 
-/// At most so much of what was written goes into an error.
+/// Cuts a user's text to 60 characters on one printable line, for an error.
 pub(super) fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     crate::error::one_line(&text.chars().take(SHOWN_CHARS).collect::<String>())
@@ -116,7 +116,7 @@ impl Entry<'_> {
         names.into_iter().map(host).collect()
     }
 
-    /// `local` and `local:N`; a user in front makes it the name of a remote host.
+    /// Parses `local` and `local:N`. With a user in front, `local` is the name of a remote host.
     fn local_count(&self) -> Result<Option<usize>, HostListError> {
         let count = match self.text.strip_prefix("local") {
             Some("") => Some(1),
@@ -146,8 +146,8 @@ impl Entry<'_> {
         Ok((Some(user.to_owned()), place))
     }
 
-    /// The port follows the only colon outside brackets; two and more colons are an IPv6 address
-    /// without brackets.
+    /// Splits off the port after the only colon outside brackets. Two or more colons are an IPv6
+    /// address without brackets.
     fn split_port<'a>(&self, place: &'a str) -> Result<(&'a str, Option<u16>), HostListError> {
         let mut inside = false;
         let mut colons = place.char_indices().filter(|&(_, c)| {
@@ -171,9 +171,9 @@ impl Entry<'_> {
         }
     }
 
-    /// All names that the brackets stand for, the leftmost bracket slowest.
+    /// Returns all names that the brackets stand for. The leftmost bracket varies slowest.
     fn expand(&self, name: &str, room: usize) -> Result<Vec<String>, HostListError> {
-        // A name that is too long is not repeated for each of its numbers.
+        // A name that is too long is not copied for each of its numbers; `check_name` refuses it.
         let outside = name
             .split('[')
             .map(|part| part.rsplit(']').next().unwrap_or(""));
@@ -183,7 +183,7 @@ impl Entry<'_> {
         let mut names = vec![String::new()];
         let mut rest = name;
         while let Some((before, tail)) = rest.split_once('[') {
-            // `entries` has seen to it that every bracket has its partner.
+            // `entries` has checked that every bracket has its partner.
             let (inside, after) = tail.split_once(']').unwrap_or((tail, ""));
             let numbers = self.numbers(inside, room)?;
             if numbers.len().saturating_mul(names.len()) > room {
@@ -202,7 +202,7 @@ impl Entry<'_> {
         Ok(names)
     }
 
-    /// The numbers of one bracket, as text with their zeros.
+    /// The numbers of one bracket, as text with leading zeros.
     fn numbers(&self, inside: &str, room: usize) -> Result<Vec<String>, HostListError> {
         let mut numbers = Vec::new();
         for range in inside.split(',') {
@@ -245,7 +245,7 @@ impl Entry<'_> {
     }
 }
 
-/// Whether a word may stand for a user on a command line.
+/// Checks that a word is safe as a user name on a command line.
 pub(super) fn check_user(user: &str) -> Result<(), ()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._+$\\-".contains(c);
     if user.is_empty() || user.starts_with('-') || !user.chars().all(allowed) {
@@ -254,7 +254,7 @@ pub(super) fn check_user(user: &str) -> Result<(), ()> {
     Ok(())
 }
 
-/// A decimal number without sign, of at most 18 digits so that it can be counted with.
+/// Parses a decimal number without sign. At most 18 digits, so that arithmetic does not overflow.
 pub(super) fn number(text: &str) -> Option<u64> {
     const MAX_DIGITS: usize = 18;
     let plain =
@@ -262,7 +262,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// `3`, `01-16` or `1-63/2`.
+/// A range: `3`, `01-16` or `1-63/2`.
 struct Range {
     first: u64,
     last: u64,

@@ -1,12 +1,12 @@
-//! Many names as a short text: `n[003-117]`.
+//! Folds many names into a short text: `n[003-117]`.
 //!
-//! The order is kept, so names in order fold best; what comes out is a host list again. The inverse
-//! is `expression.rs`.
+//! The order is kept, so sorted names fold best. The result is a host list again. Read next:
+//! `expression.rs`, the inverse.
 
 use super::expression::number;
 
-/// Folds neighbours whose names differ in one number only; zeros are kept, repeated `local` becomes
-/// `local:3`.
+/// Folds neighbours whose names differ in one number only. Keeps leading zeros. Repeated `local`
+/// becomes `local:3`.
 pub fn fold(names: &[String]) -> String {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for name in names {
@@ -29,7 +29,7 @@ enum Group<'a> {
     Single(&'a str),
 }
 
-/// Consecutive numbers; the width of the first is the width of all.
+/// Consecutive numbers. The width of the first is the minimum width of all.
 struct Run<'a> {
     first: &'a str,
     last: u64,
@@ -53,7 +53,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Takes the name in if it fits behind what is there.
+    /// Adds the name if it fits the group. Returns false if it does not.
     fn take(&mut self, name: &'a str) -> bool {
         match self {
             Group::Local(count) if name == "local" => *count += 1,
@@ -116,7 +116,7 @@ impl Run<'_> {
     }
 }
 
-/// An IPv6 address needs its brackets to be read back with certainty.
+/// Puts an IPv6 address in brackets: without them it cannot be parsed back with certainty.
 fn bracketed(name: &str) -> String {
     if name.contains(':') {
         format!("[{name}]")
@@ -125,8 +125,8 @@ fn bracketed(name: &str) -> String {
     }
 }
 
-/// The number by which a name is counted: the last one of its first label (`n3.cluster1`), of an
-/// address the very last.
+/// Splits a name at the number by which it is counted: the last one of its first label
+/// (`n3.cluster1`), or the very last one of an address.
 fn split(name: &str) -> Option<(&str, &str, u64, &str)> {
     if name.contains(':') {
         return None;

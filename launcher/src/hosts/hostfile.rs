@@ -1,16 +1,16 @@
 //! Host files: a line per host, `name [key=value]...`, `#` comments.
 //!
-//! Keys that belong to launching (`user`, `port`, `nodes`) are taken here, `slots` and `max_slots`
-//! of other launchers' files are tolerated, all others are the caller's and go into
+//! This module handles the keys of launching: `user`, `port`, `nodes`. It ignores `slots` and
+//! `max_slots` of other launchers' files. All other keys belong to the caller and go into
 //! [`Host::attributes`].
 
 use super::expression::{check_user, number, parse, shown};
 use super::{Host, HostListError, MAX_HOSTS};
 
-/// Longest line: its keys are kept once for each of its hosts.
+/// Limit of a line's length, since each of its hosts gets a copy of its keys.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// The hosts of a host file; `allowed` are the further keys that its lines may have.
+/// Parses a host file. `allowed` lists the further keys that its lines can have.
 pub fn hostfile(text: &str, allowed: &[&str]) -> Result<Vec<Host>, HostListError> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -117,7 +117,7 @@ fn unknown_key(key: &str, allowed: &[&str]) -> String {
     format!("unknown key '{}' (known: {})", shown(key), known.join(", "))
 }
 
-/// Each host so many times, the entries of one host side by side.
+/// Repeats each host `nodes` times, with the entries of one host side by side.
 fn repeat(hosts: Vec<Host>, nodes: usize) -> Result<Vec<Host>, String> {
     if hosts.len().saturating_mul(nodes) > MAX_HOSTS {
         return Err(HostListError::TooMany.to_string());

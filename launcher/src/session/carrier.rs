@@ -1,5 +1,4 @@
-//! What a transport must be able to do: bytes both ways without ever blocking, and a wait that a
-//! bell can end.
+//! The interface of a transport: non-blocking reads and writes, and a wait that a bell can end.
 //!
 //! Implementations: child processes (`child.rs`) and SSH channels (`channel.rs`).
 
@@ -14,7 +13,7 @@ pub(crate) enum Output {
     Error,
 }
 
-/// How a program ended; neither means that nobody knows.
+/// The end of a program. If both fields are `None`, it is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) status: Option<i32>,
@@ -22,7 +21,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// `status 3`, `signal KILL` or `lost`.
+    /// `ended with status 3`, `was killed by signal KILL` or `lost its connection`.
     pub(crate) fn words(&self) -> String {
         match (&self.signal, self.status) {
             (Some(signal), _) => format!("was killed by signal {signal}"),
@@ -32,20 +31,19 @@ impl Ending {
     }
 }
 
-/// A transport. Reads and writes return `WouldBlock` when there is nothing to do; reading 0 bytes
+/// A transport. Reads and writes return `WouldBlock` if they cannot proceed now. A read of 0 bytes
 /// is the end.
 pub(crate) trait Carrier {
     /// Reads from one of the program's outputs.
     fn read(&mut self, output: Output, buffer: &mut [u8]) -> io::Result<usize>;
     /// Writes to the program's input. After `WouldBlock` the same bytes must be offered again.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Closes the program's input; `WouldBlock` means: again.
+    /// Closes the program's input. After `WouldBlock` call it again.
     fn close_input(&mut self) -> io::Result<()>;
-    /// How the program ended, once that is known. `drained`: both outputs have ended.
+    /// Returns the program's end once it is known. `drained` is true if both outputs have ended.
     fn ending(&mut self, drained: bool) -> io::Result<Option<Ending>>;
-    /// Waits until something may be read, written (if `writing`), the bell rings, or the time is
-    /// over.
+    /// Waits until bytes can be read or (if `writing`) written, the bell rings, or the timeout passes.
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()>;
-    /// Drops the session at once; kills what runs on this machine for it.
+    /// Drops the session at once and kills its processes on this machine.
     fn cut(&mut self);
 }

@@ -1,9 +1,8 @@
-//! A session over an SSH channel, spoken by libssh2 without blocking.
+//! A session over an SSH channel, with non-blocking calls of libssh2.
 //!
-//! Connecting and authentication lie behind it already (`secure.rs`). One thing about libssh2
-//! shapes this file: a packet that was sent in part must be finished by the call that began it, or
-//! the next packet is refused. So the call that would block while sending keeps the right of way
-//! until it succeeds.
+//! Does not connect or authenticate: `secure.rs` does that first. One rule of libssh2 shapes this
+//! file: the call that sent a part of a packet must also finish it, or the next packet is refused.
+//! So a call that would block while sending has the right of way until it succeeds.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -27,7 +26,7 @@ pub(crate) struct ChannelCarrier {
     cut: bool,
 }
 
-/// A call that may leave a packet half sent.
+/// A call that can leave a packet half sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Read(Output),
@@ -52,7 +51,7 @@ impl ChannelCarrier {
         }
     }
 
-    /// Does a call of libssh2, unless another one has the right of way.
+    /// Makes a call of libssh2. Returns `WouldBlock` if another call has the right of way.
     fn call<T>(
         &mut self,
         call: Call,
@@ -69,7 +68,7 @@ impl ChannelCarrier {
     }
 }
 
-/// Whether libssh2 waits for room to send.
+/// True if libssh2 waits for room to send.
 pub(crate) fn sending(session: &Session) -> bool {
     matches!(
         session.block_directions(),
@@ -104,8 +103,7 @@ impl Carrier for ChannelCarrier {
         if !drained {
             return Ok(None);
         }
-        // The status comes before the close, so it is only known for certain once the channel is
-        // closed.
+        // The status arrives before the close, so it is only certain once the channel is closed.
         match self.call(Call::Ending, |channel| {
             channel.wait_close().map_err(io::Error::from)
         }) {
@@ -121,8 +119,8 @@ impl Carrier for ChannelCarrier {
     }
 
     fn wait(&mut self, bell: BorrowedFd<'_>, writing: bool, timeout: Duration) -> io::Result<()> {
-        // Only libssh2 knows whether it wants to write: a full channel window waits for the other
-        // side's packet.
+        // Only libssh2 knows whether it wants to write: with a full channel window it waits for a packet
+        // from the other side.
         let writing = self.unfinished.is_some() || (writing && sending(&self.session));
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writing);
@@ -137,7 +135,7 @@ impl Carrier for ChannelCarrier {
 
     fn cut(&mut self) {
         self.cut = true;
-        // Already gone is as good.
+        // An error means that the connection is gone already, which is as good.
         self.socket.shutdown(Shutdown::Both).ok();
     }
 }
@@ -145,14 +143,14 @@ impl Carrier for ChannelCarrier {
 impl Drop for ChannelCarrier {
     fn drop(&mut self) {
         if !self.cut && self.unfinished.is_none() {
-            // A polite goodbye as far as it fits into the socket now; the closed connection says
-            // the same.
+            // Sends SSH's goodbye as far as it fits into the socket now. The closed connection has the same
+            // effect.
             alone(|| {
                 self.channel.close().ok();
                 self.session.disconnect(None, "", None).ok();
             });
         }
-        // Freeing a session that does not block must not wait for anybody.
+        // Freeing a non-blocking session must not wait for the other side.
         self.socket.shutdown(Shutdown::Both).ok();
     }
 }

@@ -2,8 +2,8 @@
 //! another one.
 //!
 //! The child has its own process group, so that the terminal's Ctrl-C does not reach it and `cut`
-//! reaches all of it. It is always reaped. Does not interpret its standard error; read next
-//! `command.rs`.
+//! reaches the whole group. The child is always reaped. Does not interpret its standard error; read
+//! next `command.rs`, which does.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,14 +23,14 @@ pub(crate) struct ChildCarrier {
     input: Option<ChildStdin>,
     standard: Option<ChildStdout>,
     error: Option<ChildStderr>,
-    /// When the child was first seen to have exited.
+    /// Time at which the child's exit was first seen, and its ending.
     exited: Option<(Instant, Ending)>,
 }
 
-/// Descendants may hold the outputs open after the child's end; what the child wrote is there by
-/// then.
+/// Time to read the outputs after the child's exit. Descendants can hold them open for longer, but
+/// the child's own output has arrived by then.
 const DRAIN_AFTER_EXIT: Duration = Duration::from_millis(500);
-/// A killed process is gone after this, unless the kernel holds it.
+/// Time to wait for a killed process. Only the kernel can hold it for longer.
 const REAP_DEADLINE: Duration = Duration::from_secs(2);
 
 impl ChildCarrier {
@@ -42,7 +42,7 @@ impl ChildCarrier {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
-        // From here on dropping the carrier ends and reaps the child, whatever fails next.
+        // From here on, dropping the carrier ends and reaps the child, even if a step below fails.
         let mut carrier = ChildCarrier {
             child,
             input: None,
@@ -78,7 +78,7 @@ impl Carrier for ChildCarrier {
             _ => 0,
         };
         if count == 0 {
-            // An ended pipe would end every wait at once.
+            // An ended pipe always counts as readable and would end every wait at once.
             match output {
                 Output::Standard => self.standard = None,
                 Output::Error => self.error = None,
@@ -153,18 +153,19 @@ impl Drop for ChildCarrier {
     }
 }
 
-/// Kills the child's whole process group, while its leader is not reaped and its number cannot be
-/// another's.
+/// Kills the child's whole process group, but only before its leader is reaped: until then the
+/// number cannot belong to another group.
 pub(crate) fn kill_group(child: &mut Child) {
     if let Ok(None) = child.try_wait()
         && let Ok(pid) = i32::try_from(child.id())
     {
-        // It may have ended meanwhile; then there is nothing to kill.
+        // The group can have ended meanwhile; then nothing is left to kill.
         killpg(Pid::from_raw(pid), Signal::SIGKILL).ok();
     }
 }
 
-/// `poll` with a duration, rounded up so that a short wait is never a busy loop.
+/// Calls `poll` with a duration, rounded up to milliseconds so that a short wait is never a busy
+/// loop.
 pub(crate) fn poll_for(watched: &mut [PollFd<'_>], timeout: Duration) -> io::Result<()> {
     let ms = timeout.as_micros().div_ceil(1000);
     let timeout = PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX);
@@ -200,12 +201,12 @@ fn ending_of(status: ExitStatus) -> Ending {
 pub(crate) mod tests {
     use super::*;
 
-    /// Whether a process is gone, at the latest after a while: killing is not waiting for
+    /// Waits up to 10 s for a process to end and returns true if it has. A kill does not wait for
     /// grandchildren.
     pub(crate) fn gone(pid: &str) -> bool {
         let until = Instant::now() + Duration::from_secs(10);
         let status = || std::fs::read_to_string(format!("/proc/{pid}/stat"));
-        // A zombie that nobody reaps (a container without init) is dead all the same.
+        // A zombie counts as dead: a container without init never reaps it.
         let alive = || status().is_ok_and(|stat| !stat.contains(") Z "));
         while alive() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));

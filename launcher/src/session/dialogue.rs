@@ -1,8 +1,8 @@
-//! What is said on a line before the program is up: the script's answers, the executable, noise,
-//! the magic word.
+//! The exchange before the program is up: the script's answers, the executable, noise, the magic
+//! word.
 //!
-//! A state machine over the bytes of standard output; it neither reads nor writes itself.
-//! `drive.rs` feeds it and does what it says.
+//! A state machine over the bytes of standard output. It does no I/O. Read next: `drive.rs`, which
+//! feeds it and does what it orders.
 //!
 //! ```text
 //!   Answering --need--> Storing --stored--> Starting --magic--> Open
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::deploy::{Answer, Order};
 use crate::error::{LaunchError, Stage};
 
-/// The most that may be printed before the magic word.
+/// Limit of the output before the magic word, in bytes.
 const MAX_NOISE_BYTES: usize = 64 << 10;
 
 pub(crate) struct Dialogue {
@@ -28,7 +28,7 @@ pub(crate) struct Dialogue {
     noise: Vec<u8>,
     /// Folders that were passed over, with the reasons.
     notes: Vec<String>,
-    /// Length of all lines of the script, or of who says to be it.
+    /// Length of all lines of the script, or of lines that pretend to be the script's.
     said_bytes: usize,
     folder: Option<(usize, String)>,
 }
@@ -45,22 +45,22 @@ pub(crate) enum State {
     Open,
 }
 
-/// What is to be done.
+/// An action for the session's loop.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Write these bytes.
     Write(Arc<Vec<u8>>),
-    /// The program is up; this is what was printed before.
+    /// The program is up. `noise` was printed before.
     Up { noise: String },
     /// Bytes of the program.
     Bytes(Vec<u8>),
 }
 
-/// Why it cannot go on.
+/// The reason why the dialogue ends early.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Failed(LaunchError),
-    /// The executable could not be written there; another folder may do.
+    /// The executable could not be written there; another folder can work.
     Folder {
         index: usize,
         reason: String,
@@ -68,7 +68,7 @@ pub(crate) enum Refusal {
 }
 
 impl Dialogue {
-    /// With a program that is started directly.
+    /// Starts a dialogue with a program that runs directly.
     pub(crate) fn direct(magic: &[u8]) -> Dialogue {
         Dialogue {
             state: State::Starting,
@@ -84,7 +84,7 @@ impl Dialogue {
         }
     }
 
-    /// With a shell that was sent the script of `order`.
+    /// Starts a dialogue with a shell that receives the script of `order`.
     pub(crate) fn with_shell(
         order: &Order,
         magic: &[u8],
@@ -104,21 +104,21 @@ impl Dialogue {
         self.state
     }
 
-    /// What was printed so far and belongs to nobody, as one line.
+    /// Output so far that is neither the script's nor the program's, as one line.
     pub(crate) fn noise(&self) -> String {
         let all = [self.noise.as_slice(), self.pending.as_slice()].concat();
         crate::error::one_line(&String::from_utf8_lossy(&all))
     }
 
-    /// Takes bytes of standard output.
+    /// Takes bytes of standard output and returns the actions that follow.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Act>, Refusal> {
         let mut acts = Vec::new();
         if self.state == State::Open {
             acts.push(Act::Bytes(bytes.to_vec()));
             return Ok(acts);
         }
-        // What came before has no line end and no magic word; many small pieces must not be looked through again
-        // and again.
+        // Earlier bytes have no line end and no magic word. They can arrive in many small pieces, so they are
+        // not searched again.
         let mut looked_at = self.pending.len();
         self.pending.extend_from_slice(bytes);
         while matches!(self.state, State::Answering | State::Storing) {
@@ -140,8 +140,8 @@ impl Dialogue {
         Ok(acts)
     }
 
-    /// A whole line: the script's, or noise. Noise without a line end may stand in front of an
-    /// answer.
+    /// Handles a whole line: an answer of the script, or noise. Noise without a line end can stand in
+    /// front of an answer.
     fn line(&mut self, line: &[u8], acts: &mut Vec<Act>) -> Result<(), Refusal> {
         let Some(at) = find(line, self.nonce.as_bytes(), 0) else {
             self.noise.extend_from_slice(line);
@@ -159,7 +159,7 @@ impl Dialogue {
     fn answer(&mut self, answer: Answer, acts: &mut Vec<Act>) -> Result<(), Refusal> {
         match answer {
             Answer::Note(note) => self.notes.push(note),
-            // It is written once, however often it is asked for.
+            // The executable is written once, even if the script asks for it again.
             Answer::Need { .. } if self.state != State::Answering => {}
             Answer::Have | Answer::Stored => self.state = State::Starting,
             Answer::Need { index, folder } => {
@@ -190,7 +190,8 @@ impl Dialogue {
         Ok(())
     }
 
-    /// `looked_at` bytes of `pending` were there before; the magic word may begin in them.
+    /// Looks for the magic word. It can begin in the first `looked_at` bytes of `pending`, which were
+    /// there before.
     fn look_for_magic(&mut self, looked_at: usize, acts: &mut Vec<Act>) {
         let from = looked_at.saturating_sub(self.magic.len());
         let Some(at) = find(&self.pending, &self.magic, from) else {
@@ -217,13 +218,13 @@ impl Dialogue {
         LaunchError::new(Stage::Start, text).hint("does a login script of the host print too much?")
     }
 
-    /// Reasons of the folders that were passed over in this attempt.
+    /// Folders that this attempt passed over, with the reasons.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 }
 
-/// Where `word` first stands in `text` at or after `from`.
+/// Position of the first `word` in `text` at or after `from`.
 fn find(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
     if word.is_empty() {
         return Some(from.min(text.len()));

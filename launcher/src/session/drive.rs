@@ -1,8 +1,8 @@
-//! The loop of one session: between a carrier, the dialogue and the owner's line.
+//! The loop of one session, between a carrier, the dialogue and the owner's line.
 //!
-//! One thread, no blocking call but the wait, which ends at the next deadline at the latest. Does
-//! not know what carries the session; read next `carrier.rs` and, for the words before the magic
-//! word, `dialogue.rs`.
+//! One thread. It blocks only in the wait, which ends at the next deadline at the latest, and in
+//! short sleeps while the owner lags. Does not know the transport; read next `carrier.rs`, and
+//! `dialogue.rs` for the exchange before the magic word.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,8 +16,7 @@ use crate::session::dialogue::{Act, Dialogue, Refusal, State};
 use crate::session::line::Line;
 use crate::session::report::Report;
 
-/// How long each part of the dialogue may take, and the stage that a missing first answer counts
-/// as.
+/// Time limit of each part of the dialogue, and the stage to blame if the first answer is missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) answer: (Stage, Duration),
@@ -25,27 +24,28 @@ pub(crate) struct Limits {
     pub(crate) start: Duration,
 }
 
-/// How a session came to its end.
+/// The end of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The program had come up and is gone.
+    /// The program had come up and has ended.
     Ended(Ending),
-    /// It ended before it was up; the last lines of its standard error tell why.
+    /// The program ended before it was up. The last complaints give the reason: the script's notes and
+    /// the lines of standard error.
     Early {
         ending: Ending,
         state: State,
         complaints: Vec<String>,
         noise: String,
     },
-    /// It never came up.
+    /// The program never came up.
     Failed(LaunchError),
     /// The executable could not be written to this folder.
     Folder { index: usize, reason: String },
-    /// The owner dropped it.
+    /// The owner aborted the session.
     Aborted,
 }
 
-/// Carries the session to its end.
+/// Runs the session to its end. Writes `first` before all other bytes.
 pub(crate) fn drive(
     carrier: &mut dyn Carrier,
     dialogue: Dialogue,
@@ -64,7 +64,7 @@ pub(crate) fn drive(
     outcome
 }
 
-/// How the session reached its host.
+/// Transport and address by which the session reached its host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'a> {
     pub(crate) transport: &'a str,
@@ -78,27 +78,27 @@ struct Drive<'a> {
     report: &'a mut Report,
     limits: Limits,
     path: Path<'a>,
-    /// What is to be written before anything of the owner's.
+    /// Blocks to write. The owner's bytes enter only once the program is up and this queue is empty.
     output: VecDeque<Arc<Vec<u8>>>,
     written: usize,
     input_closed: bool,
     standard_ended: bool,
     error_ended: bool,
     error_line: Vec<u8>,
-    /// Standard error before the program is up: told when it comes up, part of the error when it
-    /// does not.
+    /// Lines of standard error before the program is up. They are reported once it comes up, and join
+    /// the error if it does not.
     held_complaints: VecDeque<String>,
     deadline: Option<(State, Instant)>,
 }
 
 const READ_BYTES: usize = 64 << 10;
-/// Reads in a row before the other duties have their turn.
+/// Reads in a row before the loop turns to its other duties.
 const READS_PER_TURN: usize = 16;
-/// How long nothing is read where the owner has not dealt with what was read before.
+/// Pause in reading while the owner has too many events to handle.
 const WHEN_AHEAD: Duration = Duration::from_millis(5);
 const MAX_HELD_COMPLAINTS: usize = 40;
 const MAX_LINE_BYTES: usize = 8 << 10;
-/// How often an ended or ending process is asked about where nothing else would wake the loop.
+/// Interval of the checks for a process that ended or is ending, where nothing else wakes the loop.
 const TICK: Duration = Duration::from_secs(1);
 const TICK_WHEN_DRAINED: Duration = Duration::from_millis(20);
 
@@ -145,7 +145,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Everything that can be done now, then one wait.
+    /// Does everything that is possible now, then waits once.
     fn turn(&mut self, buffer: &mut [u8]) -> io::Result<Option<Outcome>> {
         self.write();
         if self.report.is_ahead() {
@@ -174,7 +174,7 @@ impl<'a> Drive<'a> {
         Ok(None)
     }
 
-    /// Reads standard output; true if there may be more at once.
+    /// Reads standard output. Returns true if more can be available at once.
     fn read_standard(&mut self, buffer: &mut [u8]) -> io::Result<Result<bool, Refusal>> {
         for _ in 0..READS_PER_TURN {
             if self.standard_ended || self.report.is_ahead() {
@@ -187,7 +187,7 @@ impl<'a> Drive<'a> {
                     let has_begun = |state: State| matches!(state, State::Starting | State::Open);
                     let had_begun = has_begun(self.dialogue.state());
                     let taken = self.dialogue.take(&buffer[..count]);
-                    // The shell's answer and the program's first words may come in one piece.
+                    // One read can return both the shell's answer and the program's first words.
                     if !had_begun && has_begun(self.dialogue.state()) {
                         self.report.stage(Stage::Start);
                     }
@@ -252,8 +252,8 @@ impl<'a> Drive<'a> {
             return;
         }
         if self.held_complaints.len() == MAX_HELD_COMPLAINTS {
-            // The first lines name the cause more often than the last ones, so one from the middle
-            // goes.
+            // The first lines name the cause more often than the last ones, so a line from the middle is
+            // dropped.
             self.held_complaints.remove(MAX_HELD_COMPLAINTS / 2);
         }
         self.held_complaints.push_back(line);
@@ -265,8 +265,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Writes what there is. An input that nobody reads any more is not an error here: the ending
-    /// tells why.
+    /// Writes all that is queued. A closed input is not an error here: the program's ending gives the
+    /// reason.
     fn write(&mut self) {
         while !self.input_closed {
             if self.output.is_empty() && self.dialogue.state() == State::Open {
@@ -319,7 +319,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The carrier itself broke.
+    /// The outcome of a broken carrier.
     fn lost(&mut self, error: &io::Error) -> Outcome {
         if self.dialogue.state() == State::Open {
             self.report.notice(format!("the session is lost: {error}"));
@@ -333,8 +333,8 @@ impl<'a> Drive<'a> {
         ))
     }
 
-    /// The error of a part of the dialogue that took too long. The clock starts anew with each
-    /// part.
+    /// Returns an error if the current part of the dialogue took too long. Each part restarts the
+    /// clock.
     fn overdue(&mut self) -> Option<LaunchError> {
         let state = self.dialogue.state();
         let (stage, limit) = match state {
@@ -386,8 +386,8 @@ fn refused(refusal: Refusal) -> Outcome {
     }
 }
 
-/// `None` instead of `WouldBlock`; an interrupted call counts as one that would block, since it is
-/// tried again.
+/// Turns `WouldBlock` into `None`. An interrupted call counts as one that would block, since the
+/// loop retries it.
 fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -403,7 +403,7 @@ fn would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// `5 s`, `1.5 s`, `50 ms`.
+/// Writes a duration as `5 s`, `1.5 s` or `50 ms`.
 pub(crate) fn seconds(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {

@@ -1,5 +1,5 @@
-//! What the owner of a session holds of it: a queue of bytes to send, and a bell that wakes the
-//! session's thread.
+//! The owner's side of a session: a queue of bytes to send, and a bell that wakes the session's
+//! thread.
 //!
 //! Never blocks the owner. Read next: `drive.rs`, the other side.
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// The most that may wait to be sent to one host.
+/// Limit of the bytes queued for one host.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 pub(crate) struct Line {
@@ -40,7 +40,7 @@ impl Line {
         })
     }
 
-    /// Queues bytes; false if the line is closed or its queue is full.
+    /// Queues bytes. Returns false if the line is closed or the queue has no room for them.
     pub(crate) fn send(&self, bytes: &[u8]) -> bool {
         let mut state = self.lock();
         let room = MAX_QUEUED_BYTES - state.queued_bytes;
@@ -56,13 +56,13 @@ impl Line {
         true
     }
 
-    /// Nothing more will be sent; the program's input is closed after what is queued.
+    /// Accepts no more bytes. The program's input closes once the queue is sent.
     pub(crate) fn hang_up(&self) {
         self.lock().hung_up = true;
         self.ring();
     }
 
-    /// The session is to be dropped at once.
+    /// Makes the session end at once.
     pub(crate) fn abort(&self) {
         self.lock().aborted = true;
         self.ring();
@@ -72,13 +72,13 @@ impl Line {
         self.lock().aborted
     }
 
-    /// Whether the input is to be closed now: hung up, and everything was taken.
+    /// True once the input must close: the owner hung up and the queue is empty.
     pub(crate) fn drained_and_hung_up(&self) -> bool {
         let state = self.lock();
         state.hung_up && state.queue.is_empty()
     }
 
-    /// The next bytes to send.
+    /// Takes the next bytes to send.
     pub(crate) fn take(&self) -> Option<Vec<u8>> {
         let mut state = self.lock();
         let bytes = state.queue.pop_front()?;
@@ -86,7 +86,7 @@ impl Line {
         Some(bytes)
     }
 
-    /// The session is over; what is queued is dropped.
+    /// Marks the session as over and drops the queue.
     pub(crate) fn set_ended(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -96,7 +96,7 @@ impl Line {
         self.ended.notify_all();
     }
 
-    /// Waits for the end of the session; false if it did not come in time.
+    /// Waits for the end of the session. Returns false if it is not over by `until`.
     pub(crate) fn wait_for_end(&self, until: Instant) -> bool {
         let mut state = self.lock();
         while !state.ended {
@@ -110,19 +110,19 @@ impl Line {
         true
     }
 
-    /// What a session's thread polls beside its own descriptors.
+    /// The doorbell: an event descriptor that the session's thread polls with its own descriptors.
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 
-    /// Takes the rings so far; the state is looked at afterwards, so none is lost.
+    /// Clears the bell. The caller reads the state afterwards, so no ring is lost.
     pub(crate) fn silence(&self) {
-        // The descriptor never blocks: an error only says that nobody has rung.
+        // The descriptor never blocks: an error only means that the bell has not rung.
         self.bell.read().ok();
     }
 
     fn ring(&self) {
-        // A full counter would mean that a ring is pending already.
+        // A full counter means that a ring is pending already.
         self.bell.write(1).ok();
     }
 

@@ -1,6 +1,6 @@
-//! One host's way to the receiver of events, and its place behind the gate.
+//! Sends one host's events to their receiver, and holds the host's place in the gate.
 //!
-//! The place is given back when the host is up or has failed. Read next: `drive.rs`.
+//! The place becomes free once the host is up or has failed. Read next: `drive.rs`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Report {
         }
     }
 
-    /// Keeps the place behind the gate until the host is up.
+    /// Keeps the place in the gate until the host is up.
     pub(crate) fn hold(&mut self, place: Place) {
         self.place = Some(place);
     }
@@ -49,7 +49,7 @@ impl Report {
         }
     }
 
-    /// The stage that was begun last.
+    /// The stage that began last.
     pub(crate) fn current_stage(&self) -> Stage {
         self.stage.unwrap_or(Stage::Resolve)
     }
@@ -66,7 +66,7 @@ impl Report {
         self.tell(Event::Bytes(bytes, self.tickets.next()));
     }
 
-    /// Whether the owner has to deal with events before more is read.
+    /// True if the owner must handle events before the session reads more.
     pub(crate) fn is_ahead(&self) -> bool {
         self.tickets.are_out()
     }
@@ -99,13 +99,13 @@ impl Report {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more: the session ends by its owner's `finish`, not by this.
+        // An error means that the receiver is gone. The owner's `finish` ends the session, not this.
         drop(self.events.send((self.host, event)));
     }
 }
 
 impl Drop for Report {
-    /// The last event is certain, even if the host's thread never ran or panicked.
+    /// Sends the last event, even if the host's thread never ran or panicked.
     fn drop(&mut self) {
         if !self.concluded {
             let text =

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::cli::arguments::{HostWords, Launch, Sockets};
+use super::hosts::HostWords;
+use super::launch::Launch;
+use super::sockets::Sockets;
 
 /// What the long help begins with.
 pub const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks between processes on hosts without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \

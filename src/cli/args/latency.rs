@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::arguments::{HostWords, Launch, Sockets};
+use super::hosts::HostWords;
+use super::launch::Launch;
+use super::sockets::Sockets;
 
 /// What the long help begins with.
 pub const LONG: &str = "Latencies of all pairs of a fabric from a handful of rounds: from switches, cables and routes a small set of pairs is chosen that says all that \

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::cli::arguments::{HostWords, Launch, Order, Sockets};
+use clap::Subcommand;
 
-use super::files::FileCommand;
+use super::hosts::HostWords;
+use super::launch::Launch;
+use super::order::Order;
+use super::sockets::Sockets;
 
 /// What the long help begins with.
 pub const LONG: &str = "Measures the links between all pairs of ranks, as LinkTest does, without MPI: many pairs at the same time, each in both directions, step by step \
@@ -330,4 +333,37 @@ pub struct LinktestArguments {
     /// Example: --dry-run
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
+}
+
+/// What can be done with result files.
+#[derive(Debug, Clone, Subcommand)]
+pub enum FileCommand {
+    /// Show what a result file says
+    Show {
+        /// The file
+        ///
+        /// Example: pipebench linktest show pingpong_results_bin.sion
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Write what a result file says as a table or as JSON
+    Export {
+        /// The file
+        ///
+        /// Example: pipebench linktest export pingpong_results_bin.sion --csv -
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+
+        /// Every link of every set as a table; - is standard output
+        ///
+        /// Example: --csv links.csv
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
+
+        /// Everything that stands in it; - is standard output
+        ///
+        /// Example: --json links.json
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
 }

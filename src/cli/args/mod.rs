@@ -1,29 +1,43 @@
-//! The words of the command line and their help. What they mean together is checked in [`super::intent`].
+//! The words of the command line and their help. What they mean together is checked in `resolve/`.
 
 use std::path::PathBuf;
 
+mod check;
+mod completions;
 mod hosts;
+pub mod imb;
+pub mod latency;
+mod launch;
+pub mod linktest;
 mod order;
+mod plan;
+mod records;
 mod sockets;
+mod visits;
+#[cfg(feature = "web")]
+mod web;
 
-use clap::{Parser, Subcommand as ClapSubcommand};
+use clap::{CommandFactory, Parser, Subcommand as ClapSubcommand};
 
+pub use check::CheckArguments;
+pub use completions::Shell;
 pub use hosts::HostWords;
+pub use launch::Launch;
 pub use order::{FabricOrder, Order};
+pub use plan::{InitArguments, RunArguments};
+pub use records::{
+    CompareArguments, Format, ListArguments, MergeArguments, ReportArguments, RetestArguments,
+};
 pub use sockets::Sockets;
+pub use visits::{StatusArguments, VisitArguments, WatchArguments};
+#[cfg(feature = "web")]
+pub use web::{CgiArguments, KeepArguments, ServeArguments};
+
+use imb::ImbArguments;
+use latency::LatencyArguments;
+use linktest::LinktestArguments;
 
 use crate::exit;
-
-use super::check::CheckArguments;
-use super::completions::Shell;
-use super::imb::ImbArguments;
-use super::latency::LatencyArguments;
-use super::linktest::LinktestArguments;
-use super::report::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
-use super::retest::RetestArguments;
-use super::runplan::{InitArguments, RunArguments};
-use super::status::StatusArguments;
-use super::watch::WatchArguments;
 
 /// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
 #[derive(Debug, Clone, Parser)]
@@ -349,117 +363,57 @@ pub struct Arguments {
     pub parent: Option<i32>,
 }
 
-/// How hosts are reached: the same words for every command that goes there.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Launch {
-    /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
-    ///
-    /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.
-    /// No default. Example: --rsh 'ssh -J gw'  or  --rsh 'srun -w %h'
-    #[arg(long, value_name = "CMD", help_heading = "Launch")]
-    pub rsh: Option<String>,
-
-    /// User to log in as
-    ///
-    /// Default: that of ~/.ssh/config, else your own. Example: --user bench
-    #[arg(long, value_name = "NAME", help_heading = "Launch")]
-    pub user: Option<String>,
-
-    /// Private key file; may be given more than once
-    ///
-    /// A passphrase is asked for once, before any host is contacted. Default: the agent, then the keys of
-    /// ~/.ssh. Example: --identity ~/.ssh/bench
-    #[arg(long, short = 'i', value_name = "FILE", help_heading = "Launch")]
-    pub identity: Vec<PathBuf>,
-
-    /// File of known host keys
-    ///
-    /// Default: ~/.ssh/known_hosts and the system's. Example: --known-hosts site_hosts
-    #[arg(long, value_name = "FILE", help_heading = "Launch")]
-    pub known_hosts: Option<PathBuf>,
-
-    /// Ask for a password once, and use it on every host
-    ///
-    /// Default: keys and agent only. Example: --ask-password
-    #[arg(long, help_heading = "Launch")]
-    pub ask_password: bool,
-
-    /// Hosts that are started at the same time
-    ///
-    /// A jump host with MaxStartups 10 wants 8. Default 32. Example: --fanout 8
-    #[arg(long, value_name = "N", default_value_t = 32, help_heading = "Launch")]
-    pub fanout: usize,
-
-    /// Deadline of a stage; may be given more than once
-    ///
-    /// Stages: resolve 5s, connect 10s, authenticate 20s, deploy 120s, start 20s, prepare 30s, hello 2s (of a link), silence 10s,
-    /// drain 30s, collect 10s, volume 24h; and clocks 60s, from one measurement of the clocks to the next. Example: --deadline connect=30s,deploy=5m
-    #[arg(
-        long,
-        value_name = "STAGE=TIME",
-        value_delimiter = ',',
-        help_heading = "Launch"
-    )]
-    pub deadline: Vec<String>,
-
-    /// Folder on the hosts for the executable
-    ///
-    /// Default: ~/.cache/pipebench, else /var/tmp or /tmp. Example: --remote-dir /scratch/bench
-    #[arg(long, value_name = "DIR", help_heading = "Launch")]
-    pub remote_dir: Option<String>,
-}
-
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
 pub enum Subcommand {
     /// Run what a plan file says
-    #[command(long_about = super::runplan::LONG)]
+    #[command(long_about = plan::LONG)]
     Run(RunArguments),
     /// Write a plan file with comments, to be filled in
     Init(InitArguments),
     /// Look at hosts, ports and pairs before a run
-    #[command(long_about = super::check::LONG)]
+    #[command(long_about = check::LONG)]
     Check(CheckArguments),
     /// Measure every pair of links, in LinkTest's patterns and file, without MPI
-    #[command(long_about = super::linktest::LONG)]
+    #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
     /// Measure the patterns of the Intel MPI Benchmarks, in their tables, without MPI
-    #[command(long_about = super::imb::LONG)]
+    #[command(long_about = imb::LONG)]
     Imb(Box<ImbArguments>),
     /// Latencies of all pairs of a fabric from a handful of rounds; find slow cables
-    #[command(long_about = super::latency::LONG)]
+    #[command(long_about = latency::LONG)]
     Latency(Box<LatencyArguments>),
     /// List the runs alive on hosts, and what they move; end one
-    #[command(long_about = super::status::LONG)]
+    #[command(long_about = visits::STATUS_LONG)]
     Status(StatusArguments),
     /// Show the live picture of a run: ports, links, and what they wait for
-    #[command(long_about = super::watch::LONG)]
+    #[command(long_about = visits::WATCH_LONG)]
     Watch(WatchArguments),
     /// Make a report of a run that was kept: text, page, table, JUnit, OpenMetrics
     Report(ReportArguments),
     /// Measure again what was at fault in a run, after a cable was moved
-    #[command(long_about = super::retest::LONG)]
+    #[command(long_about = records::RETEST_LONG)]
     Retest(RetestArguments),
     /// List the runs that were kept in a folder
     List(ListArguments),
     /// Compare a run with a later one; did the fault follow the host?
-    #[command(long_about = super::report::COMPARE_LONG)]
+    #[command(long_about = records::COMPARE_LONG)]
     Compare(CompareArguments),
     /// Put several cablings of a switch into one sheet
-    #[command(long_about = super::report::MERGE_LONG)]
+    #[command(long_about = records::MERGE_LONG)]
     Merge(MergeArguments),
     /// Let a site start runs from a browser, and look at them
     #[cfg(feature = "web")]
-    #[command(long_about = super::web::SERVE_LONG)]
-    Serve(super::web::ServeArguments),
+    #[command(long_about = web::SERVE_LONG)]
+    Serve(ServeArguments),
     /// The same as a CGI program of any web server
     #[cfg(feature = "web")]
-    #[command(long_about = super::web::CGI_LONG)]
-    Cgi(super::web::CgiArguments),
+    #[command(long_about = web::CGI_LONG)]
+    Cgi(CgiArguments),
     /// Keep a run that was asked for from a browser (started by pipebench itself)
     #[cfg(feature = "web")]
     #[command(hide = true)]
-    Keep(super::web::KeepArguments),
+    Keep(KeepArguments),
     /// Serve as a node on standard input and output (started by pipebench itself)
     #[command(hide = true)]
     Node,
@@ -474,8 +428,13 @@ pub enum Subcommand {
     Manual,
 }
 
+/// What help, manual page and completions are made from.
+pub fn command() -> clap::Command {
+    Arguments::command().after_long_help(long_tail())
+}
+
 /// What stands below the options of `--help`.
-pub fn long_tail() -> String {
+fn long_tail() -> String {
     format!(
         "EXAMPLES\n  \
          pipebench --hosts local:3 --phases 3              three nodes on this machine, no SSH\n  \

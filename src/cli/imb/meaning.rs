@@ -1,39 +1,40 @@
-//! From the words of `pipebench imb` to what is to be done.
+//! Turns the arguments of `pipebench imb` into an intent.
 
 use std::path::Path;
 
-use crate::cli::intent::{self, UsageError};
 use crate::cli::measure::Intent;
+use crate::cli::resolve::{self, UsageError};
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Asked, Benchmark, Class, Imb, MOST_LOG, Multi, Part, Rules, usual};
-use crate::plan::job::{Job, RANKS, RankOrder, RankTransport, Ranks};
+use crate::plan::job::{Job, RANKS};
+use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
 use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::report;
 use crate::units::{self, show_bytes};
 
-use super::words::ImbArguments;
+use crate::cli::args::imb::ImbArguments;
 
-/// Lengths that a file may have.
+/// Most lengths in a file.
 const MOST_LENGTHS: usize = 10_000;
-/// Repetitions that can be asked for.
+/// Most repetitions that can be requested.
 const MOST_REPETITIONS: usize = 1_000_000_000;
 
 fn refuse<T>(text: String) -> Result<T, UsageError> {
     Err(UsageError::Value(text))
 }
 
-/// Turns words into an intent.
+/// Turns arguments into an intent.
 pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
-    let hosts = intent::hosts_of(
+    let hosts = resolve::hosts_of(
         words.hosts.list.as_deref(),
         words.hosts.file.as_deref(),
         words.hosts.exclude.as_deref(),
         words.launch.rsh.is_some(),
     )?;
-    let nodes = intent::nodes_of(&hosts)?;
-    intent::check_launch(&words.launch)?;
+    let nodes = resolve::nodes_of(&hosts)?;
+    resolve::check_launch(&words.launch)?;
     let transport = match words.transport.as_str() {
-        // What moves most on one node, and between nodes what there is.
+        // Shared memory has the highest throughput within a node; between nodes it means TCP.
         "auto" | "shm" => RankTransport::Shm,
         "tcp" => RankTransport::Tcp,
         "unix" => RankTransport::Unix,
@@ -43,7 +44,7 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             ));
         }
     };
-    if transport == RankTransport::Unix && !intent::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !resolve::is_one_machine(&hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -53,8 +54,8 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
     }
-    let sockets = intent::sockets_of(&words.sockets)?;
-    intent::check_sockets(&sockets)?;
+    let sockets = resolve::sockets_of(&words.sockets)?;
+    resolve::check_sockets(&sockets)?;
     let ranks = Ranks {
         per_node: words.ranks_per_node,
         order: match words.rank_order.as_str() {
@@ -67,11 +68,11 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             }
         },
         pinned: !words.no_pin,
-        wait: intent::wait_of(&words.wait)?,
+        wait: resolve::wait_of(&words.wait)?,
         transport,
         sockets,
-        ports: intent::ports_of(&words.sockets)?,
-        network: intent::network_of(&words.sockets)?,
+        ports: resolve::ports_of(&words.sockets)?,
+        network: resolve::network_of(&words.sockets)?,
     };
     let count = ranks.count(nodes.len());
     let imb = suite(words, ranks, count)?;
@@ -93,7 +94,7 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
         profile: Profile::Quick,
         shortened: false,
         criteria: Criteria::default(),
-        deadlines: intent::deadlines_of(&words.launch)?,
+        deadlines: resolve::deadlines_of(&words.launch)?,
         seed: 0,
         keep_going: false,
         samples: false,
@@ -109,7 +110,7 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     })
 }
 
-/// Seconds for a length by today's rules.
+/// Default time for a length by the current rules, in seconds.
 const USUAL_SECONDS: f64 = 10.0;
 
 fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageError> {
@@ -198,7 +199,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     })
 }
 
-/// Names from the command line and from a file; all of the rules if there are none.
+/// Benchmarks named on the command line and in a file, or the usual ones of the rules if none are named.
 fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, UsageError> {
     let mut names: Vec<(String, String)> = Vec::new();
     for name in words.benchmarks.iter().flat_map(|word| word.split(',')) {
@@ -246,7 +247,7 @@ fn part_of(name: &str) -> Result<Part, UsageError> {
     )
 }
 
-/// Lines of a file without comments, with their numbers.
+/// Lines of a file with their numbers, without comments and empty lines.
 fn lines_of(flag: &str, path: &Path) -> Result<Vec<(usize, String)>, UsageError> {
     let text = crate::store::runs::read(path)
         .map_err(|error| UsageError::Value(format!("{flag}: {error}")))?;
@@ -316,7 +317,7 @@ fn logs(text: &str) -> Result<(u32, u32), UsageError> {
     }
 }
 
-/// Repetitions at most, MiB at most, and repetitions at most where each is completed by itself; what is not there is as usual.
+/// Parses the most repetitions, the most MiB, and the most repetitions if each one completes separately. Missing numbers keep the defaults.
 fn iterations(text: &str) -> Result<Asked, UsageError> {
     let numbers: Vec<Option<usize>> = text.split(',').map(|part| part.parse().ok()).collect();
     let limits = [1..=MOST_REPETITIONS, 1..=1_000_000, 1..=MOST_REPETITIONS];
@@ -403,7 +404,7 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What would be done.
+/// Text of a dry run.
 pub fn dry_run(intent: &Intent) -> String {
     let mut text = report::header::options(&intent.options);
     let nodes = intent.plan.nodes.len();

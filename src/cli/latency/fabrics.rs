@@ -1,8 +1,8 @@
-//! Descriptions of fabrics: by formula, from what sites have, and read again.
+//! Descriptions of fabrics: generates them by formula, imports them from the data of a site, and reads them.
 
 use std::path::Path;
 
-use crate::cli::run;
+use crate::cli::files::keep_file;
 use crate::cli::terminal::complain;
 use crate::exit;
 use crate::latency::description;
@@ -13,9 +13,9 @@ use crate::latency::routing::{RULES, Rule};
 use crate::store::bounded;
 use crate::sys::why;
 
-use super::words::{GenerateArguments, ImportArguments};
+use crate::cli::args::latency::{GenerateArguments, ImportArguments};
 
-/// Complains, with the file where there is one.
+/// Prints an error, with its file and line if known; returns the exit code.
 pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
     match path {
         None => complain(&error.what),
@@ -30,7 +30,7 @@ pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
     exit::USAGE
 }
 
-/// The text of a file.
+/// Reads the text of a file. On failure, prints the reason and returns the exit code as the error.
 pub fn text_of(path: &Path) -> Result<String, u8> {
     bounded::given(path, bounded::FABRIC_BYTES).map_err(|error| {
         complain(&format!("cannot read {}: {}", path.display(), why(&error)));
@@ -38,7 +38,7 @@ pub fn text_of(path: &Path) -> Result<String, u8> {
     })
 }
 
-/// A description, and what it describes.
+/// Reads a description. Returns its text and the fabric.
 pub fn read(path: &Path) -> Result<(String, Fabric), u8> {
     let text = text_of(path)?;
     let fabric = description::read(&text).and_then(|draft| Fabric::new(&draft));
@@ -62,13 +62,13 @@ fn rule_of(word: Option<&str>, usual: Rule) -> Result<Rule, u8> {
 /// Checks a draft and writes it.
 fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
     Fabric::new(draft).map_err(|error| refused(source, &error))?;
-    match run::keep(path, Ok(description::write(draft))) {
+    match keep_file(path, Ok(description::write(draft))) {
         true => Ok(exit::OK),
         false => Ok(exit::NOT_WRITTEN),
     }
 }
 
-/// Writes a fabric by formula.
+/// Writes the description of a fabric by formula; returns the exit code.
 pub fn generate(words: &GenerateArguments) -> Result<u8, u8> {
     let rule = |usual| rule_of(words.rule.as_deref(), usual);
     let hosts = words.hosts_per_switch;
@@ -92,7 +92,7 @@ pub fn generate(words: &GenerateArguments) -> Result<u8, u8> {
     keep(&draft, &words.output, None)
 }
 
-/// Writes a fabric from what a site has.
+/// Writes the description of a fabric from the data of a site; returns the exit code.
 pub fn import(words: &ImportArguments) -> Result<u8, u8> {
     if let Some(path) = &words.table {
         let rule = rule_of(words.rule.as_deref(), Rule::Symmetric)?;

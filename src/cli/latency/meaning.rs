@@ -1,11 +1,11 @@
-//! From the words of `pipebench latency run` and `locate` to what is to be done.
+//! Turns the arguments of `pipebench latency run` and `locate` into an intent.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::cli::intent;
 use crate::cli::measure::Intent;
 use crate::cli::report;
+use crate::cli::resolve;
 use crate::cli::terminal::complain;
 use crate::conduct;
 use crate::exit;
@@ -13,10 +13,10 @@ use crate::latency::fabric::Fabric;
 use crate::latency::planfile;
 use crate::latency::planning::Strategy;
 use crate::latency::rows::Model;
-use crate::plan::job::{
-    Baseline, Job, Kernel, Latency, Linktest, MESSAGE_BYTES, MESSAGES, RANKS, RankOrder,
-    RankTransport, Ranks,
-};
+use crate::plan::job::{Job, MESSAGE_BYTES, MESSAGES, RANKS};
+use crate::plan::latency::{Baseline, Latency};
+use crate::plan::linktest::{Kernel, Linktest};
+use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
 use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::record::Record;
 use crate::report::header;
@@ -24,9 +24,9 @@ use crate::units;
 
 use super::fabrics;
 use super::plans;
-use super::words::RunArguments;
+use crate::cli::args::latency::RunArguments;
 
-/// The run to compare with.
+/// Name and record of the run to compare with, if the user named one. The error is the exit code.
 pub fn baseline(words: &RunArguments) -> Result<Option<(String, Record)>, u8> {
     let Some(name) = &words.baseline else {
         return Ok(None);
@@ -41,7 +41,7 @@ pub fn baseline(words: &RunArguments) -> Result<Option<(String, Record)>, u8> {
     Ok(Some((crate::store::runs::name_of(&kept.path), kept.record)))
 }
 
-/// Turns words into an intent.
+/// Turns arguments into an intent.
 pub fn understand(
     words: &RunArguments,
     baseline: Option<(String, Record)>,
@@ -49,19 +49,19 @@ pub fn understand(
 ) -> Result<Intent, String> {
     let by_rsh = words.launch.rsh.is_some();
     let named = &words.hosts;
-    let said = |error: intent::UsageError| error.to_string();
-    let hosts = intent::hosts_of(
+    let said = |error: resolve::UsageError| error.to_string();
+    let hosts = resolve::hosts_of(
         named.list.as_deref(),
         named.file.as_deref(),
         named.exclude.as_deref(),
         by_rsh,
     )
     .map_err(said)?;
-    let nodes = intent::nodes_of(&hosts).map_err(said)?;
-    intent::check_launch(&words.launch).map_err(said)?;
-    let sockets = intent::sockets_of(&words.sockets).map_err(said)?;
-    intent::check_sockets(&sockets).map_err(said)?;
-    // What is wrong with a file has been said.
+    let nodes = resolve::nodes_of(&hosts).map_err(said)?;
+    resolve::check_launch(&words.launch).map_err(said)?;
+    let sockets = resolve::sockets_of(&words.sockets).map_err(said)?;
+    resolve::check_sockets(&sockets).map_err(said)?;
+    // `fabrics` has already printed the fault of a file.
     let (text, fabric) =
         fabrics::read(&words.fabric).map_err(|_| "the fabric cannot be used".to_owned())?;
     let mut wishes = plans::wishes(&words.choice)?;
@@ -129,13 +129,13 @@ pub fn understand(
             ranks: Ranks {
                 per_node: 1,
                 order: RankOrder::Block,
-                // Who sleeps may wake where there is room.
+                // A rank that sleeps can wake up on any idle processor.
                 pinned: words.wait != "sleep",
-                wait: intent::wait_of(&words.wait).map_err(said)?,
+                wait: resolve::wait_of(&words.wait).map_err(said)?,
                 transport: RankTransport::Auto,
                 sockets,
-                ports: intent::ports_of(&words.sockets).map_err(said)?,
-                network: intent::network_of(&words.sockets).map_err(said)?,
+                ports: resolve::ports_of(&words.sockets).map_err(said)?,
+                network: resolve::network_of(&words.sockets).map_err(said)?,
             },
             kernel: Kernel::Semidirectional,
             messages: words.pings,
@@ -179,9 +179,9 @@ pub fn understand(
             profile: Profile::Quick,
             shortened: false,
             criteria: Criteria::default(),
-            deadlines: intent::deadlines_of(&words.launch).map_err(said)?,
+            deadlines: resolve::deadlines_of(&words.launch).map_err(said)?,
             seed: words.choice.plan_seed,
-            // A host that is missing costs its pairs, and no more.
+            // A missing host costs only its pairs.
             keep_going: true,
             samples: false,
             repeats: None,
@@ -193,7 +193,7 @@ pub fn understand(
     })
 }
 
-/// The number of each node's host in the fabric.
+/// Number in the fabric of each node's host.
 fn mapped(
     fabric: &Fabric,
     labels: &[&str],
@@ -244,7 +244,7 @@ fn mapped(
     }
 }
 
-/// What an earlier run's cables took; it must have been of the same fabric.
+/// Values of the cables in an earlier run. That run must have measured the same fabric.
 fn of_baseline(
     model: &Model<'_>,
     hosts: &[u32],
@@ -319,7 +319,7 @@ fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(S
         .collect()
 }
 
-/// What would be done.
+/// Text of a dry run.
 pub fn dry_run(intent: &Intent) -> String {
     let mut text = header::options(&intent.options);
     let job = intent.plan.jobs.first();

@@ -1,10 +1,10 @@
-//! Plans, predictions and simulations: what can be done without measuring.
+//! Plans, predictions and simulations, which need no measurement.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::cli::run;
+use crate::cli::files::{can_keep, keep_file};
 use crate::cli::terminal::{complain, write_all};
 use crate::conduct;
 use crate::exit;
@@ -21,9 +21,9 @@ use crate::report::latency::combination;
 use crate::sys::why;
 
 use super::fabrics;
-use super::words::{ChoiceWords, PairsArguments, PlanArguments, SimulateArguments};
+use crate::cli::args::latency::{ChoiceWords, PairsArguments, PlanArguments, SimulateArguments};
 
-/// Columns only known together that are listed; all of them are in the record of a run.
+/// Most listed combinations of columns that are known only together. The record of a run holds all of them.
 const MOST_TOGETHER: usize = 20;
 
 fn wrong<T>(text: &str) -> Result<T, u8> {
@@ -31,7 +31,7 @@ fn wrong<T>(text: &str) -> Result<T, u8> {
     Err(exit::USAGE)
 }
 
-/// What the words ask of a plan.
+/// Wishes for a plan, from the arguments.
 pub fn wishes(choice: &ChoiceWords) -> Result<Wishes, String> {
     let known = STRATEGIES.iter().find(|(name, _)| *name == choice.strategy);
     let Some((_, strategy)) = known else {
@@ -61,7 +61,7 @@ fn everyone(fabric: &Fabric) -> Vec<u32> {
     (0_u32..).take(fabric.hosts.len()).collect()
 }
 
-/// Chooses pairs and rounds.
+/// Chooses pairs and rounds, and writes the plan; returns the exit code.
 pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
     let mut wishes = wishes(&words.choice).or_else(|text| wrong(&text))?;
     wishes.effort = match words.effort.as_str() {
@@ -78,7 +78,7 @@ pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
         return wrong(&format!("--rounds {}: from 1 to 1000", words.rounds));
     }
     wishes.cover_rounds = words.rounds;
-    if !run::can_keep(words.output.as_deref(), None) {
+    if !can_keep(words.output.as_deref(), None) {
         return Err(exit::NOT_WRITTEN);
     }
     let (_, fabric) = fabrics::read(&words.fabric)?;
@@ -89,7 +89,7 @@ pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
         return Err(exit::BUG);
     }
     if let Some(path) = &words.output {
-        if !run::keep(path, Ok(planfile::write(&fabric, &plan, &lines))) {
+        if !keep_file(path, Ok(planfile::write(&fabric, &plan, &lines))) {
             return Err(exit::NOT_WRITTEN);
         }
         if path == Path::new("-") {
@@ -102,7 +102,7 @@ pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
     }
 }
 
-/// What is said of a plan.
+/// Lines that describe a plan.
 fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     let facts = &plan.facts;
     let pairs = plan.pairs().len();
@@ -202,7 +202,7 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
     lines
 }
 
-/// Predicts all pairs from a run.
+/// Predicts the round trips of all pairs from a run; returns the exit code.
 pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
     let kept = crate::cli::report::read(&words.run, &words.folder)?;
     let Some(latency) = kept.record.latencies.last() else {
@@ -256,7 +256,7 @@ pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
     Ok(if written { exit::OK } else { exit::NOT_WRITTEN })
 }
 
-/// A line for each pair.
+/// Writes a line for each pair, with its round trip in µs.
 fn table(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
     let mut outcome = writeln!(out, "from,to,round_trip_us");
     let hosts = &model.fabric.hosts;
@@ -270,7 +270,7 @@ fn table(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result<
     outcome.and_then(|()| out.flush())
 }
 
-/// All round trips, row by row, in NumPy's format 1.0: a head that is padded to 64 bytes, and little-endian numbers.
+/// Writes all round trips in µs, row by row, in NumPy's format 1.0: a header padded to a multiple of 64 bytes, and little-endian numbers.
 fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result<()> {
     let hosts = model.fabric.hosts.len();
     let head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({hosts}, {hosts}), }}");
@@ -296,7 +296,7 @@ fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result
     out.flush()
 }
 
-/// Tries plans on random latencies.
+/// Simulates plans on random latencies; returns the exit code.
 pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
     if words.latency.is_empty()
         || words
@@ -321,7 +321,7 @@ pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
     {
         return wrong("--redundancy: from 1 to 100");
     }
-    if !run::can_keep(
+    if !can_keep(
         [words.pairs.as_deref(), words.cables.as_deref()]
             .into_iter()
             .flatten(),
@@ -382,7 +382,7 @@ pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
     }
 }
 
-/// Writes what was set beside what was calculated, pair by pair and cable by cable.
+/// Writes set and calculated values side by side, for every pair and every cable. Returns false if a file cannot be written.
 fn one_trial(words: &SimulateArguments, fabric: &Fabric, plan: &Plan) -> bool {
     let Some(pings) = words
         .pings
@@ -403,7 +403,7 @@ fn one_trial(words: &SimulateArguments, fabric: &Fabric, plan: &Plan) -> bool {
                 table += &format!("{from},{to},{:.6},{:.6}\n", of(&truth), of(&values));
             }
         }
-        written &= run::keep(path, Ok(table));
+        written &= keep_file(path, Ok(table));
     }
     if let Some(path) = &words.cables {
         let mut table = String::from("cable,set,calculated\n");
@@ -415,7 +415,7 @@ fn one_trial(words: &SimulateArguments, fabric: &Fabric, plan: &Plan) -> bool {
             };
             table += &format!("{},{set:.6},{shown}\n", model.name(column));
         }
-        written &= run::keep(path, Ok(table));
+        written &= keep_file(path, Ok(table));
     }
     written
 }

@@ -1,10 +1,9 @@
-//! `pipebench linktest show` and `export`: result files, whoever wrote them.
+//! `pipebench linktest show` and `export`: read result files, no matter which program wrote them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Subcommand;
-
-use crate::cli::run;
+use crate::cli::args::linktest::FileCommand;
+use crate::cli::files::keep_file;
 use crate::cli::terminal::{complain, write_all};
 use crate::exit;
 use crate::report::linktest::file;
@@ -12,40 +11,7 @@ use crate::store::linktest::{self, LinktestFile};
 use crate::store::sion::Stored;
 use crate::sys::why;
 
-/// What can be done with result files.
-#[derive(Debug, Clone, Subcommand)]
-pub enum FileCommand {
-    /// Show what a result file says
-    Show {
-        /// The file
-        ///
-        /// Example: pipebench linktest show pingpong_results_bin.sion
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
-    /// Write what a result file says as a table or as JSON
-    Export {
-        /// The file
-        ///
-        /// Example: pipebench linktest export pingpong_results_bin.sion --csv -
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-
-        /// Every link of every set as a table; - is standard output
-        ///
-        /// Example: --csv links.csv
-        #[arg(long, value_name = "FILE")]
-        csv: Option<PathBuf>,
-
-        /// Everything that stands in it; - is standard output
-        ///
-        /// Example: --json links.json
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
-}
-
-/// Does it; returns the exit code.
+/// Runs the command; returns the exit code.
 pub fn run(command: &FileCommand) -> u8 {
     match command {
         FileCommand::Show { file } => read(file).map_or_else(
@@ -75,16 +41,16 @@ fn export(read: &LinktestFile, csv: Option<&Path>, json: Option<&Path>) -> u8 {
     let (mut written, mut undecided) = (true, false);
     if let Some(path) = csv {
         match file::csv(read) {
-            Ok(Some(table)) => written &= run::keep(path, Ok(table)),
+            Ok(Some(table)) => written &= keep_file(path, Ok(table)),
             Ok(None) => {
                 complain(file::UNDECIDABLE);
                 undecided = true;
             }
-            Err(error) => written &= run::keep(path, Err(error.to_string())),
+            Err(error) => written &= keep_file(path, Err(error.to_string())),
         }
     }
     if let Some(path) = json {
-        written &= run::keep(path, file::json(read).map_err(|error| error.to_string()));
+        written &= keep_file(path, file::json(read).map_err(|error| error.to_string()));
     }
     match (written, undecided) {
         (false, _) => exit::NOT_WRITTEN,

@@ -1,34 +1,32 @@
-//! From the words of `pipebench linktest` to what is to be done.
+//! Turns the arguments of `pipebench linktest` into an intent.
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::intent::{self, UsageError};
 use crate::cli::measure::Intent;
-use crate::plan::job::{
-    BUFFERS, Job, Kernel, Linktest, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS, RankOrder,
-    RankTransport, Ranks,
-};
+use crate::cli::resolve::{self, UsageError};
+use crate::plan::job::{BUFFERS, Job, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
+use crate::plan::linktest::{Kernel, Linktest};
+use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
 use crate::plan::{PLAN_VERSION, Profile, RunPlan};
 use crate::units::{self, show_bytes};
 use crate::{jobs, report};
 
-use super::linktest_of;
-use super::words::LinktestArguments;
+use crate::cli::args::linktest::LinktestArguments;
 
-/// LinkTest's transports that are none here.
+/// Transports of LinkTest that do not exist here.
 const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
 
-/// Turns words into an intent.
+/// Turns arguments into an intent.
 pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
-    let hosts = intent::hosts_of(
+    let hosts = resolve::hosts_of(
         arguments.hosts.list.as_deref(),
         arguments.hosts.file.as_deref(),
         arguments.hosts.exclude.as_deref(),
         arguments.launch.rsh.is_some(),
     )?;
-    let mut nodes = intent::nodes_of(&hosts)?;
-    let criteria = intent::criteria_of(&arguments.order, &mut nodes)?;
-    intent::check_launch(&arguments.launch)?;
+    let mut nodes = resolve::nodes_of(&hosts)?;
+    let criteria = resolve::criteria_of(&arguments.order, &mut nodes)?;
+    resolve::check_launch(&arguments.launch)?;
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
     let transport = match arguments.mode.as_str() {
@@ -59,7 +57,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
             arguments.memory_buffer_allocator
         ));
     }
-    if transport == RankTransport::Unix && !intent::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !resolve::is_one_machine(&hosts) {
         return refuse(
             "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -67,8 +65,8 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
     let message_bytes = units::parse_bytes(&arguments.size_messages)
         .map_err(|error| UsageError::Unit("--size-messages", error))?;
     let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
-    let sockets = intent::sockets_of(&arguments.sockets)?;
-    intent::check_sockets(&sockets)?;
+    let sockets = resolve::sockets_of(&arguments.sockets)?;
+    resolve::check_sockets(&sockets)?;
     if arguments.parallel_sion_file {
         notes.push(
             "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
@@ -98,11 +96,11 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
                 }
             },
             pinned: !arguments.no_pin,
-            wait: intent::wait_of(&arguments.wait)?,
+            wait: resolve::wait_of(&arguments.wait)?,
             transport,
             sockets,
-            ports: intent::ports_of(&arguments.sockets)?,
-            network: intent::network_of(&arguments.sockets)?,
+            ports: resolve::ports_of(&arguments.sockets)?,
+            network: resolve::network_of(&arguments.sockets)?,
         },
         kernel: match (arguments.bidirectional, arguments.unidirectional) {
             (true, _) => Kernel::Bidirectional,
@@ -137,7 +135,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
         profile: Profile::Quick,
         shortened: false,
         criteria,
-        deadlines: intent::deadlines_of(&arguments.launch)?,
+        deadlines: resolve::deadlines_of(&arguments.launch)?,
         seed: arguments.seed_randomize_buffers,
         keep_going: false,
         samples: false,
@@ -284,7 +282,7 @@ fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, Stri
         .collect()
 }
 
-/// What would be done.
+/// Text of a dry run.
 pub fn dry_run(intent: &Intent) -> String {
     let plan = &intent.plan;
     let mut text = report::header::options(&intent.options);
@@ -328,7 +326,7 @@ pub fn dry_run(intent: &Intent) -> String {
     text
 }
 
-/// The name of the file of one of several iterations, as LinkTest numbers them.
+/// File name of one of several iterations, numbered as in LinkTest.
 pub fn numbered(path: &Path, number: usize) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match path.extension() {
@@ -336,6 +334,11 @@ pub fn numbered(path: &Path, number: usize) -> PathBuf {
         None => format!("{stem}_i{number:03}"),
     };
     path.with_file_name(name)
+}
+
+/// The link test of a plan, if it has one.
+pub fn linktest_of(plan: &RunPlan) -> Option<&Linktest> {
+    plan.jobs.first().and_then(Job::kernel)
 }
 
 #[cfg(test)]

@@ -1,82 +1,47 @@
-//! From words to a run plan. All checks of options against each other are in [`checks`], one sentence each.
+//! Turns arguments into a run plan. [`checks`] has all checks of options against each other, one sentence each.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
-
-use launcher::hosts::{Host, HostListError};
-use thiserror::Error;
+use launcher::hosts::Host;
 
 use crate::conduct::Hold;
-use crate::plan::fit::{self, Capacity, Unasked};
-use crate::plan::job::Wait;
-use crate::plan::placement::Pin;
+use crate::plan::fit::{self, Capacity};
 use crate::plan::{
-    Bound, Coupling, Datapath, Deadlines, Family, PLAN_VERSION, Pattern, Purpose, RunPlan, Sink,
-    Source, Test, Transport, Verify, Workers,
+    Bound, Coupling, Datapath, PLAN_VERSION, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,
+    Transport, Unasked, Verify, Workers,
 };
 use crate::record::Resumed;
 use crate::sys::affinity;
-use crate::units::{self, UnitError};
+use crate::units::{self};
 
-use super::arguments::{Arguments, Launch, Sockets};
+use super::checks;
+use super::criteria::criteria_of;
+use super::error::UsageError;
+use super::launch::deadlines_of;
+use super::nodes::{self, host_lines, nodes_of};
+use super::profile;
+use super::sockets::{network_of, ports_of, sockets_of};
+use super::values::{choice, size, time};
+use crate::cli::args::Arguments;
 
-mod checks;
-mod criteria;
-mod nodes;
-mod patterns;
-mod profile;
-mod sockets;
-
-pub use checks::{check_launch, check_sockets, is_one_machine};
-pub use criteria::criteria_of;
-pub use nodes::{host_lines, hosts_of, nodes_of};
-pub use sockets::{network_of, ports_of, sockets_of};
-
-/// What is to be done, fully understood.
+/// A fully parsed request.
 #[derive(Debug, Clone)]
 pub struct Intent {
     /// The plan.
     pub plan: RunPlan,
     /// Hosts for the launcher, in the plan's order.
     pub hosts: Vec<Host>,
-    /// Options in effect, for eyes and record.
+    /// Options in effect, for the display and the record.
     pub options: Vec<(String, String)>,
-    /// What is less than usual, and why.
+    /// Note about values that are smaller than usual, with the reason.
     pub note: Option<String>,
-    /// Hosts may still make it fewer processes and smaller blocks.
+    /// True if the facts of hosts can still lead to fewer processes and smaller blocks.
     pub open: bool,
-    /// Stand still there.
+    /// Stage at which the run pauses, if any.
     pub hold: Option<Hold>,
-    /// What is taken over from a run that broke off.
+    /// Tests taken over from a run that broke off.
     pub resumed: Option<Resumed>,
 }
 
-/// Why words are no plan: one sentence with the flag to change.
-#[derive(Debug, Error)]
-pub enum UsageError {
-    /// Nobody was named.
-    #[error("no hosts: name them with --hosts or --hostfile (try --hosts local:3)")]
-    NoHosts,
-    /// Nobody is left.
-    #[error("no hosts are left after --exclude")]
-    AllExcluded,
-    /// A host list is wrong.
-    #[error("{0}: {1}")]
-    Hosts(&'static str, HostListError),
-    /// A file cannot be read.
-    #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
-    File(PathBuf, std::io::Error),
-    /// A value with a unit is wrong.
-    #[error("{0}: {1}")]
-    Unit(&'static str, UnitError),
-    /// A value is outside of what makes sense.
-    #[error("{0}")]
-    Value(String),
-}
-
-/// Turns arguments into an intent; `here` is this host, on which nodes may live.
+/// Turns arguments into an intent. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
 pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent, UsageError> {
     let named = match &arguments.host_lines {
         Some(lines) => host_lines(lines)?,
@@ -88,13 +53,13 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     let by_rsh = arguments.launch.rsh.is_some();
     let hosts = nodes::left_of(named, arguments.hosts.exclude.as_deref(), by_rsh)?;
     let mut nodes = nodes_of(&hosts)?;
-    let mut criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
+    let mut criteria = criteria_of(&arguments.order, &mut nodes)?;
     let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
     let capacities = nodes::capacities_of(&nodes, here);
     let mut notes = Vec::new();
     checks::check(arguments, &one, &hosts)?;
     let profile = profile::profile_of(arguments)?;
-    // Who accepts one switch has bought that all of its ports carry their due at once.
+    // An acceptance covers one switch, whose ports must all carry their full rate at once.
     criteria.non_blocking |= profile == crate::plan::Profile::Acceptance;
     let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, &nodes)?;
     for test in &mut tests {
@@ -133,18 +98,6 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     })
 }
 
-/// What ranks do while nothing moves.
-pub fn wait_of(text: &str) -> Result<Wait, UsageError> {
-    let known = Wait::NAMES.iter().find(|(name, _)| *name == text);
-    known.map(|(_, wait)| *wait).ok_or_else(|| {
-        let names: Vec<&str> = Wait::NAMES.iter().map(|(name, _)| *name).collect();
-        UsageError::Value(format!(
-            "--wait {text:?} is not known (write {})",
-            names.join(", ")
-        ))
-    })
-}
-
 fn hold_of(text: &str) -> Result<Hold, UsageError> {
     let known = Hold::NAMES.iter().find(|(name, _)| *name == text);
     known.map(|(_, hold)| *hold).ok_or_else(|| {
@@ -162,7 +115,7 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
         None => 256 << 10, // Settled when the nodes are known.
     };
     Ok(Test {
-        pattern: Pattern::AllToAll, // As words have it: set where the nodes are known.
+        pattern: Pattern::AllToAll, // A placeholder: set once the nodes are known.
         phases: arguments.phases,
         streams: arguments.streams.unwrap_or(1).saturating_mul(rails),
         rails,
@@ -235,23 +188,6 @@ fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
     }
 }
 
-fn choice(flag: &str, given: &str, known: &str) -> UsageError {
-    UsageError::Value(format!("{flag} {given:?} is not known (write {known})"))
-}
-
-fn size(flag: &'static str, text: &str) -> Result<usize, UsageError> {
-    let bytes = units::parse_bytes(text).map_err(|error| UsageError::Unit(flag, error))?;
-    usize::try_from(bytes).map_err(|_| {
-        UsageError::Value(format!(
-            "{flag} {text} is more than this machine can address"
-        ))
-    })
-}
-
-fn time(flag: &'static str, text: &str) -> Result<u64, UsageError> {
-    units::parse_duration_ns(text).map_err(|error| UsageError::Unit(flag, error))
-}
-
 fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
     if let Some(buffers) = arguments.buffers {
         return Ok(Bound::Volume { buffers });
@@ -265,10 +201,9 @@ fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
     })
 }
 
-/// Deadlines, where they were given, and the usual ones.
-/// How long all tests may take together, in milliseconds, if that is bounded.
+/// Time limit for all tests together in milliseconds, if given.
 fn max_time(arguments: &Arguments) -> Result<Option<u64>, UsageError> {
-    /// What a run of the shortest test takes.
+    /// Time of a run of the shortest test.
     const LEAST_MS: u64 = 1_000;
     let Some(text) = &arguments.max_time else {
         return Ok(None);
@@ -277,45 +212,6 @@ fn max_time(arguments: &Arguments) -> Result<Option<u64>, UsageError> {
         ms if ms < LEAST_MS => Err(UsageError::Value(format!("--max-time {text}: at least 1s"))),
         ms => Ok(Some(ms)),
     }
-}
-
-pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
-    let mut deadlines = Deadlines::default();
-    for word in &launch.deadline {
-        let wrong = || {
-            UsageError::Value(format!(
-                "--deadline {word:?} is not understood (write connect=30s; stages: see --help)"
-            ))
-        };
-        let (stage, value) = word.split_once('=').ok_or_else(wrong)?;
-        let ms = time("--deadline", value)? / 1_000_000;
-        if ms == 0 {
-            return Err(UsageError::Value(format!(
-                "--deadline {word}: at least 1 ms"
-            )));
-        }
-        if stage.trim() == "silence" && ms < 3_000 {
-            let text = "--deadline silence: at least 3s; signs of life come each second";
-            return Err(UsageError::Value(text.to_owned()));
-        }
-        let field = match stage.trim() {
-            "resolve" => &mut deadlines.resolve_ms,
-            "connect" => &mut deadlines.connect_ms,
-            "authenticate" => &mut deadlines.authenticate_ms,
-            "deploy" => &mut deadlines.deploy_ms,
-            "start" => &mut deadlines.start_ms,
-            "prepare" => &mut deadlines.prepare_ms,
-            "hello" => &mut deadlines.link_hello_ms,
-            "silence" => &mut deadlines.silence_ms,
-            "drain" => &mut deadlines.drain_ms,
-            "collect" => &mut deadlines.collect_ms,
-            "volume" => &mut deadlines.volume_ms,
-            "clocks" => &mut deadlines.clocks_ms,
-            _ => return Err(wrong()),
-        };
-        *field = ms;
-    }
-    Ok(deadlines)
 }
 
 fn joined(words: &[String]) -> Option<String> {
@@ -403,40 +299,6 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), word(value)))
         .collect()
-}
-
-/// How sessions are made, by the same arguments and deadlines.
-pub fn settings(launch: &Launch, plan: &RunPlan, stop: &Arc<AtomicUsize>) -> launcher::Settings {
-    let stop = Arc::clone(stop);
-    let ms = Duration::from_millis;
-    let deadlines = &plan.deadlines;
-    let of_tests = plan.tests.first().map(|test| test.network.family);
-    let of_jobs = plan.jobs.first().map(|job| job.ranks().network.family);
-    let family = of_tests.or(of_jobs).unwrap_or_default();
-    launcher::Settings {
-        remote_shell: launch.rsh.clone(),
-        user: launch.user.clone(),
-        identities: launch.identity.clone(),
-        known_hosts: launch.known_hosts.clone(),
-        fanout: launch.fanout,
-        deadlines: launcher::Deadlines {
-            resolve: ms(deadlines.resolve_ms),
-            connect: ms(deadlines.connect_ms),
-            authenticate: ms(deadlines.authenticate_ms),
-            deploy: ms(deadlines.deploy_ms),
-            start: ms(deadlines.start_ms),
-        },
-        remote_dir: launch.remote_dir.clone(),
-        family: match family {
-            Family::Any => launcher::Family::Any,
-            Family::V4 => launcher::Family::V4,
-            Family::V6 => launcher::Family::V6,
-        },
-        magic: crate::wire::frame::MAGIC_WORD.to_vec(),
-        arguments: vec!["node".to_owned()],
-        ask: Some(Arc::new(move |prompt| super::secret::ask(prompt, &stop))),
-        ask_password: launch.ask_password,
-    }
 }
 
 #[cfg(test)]
@@ -660,7 +522,7 @@ mod tests {
         assert_eq!(error("--hosts n1,n2 --min-rate 100G"), None);
     }
 
-    /// A pair has so many links at most, whatever a mesh of as many hosts would take.
+    /// The links of a pair have a limit, even if a mesh of as many hosts would need more.
     #[test]
     fn permutations_of_large_runs_stay_within_what_a_pair_may_have() {
         let networks: Vec<String> = (0..8).map(|rail| format!("10.{rail}.0.0/16")).collect();

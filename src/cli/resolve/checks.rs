@@ -1,19 +1,19 @@
-//! Options against each other: what cannot be is refused here, one sentence each, with the flag to change.
+//! Checks options against each other. Each refusal is one sentence with the flag to change.
 
 use std::path::{Path, PathBuf};
 
 use launcher::hosts::Host;
 
-use crate::cli::arguments::{Arguments, Launch};
+use crate::cli::args::{Arguments, Launch};
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 
 use crate::sys::socket::SocketOptions;
 
-use super::UsageError;
+use super::error::UsageError;
 
-/// Checks of the options that every test shares.
+/// Checks the options that all tests share.
 pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     if !PHASES.contains(&test.phases) {
@@ -90,14 +90,14 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
     Ok(())
 }
 
-/// Checks of who sends to whom.
+/// Checks the pattern of a test.
 pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     let pattern = &test.pattern;
     pattern
         .check(nodes, test.phases)
         .map_err(|error| UsageError::Value(error.to_string()))?;
-    // Where a node has links that must not slow each other, nothing may make them wait for each other.
+    // In an uneven pattern the links of a node must not slow each other, so they must not wait for each other.
     if !pattern.is_even(nodes) && test.coupling == Coupling::Buffer {
         return refuse(format!(
             "--pattern {pattern} and --coupling buffer: a link that stalls would slow its siblings"
@@ -106,7 +106,7 @@ pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError>
     Ok(())
 }
 
-/// Files are cut and put together in one order of blocks, the same on all nodes.
+/// Checks that files fit the pattern: they are split and joined in one order of blocks, the same on all nodes.
 pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
     let files =
         |test: &Test| matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_));
@@ -124,7 +124,7 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Checks of what all commands share.
+/// Checks the options that all commands share.
 pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     if launch.fanout == 0 {
         return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
@@ -132,7 +132,7 @@ pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Checks of what is asked of data sockets.
+/// Checks the options of data sockets.
 pub fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
     let refuse = |text: &str| Err(UsageError::Value(text.to_owned()));
     if sockets.dscp.is_some_and(|dscp| dscp > 63) {
@@ -150,7 +150,7 @@ pub fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Whether all hosts are one, as far as their names tell.
+/// True if all hosts are one machine, according to their names.
 pub fn is_one_machine(hosts: &[Host]) -> bool {
     let same = |host: &Host| !host.local && host.name == hosts[0].name;
     hosts.iter().all(|host| host.local) || hosts.iter().all(same)

@@ -1,13 +1,13 @@
-//! What was ordered: from words to criteria and speeds of nodes.
+//! Ordered properties of the ports: turns arguments into criteria and speeds of nodes.
 
-use crate::cli::arguments::{FabricOrder, Order};
+use crate::cli::args::{FabricOrder, Order};
 use crate::plan::{Criteria, NodeSpec, Uplink};
 use crate::units;
 
-use super::UsageError;
+use super::error::UsageError;
 use super::nodes::MTUS;
 
-/// Reads the criteria, and gives nodes without a speed of their own the one of all ports.
+/// Reads the criteria. Gives the speed of all ports to nodes that have no separate speed.
 pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     if let Some(text) = &order.link_speed {

@@ -1,4 +1,4 @@
-//! Who takes part: host lists and files become hosts for the launcher and nodes of the plan.
+//! Turns host lists and host files into hosts for the launcher and nodes of the plan.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,16 +11,16 @@ use crate::plan::fit::Capacity;
 use crate::store::bounded;
 use crate::units;
 
-use super::UsageError;
-use crate::cli::arguments::Arguments;
+use super::error::UsageError;
+use crate::cli::args::Arguments;
 
-/// Attributes of a host file that are understood besides user, port, nodes and slots.
+/// Known attributes of a host file, in addition to user, port, nodes and slots.
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
 
-/// MTUs that a port can have.
+/// MTUs that a port can have, in bytes.
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
-/// Hosts by their list or file, without those that are to be left out.
+/// Hosts from a list or file, without the excluded ones.
 pub fn hosts_of(
     list: Option<&str>,
     file: Option<&Path>,
@@ -30,12 +30,12 @@ pub fn hosts_of(
     left_of(named(list, file)?, exclude, by_rsh)
 }
 
-/// Hosts by lines of a host file.
+/// Hosts from the lines of a host file.
 pub fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
     hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
 }
 
-/// Hosts by their list or file.
+/// Hosts from a list or file.
 pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, UsageError> {
     match (list, file) {
         (Some("auto"), _) => {
@@ -50,7 +50,7 @@ pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, Usage
     }
 }
 
-/// These hosts without those that are to be left out; the launching host needs no remote shell.
+/// The hosts without the excluded ones. The launching host needs no remote shell and becomes local.
 pub fn left_of(
     named: Vec<Host>,
     exclude: Option<&str>,
@@ -73,7 +73,7 @@ pub fn left_of(
     Ok(left
         .into_iter()
         .map(|host| {
-            // The launching host may be in the list; it needs no SSH to itself.
+            // The launching host can be in the list. It needs no SSH to itself.
             let here =
                 !by_rsh && host.user.is_none() && host.port.is_none() && own.contains(&host.name);
             Host {
@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<String, UsageError> {
         .map_err(|error| UsageError::File(path.to_owned(), error))
 }
 
-/// Labels are the names; a name that stands twice gets a number.
+/// Nodes of the hosts. Their labels are the names; a name that occurs several times gets numbers.
 pub fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
     let mut totals: HashMap<&str, usize> = HashMap::new();
     for host in hosts {
@@ -170,7 +170,7 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
     })
 }
 
-/// How many data ports each host has for the run: all must have the same number.
+/// Number of data ports of each host in the run. All hosts must have the same number.
 pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
     let words = arguments
         .sockets
@@ -196,7 +196,7 @@ pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usiz
     }
 }
 
-/// The hosts of the nodes, as far as they are known before anybody asked them.
+/// Capacities of the nodes' hosts, as far as known before the first contact with them.
 pub(super) fn capacities_of(nodes: &[NodeSpec], here: &Capacity) -> Vec<Capacity> {
     let mut capacities: Vec<Capacity> = Vec::new();
     for node in nodes {

@@ -1,4 +1,4 @@
-//! From `--pattern` to the patterns of the tests: one, or for `rotate` all permutations.
+//! Turns `--pattern` into the patterns of the tests: one, or all permutations for `rotate`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,17 +7,17 @@ use crate::plan::{NodeSpec, Pace, Pattern};
 use crate::store::bounded;
 use crate::units;
 
-use super::UsageError;
+use super::error::UsageError;
 
-/// What `--pattern` may say besides a file.
+/// Words for `--pattern`, in addition to a file.
 pub const WORDS: &str = "all-to-all, mesh, ring, shift:K, rotate, bisection, bisection:one-way, pairs, incast:K, outcast:K, hol";
 
-/// A pattern, and the rates of its pairs where they have some.
+/// A pattern and the rate limits of its pairs, if any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// Who sends to whom.
+    /// The pattern.
     pub pattern: Pattern,
-    /// Limits, as a file gives them.
+    /// Rate limits from a file.
     pub paces: Vec<Pace>,
 }
 
@@ -30,7 +30,7 @@ impl From<Pattern> for Chosen {
     }
 }
 
-/// The patterns that a word stands for among these nodes, one test each.
+/// Patterns that a word means for these nodes, one for each test.
 pub fn chosen(word: &str, nodes: &[NodeSpec]) -> Result<Vec<Chosen>, UsageError> {
     if word == "rotate" {
         if nodes.len() < 2 {
@@ -74,7 +74,7 @@ fn named(word: &str) -> Result<Option<Pattern>, UsageError> {
     Ok(Some(pattern))
 }
 
-/// A line per pair: who sends, who receives, and if wanted a rate limit; `#` begins a comment.
+/// Reads a file with a line for each pair: sender, receiver, and an optional rate limit. `#` begins a comment.
 fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
     let text = bounded::given(Path::new(name), bounded::TEXT_BYTES).map_err(|error| {
         UsageError::Value(format!(
@@ -82,7 +82,7 @@ fn of_file(name: &str, nodes: &[NodeSpec]) -> Result<Chosen, UsageError> {
             crate::sys::why(&error)
         ))
     })?;
-    // Of two nodes with one label the first is meant.
+    // If two nodes have the same label, it means the first one.
     let places = nodes.iter().enumerate().rev();
     let places: HashMap<&str, usize> = places.map(|(at, node)| (node.label.as_str(), at)).collect();
     let (mut links, mut known) = (Vec::new(), HashSet::new());

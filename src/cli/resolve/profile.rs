@@ -1,37 +1,34 @@
-//! From a profile to the tests of a run.
+//! Turns a profile into the tests of a run.
 
-use crate::cli::arguments::Arguments;
+use crate::cli::args::Arguments;
 use crate::plan::{
     Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
 };
 
-use super::{UsageError, patterns, time};
+use super::error::UsageError;
+use super::patterns;
+use super::values::{choice, time};
 
-/// A permutation is measured as long; three times as long are the looks for losses together with it, and a repeat of the
-/// mesh twice as long.
+/// Window of a permutation. Its look for losses takes a third of that, a repeat of the mesh twice as long.
 const PERMUTATION_NS: u64 = 30_000_000_000;
-/// Repeats of the mesh: the minimum counts.
+/// Repeats of the mesh, of which the minimum counts.
 const REPEATS: usize = 3;
-/// Looks for losses are no shorter than this, unless permutations are.
+/// Shortest window of a look for losses, unless a permutation is shorter.
 const LEAST_LOSS_NS: u64 = 3_000_000_000;
-/// A soak lasts as long.
+/// Window of a soak.
 const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// The profile that was asked for.
+/// Parses `--profile`.
 pub fn profile_of(arguments: &Arguments) -> Result<Profile, UsageError> {
     match arguments.profile.as_str() {
         "quick" => Ok(Profile::Quick),
         "acceptance" => Ok(Profile::Acceptance),
         "soak" => Ok(Profile::Soak),
-        other => Err(super::choice(
-            "--profile",
-            other,
-            "quick, acceptance or soak",
-        )),
+        other => Err(choice("--profile", other, "quick, acceptance or soak")),
     }
 }
 
-/// The tests of a profile, made from the one that the other words describe; whether they are shorter than the profile asks for.
+/// Tests of a profile, made from the test that the other arguments describe. The flag is true if they are shorter than the profile requires.
 pub fn tests_of(
     arguments: &Arguments,
     profile: Profile,
@@ -69,7 +66,7 @@ pub fn tests_of(
         return Ok((vec![soak], asked.is_some_and(|asked| asked < SOAK_NS)));
     }
     let each = asked.unwrap_or(PERMUTATION_NS);
-    // As many links as a port has in the mesh, if a pair may have them: what all at once costs is told by comparing the two.
+    // A pair gets as many links as a port has in the mesh, up to the limit: comparing the two shows what loading all ports at once costs.
     let rails = one.rails.max(1);
     let most = STREAMS.end() / rails * rails;
     let streams = one.streams.saturating_mul(nodes.len() - 1).min(most);
@@ -77,7 +74,7 @@ pub fn tests_of(
         Ok(Test {
             pattern: Pattern::Shift(by),
             phases: 2,
-            // Every rail has the same number.
+            // Every rail has the same number of links.
             streams: streams.next_multiple_of(rails),
             bound: Bound::Time {
                 warmup_ns: warmup(2_000_000_000)?,
@@ -92,7 +89,7 @@ pub fn tests_of(
         tests.push(permutation(by, Purpose::Load, each)?);
     }
     for by in 1..nodes.len() {
-        // Losses are counted: a shorter look tells less of them.
+        // Losses are counted, so that a shorter window shows fewer of them.
         let window_ns = (each / 3).max(LEAST_LOSS_NS.min(each));
         tests.push(permutation(by, Purpose::Loss, window_ns)?);
     }

@@ -1,4 +1,4 @@
-//! What is asked of data ports and sockets.
+//! Options of data ports and sockets.
 
 use std::net::IpAddr;
 
@@ -6,9 +6,11 @@ use crate::plan::{DataNetwork, Family};
 use crate::sys::socket::SocketOptions;
 use crate::units;
 
-use super::{Sockets, UsageError, size};
+use super::error::UsageError;
+use super::values::size;
+use crate::cli::args::Sockets;
 
-/// How data addresses are chosen.
+/// Choice of the data addresses.
 pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
     let networks = sockets.data_network.iter().map(|text| network(text));
     Ok(DataNetwork {
@@ -22,12 +24,12 @@ pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
     })
 }
 
-/// Ports to listen on, if they were given.
+/// First and last port to listen on, if given.
 pub fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageError> {
     sockets.port_range.as_deref().map(ports).transpose()
 }
 
-/// What is asked of data sockets.
+/// Options of data sockets.
 pub fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
     let buffer =
         |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();

@@ -1,15 +1,13 @@
-//! What interfaces counted, held against the payload that links moved through them.
+//! Compares the counters of interfaces with the payload that links moved through them.
 
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, LinkRecord, NodeReport, WireFinding};
 use crate::stats::wires::{self, Load, RailLoad};
 use crate::sys::counters::InterfaceCounters;
-use crate::units::sum;
+use crate::units::{add, sum};
 use crate::wire::block::HEADER_BYTES;
 
-use super::add;
-
-/// What interfaces counted between two readings; one that was not there at both is left out.
+/// Counts of each interface between two readings. An interface that is missing from one reading is left out.
 pub(super) fn passed(
     [before, after]: &[Vec<(String, InterfaceCounters)>; 2],
 ) -> Vec<(String, InterfaceCounters)> {
@@ -21,8 +19,8 @@ pub(super) fn passed(
     both.collect()
 }
 
-/// Compares payload with interface counters, host by host. Nothing is said of a run that broke off: what was under
-/// way then is on one side only.
+/// Compares payload with interface counters, host by host. A run that broke off has no findings: only one side counted
+/// the data in flight.
 pub(super) fn wires(
     plan: &RunPlan,
     test: &Test,
@@ -72,7 +70,7 @@ pub(super) fn wires(
     findings
 }
 
-/// What the links between hosts moved through each data interface of a host. Its nodes may have different ones.
+/// Bytes that the links between hosts moved through each data interface of a host. Nodes of a host can use different interfaces.
 fn loads(
     test: &Test,
     hosts: &[HostRecord],
@@ -108,7 +106,7 @@ fn loads(
             bear(&mut loads[place].received, link.received_bytes, link);
         }
     }
-    // An interface below another one, as of a VLAN, counts what passes through that one, too.
+    // An interface below another one, for example below a VLAN, also counts the traffic of the upper one.
     let facts = hosts.iter().enumerate().find(|(node, _)| on_host(*node));
     let interfaces = facts.map_or(&[][..], |(_, host)| &host.facts.interfaces);
     let above = loads.clone();
@@ -132,7 +130,7 @@ fn loads(
 }
 
 fn bear(load: &mut Load, payload: u64, link: &LinkRecord) {
-    /// First words and the segment that tries the path.
+    /// Bytes of the hello and of the segment that probes the path.
     const BEFORE_BYTES: u64 = 10_000;
     add(&mut load.payload_bytes, payload);
     let headers = link.blocks.saturating_add(1);

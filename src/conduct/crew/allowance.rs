@@ -1,4 +1,5 @@
-//! What a node may say, so that no host can fill the memory of the launching side or keep it busy, whoever runs what there.
+//! Limits on the messages of a node, so that no host can fill the memory of the launching side or keep it busy, even if
+//! another program runs there.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -7,14 +8,14 @@ use crate::plan::RunPlan;
 use crate::units::show_bytes;
 use crate::wire::message::FromNode;
 
-/// A message has room for this, and for each end of a link that its node has.
+/// Most bytes of one message, plus `LINK_END_BYTES` for each end of a link on its node.
 const MESSAGE_BYTES: usize = 4 << 20;
 const LINK_END_BYTES: usize = 2 << 10;
-/// What a node may say of failures in a run. A failure is a few hundred bytes.
+/// Most bytes of failures that a node can report in a run. A failure is a few hundred bytes.
 const TROUBLE_BYTES: usize = 1 << 20;
-/// What ranks may say before it was dealt with.
+/// Most bytes of rank reports of a node that can wait to be handled.
 const RANK_BYTES: usize = 16 << 20;
-/// Other messages in a run, and for each second of it. An honest node sends a few each second.
+/// Most other messages of a node in a run, plus `MESSAGES_PER_S` for each second. An honest node sends a few each second.
 const MESSAGES: u64 = 1000;
 const MESSAGES_PER_S: u64 = 100;
 
@@ -29,14 +30,14 @@ pub fn message_bytes(plan: &RunPlan) -> usize {
     MESSAGE_BYTES.saturating_add(most.saturating_mul(LINK_END_BYTES))
 }
 
-/// What one node has said.
+/// Counters of the messages of one node.
 #[derive(Debug)]
 pub struct Allowance {
     since: Instant,
     messages: u64,
     trouble_bytes: usize,
     rank_bytes: usize,
-    /// Questions for its clock that it has not answered.
+    /// Clock questions that it has not answered.
     asked: Cell<u64>,
 }
 
@@ -53,17 +54,17 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// The node was asked for its clock.
+    /// Records a clock question to the node.
     pub fn ask(&self) {
         self.asked.set(self.asked.get() + 1);
     }
 
-    /// What ranks have said was dealt with.
+    /// Records that all rank reports so far were handled.
     pub fn ranks_were_heard(&mut self) {
         self.rank_bytes = 0;
     }
 
-    /// Counts a message of so many bytes. The error says what it was too much of.
+    /// Counts a message of `bytes` bytes. The error names the limit that it exceeds.
     pub fn take(&mut self, message: &FromNode, bytes: usize) -> Result<(), String> {
         let within = |all: &mut usize, limit: usize, what: &str| {
             *all = all.saturating_add(bytes);
@@ -98,7 +99,8 @@ impl Allowance {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::{RankWord, Trouble, TroubleKind};
+    use crate::record::{Trouble, TroubleKind};
+    use crate::wire::message::RankWord;
 
     use super::*;
 

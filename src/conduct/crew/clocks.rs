@@ -1,29 +1,16 @@
-//! The nodes' clocks against the own one: measured before and after a test, and again while it runs.
+//! Offsets of the nodes' clocks from this host's clock: measured before and after a test, and again while it runs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::plan::{Bound, Test};
-use crate::stats::offset::Offset;
+use crate::stats::offset::{Offset, estimate};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
 use super::{Crew, Halt, Member};
-use crate::stats::offset::estimate;
 
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
-
-/// Clocks are measured again while a test runs, question by question.
-pub(super) struct Clocks {
-    /// From one measurement to the next.
-    pub interval: Duration,
-    /// When the next one begins.
-    pub due: Instant,
-    /// Question that is being asked; zero between two measurements.
-    pub round: usize,
-    /// How often they were measured in this test.
-    pub measured: u64,
-}
 
 impl Crew {
     fn ask_for_clocks(&self) {
@@ -33,8 +20,8 @@ impl Crew {
         }
     }
 
-    /// Clocks of different hosts drift apart by seconds a day: now and then the offsets are measured again, and the end
-    /// of the window is moved on each node's clock.
+    /// Measures the offsets again from time to time and moves the end of the window on each node's clock, since the clocks of
+    /// different hosts drift apart by seconds a day.
     pub(super) fn keep_clocks(&mut self, test: &Test) {
         const BEFORE_THE_END_NS: u64 = 2_000_000_000;
         let timed = matches!(test.bound, Bound::Time { .. });
@@ -86,7 +73,7 @@ impl Crew {
         Ok(self.offsets())
     }
 
-    /// The offsets by the answers there are; of a node that did not answer this time, the last one.
+    /// Estimates the offsets from the answers so far. A node without an answer keeps its last offset.
     pub fn offsets(&mut self) -> Vec<Offset> {
         for member in &mut self.members {
             member.offset = estimate(&member.samples).or(member.offset);

@@ -1,4 +1,4 @@
-//! What comes in from the nodes: the launcher's events, and the messages in their bytes.
+//! Input from the nodes: the launcher's events, and the messages that their bytes contain.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::wire::message::{FromNode, Hello, Progress, WIRE_VERSION};
 
 use super::{Crew, Member};
 
-/// What all nodes together may have sent of messages that are not whole yet.
+/// Most bytes of incomplete messages of all nodes together.
 const MOST_PENDING_BYTES: usize = 1 << 30;
 
 impl Crew {
@@ -68,7 +68,7 @@ impl Crew {
         if member.gone {
             return;
         }
-        // It has said itself that it was asked to end; how its process went is no news.
+        // The node has already reported that it was asked to end. The end of its process is no news then.
         let is_told =
             |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == member.label;
         if self.troubles.iter().any(is_told) && signal.is_none() {
@@ -85,7 +85,7 @@ impl Crew {
         } else {
             TroubleKind::Lost
         };
-        // Then what has ended here is a client such as `ssh`, which says 255 of its own failures.
+        // With these transports the ended process is a client such as `ssh`, which exits with 255 for its own failures.
         let by_client = matches!(member.transport.as_str(), "rsh" | "openssh");
         let (kind, what) = match (status, signal) {
             (_, Some(signal)) if by_client => (
@@ -97,7 +97,7 @@ impl Crew {
                 TroubleKind::Killed,
                 format!("node status process killed by SIG{signal}"),
             ),
-            // A shell between us and the node tells a signal as 128 and its number.
+            // A shell between here and the node reports a signal as 128 plus its number.
             (Some(code @ 129..=192), None) => (
                 TroubleKind::Killed,
                 format!("node status process killed by signal {}", code - 128),
@@ -123,7 +123,7 @@ impl Crew {
             let member = &mut self.members[node];
             let message = match member.decoder.next_message() {
                 Ok(Some(message)) => message,
-                Ok(None) => return self.bound_pending(node),
+                Ok(None) => return self.bound_pending(),
                 Err(error) => {
                     return self.cut_off(node, self.kind_of_nonsense(node), error.to_string());
                 }
@@ -146,7 +146,7 @@ impl Crew {
         }
     }
 
-    /// Nothing more is heard of a node that has said what it must not.
+    /// Gives up a node that violated the protocol or a limit, and ignores everything further from it.
     pub(super) fn cut_off(&mut self, node: usize, kind: TroubleKind, what: String) {
         self.lose(node, kind, what);
         let member = &mut self.members[node];
@@ -155,28 +155,25 @@ impl Crew {
         self.fleet.abort(member.place);
     }
 
-    /// Messages that have not arrived whole stay in memory: all nodes together have a bound, and the one with most goes.
-    fn bound_pending(&mut self, node: usize) {
-        let own = self.members[node].decoder.pending_bytes();
-        let all: usize = self
-            .members
-            .iter()
-            .map(|one| one.decoder.pending_bytes())
-            .sum();
-        let is_most = |(_, one): &(usize, &Member)| one.decoder.pending_bytes() >= own;
-        if all > MOST_PENDING_BYTES
-            && let Some((most, _)) = self.members.iter().enumerate().find(is_most)
-        {
+    /// Bounds the memory of incomplete messages of all nodes together: beyond the bound the node that holds most is cut off.
+    fn bound_pending(&mut self) {
+        let held = |member: &Member| member.decoder.pending_bytes();
+        let all: usize = self.members.iter().map(held).sum();
+        if all <= MOST_PENDING_BYTES {
+            return;
+        }
+        let held = self.members.iter().map(held).enumerate();
+        if let Some((most, bytes)) = held.max_by_key(|(_, bytes)| *bytes) {
             let what = format!(
                 "sent {} of a message that is not whole, while all nodes together had {}",
-                show_bytes(self.members[most].decoder.pending_bytes() as u64),
+                show_bytes(bytes as u64),
                 show_bytes(all as u64)
             );
             self.cut_off(most, TroubleKind::Lost, what);
         }
     }
 
-    /// Nonsense instead of a hello is another program; behind a hello, something has broken into the line.
+    /// Kind of failure for bytes that are no message: another program before the hello, a disturbed session after it.
     fn kind_of_nonsense(&self, node: usize) -> TroubleKind {
         match self.members[node].hello {
             None => TroubleKind::Version,
@@ -210,7 +207,7 @@ impl Crew {
             }
             FromNode::Progress(progress) => {
                 const KEPT: usize = 64;
-                // Some bytes of a message are many numbers in memory.
+                // A few bytes of a message become many numbers in memory.
                 const NUMBERS: usize = 1 << 20;
                 let numbers = |one: &Progress| {
                     one.links.len() + one.sent_bytes.len() + one.received_bytes.len()

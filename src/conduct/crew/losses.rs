@@ -1,4 +1,4 @@
-//! `--keep-going`: who failed, and how the others go on without.
+//! `--keep-going`: decides which nodes have failed, and continues with the others.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
 }
 
 impl Crew {
-    /// Nodes that have failed, with the first cause of each, if the others can go on. What follows on other nodes from
-    /// their failure is none, unless there is nothing else.
+    /// Failed nodes, each with its first cause, if the others can continue. Consequences on other nodes do not count, unless
+    /// a test that has started has no other failures.
     fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
         const LEAST_LEFT: usize = 2;
         let mut troubles = self.troubles.clone();
         record::rank(&mut troubles);
         let of_nodes = troubles.iter().all(|trouble| !trouble.node.is_empty());
-        // Who ends a run from outside means all of it.
+        // A request from outside to end means the whole run.
         let outside = |trouble: &Trouble| trouble.what == ENDED_FROM_OUTSIDE.1;
         let of_nodes = of_nodes && !troubles.iter().any(outside);
         if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
@@ -54,14 +54,14 @@ impl Crew {
         (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
     }
 
-    /// While a test runs: its failed nodes are lost, and the others are told. False if that cannot be.
+    /// Marks the failed nodes of a running test as lost and informs the others. Returns false if the run cannot continue.
     pub(super) fn go_on_without(&mut self) -> bool {
         let Some(failed) = self.failed_nodes() else {
             return false;
         };
         for (node, trouble) in failed {
             if self.members[node].is_complete() {
-                // It has told everything: what ends behind that costs nothing.
+                // It has reported everything, so that its end after that costs nothing.
                 let text = format!("{}: {} (behind its report)", trouble.node, trouble.text());
                 self.notices.push(text);
                 continue;
@@ -93,8 +93,8 @@ impl Crew {
         true
     }
 
-    /// Before a test runs: its failed nodes leave the crew, and what the others have said of it is forgotten. None if
-    /// the run cannot go on.
+    /// Removes failed nodes from the crew before a test runs, and drops the messages of the others about this test. Returns
+    /// `None` if the run cannot continue.
     pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
         let failed = self.failed_nodes()?;
         self.troubles.clear();
@@ -121,7 +121,7 @@ impl Crew {
         Some(left)
     }
 
-    /// Before another test runs: its failed nodes are lost for the rest of the run. False if the run cannot go on.
+    /// Marks failed nodes as lost for the rest of the run, before a later test runs. Returns false if the run cannot continue.
     pub fn set_aside(&mut self) -> bool {
         let Some(failed) = self.failed_nodes() else {
             return false;
@@ -139,7 +139,7 @@ impl Crew {
         true
     }
 
-    /// What nodes said of a test that is given up arrives before the answer to a question that follows its end.
+    /// Stops a test that is given up and drops the messages about it. They arrive before the answer to a ping sent after the stop.
     fn start_afresh(&mut self) {
         for node in 0..self.members.len() {
             self.members[node].samples.clear();

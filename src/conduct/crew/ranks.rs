@@ -1,15 +1,16 @@
-//! Jobs of ranks, as the launching side hears of them.
+//! Jobs of ranks, as seen from the launching side.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::record::{RankWord, Trouble, TroubleKind};
+use crate::record::{Trouble, TroubleKind};
+use crate::wire::message::RankWord;
 
 use super::{Crew, Halt};
 
 impl Crew {
-    /// A job has been given out: from now on there are ranks to hear of.
+    /// Records that a job was sent to the nodes, so that ranks can report from now on.
     pub fn begin_job(&mut self) {
         self.begun = true;
         self.start_ns = 0;
@@ -18,7 +19,7 @@ impl Crew {
         }
     }
 
-    /// Where the ranks of a node listen, lowest rank first.
+    /// Addresses on which the ranks of a node listen, lowest rank first; empty until the node has reported them.
     pub fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
         self.members[node]
             .rank_addresses
@@ -26,8 +27,8 @@ impl Crew {
             .unwrap_or_default()
     }
 
-    /// Hears ranks until `take` has heard enough of node, rank and word, at most for `limit_ms`. What they measure takes long: a node tells of
-    /// those that fall silent or die.
+    /// Passes node, rank and report to `take` until `take` returns true, for at most `limit_ms`. Measurements take long, so that silence is no
+    /// failure here: a node reports ranks that fall silent or die.
     pub fn await_ranks(
         &mut self,
         limit_ms: u64,
@@ -58,7 +59,7 @@ impl Crew {
                 })));
             }
             if let Err(halt) = self.halt_on_trouble() {
-                // What was told meanwhile is kept.
+                // Reports that arrived in the meantime are kept.
                 for node in 0..self.members.len() {
                     while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
                         if take(node, rank, word) {

@@ -1,4 +1,4 @@
-//! What a rank repeats in a line, whatever the benchmark is made of: messages, windows or files.
+//! Action that a rank repeats in a line, for all kinds of benchmarks: messages, windows or files.
 
 use crate::ranks::{Group, World};
 use crate::sys::clock;
@@ -10,11 +10,11 @@ use super::files::{self, Files, Place};
 use super::pattern::Pattern;
 use super::windows::Windows;
 
-/// What is repeated, with the memory it needs.
+/// The repeated action, with its memory.
 pub enum Act {
     /// Messages between ranks.
     Messages(Pattern),
-    /// Memory that others reach into.
+    /// Memory that other ranks access.
     Windows(Windows),
     /// A file that is written or read.
     Files(Box<Files>),
@@ -23,7 +23,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// Does it once, complete at the end.
+    /// Does one repetition, complete at the end.
     pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => pattern.repeat(world, repetition)?,
@@ -37,7 +37,7 @@ impl Act {
         Ok(())
     }
 
-    /// How many of so many transfers go to places of their own.
+    /// Number of transfers, out of `transfers`, that go to different places.
     pub fn apart(&self, transfers: usize) -> usize {
         match self {
             Self::Windows(windows) => windows.apart(transfers),
@@ -45,7 +45,7 @@ impl Act {
         }
     }
 
-    /// The number of a repetition behind so many others, once memory or file were wiped.
+    /// Number of the next repetition after `repetitions` others, once memory or file were wiped.
     pub fn after(&self, repetitions: usize) -> usize {
         match self {
             Self::Messages(_) | Self::Windows(_) => repetitions,
@@ -53,7 +53,7 @@ impl Act {
         }
     }
 
-    /// So many of them, complete at the end.
+    /// Does `count` repetitions, complete together at the end.
     pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => {
@@ -68,7 +68,7 @@ impl Act {
         }
     }
 
-    /// Positions in files are at their start again. All members call it.
+    /// Moves positions in files back to their start. All members call it.
     pub fn restart(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Files(files) => files.reopen(world),
@@ -76,7 +76,7 @@ impl Act {
         }
     }
 
-    /// Forgets what came. All members call it.
+    /// Clears the transferred data. All members call it.
     pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => {
@@ -89,7 +89,7 @@ impl Act {
         }
     }
 
-    /// What is wrong with what came in the repetition of this number, or in so many transfers together.
+    /// The first error in the data of repetition number `repetition`, or of `transfers` transfers together.
     pub fn check(
         &self,
         world: &mut World,
@@ -104,7 +104,7 @@ impl Act {
         }
     }
 
-    /// Seconds that were spent on bringing files to storage devices.
+    /// Seconds spent on bringing files to storage devices.
     pub fn synchronising_s(&self) -> f64 {
         match self {
             Self::Files(files) => files.synchronising_s(),
@@ -120,7 +120,7 @@ impl Act {
         }
     }
 
-    /// Gives memory back. All members call it.
+    /// Frees windows and memory. All members call it.
     pub fn end(self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Messages(_) | Self::Files(_) | Self::Opening(..) => Ok(()),
@@ -129,7 +129,7 @@ impl Act {
     }
 }
 
-/// So many transfers of a file, complete together at the end.
+/// Does `count` transfers of a file, complete together at the end.
 pub fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), PlayerError> {
     for number in 0..count {
         files.transfer(world, number)?;
@@ -137,7 +137,7 @@ pub fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), 
     files.complete(world)
 }
 
-/// The same, each while the rank computes.
+/// The same, each while the rank computes. Returns the nanoseconds and the number of transfers, as one batch.
 pub fn overlapped(
     world: &mut World,
     act: &mut Act,

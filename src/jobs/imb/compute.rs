@@ -1,27 +1,27 @@
-//! What a rank computes while a transfer goes on (guide 4.2.5.1): a matrix of 100 x 100 times a vector, again and again; today's has 10 x 10.
+//! Computation of a rank during a transfer (guide 4.2.5.1): a matrix of 100 x 100 times a vector, repeatedly. Today's version has 10 x 10.
 
 use std::hint::black_box;
 
 use crate::plan::imb::Rules;
 use crate::sys::clock;
 
-/// A certain amount of work, and how long it takes when nothing else goes on.
+/// A fixed amount of work, and its duration when nothing else runs.
 #[derive(Debug, Clone)]
 pub struct Work {
     /// Rows and columns.
     side: usize,
-    /// Column by column: what is added up stands side by side.
+    /// Stored by column, so that the inner loop adds consecutive items.
     matrix: Vec<f32>,
     vector: Vec<f32>,
     products: usize,
-    /// Seconds that it takes.
+    /// Seconds that the work takes.
     pub seconds: f64,
-    /// Millions of operations in a second.
+    /// Millions of floating-point operations per second.
     pub megaflops: f64,
 }
 
 impl Work {
-    /// As much as takes about so many seconds on this processor now.
+    /// Creates work that takes about `seconds` seconds on this processor now.
     pub fn of(seconds: f64, rules: Rules) -> Self {
         let side = match rules {
             Rules::Guide => 100,
@@ -37,7 +37,7 @@ impl Work {
             seconds: 0.0,
             megaflops: 0.0,
         };
-        // Doubled until it is long enough to tell how much more is needed.
+        // Doubles the work until it takes long enough to calculate how much is needed.
         while work.time() < seconds / 8.0 {
             work.products *= 2;
         }
@@ -45,13 +45,13 @@ impl Work {
         let products = crate::units::whole((seconds / each.max(1e-9)).round());
         work.products = usize::try_from(products).unwrap_or(usize::MAX).max(1);
         work.seconds = work.least_time();
-        // A multiplication and an addition for each item.
+        // One multiplication and one addition for each item.
         let operations = 2.0 * (side * side) as f64;
         work.megaflops = operations * work.products as f64 / work.seconds.max(1e-9) / 1e6;
         work
     }
 
-    /// Does it.
+    /// Does the work once.
     pub fn run(&self) {
         let mut result = vec![0.0_f32; self.side];
         for _ in 0..self.products {
@@ -66,7 +66,7 @@ impl Work {
         }
     }
 
-    /// What it takes when nothing is in its way: the least of some.
+    /// Duration without disturbance, in seconds: the least of several runs.
     fn least_time(&self) -> f64 {
         const TIMES: usize = 3;
         (0..TIMES)

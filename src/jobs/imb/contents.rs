@@ -1,4 +1,4 @@
-//! What stands in buffers, and what should arrive (guide 5.2.5): 32-bit floats, item i of the rank at place p is 0.1 (p + 1) + i. Pure.
+//! Contents of buffers, and the expected data (guide 5.2.5): 32-bit floats, item i of the rank at place p is 0.1 (p + 1) + i. Pure.
 
 use crate::plan::imb::Benchmark;
 use crate::ranks::{ITEM_BYTES, split};
@@ -8,7 +8,7 @@ fn value(place: usize, at: usize) -> f32 {
     single(0.1 * (place as f64 + 1.0) + at as f64)
 }
 
-/// As a 32-bit float has it.
+/// The nearest 32-bit float.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "rounded to the nearest, which is what is wanted"
@@ -17,7 +17,7 @@ fn single(number: f64) -> f32 {
     number as f32
 }
 
-/// Bytes `from..from + into.len()` of what the rank at `place` has.
+/// Writes bytes `from..from + into.len()` of the data of the rank at `place`.
 pub fn write(place: usize, from: usize, into: &mut [u8]) {
     let mut at = from;
     let mut rest = into;
@@ -32,45 +32,52 @@ pub fn write(place: usize, from: usize, into: &mut [u8]) {
     }
 }
 
-/// What is wrong, and how much at worst.
+/// The first wrong item, and the largest difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wrong {
-    /// Number of the first item that is wrong.
+    /// Number of the first wrong item.
     pub item: usize,
-    /// As it came.
+    /// The value that arrived.
     pub got: String,
-    /// As it should be.
+    /// The expected value.
     pub expected: String,
-    /// The largest relative difference.
+    /// The largest relative difference of all items.
     pub defect: f64,
 }
 
-/// Where a rank stands in its group, and what was done there.
+/// A rank's position in its group, and the benchmark that ran there.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene {
-    /// What was measured.
+    /// The measured benchmark.
     pub benchmark: Benchmark,
     /// Place of this rank.
     pub place: usize,
-    /// Ranks of its group.
+    /// Number of ranks in its group.
     pub size: usize,
-    /// Length of messages.
+    /// Length of messages, in bytes.
     pub bytes: usize,
-    /// Who had the part of its own in the last repetition.
+    /// Place of the root in the last repetition.
     pub root: usize,
 }
 
 impl Scene {
-    /// Compares what came with what should have come. Where nothing comes to this rank, nothing is wrong.
+    /// Compares the received data with the expected data. Returns `None` if both agree, or if this rank receives nothing.
     pub fn check(&self, came: &[u8]) -> Option<Wrong> {
         let (expected, from) = self.expected()?;
-        let came = came.get(from..from + expected.len())?;
-        // Bytes that only travelled are the same to the last bit.
+        let Some(came) = came.get(from..from + expected.len()) else {
+            return Some(Wrong {
+                item: 0,
+                expected: format!("{} bytes from byte {from} on", expected.len()),
+                got: format!("{} bytes", came.len()),
+                defect: 1.0,
+            });
+        };
+        // Data that was only moved is the same to the last bit.
         if expected == came {
             return None;
         }
         let exact = self.benchmark.item_bytes() == 1;
-        // Items are added in another order: each addition may be off by half of the last digit.
+        // Items are added in another order: each addition can be off by half of the last digit.
         let tolerance = (self.size as f64 + 4.0) * f64::from(f32::EPSILON);
         let mut first = None;
         let mut defect: f64 = 0.0;
@@ -83,7 +90,7 @@ impl Scene {
                 f64::from(one).abs()
             };
             let off = (f64::from(one) - f64::from(two)).abs() / against;
-            // What is no number is as wrong as can be.
+            // An item that is no finite number counts as a difference of 1.
             let off = if off.is_finite() { off } else { 1.0 };
             if exact || off > tolerance {
                 first.get_or_insert((item, one, two));
@@ -98,7 +105,7 @@ impl Scene {
         })
     }
 
-    /// What should have come, and where it begins; none if nothing comes to this rank.
+    /// The expected data, and its offset; `None` if this rank receives nothing.
     fn expected(&self) -> Option<(Vec<u8>, usize)> {
         let (place, size, bytes) = (self.place, self.size, self.bytes);
         let part = |of: usize, from: usize| {
@@ -112,7 +119,7 @@ impl Scene {
         Some(match self.benchmark {
             Benchmark::PingPong | Benchmark::PingPing => (part(size - 1 - place, 0), 0),
             Benchmark::Sendrecv => (part(left, 0), 0),
-            // From the left what it sends to its right, the first half; from the right the second.
+            // The left neighbour sends its first half to the right. The right neighbour sends its second half to the left.
             Benchmark::Exchange => ([part(left, 0), part(right, bytes)].concat(), 0),
             Benchmark::Uniband
             | Benchmark::Biband
@@ -151,14 +158,14 @@ impl Scene {
     }
 }
 
-/// Sums over all places of items from byte `from` on; both are whole items.
+/// Sums over all places of the items from byte `from` on. `from` and `bytes` are whole items.
 fn sums(size: usize, from: usize, bytes: usize) -> Vec<u8> {
     let sum = |at: usize| -> f64 { (0..size).map(|place| f64::from(value(place, at))).sum() };
     let items = from / ITEM_BYTES..(from + bytes) / ITEM_BYTES;
     items.flat_map(|at| single(sum(at)).to_le_bytes()).collect()
 }
 
-/// An item; one that is not whole counts as if zeros stood behind it.
+/// The float of an item. Missing bytes of an incomplete item count as zeros.
 fn float(bytes: &[u8]) -> f32 {
     let mut four = [0; ITEM_BYTES];
     four[..bytes.len()].copy_from_slice(bytes);

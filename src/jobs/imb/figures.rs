@@ -1,11 +1,12 @@
-//! From what ranks told to a line of a table. Pure.
+//! Line of a table from the reports of ranks. Pure.
 
 use crate::plan::imb::WINDOW;
 use crate::plan::imb::{Class, Rules, Table};
 use crate::record::{FileTimes, GroupTimes, LineRecord, LineSpread, Overlap, RankLine};
 use crate::stats::spread::{Spread, percentile};
 
-/// A line, from what all ranks of all groups told of it, in the order of the groups. None if somebody told nothing.
+/// A line from the reports of all ranks of all groups, in the order of the groups. `None` if a report is missing, or if the table has no
+/// such line.
 pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Option<LineRecord> {
     let length = table.lengths.get(number)?;
     let groups: Option<Vec<Vec<&RankLine>>> = told
@@ -35,7 +36,7 @@ pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Optio
     })
 }
 
-/// How batches lie apart, each as its slowest rank saw it.
+/// Spread of the batches, each with the time of its slowest rank.
 fn batches(all: &[&RankLine]) -> Option<LineSpread> {
     let batches = all.iter().map(|one| one.batches_s.len()).min()?;
     let slowest: Vec<f64> = (0..batches)
@@ -58,7 +59,7 @@ fn batches(all: &[&RankLine]) -> Option<LineSpread> {
     })
 }
 
-/// Seconds of the fastest, the slowest and a mean rank over some groups.
+/// Seconds of the fastest, the slowest and a mean rank over several groups.
 pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
     let count = groups.len() as f64;
     let most = groups.iter().map(|one| one.most_s).reduce(f64::max)?;
@@ -66,9 +67,9 @@ pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
     Some(GroupTimes {
         least_s: least,
         most_s: most,
-        // All groups have as many ranks.
+        // All groups have the same number of ranks.
         mean_s: groups.iter().map(|one| one.mean_s).sum::<f64>() / count,
-        // Batches of groups do not begin at the same moments.
+        // Batches of different groups do not begin at the same moments.
         spread: match groups {
             [only] => only.spread,
             _ => None,
@@ -78,7 +79,7 @@ pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
     })
 }
 
-/// Files of several ranks or groups together.
+/// Figures of files of several ranks or groups together: sums of bytes, and the largest times.
 fn together(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
     all.reduce(|one, other| FileTimes {
         read_bytes: one.read_bytes + other.read_bytes,
@@ -98,7 +99,7 @@ fn together(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
     })
 }
 
-/// How much of a transfer was hidden behind what was computed, in percent (guide 4.2.5.2).
+/// Part of a transfer that the computation hid, in percent (guide 4.2.5.2).
 pub fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
     let shorter = overlap.pure_s.min(overlap.compute_s);
     if shorter <= 0.0 {
@@ -108,7 +109,7 @@ pub fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
     100.0 * (hidden / shorter).clamp(0.0, 1.0)
 }
 
-/// Throughput in what the rules call megabytes per second, by the slowest rank; 0 if it took no time (guide 3.3).
+/// Throughput by the time of the slowest rank, in megabytes per second as the rules define them; 0 if it took no time (guide 3.3).
 pub fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64) -> f64 {
     if slowest_s <= 0.0 {
         return 0.0;

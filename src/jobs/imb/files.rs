@@ -1,14 +1,13 @@
 //! One transfer of each benchmark of files, as the guide defines it (4.2.4 and 4.2.5), on plain files.
 //!
-//! MPI's calls have these counterparts: a position of one's own is `lseek` and `write`, an explicit one `pwrite`, a shared one a number in
-//! a file beside it that is locked while it moves, `MPI_File_sync` is `fsync`. Collective calls bring small pieces to the first rank, which
-//! writes them together. What goes on while the rank computes is done by a thread.
+//! MPI's calls have these counterparts: an individual position is `lseek` and `write`, an explicit one is `pwrite`, `MPI_File_sync` is
+//! `fsync`. A shared position is a number in a separate file, which is locked while the number changes. Collective calls bring small pieces
+//! to the first rank, which writes them together. A thread does the transfers that run while the rank computes.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{FILE_ITEM_BYTES, FileBenchmark, Pointer, Who};
@@ -22,91 +21,48 @@ pub mod folder;
 mod helper;
 mod items;
 mod making;
+mod place;
 
 use helper::{Errand, Helper, Way};
 use items::{differs, laid, written};
 use making::{make, reset};
 
+pub use place::Place;
+
 /// A rank with its file and its buffer for one length.
 pub struct Files {
     benchmark: FileBenchmark,
     group: Group,
-    /// Bytes of a portion: what all ranks transfer together.
+    /// Bytes of a portion, which all ranks transfer together.
     bytes: usize,
-    /// This rank's part of it.
+    /// This rank's part of the portion.
     piece: Range<usize>,
     place: Place,
     file: File,
-    /// What is written, or was read.
+    /// Data to write, or data that was read.
     buffer: Vec<u8>,
-    /// What the first rank writes or reads for all.
+    /// Data that the first rank writes or reads for all.
     collected: Vec<u8>,
-    /// Where the last transfer was, for this rank.
+    /// Offset of this rank's last transfer in the file.
     last: u64,
-    /// Where the file's own position is.
+    /// The file's current position.
     position: u64,
-    /// Nanoseconds that were spent on bringing what was written to a storage device.
+    /// Nanoseconds spent on bringing written data to a storage device.
     synchronising_ns: u64,
     /// Bytes that this rank has read.
     read_bytes: u64,
-    /// What comes is compared with what should: the clock has stopped.
+    /// True if data that was read is compared with the expected data. The clock has stopped then.
     looks: bool,
-    /// What was found.
+    /// The first error.
     wrong: Option<Wrong>,
     helper: Helper,
 }
 
-/// Where files of a group are.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// The file.
-    pub file: PathBuf,
-    /// What ranks with one position have it in.
-    pub pointer: PathBuf,
-    /// Bytes that it has before anything is measured.
-    pub size: u64,
-}
-
-impl Place {
-    /// In a folder, for the rank at a place of a group (guide 5.2.3.2).
-    pub fn of(
-        folder: &Path,
-        benchmark: Option<FileBenchmark>,
-        group: Option<usize>,
-        place: usize,
-        size: u64,
-    ) -> Self {
-        let mut name = "IMB_out".to_owned();
-        if let Some(group) = group {
-            name += &format!("_g{group}");
-        }
-        if benchmark.is_some_and(|one| one.pointer() == Pointer::Private) {
-            name += &format!("_{place}");
-        }
-        Self {
-            pointer: folder.join(format!("{name}.pointer")),
-            file: folder.join(name),
-            size,
-        }
-    }
-
-    /// How a failure of a call is told.
-    fn failed(&self, what: &'static str, source: io::Error) -> PlayerError {
-        PlayerError::File {
-            what,
-            path: self.file.clone(),
-            source,
-        }
-    }
-}
-
-/// Pieces of collective calls that are shorter go by way of the first rank.
+/// Collective calls transfer pieces that are shorter than this, in bytes, by way of the first rank.
 const COLLECTED_BYTES: usize = 64 << 10;
-/// A mark at the start of a new file, by which ranks on other hosts know it.
-const MARK_BYTES: usize = 16;
 
 impl Files {
-    /// The file with what it needs to have; opened by all. All members call it.
+    /// Creates the file with its contents, and opens it at all members. All members call it.
     pub fn new(
         world: &mut World,
         benchmark: FileBenchmark,
@@ -143,7 +99,7 @@ impl Files {
         })
     }
 
-    /// One transfer, complete where the guide wants that: not if it is one of many.
+    /// Does one transfer. The caller then calls [`Self::complete`] where the guide wants it: after each transfer, or after many.
     pub fn transfer(&mut self, world: &mut World, number: usize) -> Result<(), PlayerError> {
         if let Some(at) = self.begin(world, number)? {
             self.last = at;
@@ -164,7 +120,7 @@ impl Files {
         self.end(world)
     }
 
-    /// The same, while the rank computes.
+    /// Does the same while the rank computes.
     pub fn overlapped(
         &mut self,
         world: &mut World,
@@ -208,7 +164,7 @@ impl Files {
         self.end(world)
     }
 
-    /// Makes what was written last a storage device: `fsync`, and nobody goes on before all have done it.
+    /// Brings written data to the storage device with `fsync`. No member continues before all have done it.
     pub fn complete(&mut self, world: &mut World) -> Result<(), PlayerError> {
         if !self.benchmark.writes() {
             return Ok(());
@@ -233,12 +189,12 @@ impl Files {
         self.read_bytes
     }
 
-    /// Seconds that were spent on bringing what was written to a storage device.
+    /// Seconds spent on bringing written data to a storage device.
     pub fn synchronising_s(&self) -> f64 {
         self.synchronising_ns as f64 / 1e9
     }
 
-    /// By what a transfer at a place of the file goes there.
+    /// Way in which a transfer reaches its offset in the file.
     fn way(&self, at: u64) -> Way {
         match self.benchmark.pointer() {
             Pointer::Individual | Pointer::Private if self.position == at => Way::Onward,
@@ -247,7 +203,7 @@ impl Files {
         }
     }
 
-    /// Closes the file and opens it again, at its start.
+    /// Closes the file, and opens it again at its start. All members call it.
     pub fn reopen(&mut self, world: &mut World) -> Result<(), PlayerError> {
         self.file = open(&self.place)?;
         self.position = 0;
@@ -255,7 +211,7 @@ impl Files {
         self.rewind(world)
     }
 
-    /// An empty file, or what is there to be read, as at the start. All members call it.
+    /// Creates the file again, as at the start, and begins to check data that is read. All members call it.
     pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         make(world, kind(self.benchmark), &self.group, &self.place)?;
         self.file = open(&self.place)?;
@@ -264,7 +220,7 @@ impl Files {
         Ok(())
     }
 
-    /// What is wrong after so many transfers from the start of a wiped file. All members call it.
+    /// The first error after `transfers` transfers from the start of a wiped file. All members call it.
     pub fn check(&self, world: &mut World, transfers: usize) -> Result<Option<Wrong>, PlayerError> {
         world.team(&self.group).barrier(Algorithm::Dissemination)?;
         let failed = |error| self.place.failed("read back", error);
@@ -279,7 +235,7 @@ impl Files {
         let mut came = vec![0; self.piece.len()];
         let alone = self.benchmark.who() == Who::Parallel;
         if self.benchmark.pointer() == Pointer::Shared && alone {
-            // In whatever order: the first rank looks for all.
+            // The order of pieces is arbitrary, so the first rank checks for all.
             return match self.group.place() {
                 0 => self.check_in_any_order(transfers).map_err(failed),
                 _ => Ok(None),
@@ -300,7 +256,8 @@ impl Files {
         Ok(None)
     }
 
-    /// Whether the shared position stands elsewhere than behind all pieces of all transfers: two ranks had the same place then. The first rank looks.
+    /// An error if the shared position is not at the end of all pieces of all transfers: then two ranks had the same place. The first rank
+    /// checks.
     fn misplaced(&self, transfers: usize) -> io::Result<Option<Wrong>> {
         if self.benchmark.pointer() != Pointer::Shared || self.group.place() != 0 {
             return Ok(None);
@@ -319,8 +276,8 @@ impl Files {
         }))
     }
 
-    /// Where this rank's transfer of that number goes; none if it has nothing to do with the file this time. What belongs to others is
-    /// with this rank then, or it is on its way.
+    /// Offset of this rank's transfer of that number; `None` if this rank does not use the file this time. Before a collected write it
+    /// gathers the data of others at the first rank.
     fn begin(&mut self, world: &mut World, number: usize) -> Result<Option<u64>, PlayerError> {
         let (bytes, piece) = (self.bytes as u64, self.piece.clone());
         let collects = collects(self.benchmark, &self.group, self.bytes);
@@ -335,7 +292,7 @@ impl Files {
                 };
             }
             (Pointer::Shared, true) => {
-                // The first rank moves it for all, and tells where it was.
+                // The first rank moves the position for all, and broadcasts the old one.
                 let mut at = [0; 8];
                 if self.group.place() == 0 {
                     at = self.advance(bytes)?.to_le_bytes();
@@ -359,7 +316,7 @@ impl Files {
         Ok((self.group.place() == 0 && self.bytes > 0).then_some(record))
     }
 
-    /// What belongs to others reaches them.
+    /// Ends a transfer: after a collected read it sends the data of others to them.
     fn end(&mut self, world: &mut World) -> Result<(), PlayerError> {
         if collects(self.benchmark, &self.group, self.bytes) && !self.benchmark.writes() {
             let blocks = self.blocks();
@@ -373,7 +330,7 @@ impl Files {
         Ok(())
     }
 
-    /// Compares what was read last with what was laid there, and forgets it.
+    /// Compares the last data that was read with the expected data, and clears it.
     fn look(&mut self) {
         let collects = collects(self.benchmark, &self.group, self.bytes);
         let within = if collects { self.piece.start } else { 0 };
@@ -390,12 +347,12 @@ impl Files {
         ranges(&(0..size).map(of).collect::<Vec<_>>())
     }
 
-    /// Moves the shared position; where it was.
+    /// Moves the shared position. Returns the old one.
     fn advance(&self, bytes: u64) -> Result<u64, PlayerError> {
         let path = &self.place.pointer;
         let moved = || -> io::Result<u64> {
             let mut file = File::options().read(true).write(true).open(path)?;
-            // Released when it is closed.
+            // The lock ends when the file is closed.
             file.lock()?;
             let mut eight = [0; 8];
             file.read_exact(&mut eight)?;
@@ -410,9 +367,9 @@ impl Files {
         })
     }
 
-    /// The shared position is at the start again. All members call it.
+    /// Sets the shared position to the start again. All members call it.
     fn rewind(&self, world: &mut World) -> Result<(), PlayerError> {
-        // Nobody moves it any more.
+        // From here on no member moves it any more.
         world.team(&self.group).barrier(Algorithm::Dissemination)?;
         if self.group.place() == 0 {
             reset(&self.place)?;
@@ -421,7 +378,7 @@ impl Files {
         Ok(())
     }
 
-    /// Whether each rank's piece stands in the file as often as it was written, in any order.
+    /// Checks that each rank's piece is in the file as often as it was written, in any order.
     fn check_in_any_order(&self, transfers: usize) -> io::Result<Option<Wrong>> {
         let size = self.group.size();
         let piece = |place: usize| {
@@ -434,7 +391,7 @@ impl Files {
             .map(|place| (piece(place), transfers))
             .filter(|(own, _)| !own.is_empty())
             .collect();
-        // A short piece is not taken for the start of a longer one.
+        // Longest first, so that a short piece is not mistaken for the start of a longer one.
         left.sort_by_key(|(own, _)| std::cmp::Reverse(own.len()));
         let longest = left.first().map_or(0, |(own, _)| own.len());
         let mut part = vec![0; longest];
@@ -450,7 +407,7 @@ impl Files {
                 let expected = left.iter().find(|(_, count)| *count > 0);
                 let expected = expected.map_or(&[][..], |(own, _)| own);
                 let item = usize::try_from(at).unwrap_or(usize::MAX) / FILE_ITEM_BYTES;
-                // Where it begins as it should, it ends too early.
+                // A piece with a correct start ends too early.
                 let cut_off = Wrong {
                     item: part.len() / FILE_ITEM_BYTES,
                     got: "nothing".to_owned(),
@@ -470,12 +427,12 @@ impl Files {
     }
 }
 
-/// A file that can be opened and closed. All members call it.
+/// Creates a file that can be opened and closed. All members call it.
 pub fn openable(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
     make(world, (false, false), group, place)
 }
 
-/// A file is opened, a byte is written, and it is closed, by all members.
+/// Opens a file, writes a byte and closes it, at all members. All members call it.
 pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
     let failed = |error| place.failed("open", error);
     let options = || {
@@ -498,13 +455,13 @@ fn open(place: &Place) -> Result<File, PlayerError> {
     file.map_err(|error| place.failed("open", error))
 }
 
-/// Whether each rank has a file of its own, and whether there is something to read in it.
+/// Two flags: true if each rank has its own file, and true if the file has contents to read.
 fn kind(benchmark: FileBenchmark) -> (bool, bool) {
     let private = benchmark.pointer() == Pointer::Private;
     (private, !benchmark.writes())
 }
 
-/// Whether the first rank writes and reads for all.
+/// True if the first rank writes and reads for all.
 fn collects(benchmark: FileBenchmark, group: &Group, bytes: usize) -> bool {
     let size = group.size();
     benchmark.who() == Who::Collective && size > 1 && bytes / size < COLLECTED_BYTES
@@ -516,6 +473,8 @@ fn some(at: u64, piece: &Range<usize>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::ranks::tests::{Over, as_ranks_over};
 
@@ -535,7 +494,7 @@ mod tests {
                 files.transfer(world, 1).unwrap();
                 world.barrier().unwrap();
                 if lost && own == 0 {
-                    // As if the other one's move had been lost.
+                    // Simulates that the other rank's move was lost.
                     let file = File::options().write(true).open(&files.place.pointer);
                     file.unwrap()
                         .write_all_at(&600_u64.to_le_bytes(), 0)

@@ -1,7 +1,8 @@
 //! The Intel MPI Benchmarks' patterns, without MPI: messages between processes.
 //!
-//! Read next: [`pattern`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files, [`act`] for what they have in common, [`Player`] for a rank's part in a table, [`contents`] for what stands in buffers
-//! and what should arrive; `plan/imb.rs` has the rules.
+//! Read next: [`pattern`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files,
+//! [`act`] for what they have in common, [`Player`] for a rank's part in a table, [`contents`] for the contents of buffers and the expected
+//! data, `plan/imb/` for the rules.
 
 mod act;
 mod compute;
@@ -22,36 +23,36 @@ use crate::ranks::RankError;
 use crate::record::TroubleKind;
 use crate::sys::why;
 
-/// Why a table was not measured to its end.
+/// Reason why a table was not measured to its end.
 #[derive(Debug, Error)]
 pub enum PlayerError {
-    /// A message did not come or go.
+    /// A message could not be sent or received.
     #[error(transparent)]
     Rank(#[from] RankError),
     /// A file could not be used.
     #[error("cannot {what} {}: {}", path.display(), why(.source))]
     File {
-        /// What was to be done.
+        /// Failed operation.
         what: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason.
         source: std::io::Error,
     },
-    /// Ranks on several hosts see several files.
+    /// Ranks on different hosts see different files.
     #[error("{} is not the file that the first rank has made: --io-path must be on a file system that all hosts share", path.display())]
     NotShared {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
 impl PlayerError {
-    /// How this failure ranks among others.
+    /// Kind of this failure, which ranks it among others.
     pub fn kind(&self) -> TroubleKind {
         match self {
             Self::Rank(error) => error.kind(),
-            // Whoever ended the run took the folder away, too.
+            // The process that ended the run has removed the folder too.
             Self::File { path, source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound && is_below_a_run(path) =>
             {
@@ -63,7 +64,7 @@ impl PlayerError {
     }
 }
 
-/// Whether a file is in the folder of a run, and not that folder itself.
+/// True if a file is inside a run's folder. The folder itself does not count.
 fn is_below_a_run(path: &std::path::Path) -> bool {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     name.is_some_and(|name| name.starts_with("IMB_out"))

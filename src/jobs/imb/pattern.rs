@@ -1,4 +1,4 @@
-//! One repetition of each benchmark, as the guide defines it.
+//! One repetition of each benchmark of messages, as the guide defines it.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::sys::arena::Buffer;
 
 use super::contents;
 
-/// Tag of messages of benchmarks.
+/// Tag of the messages of benchmarks.
 const MESSAGE: u32 = 11;
 /// Tag of receipts.
 const RECEIPT: u32 = 12;
-/// A rank with its buffers for one length.
+/// A rank with its buffers for one message length.
 pub struct Pattern {
     benchmark: Benchmark,
     group: Group,
@@ -21,16 +21,16 @@ pub struct Pattern {
     bytes: usize,
     out: Buffer,
     into: Buffer,
-    /// Where the block of each place is, one of a message's length each.
+    /// Block of each place, each of one message length.
     blocks: Vec<Range<usize>>,
     /// The parts of one vector.
     parts: Vec<Range<usize>>,
-    /// The part of its own moves from repetition to repetition.
+    /// True if the root moves from repetition to repetition.
     rotates: bool,
 }
 
 impl Pattern {
-    /// Buffers with contents, every page of them touched.
+    /// Creates buffers with contents, and touches every page of them.
     pub fn new(
         world: &World,
         benchmark: Benchmark,
@@ -66,7 +66,7 @@ impl Pattern {
         pattern
     }
 
-    /// Who has the part of its own in a repetition: another one each time (guide 3.3.4), or always the first.
+    /// Place of the root in a repetition: another one each time (guide 3.3.4), or always the first.
     fn root(&self, repetition: usize) -> usize {
         match self.rotates && self.benchmark.is_rooted() {
             true => repetition % self.group.size(),
@@ -74,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// Does it once.
+    /// Does one repetition.
     pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
         match self.benchmark {
             Benchmark::PingPong => self.ping_pong(world),
@@ -86,12 +86,12 @@ impl Pattern {
         }
     }
 
-    /// Forgets what came, so that nothing of it is taken for what comes next.
+    /// Clears the received data, so that none of it is mistaken for later data.
     pub fn wipe(&mut self) {
         self.into.fill(0xff);
     }
 
-    /// What is wrong with what came in the last of `repetitions`.
+    /// The first error in the data received in the last of `repetitions` repetitions.
     pub fn check(&self, repetitions: usize) -> Option<contents::Wrong> {
         let scene = contents::Scene {
             benchmark: self.benchmark,
@@ -103,7 +103,7 @@ impl Pattern {
         scene.check(&self.into)
     }
 
-    /// Changes what came, so that a check has something to find.
+    /// Changes the received data, so that a check finds an error.
     #[cfg(test)]
     pub fn spoil(&mut self) {
         if let Some(byte) = self.into.first_mut() {
@@ -123,7 +123,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// To the right, from the left, at the same time; with two ranks both are the other one.
+    /// Sends to the right and receives from the left, at the same time. With two ranks both are the same rank.
     fn around(&mut self, world: &mut World) -> Result<(), RankError> {
         let (place, size) = (self.group.place(), self.group.size());
         if size == 1 {
@@ -155,7 +155,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// The partner in the other half of the group.
+    /// Partner in the other half of the group, and true if this rank is in the first half.
     fn opposite(&self) -> (usize, bool) {
         let (place, half) = (self.group.place(), self.group.size() / 2);
         let begins = place < half;
@@ -225,7 +225,7 @@ impl Pattern {
         let by = algorithm.unwrap_or(Algorithm::Linear);
         match benchmark {
             Benchmark::Barrier => team.barrier(by),
-            // Nothing to move: nothing is done, as MPI libraries do it.
+            // Without bytes nothing is done, as in MPI libraries.
             _ if self.bytes == 0 => Ok(()),
             Benchmark::Bcast if place == root => team.broadcast(by, root, out),
             Benchmark::Bcast => team.broadcast(by, root, into),

@@ -19,26 +19,27 @@ use super::windows::Windows;
 const WARM_UPS: usize = 2;
 /// Barriers before the clock starts (guide 5.2.7).
 const BARRIERS: usize = 2;
-/// A clock is looked at so often in a line at most: with more repetitions several of them are a batch.
+/// Maximum of batches in a line. With more repetitions a batch has several of them, so that a loop reads the clock only between batches.
 const BATCHES: usize = 100;
-/// How long a rank leaves its processor to others when it has told a line.
+/// Time for which a rank leaves its processor to others after it has reported a line, in nanoseconds.
 const ASIDE_NS: u64 = 2_000_000;
-/// A processor that has slept is slow at first: the first repetitions of a short line took several times as long.
+/// Spinning time before a line, in nanoseconds. A processor that has slept is slow at first: the first repetitions of a short line took
+/// several times as long.
 const AWAKE_NS: u64 = 300_000;
 
 /// One rank of a job of patterns.
 pub struct Player {
     imb: Imb,
-    /// Where files of this run are.
+    /// Folder for files of this run.
     folder: PathBuf,
-    /// That they are in use, once there are any.
+    /// Claim on the folder, once this rank uses files.
     held: Option<folder::Held>,
-    /// What is computed while transfers go on, once it is known how much that is.
+    /// Work that is computed during transfers, once its amount is known.
     work: Option<Work>,
 }
 
 impl Player {
-    /// For a job of the run of this token.
+    /// A player for a job of the run with this token.
     pub fn new(imb: &Imb, token: &str) -> Self {
         Self {
             imb: imb.clone(),
@@ -48,7 +49,7 @@ impl Player {
         }
     }
 
-    /// Plays all lines of a table; tells each one as soon as it is measured.
+    /// Measures all lines of a table. Reports each one as soon as it is measured.
     pub fn play(
         &mut self,
         world: &mut World,
@@ -58,7 +59,7 @@ impl Player {
         let own = world.rank();
         let mut groups = table.groups.iter();
         let Some(group) = groups.find_map(|members| Group::new(members.clone(), own)) else {
-            return Ok(()); // It rests in this one, and disturbs nobody.
+            return Ok(()); // This rank rests in this table, and disturbs no other one.
         };
         let everybody = Group::new(table.groups.concat(), own).ok_or(RankError::Broken)?;
         let number = table
@@ -79,7 +80,7 @@ impl Player {
         let warm = self.imb.rules == Rules::Guide && table.benchmark.part() != Part::Io;
         if let (true, Some(largest)) = (warm, largest) {
             let mut act = self.act(world, table, (&group, number), largest)?;
-            // Whoever has a part of its own has links of its own, too.
+            // Each root uses other links, so each rank is the root once.
             let rooted = table.benchmark.is_rooted();
             let count = if rooted {
                 group.size().max(WARM_UPS)
@@ -96,14 +97,14 @@ impl Player {
         for (line, length) in table.lengths.iter().enumerate() {
             if !self.room_for(table, &group, *length) {
                 tell(left_out(line, self.too_long(table, &group, *length)));
-                // The usual lengths become larger and larger.
+                // The default lengths increase, so no later one fits.
                 match self.imb.lengths {
                     Some(_) => continue,
                     None => break,
                 }
             }
             if self.imb.rules == Rules::Current {
-                // As the slowest rank sees it, so that all of them end here, or none.
+                // The time of the slowest rank counts, so that all ranks end here, or none.
                 let own_s = (clock::monotonic_ns() - began_ns) as f64 / 1e9;
                 let limit_s =
                     self.imb.seconds * table.lengths.len().saturating_sub(1).max(1) as f64;
@@ -122,7 +123,7 @@ impl Player {
             let told = self.line(world, table, groups, (line, *length), most)?;
             measured.push((length.bytes, told.repetitions));
             tell(told);
-            // Whoever passes it on needs a processor, and should have it before the clock starts again.
+            // The process that forwards the report needs a processor, and should have it before the clock starts again.
             clock::sleep_until(clock::monotonic_ns() + ASIDE_NS);
         }
         Ok(())
@@ -159,7 +160,7 @@ impl Player {
                 let place = |file, size| Place::of(&self.folder, file, number, group.place(), size);
                 match benchmark {
                     Benchmark::File(file) => {
-                        // As large as all transfers of the line are together.
+                        // The file is as large as all transfers of the line together.
                         let each = match file.pointer() {
                             Pointer::Private => {
                                 file.piece(length.bytes, group.size(), group.place()).len()
@@ -190,7 +191,7 @@ impl Player {
         self.imb.memory_of(benchmark, mode, group.size(), length)
     }
 
-    /// Why there is no room for a length.
+    /// Message that explains why a length does not fit into memory.
     fn too_long(&self, table: &Table, group: &Group, length: Length) -> String {
         const GB: f64 = (1_u64 << 30) as f64;
         let needed = self.memory_of(table, group, length) as f64 / GB;
@@ -230,14 +231,14 @@ impl Player {
         for _ in 0..BARRIERS {
             world.team(group).barrier(Algorithm::Dissemination)?;
         }
-        // Windows are made and freed in a loop of one clock by today's rules, too.
+        // By today's rules too, windows are created and freed in a loop with one clock.
         let each = self.imb.rules == Rules::Current
             && table.benchmark.class() == Class::Collective
             && table.benchmark != Benchmark::Window;
         let batch = repetitions.div_ceil(BATCHES).max(1);
         let mut pure = None;
         if let (Act::Files(files), Class::Overlap) = (&mut act, table.benchmark.class()) {
-            // The same without anything else to do (guide 5.2.8.3).
+            // The same transfers without computation (guide 5.2.8.3).
             let began_ns = clock::monotonic_ns();
             all_of(files, world, repetitions)?;
             pure = Some(seconds(
@@ -264,7 +265,7 @@ impl Player {
         let seconds = |ns, count| seconds(table.benchmark, ns, count);
         let whole: u64 = timed.iter().map(|(ns, _)| ns).sum();
         let wrong = match self.imb.check && table.benchmark.is_comparable() {
-            // Once more without a clock, into memory that holds nothing of what came before.
+            // One more repetition without a clock, into memory that holds none of the earlier data.
             true => {
                 world.team(group).barrier(Algorithm::Dissemination)?;
                 act.wipe(world)?;
@@ -317,7 +318,7 @@ impl Player {
         })
     }
 
-    /// How often it is repeated by today's rules: no more often than in the time for a length, as the slowest rank sees it.
+    /// Number of repetitions by today's rules: at most as many as fit into the time for a length, as the slowest rank sees it.
     fn calibrate(
         &self,
         world: &mut World,
@@ -335,7 +336,7 @@ impl Player {
             }
             let own = (clock::monotonic_ns() - began_ns) as f64 / 1e9 / probes as f64;
             act.restart(world)?;
-            // What is computed meanwhile takes its time, too.
+            // The computation during a transfer takes time too.
             let beside = self.work.as_ref().filter(|_| overlaps);
             let own = own + beside.map_or(0.0, |work| work.seconds);
             seconds = slowest(world, everybody, own)?;
@@ -355,7 +356,7 @@ impl Player {
     }
 }
 
-/// A line that is not measured, and why.
+/// A line that is not measured, with the reason.
 fn left_out(line: usize, why: String) -> RankLine {
     RankLine {
         line,
@@ -370,12 +371,12 @@ fn left_out(line: usize, why: String) -> RankLine {
     }
 }
 
-/// Whether a benchmark reads a file.
+/// True if a benchmark reads a file.
 fn reads(benchmark: Benchmark) -> bool {
     matches!(benchmark, Benchmark::File(file) if !file.writes())
 }
 
-/// Seconds of a repetition, if `count` of them took `ns` nanoseconds: of half of one where the message comes back (guide 3.3.2.1).
+/// Seconds of a repetition, if `count` of them took `ns` nanoseconds. Half of that where the message comes back (guide 3.3.2.1).
 fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
     let ways = match benchmark {
         Benchmark::PingPong => 2.0,
@@ -384,7 +385,7 @@ fn seconds(benchmark: Benchmark, ns: u64, count: usize) -> f64 {
     ns as f64 / (1e9 * ways * count.max(1) as f64)
 }
 
-/// The largest of all members' figures, at all of them; none is negative.
+/// The largest of all members' figures, at all of them. No figure is negative.
 fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankError> {
     let size = everybody.size();
     let blocks = crate::ranks::ranges(&vec![8; size]);
@@ -399,7 +400,7 @@ fn slowest(world: &mut World, everybody: &Group, own: f64) -> Result<f64, RankEr
     Ok(figures.fold(0.0, f64::max))
 }
 
-/// One clock for the whole loop; it is looked at between batches. Nanoseconds and repetitions of each.
+/// One clock for the whole loop, which is read between batches. Returns the nanoseconds and repetitions of each batch.
 fn in_a_loop(
     world: &mut World,
     act: &mut Act,
@@ -433,7 +434,7 @@ fn all_together(
     Ok(vec![(clock::monotonic_ns() - began_ns, count)])
 }
 
-/// A clock round each call, and a barrier behind it that is not timed.
+/// A clock around each call, and a barrier after it that is not timed.
 fn one_by_one(
     world: &mut World,
     act: &mut Act,

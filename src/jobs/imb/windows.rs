@@ -1,4 +1,4 @@
-//! One transfer of each benchmark of windows, as the guide defines it (4.2.3): one rank reaches into the window of another one.
+//! One transfer of each benchmark of windows, as the guide defines it (4.2.3): one rank accesses the window of another one.
 
 use crate::plan::imb::Benchmark;
 use crate::ranks::{Group, RankError, World};
@@ -6,19 +6,19 @@ use crate::sys::arena::Buffer;
 
 use super::contents::{self, Scene, Wrong};
 
-/// A rank with its window and its buffer for one length.
+/// A rank with its window and its buffer for one message length.
 pub struct Windows {
     benchmark: Benchmark,
     group: Group,
     bytes: usize,
-    /// Transfers take turns in so many places of the window, and of the buffer.
+    /// Number of places that transfers use in turn, in the window and in the buffer.
     places: (usize, usize),
-    /// What is put, or what comes.
+    /// Data to put, or data that was got.
     buffer: Buffer,
 }
 
 impl Windows {
-    /// Windows of all members with contents. All members call it.
+    /// Opens windows with contents at all members. All members call it.
     pub fn new(
         world: &mut World,
         benchmark: Benchmark,
@@ -50,7 +50,7 @@ impl Windows {
         Ok(windows)
     }
 
-    /// One transfer that is complete at the end.
+    /// Does one transfer, complete at the end.
     pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
         match self.benchmark {
             Benchmark::Window => self.window(world),
@@ -58,12 +58,12 @@ impl Windows {
         }
     }
 
-    /// So many transfers that are complete together at the end.
+    /// Does `count` transfers, complete together at the end.
     pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), RankError> {
         self.transfers(world, 0, count)
     }
 
-    /// Forgets what came, so that nothing of it is taken for what comes next. All members call it.
+    /// Clears the transferred data, so that none of it is mistaken for later data. All members call it.
     pub fn wipe(&mut self, world: &mut World) -> Result<(), RankError> {
         if self.benchmark.gets() {
             self.buffer.fill(0xff);
@@ -80,12 +80,12 @@ impl Windows {
         world.fence()
     }
 
-    /// How many of so many transfers go to places of their own.
+    /// Number of transfers, out of `transfers`, that go to different places.
     pub fn apart(&self, transfers: usize) -> usize {
         transfers.min(self.places.0)
     }
 
-    /// What is wrong after so many transfers into wiped memory, each to a place of its own.
+    /// The first error after `transfers` transfers into wiped memory, each to a different place.
     pub fn check(&self, world: &mut World, transfers: usize) -> Option<Wrong> {
         let scene = Scene {
             benchmark: self.benchmark,
@@ -100,7 +100,7 @@ impl Windows {
         }
     }
 
-    /// Takes the windows away. All members call it.
+    /// Closes the windows. All members call it.
     pub fn end(self, world: &mut World) -> Result<(), RankError> {
         if self.benchmark != Benchmark::Window {
             world.close_window()?;
@@ -108,7 +108,7 @@ impl Windows {
         Ok(())
     }
 
-    /// A window is made, used by its own rank, and taken away.
+    /// Opens a window, accesses it from its own rank, and closes it.
     fn window(&mut self, world: &mut World) -> Result<(), RankError> {
         let memory = world.buffer(self.bytes);
         world.open_window(&self.group, memory)?;
@@ -132,7 +132,7 @@ impl Windows {
     ) -> Result<(), RankError> {
         let (place, bytes) = (self.group.place(), self.bytes);
         let other = self.group.size() - 1 - place;
-        // Nothing to move: nothing is done but the fence.
+        // Without bytes nothing is done but the fence.
         let count = if bytes == 0 { 0 } else { count };
         let at = |transfer: usize, places: usize| transfer % places.max(1) * bytes;
         let mut access = world.access();

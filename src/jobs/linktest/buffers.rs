@@ -1,18 +1,18 @@
-//! The memory that messages go from and come to, what stands in it, and whether the right thing has arrived.
+//! Buffers of messages, their contents, and the check of what has arrived.
 
 use crate::stats::random::Random;
 
-/// Buffers that messages take turns in.
+/// Buffers that messages use in turn.
 pub struct Buffers {
     out: Vec<Vec<u8>>,
     into: Vec<Vec<u8>>,
 }
 
-/// What no sender writes into a buffer that is checked, except by chance.
+/// Filler: no sender writes this byte into a buffer that is checked, except by chance.
 const NOTHING: u8 = 0xa5;
 
 impl Buffers {
-    /// `count` buffers of `bytes` bytes for each direction. Every page is touched: the first message must not pay for it.
+    /// Creates `count` buffers of `bytes` bytes for each direction. It touches every page, so that the first message does not pay for it.
     pub fn new(bytes: usize, count: usize) -> Self {
         Self {
             out: vec![vec![NOTHING; bytes]; count],
@@ -20,28 +20,28 @@ impl Buffers {
         }
     }
 
-    /// The buffers of a message: what goes, and where to put what comes.
+    /// Buffers of a message: one to send, and one to receive into.
     pub fn turn(&mut self, number: usize) -> (&[u8], &mut [u8]) {
         let place = number % self.out.len();
         (&self.out[place], &mut self.into[place])
     }
 
-    /// Writes what rank `own` sends.
+    /// Fills the send buffers with the contents of rank `own`.
     pub fn fill(&mut self, contents: Contents, own: usize) {
         for (place, buffer) in self.out.iter_mut().enumerate() {
             contents.write(own, place, buffer);
         }
     }
 
-    /// Forgets what has come, so that what is checked has come since.
+    /// Clears the receive buffers, so that a check sees only what has arrived since.
     pub fn forget(&mut self) {
         for buffer in &mut self.into {
             buffer.fill(NOTHING);
         }
     }
 
-    /// The first byte that is not what rank `from` should have sent in `messages` messages: buffer, place in it. None if all
-    /// is right.
+    /// The first byte that differs from what rank `from` should have sent in `messages` messages: number of the buffer, and offset in it.
+    /// `None` if all bytes are right.
     pub fn first_wrong(
         &self,
         contents: Contents,
@@ -54,12 +54,12 @@ impl Buffers {
     }
 }
 
-/// What stands in buffers: follows from a seed, the rank that sends and the number of the buffer.
+/// Contents of buffers: they follow from a seed, the rank that sends and the number of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Seed.
     pub seed: u64,
-    /// Random words; else one byte throughout.
+    /// True for random words, false for one byte throughout.
     pub random: bool,
 }
 
@@ -98,7 +98,7 @@ impl Contents {
     }
 }
 
-/// A byte that is not the one that stands for nothing.
+/// A byte that is not the filler.
 fn byte_of(state: u64) -> u8 {
     match state.to_le_bytes()[0] {
         NOTHING => !NOTHING,

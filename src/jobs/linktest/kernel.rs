@@ -1,4 +1,4 @@
-//! How a pair passes messages, and what is timed.
+//! Message patterns of a pair of ranks, and what is timed.
 //!
 //! ```text
 //!  semidirectional            bidirectional              unidirectional
@@ -8,40 +8,40 @@
 //! ```
 
 use crate::jobs::timing::Times;
-use crate::plan::job::Kernel;
+use crate::plan::linktest::Kernel;
 
 use super::buffers::Buffers;
 
-/// One rank's end of what it shares with another one; a fake in tests, where the clock must be exact.
+/// One rank's end of the link to its partner; a fake in tests, where the clock must be exact.
 pub trait Partner {
-    /// Why it does not work.
+    /// Error of the link.
     type Error;
     /// Sends a message.
     fn send(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
-    /// Receives a message of just that length.
+    /// Receives a message of exactly this length.
     fn receive(&mut self, into: &mut [u8]) -> Result<(), Self::Error>;
-    /// Both at the same time.
+    /// Sends and receives at the same time.
     fn both(&mut self, bytes: &[u8], into: &mut [u8]) -> Result<(), Self::Error>;
-    /// The clock, in nanoseconds.
+    /// Time of the clock, in nanoseconds.
     fn now_ns(&mut self) -> u64;
 }
 
-/// What a measurement consists of.
+/// Size and kind of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dose {
-    /// How messages are passed.
+    /// Pattern of the messages.
     pub kernel: Kernel,
     /// Messages that are timed.
     pub messages: usize,
-    /// Messages before these.
+    /// Warm-up messages before them.
     pub warmups: usize,
 }
 
-/// Length of the receipt of a unidirectional measurement: LinkTest does not say how long its own is.
+/// Length of the receipt of a unidirectional measurement, in bytes. LinkTest does not document the length of its receipt.
 const RECEIPT_BYTES: usize = 1;
 
-/// The part of the rank that starts and times; from t0 to t1 in nanoseconds. The times of single messages go to `times`:
-/// there and back, or, where messages go one way only, nothing, since the time at which a message leaves says nothing of the link.
+/// Part of the rank that starts and times. Returns the time from t0 to t1 in nanoseconds. The round-trip times of single messages go to
+/// `times`. With unidirectional messages `times` stays empty, since the time at which a message leaves says nothing about the link.
 pub fn lead<P: Partner>(
     partner: &mut P,
     buffers: &mut Buffers,
@@ -73,7 +73,7 @@ pub fn lead<P: Partner>(
     Ok(last_ns - first_ns)
 }
 
-/// The part of the other rank. Where messages go one way only, their distances are seen here, and go to `times`.
+/// Part of the other rank. With unidirectional messages it measures the time between arrivals, which goes to `times`.
 pub fn follow<P: Partner>(
     partner: &mut P,
     buffers: &mut Buffers,
@@ -136,12 +136,12 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// A link on which each message takes exactly so long, and a clock that nothing else moves.
+    /// A link on which each message takes exactly a given time, and a clock that nothing else moves.
     struct Exact {
         now_ns: u64,
         out_ns: u64,
         back_ns: u64,
-        /// Both at once.
+        /// Time of two messages at once, one in each direction.
         both_ns: u64,
         receipt_ns: u64,
         sent: Vec<usize>,
@@ -234,7 +234,7 @@ mod tests {
         let expected = (7.0 * 11_003.0 + 17.0) / 7e9;
         assert_eq!(seconds.to_bits(), f64::to_bits(expected));
         assert_eq!(times.spread(1.0), None);
-        // Warm-ups have a receipt of their own: what is under way when the clock starts is nothing.
+        // Warm-ups have their own receipt, so that nothing is under way when the clock starts.
         assert_eq!(link.received, [RECEIPT_BYTES; 2]);
         assert_eq!(link.sent.len(), 11);
     }

@@ -1,6 +1,6 @@
 //! The link test: LinkTest's schedules and kernels, without MPI.
 //!
-//! Read next: [`schedule`] for who measures with whom, [`kernel`] for what is timed, [`Tester`] for a rank's part in a round.
+//! Read next: [`schedule`] for the pairs of each step, [`kernel`] for what is timed, [`Tester`] for a rank's part in a round.
 
 pub mod buffers;
 pub mod kernel;
@@ -9,11 +9,12 @@ mod tester;
 
 pub use tester::{Tester, TesterError};
 
-use crate::plan::job::{Linktest, Round};
+use crate::plan::job::Round;
+use crate::plan::linktest::Linktest;
 
 use schedule::Step;
 
-/// The steps of a round; a round of single links has a step for each.
+/// Steps of a round. A round of single links has one step for each link.
 pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
     let (order, step_seed) = match round {
         Round::Whole { order, step_seed } => (order, step_seed),
@@ -37,7 +38,7 @@ pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
     }
 }
 
-/// Steps of one pass over all pairs.
+/// Number of steps of one pass over all pairs.
 pub fn step_count(linktest: &Linktest, ranks: usize) -> usize {
     match (linktest.serial, linktest.bisection) {
         (true, true) => (ranks / 2) * ranks.div_ceil(2),

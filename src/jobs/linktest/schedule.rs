@@ -1,16 +1,16 @@
-//! Who measures with whom, step by step. Pure.
+//! Pairs of ranks that measure together, step by step. Pure.
 
 use crate::stats::random::Random;
 
-/// The pairs of a step, which measure at the same time; the first one of a pair starts first.
+/// Pairs of a step, which measure at the same time. The first rank of a pair starts first.
 pub type Step = Vec<(usize, usize)>;
 
-/// All pairs of `order` in as few steps as there can be: one less than there are ranks, or as many if their number is odd, when one
-/// rank rests in each step. The 1-factorisation is LinkTest's: the first rank stays, the others sit on a ring that turns by one
-/// place from step to step.
+/// All pairs of `order` in the fewest possible steps: one less than the number of ranks, or as many as ranks if that number is odd. In the
+/// odd case one rank rests in each step. The 1-factorisation is LinkTest's: the first rank stays, the others sit on a ring that turns by
+/// one place from step to step.
 pub fn parallel(order: &[usize]) -> Vec<Step> {
     let resting = order.len() % 2 == 1;
-    // An odd one out measures with nobody.
+    // If the number of ranks is odd, one entry is `None`: its partner rests.
     let all: Vec<Option<usize>> = order
         .iter()
         .copied()
@@ -31,8 +31,8 @@ pub fn parallel(order: &[usize]) -> Vec<Step> {
     (1..=size).map(step).collect()
 }
 
-/// All pairs between the first half of `order` and the second one, which is the larger one if the number of ranks is odd; then one
-/// rank of it rests in each step.
+/// All pairs between the first and the second half of `order`. If the number of ranks is odd, the second half is larger, and one of its
+/// ranks rests in each step.
 pub fn bisection(order: &[usize]) -> Vec<Step> {
     let (first, second) = order.split_at(order.len() / 2);
     let step = |turn: usize| {
@@ -46,12 +46,12 @@ pub fn bisection(order: &[usize]) -> Vec<Step> {
     (0..second.len()).map(step).collect()
 }
 
-/// The same pairs, each in a step of its own.
+/// The same pairs, each in its own step.
 pub fn serial(steps: Vec<Step>) -> Vec<Step> {
     steps.into_iter().flatten().map(|pair| vec![pair]).collect()
 }
 
-/// The same things in an order that follows from `seed`.
+/// The same items in an order that follows from `seed`.
 pub fn shuffled<T>(mut all: Vec<T>, seed: u64) -> Vec<T> {
     Random::new(seed).shuffle(&mut all);
     all
@@ -66,7 +66,8 @@ mod tests {
         (0..ranks).collect()
     }
 
-    /// Every pair once, and no rank twice in a step: with both directions within a step, every ordered pair exactly once.
+    /// Checks that every pair occurs once, and no rank twice in a step. With both directions within a step, every ordered pair occurs
+    /// exactly once.
     fn check(steps: &[Step], expected: &BTreeSet<(usize, usize)>) {
         let mut seen = BTreeSet::new();
         for step in steps {

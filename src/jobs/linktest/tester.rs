@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::jobs::timing::Times;
-use crate::plan::job::{Kernel, Linktest, Round};
+use crate::plan::job::Round;
+use crate::plan::linktest::{Kernel, Linktest};
 use crate::ranks::{From, RankError, World};
 use crate::record::{Effort, PairTime, TimeSpread, TroubleKind};
 use crate::sys::clock;
@@ -15,37 +16,37 @@ use super::steps;
 
 /// Tag of the messages of a kernel.
 const MESSAGE: u32 = 1;
-/// Tag of what partners say to each other outside of the clock.
+/// Tag of the messages that partners exchange outside of the timed part.
 const ASIDE: u32 = 2;
-/// Tag of the messages from all to all.
+/// Tag of the messages of a test of all to all.
 const ALL: u32 = 3;
-/// What a partner has to say of a measurement, as it is sent to the rank that tells of it: effort and spread.
+/// Bytes of a partner's effort and spread, sent to the rank that reports the measurement.
 const ASIDE_BYTES: usize = 9 * 8;
-/// Times go to the launching side no more often than this while a round lasts: whoever reads them needs a processor, too.
+/// Shortest time between two reports to the launching side during a round, in nanoseconds: their reader needs a processor too.
 const TELL_NS: u64 = 200_000_000;
 
-/// Why a rank could not go on.
+/// Reason why a rank could not continue.
 #[derive(Debug, Error)]
 pub enum TesterError {
-    /// A message did not come or go.
+    /// A message could not be sent or received.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// What came is not what was sent.
+    /// The received data differs from what was sent.
     #[error(
         "what rank {from} sent arrived wrong: buffer {buffer}, byte {at} (and perhaps more of it)"
     )]
     Contents {
-        /// Who sent it.
+        /// Rank of the sender.
         from: usize,
         /// Number of the buffer.
         buffer: usize,
-        /// The first byte that differs.
+        /// Offset of the first byte that differs.
         at: usize,
     },
 }
 
 impl TesterError {
-    /// How this failure ranks among others.
+    /// Kind of this failure, which ranks it among others.
     pub fn kind(&self) -> TroubleKind {
         match self {
             Self::Rank(error) => error.kind(),
@@ -58,7 +59,7 @@ impl TesterError {
 pub struct Tester {
     linktest: Linktest,
     buffers: Buffers,
-    /// What comes from each rank, in a test of all to all.
+    /// Receive buffers in a test of all to all, indexed by rank.
     all: Vec<Vec<u8>>,
     contents: Contents,
     times: Times,
@@ -66,7 +67,7 @@ pub struct Tester {
 }
 
 impl Tester {
-    /// Makes and fills the buffers of rank `own` of `ranks`.
+    /// Creates and fills the buffers of rank `own` of `ranks`.
     pub fn new(linktest: &Linktest, own: usize, ranks: usize) -> Self {
         let contents = Contents {
             seed: linktest.content_seed,
@@ -87,7 +88,7 @@ impl Tester {
         }
     }
 
-    /// Does this rank's part in a round. What it measures goes to `tell`, now and then, and outside of the clock.
+    /// Does this rank's part in a round. From time to time, and outside of the timed parts, its measurements go to `tell`.
     pub fn measure(
         &mut self,
         world: &mut World,
@@ -106,7 +107,7 @@ impl Tester {
             let own = world.rank();
             let pair = pairs.iter().find(|pair| pair.0 == own || pair.1 == own);
             if let Some((first, second)) = pair {
-                // The link stands, and both are there, before anything is timed.
+                // The link stands and both ranks are ready before anything is timed.
                 let partner = if *first == own { *second } else { *first };
                 world.send_and_receive((partner, &[]), (From::Rank(partner), &mut []), ASIDE)?;
             }
@@ -137,7 +138,7 @@ impl Tester {
         Ok(())
     }
 
-    /// One measurement; the rank that starts has its time.
+    /// Does one measurement. The rank that starts returns its time, the other one returns `None`.
     fn one(
         &mut self,
         world: &mut World,
@@ -170,7 +171,7 @@ impl Tester {
         };
         self.check(kernel, rank, leads, dose)?;
         let Some(seconds) = timed else {
-            // Messages that go one way are told apart where they arrive.
+            // Unidirectional messages are timed where they arrive.
             let spread = self.times.spread(1.0);
             world.send(rank, ASIDE, &encode(effort, spread.as_ref()))?;
             return Ok(None);
@@ -209,12 +210,12 @@ impl Tester {
         }
     }
 
-    /// This rank's part in a test of all to all: seconds for one message to each of the others, all at the same time.
+    /// Does this rank's part in a test of all to all. Returns the seconds for one message to each other rank, all at the same time.
     pub fn all_to_all(&mut self, world: &mut World) -> Result<f64, TesterError> {
         let (out, _) = self.buffers.turn(0);
         let mut ns = 0;
         for number in 0..self.linktest.warmups + self.linktest.messages {
-            // Nobody is a message ahead of a rank that is slow: what it sent would stand unread, and count as a dead link.
+            // The barrier keeps ranks from sending ahead: a message to a slow rank would stay unread, and count as a dead link.
             world.barrier()?;
             let first_ns = clock::monotonic_ns();
             world.all_to_all(ALL, out, &mut self.all)?;

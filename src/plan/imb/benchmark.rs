@@ -1,4 +1,4 @@
-//! The benchmarks of the suite: their names, their kinds, and what each needs.
+//! The benchmarks of the suite: names, kinds and requirements.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,86 +6,86 @@ use super::files::{FileBenchmark, Who};
 use super::{Rules, lot};
 use crate::plan::collective::{Algorithm, Collective};
 
-/// A benchmark.
+/// A benchmark of the suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Benchmark {
-    /// A message is sent and comes back.
+    /// A message goes to the other rank and comes back.
     PingPong,
     /// Two messages pass each other.
     PingPing,
-    /// Along a ring.
+    /// Each rank sends to the next one in a ring, and receives from the previous one.
     Sendrecv,
-    /// With both neighbours in a ring.
+    /// Each rank exchanges messages with both neighbours in a ring.
     Exchange,
-    /// Many messages one way, and a receipt.
+    /// Many messages go one way, and a receipt comes back.
     Uniband,
-    /// Many messages both ways.
+    /// Many messages go both ways.
     Biband,
-    /// One to all.
+    /// One rank sends to all.
     Bcast,
-    /// All to all, a block of each.
+    /// Each rank sends a block to all.
     Allgather,
-    /// The same with a length for each.
+    /// The same with a separate length for each rank.
     Allgatherv,
-    /// All to one.
+    /// All ranks send to one.
     Gather,
-    /// The same with a length for each.
+    /// The same with a separate length for each rank.
     Gatherv,
-    /// One to all, a block for each.
+    /// One rank sends a block to each rank.
     Scatter,
-    /// The same with a length for each.
+    /// The same with a separate length for each rank.
     Scatterv,
-    /// A block from each to each.
+    /// Each rank sends a block to each rank.
     Alltoall,
-    /// The same with a length for each.
+    /// The same with a separate length for each block.
     Alltoallv,
-    /// Sum to one.
+    /// One rank gets the sum.
     Reduce,
-    /// Sum, a part to each.
+    /// Each rank gets a part of the sum.
     ReduceScatter,
-    /// Sum, a block of the full length to each.
+    /// Each rank gets a block of the sum, and each block has the full length.
     ReduceScatterBlock,
-    /// Sum to all.
+    /// All ranks get the sum.
     Allreduce,
-    /// Nobody goes on before all have come.
+    /// No rank continues before all ranks have arrived.
     Barrier,
-    /// A window is made, used once, and taken away.
+    /// A window is created, used once, and removed.
     Window,
-    /// Into the window of the other one.
+    /// One rank writes into the window of the other one.
     UnidirPut,
-    /// Out of the window of the other one.
+    /// One rank reads from the window of the other one.
     UnidirGet,
-    /// Into each other's window.
+    /// Two ranks write into each other's window.
     BidirPut,
-    /// Out of each other's window.
+    /// Two ranks read from each other's window.
     BidirGet,
-    /// All add to what is in the window of the first one.
+    /// All ranks add to the contents of the first rank's window.
     Accumulate,
-    /// A file is opened, a byte is written, and it is closed.
+    /// A file is opened, one byte is written, and the file is closed.
     OpenClose,
     /// A file is written or read.
     File(FileBenchmark),
 }
 
-/// Which of the suite's programs has it.
+/// Program of the suite that contains a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// Messages.
     Mpi1,
-    /// Windows: one side acts.
+    /// Windows: only one side acts.
     Ext,
     /// Files.
     Io,
 }
 
 impl Part {
-    /// All of them, as the user writes them.
+    /// All parts with the names that users write.
     pub const NAMES: [(&'static str, Self); 3] =
         [("mpi1", Self::Mpi1), ("ext", Self::Ext), ("io", Self::Io)];
 
-    /// As the guide calls it.
+    /// Name in the guide.
     pub fn title(self) -> &'static str {
         match self {
             Self::Mpi1 => "MPI-1",
@@ -95,18 +95,18 @@ impl Part {
     }
 }
 
-/// When a transfer must be complete (guide 4.2.2.2).
+/// Moment at which a transfer must be complete (guide 4.2.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// All of a line together, at the end.
+    /// All transfers of a line are complete together, at the end.
     Aggregate,
-    /// Each before the next one begins.
+    /// Each transfer is complete before the next one begins.
     NonAggregate,
 }
 
 impl Mode {
-    /// As tables have it.
+    /// Name as in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aggregate => "AGGREGATE",
@@ -115,16 +115,16 @@ impl Mode {
     }
 }
 
-/// What kind it is: decides groups and columns.
+/// Kind of a benchmark. It decides groups and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Class {
     /// One transfer between two ranks.
     Single,
-    /// All ranks at the same time.
+    /// Transfers of all ranks at the same time.
     Parallel,
     /// A collective operation.
     Collective,
-    /// One without lengths.
+    /// An operation without lengths.
     Sync,
     /// Messages per second.
     Rate,
@@ -132,7 +132,7 @@ pub enum Class {
     Overlap,
 }
 
-/// All benchmarks but those of [`FileBenchmark`], in the order of the guide, those that came later behind it.
+/// All benchmarks except those of [`FileBenchmark`], in the order of the guide. Benchmarks that came later than the guide follow.
 const BENCHMARKS: [Benchmark; 27] = [
     Benchmark::PingPong,
     Benchmark::PingPing,
@@ -163,10 +163,10 @@ const BENCHMARKS: [Benchmark; 27] = [
     Benchmark::OpenClose,
 ];
 
-/// How many messages benchmarks the guide has.
+/// Number of message benchmarks in the guide.
 const OF_THE_GUIDE: usize = 13;
 
-/// What today's suite runs if nobody asks for anything, in its order (without Reduce_local, which sends nothing).
+/// Default benchmarks of today's suite, in its order (without Reduce_local, which sends nothing).
 const OF_TODAY: [Benchmark; 18] = [
     Benchmark::PingPong,
     Benchmark::PingPing,
@@ -188,7 +188,7 @@ const OF_TODAY: [Benchmark; 18] = [
     Benchmark::Barrier,
 ];
 
-/// What is run of a part if nobody asks for anything.
+/// Default benchmarks of a part.
 pub fn usual(part: Part, rules: Rules) -> Vec<Benchmark> {
     match (part, rules) {
         (Part::Mpi1, Rules::Guide) => BENCHMARKS[..OF_THE_GUIDE].to_vec(),
@@ -200,13 +200,13 @@ pub fn usual(part: Part, rules: Rules) -> Vec<Benchmark> {
 }
 
 impl Benchmark {
-    /// All of them.
+    /// All benchmarks, those of files last.
     pub fn all() -> impl Iterator<Item = Self> {
         let files = FileBenchmark::all().map(Self::File);
         BENCHMARKS.into_iter().chain(files)
     }
 
-    /// As tables have it.
+    /// Name as in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::PingPong => "PingPong",
@@ -240,13 +240,13 @@ impl Benchmark {
         }
     }
 
-    /// The one of this name, in whatever case.
+    /// Finds a benchmark by name, ignoring case.
     pub fn named(name: &str) -> Option<Self> {
         let same = |one: &Self| one.name().eq_ignore_ascii_case(name);
         Self::all().find(same)
     }
 
-    /// Which program of the suite has it.
+    /// Program of the suite that contains it.
     pub fn part(self) -> Part {
         match self {
             Self::Window
@@ -260,7 +260,7 @@ impl Benchmark {
         }
     }
 
-    /// Its modes, in the order of their tables; none where transfers are complete by themselves.
+    /// Modes, in the order of their tables. The only entry is `None` if each transfer is complete when it returns.
     pub fn modes(self) -> &'static [Option<Mode>] {
         match self {
             Self::UnidirPut
@@ -271,13 +271,13 @@ impl Benchmark {
             Self::File(file) if file.writes() && !file.overlaps() => {
                 &[Some(Mode::Aggregate), Some(Mode::NonAggregate)]
             }
-            // What is read is complete when it is there; what goes on meanwhile is waited for one by one.
+            // A read is complete once the data has arrived. A transfer during computation is waited for each time.
             Self::File(_) => &[Some(Mode::Aggregate)],
             _ => &[None],
         }
     }
 
-    /// Its kind.
+    /// Kind of the benchmark.
     pub fn class(self) -> Class {
         match self {
             Self::PingPong | Self::PingPing => Class::Single,
@@ -287,13 +287,13 @@ impl Benchmark {
             Self::Barrier | Self::OpenClose => Class::Sync,
             Self::File(file) if file.overlaps() => Class::Overlap,
             Self::File(file) if file.who() == Who::Single => Class::Single,
-            // Of files throughput is told of collective calls, too.
+            // Collective calls on files report throughput, too.
             Self::File(_) => Class::Parallel,
             _ => Class::Collective,
         }
     }
 
-    /// The operation it is, where all ranks do one together.
+    /// Collective operation of the benchmark, if it is one.
     pub fn collective(self) -> Option<Collective> {
         match self {
             Self::Bcast => Some(Collective::Broadcast),
@@ -309,7 +309,7 @@ impl Benchmark {
         }
     }
 
-    /// Bytes of an item: floats for sums, bytes for all else.
+    /// Bytes of an item: floats for sums, bytes for all others.
     pub fn item_bytes(self) -> usize {
         match self.collective() {
             Some(Collective::Reduce | Collective::ReduceScatter | Collective::Allreduce) => 4,
@@ -318,22 +318,22 @@ impl Benchmark {
         }
     }
 
-    /// Whether one rank does it alone.
+    /// True if one rank runs it alone.
     pub fn is_of_one(self) -> bool {
         matches!(self, Self::File(file) if file.who() == Who::Single)
     }
 
-    /// Whether what arrives can be compared with what should: not where nothing does, or one message on top of the other.
+    /// True if received data can be compared with the expected data. That is impossible if no data arrives, or if messages overwrite each other.
     pub fn is_comparable(self) -> bool {
         !matches!(self.class(), Class::Sync | Class::Rate) && self != Self::Window
     }
 
-    /// Whether it reads from the window of another rank.
+    /// True if it reads from the window of another rank.
     pub fn gets(self) -> bool {
         matches!(self, Self::UnidirGet | Self::BidirGet)
     }
 
-    /// Lengths are whole numbers of so many bytes: by today's rules all of one-sided transfers are of floats.
+    /// Lengths are multiples of this many bytes. By today's rules all one-sided transfers use floats.
     pub fn unit_bytes(self, rules: Rules) -> usize {
         match (self.part(), rules) {
             (Part::Ext, Rules::Current) => 4,
@@ -341,7 +341,7 @@ impl Benchmark {
         }
     }
 
-    /// Messages of its length that count for throughput: those that come and go at a rank.
+    /// Number of messages of its length that count for throughput: those that a rank sends and receives.
     pub fn messages(self) -> f64 {
         match self {
             Self::Sendrecv | Self::Biband => 2.0,
@@ -350,7 +350,7 @@ impl Benchmark {
         }
     }
 
-    /// Whether one rank has a part of its own, which moves from repetition to repetition.
+    /// True if one rank is the root. By the guide's rules the root changes from repetition to repetition.
     pub fn is_rooted(self) -> bool {
         matches!(
             self.collective(),
@@ -363,13 +363,13 @@ impl Benchmark {
         )
     }
 
-    /// Whether it can be done by this algorithm.
+    /// True if it can run with this algorithm.
     pub fn has(self, algorithm: Algorithm) -> bool {
         self.collective()
             .is_some_and(|collective| collective.algorithms().contains(&algorithm))
     }
 
-    /// Bytes that a rank of a group of `ranks` needs for messages of this length, or for transfers of it with so many places in
+    /// Bytes that a rank in a group of `ranks` needs for messages of length `bytes`. For windows, `places` is the number of places for transfers in
     /// the window and in the buffer.
     pub fn memory(self, ranks: usize, bytes: usize, places: (usize, usize)) -> usize {
         let parts = match self {
@@ -382,21 +382,21 @@ impl Benchmark {
             Self::Biband => 1 + lot(bytes),
             _ if self.part() == Part::Ext => places.0 + places.1,
             Self::OpenClose => 0,
-            // What one rank collects for all.
+            // One rank collects the pieces of all.
             Self::File(_) => 2,
             _ => 3,
         };
         parts.saturating_mul(bytes)
     }
 
-    /// Bytes that collectives of a group of `ranks` put aside at most on a rank, whichever algorithm is chosen: what is to be added, and
-    /// blocks in the order in which they travel.
+    /// Maximum scratch memory of collectives on a rank in a group of `ranks`, in bytes, for any algorithm: data to be added, and blocks in
+    /// the order in which they travel.
     pub fn scratch(self, ranks: usize, bytes: usize) -> usize {
         let parts = match self {
             Self::Reduce | Self::Allreduce | Self::ReduceScatter => 1,
             Self::ReduceScatterBlock | Self::Allgather | Self::Allgatherv => ranks,
             Self::Gather | Self::Gatherv | Self::Scatter | Self::Scatterv => ranks,
-            // All blocks, and twice the half of them that is under way (Bruck).
+            // All blocks, and two copies of the half that is under way (Bruck).
             Self::Alltoall | Self::Alltoallv => 2 * ranks + 1,
             _ => 0,
         };

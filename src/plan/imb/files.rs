@@ -1,32 +1,32 @@
-//! Benchmarks of files: what their names say (guide, table 1), and which bytes of a file are whose.
+//! Benchmarks of files: the meaning of their names (guide, table 1), and each rank's bytes of a file.
 
 use std::ops::Range;
 
-/// A benchmark that writes or reads a file. Its name says all of it: `P_IRead_shared`.
+/// A benchmark that writes or reads a file. Its name describes it completely, such as `P_IRead_shared`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileBenchmark(u8);
 
-/// Who takes part.
+/// Ranks that take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// One rank alone.
     Single,
-    /// All ranks, each by itself.
+    /// All ranks, each independently.
     Parallel,
     /// All ranks together.
     Collective,
 }
 
-/// What says where in the file.
+/// Origin of a transfer's offset in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pointer {
-    /// Each rank has a position of its own.
+    /// Each rank has its own position.
     Individual,
-    /// Each call says where.
+    /// Each call gives the offset.
     Explicit,
-    /// All ranks have one position.
+    /// All ranks share one position.
     Shared,
-    /// Each rank has a file of its own, and a position in it.
+    /// Each rank has its own file, and a position in it.
     Private,
 }
 
@@ -71,17 +71,17 @@ const NAMES: [&str; 36] = [
 ];
 
 impl FileBenchmark {
-    /// All of them.
+    /// All benchmarks of files.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..NAMES.len()).filter_map(|number| u8::try_from(number).ok().map(Self))
     }
 
-    /// As tables have it.
+    /// Name as in tables.
     pub fn name(self) -> &'static str {
         NAMES[usize::from(self.0)]
     }
 
-    /// Who takes part.
+    /// Ranks that take part.
     pub fn who(self) -> Who {
         match self.name().as_bytes()[0] {
             b'S' => Who::Single,
@@ -90,17 +90,17 @@ impl FileBenchmark {
         }
     }
 
-    /// Whether it writes; it reads otherwise.
+    /// True if it writes. Otherwise it reads.
     pub fn writes(self) -> bool {
         self.name().contains("Write")
     }
 
-    /// Whether a transfer goes on while the rank computes.
+    /// True if a transfer runs while the rank computes.
     pub fn overlaps(self) -> bool {
         self.name().contains("_I")
     }
 
-    /// What says where in the file.
+    /// Origin of a transfer's offset in the file.
     pub fn pointer(self) -> Pointer {
         match self.name().rsplit('_').next() {
             Some("indv") => Pointer::Individual,
@@ -110,8 +110,8 @@ impl FileBenchmark {
         }
     }
 
-    /// Which bytes of a portion of `bytes` bytes belong to the rank at a place: whole items of four bytes, as even as can be, the first
-    /// ranks one more, and the last one what is left.
+    /// Bytes that belong to the rank at `place`, in a portion of `bytes` bytes: whole items of four bytes, as even as possible. The first ranks get
+    /// one item more, and the last rank gets the rest.
     pub fn piece(self, bytes: usize, ranks: usize, place: usize) -> Range<usize> {
         let items = bytes.div_ceil(ITEM_BYTES);
         let (each, more) = (items / ranks, items % ranks);
@@ -120,7 +120,7 @@ impl FileBenchmark {
     }
 }
 
-/// Bytes of an item in files: 32-bit numbers.
+/// Bytes of an item in files, a 32-bit number.
 pub const ITEM_BYTES: usize = 4;
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
                 assert!(pieces[0].len() >= pieces[ranks - 1].len());
             }
         }
-        // Seven items and three ranks: 3, 2 and 2, of which the last is not whole.
+        // Seven items and three ranks: 3, 2 and 2, where the last item is incomplete.
         let of = |place| FileBenchmark(0).piece(26, 3, place);
         assert_eq!([of(0), of(1), of(2)], [0..12, 12..20, 20..26]);
     }

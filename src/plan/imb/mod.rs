@@ -1,6 +1,6 @@
-//! The Intel MPI Benchmarks' patterns: what is measured, in which groups, with which lengths and how often. Pure.
+//! Patterns of the Intel MPI Benchmarks: what is measured, in which groups, with which lengths and how often. Pure.
 //!
-//! "Guide" is the users guide of version 3.0 (2006); "current" is what the suite does today.
+//! "Guide" is the users guide of version 3.0 (2006); "current" is today's suite.
 
 mod benchmark;
 mod files;
@@ -10,19 +10,19 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::collective::Algorithm;
-use super::job::Ranks;
+use super::ranks::Ranks;
 
 pub use benchmark::{Benchmark, Class, Mode, Part, usual};
 pub use files::{FileBenchmark, ITEM_BYTES as FILE_ITEM_BYTES, Pointer, Who};
 
-/// Logarithm of the longest message: 1 GiB.
+/// Logarithm to base 2 of the longest message: 1 GiB.
 pub const MOST_LOG: usize = 30;
 
-/// Messages that Uniband and Biband have under way at a time.
+/// Number of messages in a window of Uniband and Biband.
 pub const WINDOW: usize = 256;
 
-/// Messages of a window that Biband has under way each way at a time: all of them, unless their memory were more than 16 MiB; then 16 of
-/// them, lot behind lot.
+/// Number of messages of a window that Biband has under way each way at a time. All of them, unless they need more than 16 MiB of memory;
+/// then 16, one lot after the other.
 pub fn lot(bytes: usize) -> usize {
     const ROOM: usize = 16 << 20;
     match bytes.saturating_mul(WINDOW) <= ROOM {
@@ -31,29 +31,29 @@ pub fn lot(bytes: usize) -> usize {
     }
 }
 
-/// Whose rules hold.
+/// Rules of the measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rules {
-    /// Those of the users guide of version 3.0.
+    /// Rules of the users guide of version 3.0.
     #[default]
     Guide,
-    /// Today's.
+    /// Rules of today's suite.
     Current,
 }
 
 impl Rules {
-    /// Both, with their names.
+    /// Both variants with their names.
     pub const NAMES: [(&'static str, Self); 2] =
         [("guide", Self::Guide), ("current", Self::Current)];
 
-    /// How it is written.
+    /// Name as the user writes it.
     pub fn name(self) -> &'static str {
         let known = Self::NAMES.iter().find(|(_, one)| *one == self);
         known.map_or("", |(name, _)| name)
     }
 
-    /// Bytes of what the tables call a megabyte.
+    /// Bytes of a megabyte in the tables.
     pub fn megabyte(self) -> f64 {
         match self {
             Self::Guide => 1_048_576.0,
@@ -62,106 +62,106 @@ impl Rules {
     }
 }
 
-/// How several groups at a time are shown.
+/// Output for several groups that run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Multi {
     /// The worst of all groups.
     Worst,
-    /// Each group by itself.
+    /// Each group separately.
     Each,
 }
 
-/// What is asked for.
+/// A job of benchmarks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Imb {
-    /// The processes.
+    /// The ranks.
     pub ranks: Ranks,
-    /// What is measured, in this order.
+    /// Benchmarks in the order in which they run.
     pub benchmarks: Vec<Benchmark>,
-    /// Whose rules hold.
+    /// Rules of the measurement.
     pub rules: Rules,
-    /// Least number of ranks, if not the usual one; the series goes on from it by doubling.
+    /// Least number of ranks, if not the default. The series continues from it by doubling.
     pub least: Option<usize>,
-    /// Several groups at a time.
+    /// Output for several groups at a time; `None` for one group.
     pub multi: Option<Multi>,
-    /// Ranks are numbered along the rows of a matrix of so many rows and columns, in which they stand column by column.
+    /// Rows and columns of a matrix in which ranks stand column by column. Groups take ranks from it row by row.
     pub map: Option<(usize, usize)>,
-    /// Lengths of messages, if they are not the usual ones.
+    /// Lengths of messages in bytes, if not the default ones.
     pub lengths: Option<Vec<usize>>,
-    /// Logarithms of the least length but 0, and of the largest, if not the usual ones.
+    /// Logarithms to base 2 of the least nonzero length and of the largest one, if not the defaults.
     pub logs: Option<(u32, u32)>,
-    /// How often things are done, where not as often as usual.
+    /// Repetitions and volume, where not the defaults.
     #[serde(default)]
     pub counts: Asked,
-    /// Where files are written, on each host.
+    /// Folder for files, on each host.
     pub path: PathBuf,
-    /// Seconds that a rank computes while a transfer goes on, if not the usual ones.
+    /// Seconds that a rank computes during a transfer, if not the default.
     pub computes_s: Option<f64>,
-    /// Seconds that a length may take, by today's rules.
+    /// Seconds allowed per length, by today's rules.
     pub seconds: f64,
-    /// The algorithm of collectives, where there is a choice.
+    /// Algorithm of collectives, where a choice exists.
     pub algorithm: Option<Algorithm>,
-    /// What arrives is compared with what should.
+    /// True if received data is compared with the expected data.
     pub check: bool,
-    /// Bytes of buffers that a rank may have.
+    /// Maximum bytes of buffers per rank.
     pub memory: usize,
 }
 
-/// How often things are done at most.
+/// Limits of repetitions and volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Repetitions.
+    /// Number of repetitions.
     pub repetitions: usize,
-    /// The same where each transfer is completed by itself, and of windows and files that are opened.
+    /// Number of repetitions where each transfer is completed separately, and for creating windows and opening files.
     pub single: usize,
-    /// Bytes of a length's repetitions all together.
+    /// Bytes of all repetitions of a length together.
     pub volume: usize,
 }
 
-/// What is asked for of these numbers.
+/// The same limits, as far as the user set them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Repetitions.
+    /// Number of repetitions.
     pub repetitions: Option<usize>,
-    /// The same where each transfer is completed by itself.
+    /// Number of repetitions where each transfer is completed separately.
     pub single: Option<usize>,
-    /// Bytes of a length's repetitions all together.
+    /// Bytes of all repetitions of a length together.
     pub volume: Option<usize>,
 }
 
 /// One table: a benchmark in one set of groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// What is measured.
+    /// The measured benchmark.
     pub benchmark: Benchmark,
-    /// When transfers must be complete, where there is a choice.
+    /// Moment at which transfers must be complete, where a choice exists.
     #[serde(default)]
     pub mode: Option<Mode>,
     /// Ranks of each group, in the order of their places.
     pub groups: Vec<Vec<usize>>,
-    /// Lengths and how often each is measured.
+    /// Lengths, each with its repetitions.
     pub lengths: Vec<Length>,
 }
 
-/// A line of a table.
+/// One line of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Length {
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub bytes: usize,
-    /// Repetitions; by today's rules the most there are.
+    /// Number of repetitions. By today's rules this is the maximum.
     pub repetitions: usize,
 }
 
 impl Table {
-    /// Ranks of a group.
+    /// Number of ranks in each group.
     pub fn group_size(&self) -> usize {
         self.groups.first().map_or(0, Vec::len)
     }
 }
 
 impl Imb {
-    /// How often a part's benchmarks are done at most (guide 5.2.1; its table for files has other numbers).
+    /// Limits of repetitions and volume for a part (guide 5.2.1; its table for files has other numbers).
     pub fn counts(&self, part: Part) -> Counts {
         let usual = match part {
             Part::Io if self.rules == Rules::Guide => Counts {
@@ -169,7 +169,7 @@ impl Imb {
                 single: 10,
                 volume: 16 << 20,
             },
-            // Today's suite has the same for all parts.
+            // Today's suite has the same limits for all parts.
             Part::Mpi1 | Part::Ext | Part::Io => Counts {
                 repetitions: 1000,
                 single: 100,
@@ -183,7 +183,7 @@ impl Imb {
         }
     }
 
-    /// Logarithms of a part's least length but 0, and of its largest.
+    /// Logarithms to base 2 of a part's least nonzero length and of its largest.
     pub fn logs(&self, part: Part) -> (u32, u32) {
         let largest = match part {
             Part::Io if self.rules == Rules::Guide => 24,
@@ -192,7 +192,7 @@ impl Imb {
         self.logs.unwrap_or((0, largest))
     }
 
-    /// Seconds that a rank computes while a transfer goes on.
+    /// Seconds that a rank computes during a transfer.
     pub fn computes_s(&self) -> f64 {
         let usual = match self.rules {
             Rules::Guide => 0.1,
@@ -201,7 +201,7 @@ impl Imb {
         self.computes_s.unwrap_or(usual)
     }
 
-    /// What is done under the name of a benchmark: today's Reduce_scatter has vectors of a message's length for each rank, too.
+    /// Benchmark that runs under a name. Today's Reduce_scatter uses a vector with a message's length for each rank, as Reduce_scatter_block does.
     pub fn meaning(&self, benchmark: Benchmark) -> Benchmark {
         match (benchmark, self.rules) {
             (Benchmark::ReduceScatter, Rules::Current) => Benchmark::ReduceScatterBlock,
@@ -209,7 +209,7 @@ impl Imb {
         }
     }
 
-    /// The algorithm for messages of this length in a table, where there is a choice.
+    /// Algorithm for messages of length `bytes` in a table, where a choice exists.
     pub fn algorithm_for(&self, table: &Table, bytes: usize) -> Option<Algorithm> {
         let collective = table.benchmark.collective()?;
         let ranks = table.group_size();
@@ -222,7 +222,7 @@ impl Imb {
         Some(own.unwrap_or_else(|| collective.choose(ranks, whole)))
     }
 
-    /// Bytes of message buffers that a rank of a group of so many needs for a line of a benchmark.
+    /// Bytes of message buffers that a rank in a group of `ranks` needs for one line of a benchmark.
     pub fn memory_of(
         &self,
         benchmark: Benchmark,
@@ -234,8 +234,8 @@ impl Imb {
         self.meaning(benchmark).memory(ranks, length.bytes, places)
     }
 
-    /// How many places transfers of a line take turns in, in the window and in the buffer: by the guide those that are complete together
-    /// have places of their own. What is got is never put on top of what is still coming.
+    /// Number of places that transfers of a line use in turn, in the window and in the buffer. By the guide, transfers that complete together
+    /// have separate places. A get never overwrites data that is still arriving.
     pub fn places(
         &self,
         benchmark: Benchmark,
@@ -250,22 +250,23 @@ impl Imb {
         }
     }
 
-    /// Whether anything is written or read.
+    /// True if a benchmark uses files.
     pub fn has_files(&self) -> bool {
         self.benchmarks.iter().any(|one| one.part() == Part::Io)
     }
 
-    /// Bytes of message buffers that a rank needs at most, with whatever number of ranks.
+    /// Maximum bytes of message buffers that a rank needs, over all numbers of ranks in the series.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
         self.most_bytes(ranks, |_, _, _| 0)
     }
 
-    /// The same with what collectives put aside.
+    /// The same, with the scratch memory of collectives.
     pub fn memory_per_rank(&self, ranks: usize) -> usize {
         self.most_bytes(ranks, Benchmark::scratch)
     }
 
-    /// The most that a line needs which is not left out; `beside` says what does not count for that.
+    /// Largest number of bytes of all lines that are measured: lines whose buffers exceed [`Imb::memory`] are left out. `beside` adds bytes that do
+    /// not count against that limit.
     fn most_bytes(&self, ranks: usize, beside: fn(Benchmark, usize, usize) -> usize) -> usize {
         let of = |(benchmark, mode): (Benchmark, Option<Mode>)| {
             let sizes = self.series(benchmark, ranks).into_iter();
@@ -284,7 +285,7 @@ impl Imb {
         all.filter_map(of).max().unwrap_or(0)
     }
 
-    /// Number of each rank's place in the order that groups are made in.
+    /// Ranks in the order in which groups are formed.
     pub fn order(&self, ranks: usize) -> Vec<usize> {
         match self.map {
             Some((rows, columns)) => (0..rows * columns)
@@ -295,13 +296,13 @@ impl Imb {
         }
     }
 
-    /// Numbers of ranks that a benchmark is run with: from the least one by doubling, and all of them.
+    /// Numbers of ranks with which a benchmark runs: the least one, doubled repeatedly, and the total.
     pub fn series(&self, benchmark: Benchmark, ranks: usize) -> Vec<usize> {
         match benchmark.class() {
             _ if benchmark.is_of_one() => vec![1],
             Class::Single => vec![2],
             _ => {
-                // Pairs need an even number: the least one is rounded up, all of them down.
+                // Pairs need an even number: the least one is rounded up, the total is rounded down.
                 let even = benchmark.class() == Class::Rate;
                 let ranks = if even { ranks - ranks % 2 } else { ranks };
                 if ranks == 0 {
@@ -318,14 +319,14 @@ impl Imb {
         }
     }
 
-    /// Benchmarks for which there are too few ranks.
+    /// Benchmarks that need more ranks than the job has.
     pub fn dropped(&self, ranks: usize) -> Vec<Benchmark> {
         let own = self.benchmarks.iter().copied();
         own.filter(|one| self.series(*one, ranks).iter().all(|size| *size > ranks))
             .collect()
     }
 
-    /// Collectives that have other algorithms than the one that was asked for.
+    /// Collectives that do not have the algorithm that the user chose.
     pub fn unforced(&self) -> Vec<Benchmark> {
         let Some(algorithm) = self.algorithm else {
             return Vec::new();
@@ -335,7 +336,7 @@ impl Imb {
             .collect()
     }
 
-    /// All tables, in their order.
+    /// All tables, in the order in which they are measured.
     pub fn tables(&self, ranks: usize) -> Vec<Table> {
         let order = self.order(ranks);
         let table = |benchmark: Benchmark, size: usize, mode: Option<Mode>| Table {
@@ -358,7 +359,7 @@ impl Imb {
         self.benchmarks.iter().flat_map(of).collect()
     }
 
-    /// Lengths of a benchmark: whole items, and how often each is measured.
+    /// Lengths of a benchmark in whole items, each with its repetitions.
     pub fn lengths_of(&self, benchmark: Benchmark, mode: Option<Mode>) -> Vec<Length> {
         let counts = self.counts(benchmark.part());
         let most = match mode {
@@ -403,7 +404,7 @@ impl Imb {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::plan::job::{RankOrder, tests::ranks};
+    use crate::plan::ranks::{RankOrder, tests::ranks};
 
     pub(crate) fn imb() -> Imb {
         Imb {
@@ -476,7 +477,7 @@ pub(crate) mod tests {
         assert_eq!(series(2, 11, Benchmark::PingPong), [2]);
         assert_eq!(series(3, 7, Benchmark::Biband), [4, 6]);
         assert_eq!(series(1, 5, Benchmark::Uniband), [2, 4]);
-        // Sample 2 of the guide, which is that of four ranks: 2 x 2.
+        // Sample 2 of the guide, with four ranks: 2 x 2.
         let mapped = Imb {
             map: Some((2, 2)),
             multi: Some(Multi::Worst),

@@ -1,11 +1,12 @@
-//! What all have goes to all.
+//! Allgather: all members get the data of all.
 
 use std::ops::Range;
 
 use super::gather::parts;
-use super::{Kind, Team, two};
+use super::{Kind, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
+use crate::ranks::pieces::two;
 
 impl Team<'_, '_> {
     /// Puts `own` of the member at place p into `blocks[p]` of `all`, at all members. Blocks are in the order of places.
@@ -40,14 +41,14 @@ impl Team<'_, '_> {
                 ops.push(self.receive(place, Kind::Allgather, part));
             }
         }
-        // Each begins with its neighbour, so that not all send to the same one.
+        // Each member begins with its neighbour, so that not all send to the same one.
         for distance in (1..size).filter(|_| !mine.is_empty()) {
             ops.push(self.send((own + distance) % size, Kind::Allgather, mine));
         }
         self.drive(&mut ops)
     }
 
-    /// Blocks go round: each passes on what it received last. Own blocks are in place.
+    /// Ring: each member passes on the block it received last. Own blocks are in place.
     pub(super) fn allgather_round(
         &mut self,
         all: &mut [u8],
@@ -64,8 +65,8 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Members beyond a power of two give their block to one of the others, and get all from it. Those others have, before the round
-    /// of `bit`, all blocks of `bit` of them, and of those that gave them theirs.
+    /// Recursive doubling. A member beyond a power of two gives its block to an active member, and gets all blocks from it. Before the
+    /// round of `bit` an active member has all blocks of `bit` active members, and of the members that gave them theirs.
     fn allgather_by_doubling(
         &mut self,
         all: &mut [u8],
@@ -83,7 +84,7 @@ impl Team<'_, '_> {
         if lender < size {
             self.take(Kind::Allgather, lender, &mut all[blocks[lender].clone()])?;
         }
-        // From the first to the last of these, one behind the other.
+        // Range from the first to the last of these blocks, which are consecutive.
         let span = |from: usize, count: usize| {
             let (begin, end) = (from.min(size), (from + count).min(size));
             match begin < end {
@@ -109,14 +110,14 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Before round k each has the blocks of 2^k members from itself on, and gives them to the one 2^k below it.
+    /// Bruck: before round k each member has the blocks of 2^k members from itself on, and gives them to the member 2^k below it.
     fn allgather_by_bruck(
         &mut self,
         all: &mut [u8],
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
         let (own, size) = (self.place(), self.size());
-        // Blocks from the own one on, one behind the other.
+        // Blocks are consecutive, from the own one on.
         let lengths = |count: usize| -> usize {
             (0..count)
                 .map(|next| blocks[(own + next) % size].len())

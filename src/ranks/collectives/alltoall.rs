@@ -1,4 +1,4 @@
-//! A block for each goes from each to each.
+//! All-to-all: each member sends one block to each member.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
 
 impl Team<'_, '_> {
-    /// `out[to[q]]` of the member at place p becomes `into[from[p]]` of the one at place q. Blocks are in the order of places. With blocks of
-    /// several lengths the algorithm of Bruck is the linear one.
+    /// Copies `out[to[q]]` of the member at place p into `into[from[p]]` of the member at place q. Blocks are in the order of places. With
+    /// blocks of different lengths the linear algorithm replaces that of Bruck.
     pub fn alltoall(
         &mut self,
         algorithm: Algorithm,
@@ -49,7 +49,7 @@ impl Team<'_, '_> {
         self.drive(&mut ops)
     }
 
-    /// In step s each gives to the one s above it and takes from the one s below.
+    /// Pairwise: in step s each member sends to the one s above it and receives from the one s below.
     fn alltoall_in_turn(
         &mut self,
         (out, to): (&[u8], &[Range<usize>]),
@@ -65,7 +65,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Block i has i places to go; in round k all whose distance has bit k go 2^k places, as one message.
+    /// Bruck: block i has i places to go. In round k all blocks whose distance has bit k go 2^k places, as one message.
     fn alltoall_by_bruck(
         &mut self,
         out: &[u8],
@@ -104,7 +104,7 @@ impl Team<'_, '_> {
             }
             bit *= 2;
         }
-        // What has travelled i places comes from the one i below.
+        // A block that has travelled i places comes from the member i below.
         for distance in 0..size {
             let source = (own + size - distance) % size;
             into[at(source)].copy_from_slice(&turned[at(distance)]);

@@ -1,4 +1,4 @@
-//! Nobody goes on before all have come.
+//! Barrier: no member continues before all have arrived.
 
 use super::fold::{Fold, Part};
 use super::{Kind, Team};
@@ -6,7 +6,7 @@ use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
 
 impl Team<'_, '_> {
-    /// Returns when all members have called it.
+    /// Returns once all members have called it.
     pub fn barrier(&mut self, algorithm: Algorithm) -> Result<(), RankError> {
         match algorithm {
             Algorithm::RecursiveDoubling => self.barrier_by_doubling(),
@@ -15,7 +15,7 @@ impl Team<'_, '_> {
         }
     }
 
-    /// In round k each tells the one 2^k above it, and hears of the one 2^k below (Hensgen, Finkel, Manber 1988).
+    /// Dissemination: in round k each member signals the one 2^k above it, and waits for the one 2^k below (Hensgen, Finkel, Manber 1988).
     fn barrier_by_dissemination(&mut self) -> Result<(), RankError> {
         let (own, size) = (self.place(), self.size());
         let mut distance = 1;
@@ -40,7 +40,7 @@ impl Team<'_, '_> {
         self.unfold(fold, &mut [])
     }
 
-    /// All tell the first one, which tells all.
+    /// Linear: all signal the first member, which then signals all.
     fn barrier_by_one(&mut self) -> Result<(), RankError> {
         if self.place() > 0 {
             return self.swap(Kind::Barrier, (0, &[]), (0, &mut []));

@@ -1,11 +1,12 @@
-//! What one has goes to all.
+//! Broadcast: all members get the data of one.
 
-use super::{Kind, SEGMENT_BYTES, Team, split};
+use super::{Kind, SEGMENT_BYTES, Team};
 use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
+use crate::ranks::pieces::split;
 
 impl Team<'_, '_> {
-    /// Gives the bytes of `root` to all members.
+    /// Copies the bytes of `root` to all members.
     pub fn broadcast(
         &mut self,
         algorithm: Algorithm,
@@ -34,7 +35,7 @@ impl Team<'_, '_> {
         self.drive(&mut ops)
     }
 
-    /// In round k the first 2^k have it, and give it to as many.
+    /// Binomial tree: in round k the first 2^k members have the data, and send it to as many others.
     fn broadcast_by_tree(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         let size = self.size();
         let own = (self.place() + size - root) % size;
@@ -51,7 +52,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Each passes a segment on while it receives the next one.
+    /// Chain: each member passes a segment on while it receives the next one.
     fn broadcast_along(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         let size = self.size();
         let own = (self.place() + size - root) % size;
@@ -60,7 +61,7 @@ impl Team<'_, '_> {
         let segments = bytes.len().div_ceil(SEGMENT_BYTES);
         for number in 0..=segments {
             let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
-            // The root receives nothing, and the last one passes nothing on.
+            // The root receives nothing, and the last member passes nothing on.
             let comes = match own > 0 && number < segments {
                 true => open.len().min(SEGMENT_BYTES),
                 false => 0,
@@ -78,7 +79,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Each gets a block, and then those of all others.
+    /// Scatter and allgather: each member gets a block, and then those of all others.
     fn broadcast_in_blocks(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         let size = self.size();
         let blocks = split(bytes.len(), 1, size);

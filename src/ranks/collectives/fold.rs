@@ -1,24 +1,25 @@
-//! How recursive halving and doubling do with any number of ranks: those beyond a power of two lend what they have to a neighbour, which
-//! speaks for both, and get the result from it.
+//! Recursive halving and doubling for any number of ranks: a member beyond a power of two gives its data to a neighbour. The neighbour acts
+//! for both and returns the result.
 
-use super::{Kind, Team, add_floats};
+use super::{Kind, Team};
 use crate::ranks::RankError;
+use crate::ranks::pieces::add_floats;
 
-/// The part of a member while a power of two of them is at work.
+/// Role of a member while a power of two of them is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Speaks, under this number.
+    /// Active, with this number.
     Active(usize),
-    /// Waits for the result of the next member.
+    /// Idle: waits for the result of the next member.
     Idle,
 }
 
-/// Who speaks for whom among `size` members: of the first 2 * `extra`, each odd one speaks for the even one before it.
+/// Assignment among `size` members: of the first 2 * `extra`, each odd one acts for the even one before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fold {
-    /// Members at work.
+    /// Active members.
     pub(super) active: usize,
-    /// Pairs with one speaker.
+    /// Pairs with one active member.
     pub(super) extra: usize,
 }
 
@@ -39,7 +40,7 @@ impl Fold {
         }
     }
 
-    /// The place of an active number.
+    /// Place of an active number.
     pub(super) fn place_of(&self, number: usize) -> usize {
         match number < self.extra {
             true => 2 * number + 1,
@@ -47,7 +48,7 @@ impl Fold {
         }
     }
 
-    /// The places an active number speaks for: they are neighbours.
+    /// Places that an active number acts for; they are neighbours.
     pub(super) fn places(&self, number: usize) -> std::ops::Range<usize> {
         let own = self.place_of(number);
         match number < self.extra {
@@ -58,7 +59,7 @@ impl Fold {
 }
 
 impl Team<'_, '_> {
-    /// Those who do not speak give their vectors to those who do; returns the part of this member.
+    /// Idle members give their vectors to their active neighbours, which add them. Returns the role of this member.
     pub(super) fn fold(&mut self, fold: Fold, vector: &mut [u8]) -> Result<Part, RankError> {
         let place = self.place();
         let part = fold.part(place);
@@ -80,7 +81,7 @@ impl Team<'_, '_> {
         Ok(part)
     }
 
-    /// Those who spoke for another one tell it the result.
+    /// Active members of pairs send the result to their idle neighbours.
     pub(super) fn unfold(&mut self, fold: Fold, vector: &mut [u8]) -> Result<(), RankError> {
         let place = self.place();
         match fold.part(place) {

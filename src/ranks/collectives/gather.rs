@@ -1,4 +1,4 @@
-//! What all have goes to one, and back.
+//! Gather and scatter: the data of all members goes to one, and back.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::plan::collective::Algorithm;
 use crate::ranks::RankError;
 
 impl Team<'_, '_> {
-    /// Puts what each member has into `all` at `root`: `own` of the member at place p becomes `blocks[p]`. All know the lengths of all.
+    /// Puts `own` of the member at place p into `blocks[p]` of `all` at `root`. All members know the lengths of all.
     pub fn gather(
         &mut self,
         algorithm: Algorithm,
@@ -22,7 +22,7 @@ impl Team<'_, '_> {
         }
     }
 
-    /// Puts `blocks[p]` of `all` at `root` into `own` of the member at place p. All know the lengths of all.
+    /// Puts `blocks[p]` of `all` at `root` into `own` of the member at place p. All members know the lengths of all.
     pub fn scatter(
         &mut self,
         algorithm: Algorithm,
@@ -77,13 +77,13 @@ impl Team<'_, '_> {
         self.drive(&mut ops)
     }
 
-    /// Bytes of `count` members from `from` on, counted from the root.
+    /// Total bytes of `count` members from `from` on, counted from the root.
     fn bytes_of(&self, root: usize, blocks: &[Range<usize>], from: usize, count: usize) -> usize {
         let places = (from..(from + count).min(self.size())).map(|at| (at + root) % self.size());
         places.map(|place| blocks[place].len()).sum()
     }
 
-    /// Each collects what those behind it in the tree have, in the order of places from the root on, and passes it on as a whole.
+    /// Binomial tree: each member collects the data of its subtree, in the order of places from the root on, and passes it on as a whole.
     fn gather_by_tree(
         &mut self,
         root: usize,
@@ -120,7 +120,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// The same backwards.
+    /// The same tree, in the opposite direction.
     fn scatter_by_tree(
         &mut self,
         root: usize,
@@ -158,7 +158,7 @@ impl Team<'_, '_> {
     }
 }
 
-/// How many numbers from this one on, itself among them, are below it in a binomial tree of `size`.
+/// Size of the subtree of a number, itself included, in a full binomial tree for at least `size` numbers.
 fn subtree(number: usize, size: usize) -> usize {
     match number {
         0 => size.next_power_of_two(),
@@ -166,7 +166,7 @@ fn subtree(number: usize, size: usize) -> usize {
     }
 }
 
-/// The blocks of a memory, each with its place. They are in order and do not touch.
+/// Divides memory into its blocks, each with its place. Blocks are in order and do not overlap.
 pub(super) fn parts<'all>(
     all: &'all mut [u8],
     blocks: &[Range<usize>],

@@ -1,7 +1,9 @@
-//! What the members of a group do together: real algorithms, each right for any number of ranks.
+//! Collective operations of a group: real algorithms, each correct for any number of ranks.
 //!
-//! Read next: [`Team`] for what can be asked of a group; `plan/collective.rs` for the algorithms and which one is chosen; one file for each
-//! kind. Members call the same thing with the same lengths; nothing is sent where a length is 0.
+//! All members call the same operation with the same lengths. No message is sent where a length is 0.
+//!
+//! Read next: [`Team`] for the operations of a group; `plan/collective.rs` for the algorithms and their choice; one file for each kind of
+//! operation.
 
 mod allgather;
 mod alltoall;
@@ -10,24 +12,23 @@ mod broadcast;
 mod fold;
 mod gather;
 mod reduce;
+mod whole;
 
 pub use reduce::ITEM_BYTES;
 
-use std::ops::Range;
-
-use super::exchange::{Op, Until};
+use crate::ranks::error::RankError;
+use crate::ranks::group::Group;
+use crate::ranks::op::{From, OWN_TAGS, Op, Until};
+use crate::ranks::world::World;
 use crate::sys::arena::Buffer;
 
-use super::group::Group;
-use super::{From, OWN_TAGS, RankError, World};
-
-/// The group of a rank at work.
+/// A group that performs collective operations, as one of its ranks sees it.
 pub struct Team<'world, 'group> {
     world: &'world mut World,
     group: &'group Group,
 }
 
-/// Messages of a kind have a tag of their own: whoever is ahead disturbs nobody.
+/// Each kind has its own tag, so that a member that is ahead does not disturb others.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Barrier,
@@ -46,11 +47,11 @@ impl Kind {
     }
 }
 
-/// Longer messages go along a chain in segments of this size: the next one in it begins while the first is still being sent.
+/// Segments of this size go along a chain: the next member begins while the previous one is still sending.
 const SEGMENT_BYTES: usize = 128 << 10;
 
 impl World {
-    /// The members of a group, this rank among them.
+    /// The operations of a group that this rank belongs to.
     pub fn team<'world, 'group>(&'world mut self, group: &'group Group) -> Team<'world, 'group> {
         Team { world: self, group }
     }
@@ -77,17 +78,17 @@ impl Team<'_, '_> {
         self.world.drive(ops, Until::All)
     }
 
-    /// Sends to a member, if there is anything to send.
+    /// Sends to a member, unless `bytes` is empty.
     fn give(&mut self, kind: Kind, to: usize, bytes: &[u8]) -> Result<(), RankError> {
         self.trade(kind, (to, bytes), (to, &mut []))
     }
 
-    /// Receives from a member, if there is anything to come.
+    /// Receives from a member, unless `into` is empty.
     fn take(&mut self, kind: Kind, from: usize, into: &mut [u8]) -> Result<(), RankError> {
         self.trade(kind, (from, &[]), (from, into))
     }
 
-    /// Sends to one member and receives from another, or the same one, at the same time; nothing goes where there is nothing.
+    /// Sends to one member and receives from the same or another one, at the same time. Empty messages are not sent.
     fn trade(
         &mut self,
         kind: Kind,
@@ -104,7 +105,7 @@ impl Team<'_, '_> {
         }
     }
 
-    /// The same, but messages without bytes go, too: they say that one is there.
+    /// The same, but empty messages are sent too: they signal that a member has arrived.
     fn swap(
         &mut self,
         kind: Kind,
@@ -115,7 +116,7 @@ impl Team<'_, '_> {
         self.drive(&mut ops)
     }
 
-    /// Memory that nobody looks into afterwards, kept from call to call.
+    /// Scratch memory of at least `bytes` bytes, kept from call to call. Nothing reads its contents after a call.
     fn scratch(&mut self, bytes: usize) -> Buffer {
         let scratch = std::mem::take(&mut self.world.scratch);
         if scratch.len() >= bytes {
@@ -127,64 +128,6 @@ impl Team<'_, '_> {
 
     fn give_back(&mut self, scratch: Buffer) {
         self.world.scratch = scratch;
-    }
-}
-
-/// `bytes` bytes in `parts` parts of whole items of `item` bytes, as even as can be: the first ones have one item more. What is left of an
-/// item that is not whole is in the last part.
-pub fn split(bytes: usize, item: usize, parts: usize) -> Vec<Range<usize>> {
-    let items = bytes / item;
-    let (each, more) = (items / parts, items % parts);
-    let mut at = 0;
-    let mut all: Vec<Range<usize>> = (0..parts)
-        .map(|part| {
-            let begin = at;
-            at += (each + usize::from(part < more)) * item;
-            begin..at
-        })
-        .collect();
-    if let Some(last) = all.last_mut() {
-        last.end = bytes;
-    }
-    all
-}
-
-/// Ranges of `lengths` bytes, one behind the other.
-pub fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
-    let mut at = 0;
-    let of = |length: &usize| {
-        let begin = at;
-        at += length;
-        begin..at
-    };
-    lengths.iter().map(of).collect()
-}
-
-/// Two parts of the same memory that do not touch: one to read, one to write.
-fn two(all: &mut [u8], read: Range<usize>, write: Range<usize>) -> (&[u8], &mut [u8]) {
-    if read.start >= write.end || read.is_empty() {
-        let (low, high) = all.split_at_mut(write.end);
-        let read = match read.is_empty() {
-            true => &high[..0],
-            false => &high[read.start - write.end..read.end - write.end],
-        };
-        (read, &mut low[write])
-    } else {
-        let (low, high) = all.split_at_mut(read.end);
-        let write = match write.is_empty() {
-            true => 0..0,
-            false => write.start - read.end..write.end - read.end,
-        };
-        (&low[read], &mut high[write])
-    }
-}
-
-/// Adds 32-bit floats, item by item; a rest that is no whole item stays as it is.
-pub fn add_floats(into: &mut [u8], from: &[u8]) {
-    for (own, other) in into.chunks_exact_mut(4).zip(from.chunks_exact(4)) {
-        let float = |four: &[u8]| f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-        let sum = float(own) + float(other);
-        own.copy_from_slice(&sum.to_le_bytes());
     }
 }
 

@@ -1,22 +1,23 @@
-//! Sums of 32-bit floats: to one, to all, or a block to each. Vectors are in place: they hold what a member gives, and then the result, or
-//! a part of the way to it.
+//! Reductions: sums of 32-bit floats, to one member, to all, or a block to each. Vectors are in place: they hold the data of a member, then
+//! partial sums, and then the result.
 
 use std::ops::Range;
 
 use super::fold::{Fold, Part};
-use super::{Kind, SEGMENT_BYTES, Team, add_floats, split, two};
+use super::{Kind, SEGMENT_BYTES, Team};
 use crate::plan::collective::Algorithm;
+use crate::ranks::pieces::{add_floats, split, two};
 use crate::ranks::{From, RankError, Request};
 
-/// Bytes of an item.
+/// Bytes of an item, a 32-bit float.
 pub const ITEM_BYTES: usize = 4;
-/// More than this is added piece by piece.
+/// Data that exceeds this many bytes is added piece by piece.
 const ADDED_BYTES: usize = 256 << 10;
-/// In so many pieces at most.
+/// Maximum number of pieces.
 const MOST_PIECES: usize = 32;
 
 impl Team<'_, '_> {
-    /// The sum of all members' vectors, in that of `root`; those of others are worth nothing afterwards.
+    /// Sums all members' vectors into that of `root`. Those of other members have no meaning afterwards.
     pub fn reduce(
         &mut self,
         algorithm: Algorithm,
@@ -34,7 +35,7 @@ impl Team<'_, '_> {
         }
     }
 
-    /// The sum of all members' vectors, at all members.
+    /// Sums all members' vectors, at all members.
     pub fn allreduce(&mut self, algorithm: Algorithm, vector: &mut [u8]) -> Result<(), RankError> {
         if vector.is_empty() || self.size() < 2 {
             return Ok(());
@@ -54,7 +55,7 @@ impl Team<'_, '_> {
         }
     }
 
-    /// The sum of all members' vectors: the member at place p has `blocks[p]` of it in its vector. Blocks are in the order of places.
+    /// Sums all members' vectors. The member at place p gets `blocks[p]` of the sum in its vector. Blocks are in the order of places.
     pub fn reduce_scatter(
         &mut self,
         algorithm: Algorithm,
@@ -115,7 +116,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// From the last one to the root, segment by segment: each adds its own to one while the next one comes.
+    /// Chain from the last member to the root, segment by segment: each member adds its data to one segment while the next one arrives.
     fn reduce_along(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         let size = self.size();
         let own = (self.place() + size - root) % size;
@@ -144,12 +145,12 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Halving leaves a block of the sum at each active member; these are collected along a tree, and go to the root.
+    /// Halving leaves a block of the sum at each active member. A tree collects these blocks, and they go to the root.
     fn reduce_in_blocks(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
         let fold = Fold::of(self.size());
         let blocks = split(vector.len(), ITEM_BYTES, fold.active);
         let part = self.fold(fold, vector)?;
-        // The active number that is the root or speaks for it.
+        // Number of the active member that is the root or acts for it.
         let speaker = match fold.part(root) {
             Part::Active(number) => number,
             Part::Idle => root / 2,
@@ -167,8 +168,8 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// In each round half of what is left goes to the one whose number differs in a bit, from the highest one on; in the end
-    /// `blocks[number]` is the sum.
+    /// Recursive halving: in each round half of the remaining data goes to the member whose number differs in one bit, from the highest bit
+    /// down. In the end `blocks[number]` holds the sum.
     fn halve(
         &mut self,
         fold: Fold,
@@ -191,7 +192,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Trades with a member, and adds what comes to what is kept: piece by piece where there is much of it, while what has come is still in
+    /// Trades with a member, and adds the received data to `keep`. Long data is added piece by piece, while a received piece is still in
     /// the cache and the next one is under way.
     fn trade_and_add(
         &mut self,
@@ -206,7 +207,7 @@ impl Team<'_, '_> {
             add_floats(keep, came);
             return Ok(());
         }
-        // Both sides divide a length in the same way; whole items, and not so many that keeping track of them takes time.
+        // Both sides divide a length in the same way: into whole items, and into few enough pieces that tracking them costs little.
         let piece =
             |bytes: usize| ADDED_BYTES.max((bytes / MOST_PIECES).next_multiple_of(ITEM_BYTES));
         let (rank, tag) = (self.group.rank_at(place), Kind::Reduce.tag());
@@ -226,7 +227,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// Blocks of active members go to the active number `to`, along a binomial tree that follows the bits.
+    /// Collects the blocks of active members at the active number `to`, along a binomial tree that follows the bits.
     fn collect(
         &mut self,
         fold: Fold,
@@ -239,7 +240,7 @@ impl Team<'_, '_> {
         while bit < fold.active {
             let other = number ^ bit;
             let place = fold.place_of(other);
-            // Who is on the target's side of this bit takes, if the lower bits are the target's.
+            // A member on the target's side of this bit receives, if its lower bits are the target's.
             let takes = (number ^ to) & (2 * bit - 1) == 0;
             let gives = (number ^ to) & (2 * bit - 1) == bit;
             if takes {
@@ -291,7 +292,7 @@ impl Team<'_, '_> {
         self.unfold(fold, vector)
     }
 
-    /// Blocks of the sum go round, and each adds its own to what passes: in the end each has that of its place.
+    /// Ring: blocks of the sum go round, and each member adds its data to each that passes. In the end each has the block of its place.
     fn reduce_round(
         &mut self,
         vector: &mut [u8],
@@ -316,7 +317,7 @@ impl Team<'_, '_> {
         Ok(())
     }
 
-    /// In step s each gives the one s above it that one's block, and adds what comes from the one s below.
+    /// Pairwise: in step s each member sends the one s above it that member's block, and adds the data from the one s below.
     fn reduce_scatter_in_turn(
         &mut self,
         vector: &mut [u8],

@@ -1,18 +1,20 @@
 //! Every algorithm against a plain reference, for 1 to 17 ranks, as threads over real sockets.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::*;
 use crate::plan::collective::{Algorithm, Collective};
+use crate::ranks::pieces::{add_floats, ranges, split, two};
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
-/// Bytes of a block: none, less than an item, awkward, and more than a segment of a chain.
+/// Bytes of a block: none, less than an item, and awkward lengths.
 const LENGTHS: [usize; 4] = [0, 1, 52, 4_004];
 const LONG: usize = SEGMENT_BYTES + 4_004;
-/// Sums of it are made piece by piece while the next piece comes, and go along a chain in a dozen of segments.
+/// Sums of this length are made piece by piece while the next piece arrives, and go along a chain in a dozen segments.
 const VERY_LONG: usize = 12 * SEGMENT_BYTES + 4_004;
 
-/// What the member at `place` gives to the one at `to`.
+/// Data of the member at `place` for the one at `to`.
 fn block(place: usize, to: usize, bytes: usize) -> Vec<u8> {
     let byte = |at: usize| u8::try_from((at * 31 + place * 7 + to * 101) % 251).unwrap();
     (0..bytes).map(byte).collect()
@@ -34,7 +36,7 @@ fn sum(size: usize, bytes: usize) -> Vec<u8> {
     all
 }
 
-/// Members in an order that is not the natural one.
+/// A group whose members are not in natural order.
 fn group(world: &World) -> Group {
     let size = world.size();
     let members = (0..size).map(|place| (place * 2 + 1) % size);
@@ -45,7 +47,7 @@ fn group(world: &World) -> Group {
     Group::new(turned, world.rank()).unwrap()
 }
 
-/// Does everything with `world` that groups can do, with blocks of these lengths.
+/// Runs all group operations with blocks of these lengths.
 fn do_all(world: &mut World, lengths: &[usize]) {
     let group = group(world);
     let (own, size) = (group.place(), group.size());
@@ -57,7 +59,7 @@ fn do_all(world: &mut World, lengths: &[usize]) {
     for &bytes in lengths {
         let what = |algorithm: &Algorithm| format!("{} of {size}, {bytes} bytes", algorithm.name());
         let even = ranges(&vec![bytes; size]);
-        // Blocks of several lengths, some of them empty.
+        // Blocks of different lengths, some of them empty.
         let uneven: Vec<usize> = (0..size).map(|place| bytes * (place % 3) / 2).collect();
         let uneven = ranges(&uneven);
         for &root in &roots {
@@ -101,7 +103,7 @@ fn do_all(world: &mut World, lengths: &[usize]) {
                 team.allgather(*algorithm, &mine, &mut all, blocks).unwrap();
                 assert_eq!(all, whole, "allgather {}", what(algorithm));
             }
-            // What p gives to q is as long as block q of the sender, which is block p of the receiver only if all are alike.
+            // Data from p to q has the length of block q at the sender. It has the length of block p at the receiver only if all are alike.
             let lengths: Vec<usize> = blocks.iter().map(Range::len).collect();
             let to = ranges(&lengths);
             let from = ranges(&vec![lengths[own]; size]);
@@ -112,7 +114,7 @@ fn do_all(world: &mut World, lengths: &[usize]) {
                 .flat_map(|place| block(place, own, lengths[own]))
                 .collect();
             for algorithm in Collective::Alltoall.algorithms() {
-                // Whether blocks are alike must look the same to all: those of the group are, or are not.
+                // All members must agree whether blocks are alike: the lengths of the group decide.
                 let alike = lengths.iter().all(|length| *length == lengths[0]);
                 if *algorithm == Algorithm::Bruck && !alike {
                     continue;
@@ -127,7 +129,7 @@ fn do_all(world: &mut World, lengths: &[usize]) {
     }
 }
 
-/// All sums of vectors of this length.
+/// Checks all sums of vectors of this length.
 fn add_up(team: &mut Team<'_, '_>, bytes: usize, roots: &BTreeSet<usize>) {
     let (own, size) = (team.place(), team.size());
     let what = |algorithm: &Algorithm| format!("{} of {size}, {bytes} bytes", algorithm.name());
@@ -165,7 +167,7 @@ fn last_takes_all(bytes: usize, size: usize) -> Vec<Range<usize>> {
 #[test]
 fn every_algorithm_is_right_for_one_to_seventeen_ranks() {
     for ranks in 1..=17_usize {
-        // Over TCP, and over each other kind of links in turn.
+        // TCP, and the other kinds of links in turn.
         let other = ALL[1 + ranks % (ALL.len() - 1)];
         for over in [Over::Tcp, other] {
             as_ranks_over(over, ranks, |world| do_all(world, &LENGTHS));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::RunPlan;
-use crate::plan::job::Linktest;
+use crate::plan::linktest::Linktest;
 use crate::record::{LinktestRecord, PairTime, Record, RetestRecord, RoundRecord};
 use crate::stats::spread;
 
@@ -11,13 +11,13 @@ use super::lines::Extent;
 
 /// A link test of a record, with its plan.
 pub struct Figures<'a> {
-    /// What was to be done.
+    /// The plan of the link test.
     pub plan: &'a Linktest,
-    /// What was measured.
+    /// The measurements.
     pub job: &'a LinktestRecord,
-    /// Names of the ranks' hosts, by rank.
+    /// Labels of the ranks' nodes, by rank.
     pub names: Vec<String>,
-    /// Every link that was measured, in the order of ranks.
+    /// Every measured link, in the order of ranks.
     pub links: Vec<Link<'a>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Link<'a> {
 }
 
 impl<'a> Figures<'a> {
-    /// Of a job of the record.
+    /// Collects the figures of a job of the record. Returns `None` if the plan has no such link test.
     pub fn of(record: &'a Record, job: &'a LinktestRecord) -> Option<Self> {
         let plan = record.plan.jobs.get(job.job)?.kernel()?;
         let ranks = job.ranks.len();
@@ -60,7 +60,7 @@ impl<'a> Figures<'a> {
         })
     }
 
-    /// A rank and the node it is on.
+    /// A rank and its node, as text.
     pub fn rank(&self, rank: usize) -> String {
         match self.names.get(rank) {
             Some(name) => format!("rank {rank} ({name})"),
@@ -68,7 +68,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Bytes per second at so many seconds per message.
+    /// Bandwidth in bytes per second at `seconds` per message.
     pub fn bandwidth(&self, seconds: f64) -> f64 {
         self.plan.kernel.bandwidth(self.plan.message_bytes, seconds)
     }
@@ -88,7 +88,7 @@ impl<'a> Figures<'a> {
         self.links.iter().map(|link| link.mean_s).collect()
     }
 
-    /// The link that took longest.
+    /// The link with the longest mean time.
     pub fn slowest(&self) -> Option<&Link<'a>> {
         let mut links = self.links.iter();
         let first = links.next()?;
@@ -101,7 +101,7 @@ impl<'a> Figures<'a> {
         }))
     }
 
-    /// The mean time of a link, if it was measured.
+    /// The mean time of a link in seconds, if it was measured.
     pub fn mean_of(&self, from: usize, to: usize) -> Option<f64> {
         let place = self
             .links
@@ -109,7 +109,7 @@ impl<'a> Figures<'a> {
         place.ok().map(|place| self.links[place].mean_s)
     }
 
-    /// All retests of all rounds, the links that were slowest among others first.
+    /// All retests of all rounds, sorted by the time among others, slowest first.
     pub fn retests(&self) -> Vec<&'a RetestRecord> {
         let rounds = self.job.rounds.iter();
         let mut all: Vec<&RetestRecord> = rounds.flat_map(|round| &round.retests).collect();
@@ -117,15 +117,15 @@ impl<'a> Figures<'a> {
         all
     }
 
-    /// Least, mean and greatest time of a message from all to all, over ranks and rounds.
+    /// Least, mean and greatest time of a message from each rank to all others, over ranks and rounds.
     pub fn all_to_all(&self) -> Option<Extent> {
         let rounds = self.job.rounds.iter();
         let all = rounds.flat_map(|round| round.all_to_all_s.iter().flatten());
         Extent::of(all.copied())
     }
 
-    /// How much less time all to all takes than the same messages step by step, pair by pair, each direction by itself. None
-    /// where not all pairs were measured.
+    /// Speedup of all to all: time of the same messages step by step, each direction of a pair alone, divided by the time of all to all. Returns
+    /// `None` for a bisection, which does not measure all pairs, and for a serial test.
     pub fn all_to_all_gain(&self) -> Option<f64> {
         let round = self
             .job
@@ -145,12 +145,12 @@ impl<'a> Figures<'a> {
         (all > 0.0).then(|| steps / all)
     }
 
-    /// Bytes per second between the halves, the mean of all steps.
+    /// Bandwidth between the halves in bytes per second, the mean of all steps. Returns `None` unless the test is a bisection that is not serial.
     pub fn bisection(&self) -> Option<f64> {
         if !self.plan.bisection || self.plan.serial {
             return None;
         }
-        // Of a round that broke off only the steps that were measured count.
+        // In a round that broke off, only the measured steps count.
         let measured = |round: &RoundRecord| -> usize {
             let steps: BTreeSet<usize> = round.times.iter().map(|time| time.step).collect();
             steps.len()
@@ -160,13 +160,14 @@ impl<'a> Figures<'a> {
         (steps > 0).then(|| rates / 2.0 / steps as f64)
     }
 
-    /// Steps of all rounds.
+    /// Number of steps of all rounds.
     pub fn steps(&self) -> usize {
         let rounds = self.job.rounds.iter();
         rounds.fold(0, |sum: usize, round| sum.saturating_add(round.steps))
     }
 
-    /// How many links took how long: bounds of equal widths between the fastest and the slowest link, and their counts.
+    /// Histogram of the mean times of links: `bins` bins of equal width between the fastest and the slowest link, each with its upper bound in
+    /// seconds and its number of links.
     pub fn histogram(&self, bins: usize) -> Vec<(f64, usize)> {
         let means = self.means();
         let least = means.iter().copied().fold(f64::INFINITY, f64::min);
@@ -185,7 +186,7 @@ impl<'a> Figures<'a> {
         all
     }
 
-    /// The mean time below which so many percent of the links are; none of fewer than 20.
+    /// The mean time in seconds below which `percent` percent of the links lie; `None` with fewer than 20 links.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         spread::percentile(&self.means(), percent)
     }

@@ -1,25 +1,25 @@
-//! What a result file of LinkTest says, whoever wrote it.
+//! Contents of a LinkTest result file, no matter which program wrote it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::report::csv::finish;
+use crate::report::cells::finish;
 use crate::report::fold;
 use crate::store::linktest::{DataSet, LinktestFile, Meaning, Pair};
 use crate::units::show_bytes;
 
 use super::lines::{bandwidth, time};
 
-/// What is said where nobody can say which time belongs to which link.
+/// Message if the file does not show which time belongs to which link.
 pub const UNDECIDABLE: &str = "the access pattern fits neither of its two possible meanings: which time belongs to which link cannot be told";
 
-/// A matrix of more ranks is no use on a terminal.
+/// Maximum number of ranks for a printed matrix: a larger one is of no use on a terminal.
 const WIDEST: usize = 16;
 const WORST: usize = 10;
 
-/// The file in words.
+/// The contents of the file as text.
 pub fn text(file: &LinktestFile) -> String {
     let header = &file.header;
     let mut text = String::new();
@@ -48,7 +48,7 @@ pub fn text(file: &LinktestFile) -> String {
     } else {
         ""
     };
-    // LinkTest 1 does not say.
+    // LinkTest 1 does not record the number of warm-up messages.
     let warmups = match header.version[0] {
         1 => String::new(),
         _ => format!(" after {}", header.warmups),
@@ -181,7 +181,7 @@ fn of_pairs(file: &LinktestFile, set: &DataSet, pairs: &[Pair]) -> Vec<String> {
     lines
 }
 
-/// A line of the table; units are in the names.
+/// A line of the CSV table; units are in the column names.
 #[derive(Serialize)]
 struct Line<'a> {
     set: usize,
@@ -193,7 +193,7 @@ struct Line<'a> {
     bytes_per_s: f64,
 }
 
-/// Every link of every set; none if it cannot be told which is which.
+/// CSV table of every link of every set. Returns `None` if the file does not show which time belongs to which link.
 pub fn csv(file: &LinktestFile) -> Result<Option<String>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let host = |rank: usize| file.ranks.get(rank).map_or("", |rank| rank.host.as_str());
@@ -216,7 +216,7 @@ pub fn csv(file: &LinktestFile) -> Result<Option<String>, csv::Error> {
     Ok(Some(finish(writer)?))
 }
 
-/// What stands in the file, and what its numbers mean.
+/// The contents of the file, and the meaning of its numbers.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -225,7 +225,7 @@ struct Document<'a> {
     links: Vec<Option<Vec<Pair>>>,
 }
 
-/// Everything, as JSON.
+/// The contents of the file and all its links, as JSON.
 pub fn json(file: &LinktestFile) -> Result<String, serde_json::Error> {
     let document = Document {
         file,

@@ -1,9 +1,11 @@
-//! LinkTest's lines, such that what reads them today reads these: units are binary, and times have the one that fits.
+//! Lines in the format of LinkTest, so that existing readers of LinkTest's output read these. Bandwidths have binary units; a time has the unit that
+//! fits it.
 
-use crate::plan::job::{Kernel, Linktest, Round};
+use crate::plan::job::Round;
+use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{PairTime, RoundProgress};
 
-/// A time as LinkTest prints it: ten places, five of them behind the point, and a unit.
+/// A time as LinkTest prints it: ten characters with five decimals, and a unit.
 pub fn time(seconds: f64) -> String {
     let (figure, unit) = match seconds {
         _ if seconds < 1e-6 => (seconds * 1e9, "ns"),
@@ -14,7 +16,7 @@ pub fn time(seconds: f64) -> String {
     format!("{figure:10.5} {unit}")
 }
 
-/// A bandwidth as LinkTest prints it, in bytes per second.
+/// A bandwidth in bytes per second as LinkTest prints it: ten characters with four decimals, and a binary unit.
 pub fn bandwidth(bytes_per_s: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut figure = bytes_per_s;
@@ -31,14 +33,14 @@ pub fn bandwidth(bytes_per_s: f64) -> String {
 pub struct Extent {
     /// The least, in seconds.
     pub least_s: f64,
-    /// The mean.
+    /// The mean, in seconds.
     pub mean_s: f64,
-    /// The greatest.
+    /// The greatest, in seconds.
     pub most_s: f64,
 }
 
 impl Extent {
-    /// Of these times in seconds; none without any.
+    /// Computes the extent of times in seconds. Returns `None` without times.
     pub fn of(seconds: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut least, mut most, mut sum, mut count) = (f64::INFINITY, 0.0_f64, 0.0, 0_u64);
         for one in seconds {
@@ -67,21 +69,21 @@ impl Extent {
     }
 }
 
-/// What passes between the halves while all pairs of a step measure: their number times the mean bandwidth.
+/// Bandwidth between the halves in bytes per second while all pairs of a step measure: the number of pairs times the mean bandwidth.
 pub fn bisection_bandwidth(linktest: &Linktest, kernel: Kernel, times: &[PairTime]) -> f64 {
     let rate = |time: &PairTime| kernel.bandwidth(linktest.message_bytes, time.seconds);
-    // Both directions of a pair were measured, one after the other.
+    // Halved, because both directions of a pair were measured, one after the other.
     times.iter().map(rate).sum::<f64>() / 2.0
 }
 
-/// Times of a round until now.
+/// Running sums of the times of a round.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sums {
     least_s: f64,
     most_s: f64,
     sum_s: f64,
     count: u64,
-    /// Of the bandwidths of all links.
+    /// Sum of the bandwidths of all links, in bytes per second.
     rates: f64,
 }
 
@@ -112,7 +114,7 @@ impl Sums {
     }
 }
 
-/// The lines of a step; those of links that are measured again stand in the summary.
+/// The lines of a step. Empty for links that are measured again: those are in the summary.
 pub fn step(
     linktest: &Linktest,
     progress: &RoundProgress,
@@ -138,7 +140,7 @@ pub fn step(
         "Parallel"
     };
     let here = bisection_bandwidth(linktest, kernel, times);
-    // Both directions of a pair were measured.
+    // Halved, because both directions of a pair were measured.
     let mean = so_far.rates / 2.0 / progress.ended.max(1) as f64;
     let elapsed_s = progress.elapsed_ns as f64 / 1e9;
     let per_step = elapsed_s / progress.ended.max(1) as f64;
@@ -164,7 +166,7 @@ pub fn step(
     )
 }
 
-/// The three lines that scripts look for.
+/// The three result lines that scripts search for.
 pub fn result(linktest: &Linktest, extent: &Extent) -> String {
     let line = |name: &str, seconds: f64| {
         let rate = linktest.kernel.bandwidth(linktest.message_bytes, seconds);
@@ -185,7 +187,7 @@ pub fn extent(times: &[PairTime]) -> Option<Extent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::job::tests::linktest;
+    use crate::plan::linktest::tests::linktest;
 
     fn times(step: usize, seconds: &[f64]) -> Vec<PairTime> {
         let one = |seconds: &f64| PairTime {

@@ -1,4 +1,4 @@
-//! Reports of link tests: LinkTest's own lines, and what those leave out.
+//! Reports of link tests: LinkTest's own lines, and figures that those leave out.
 //!
 //! Read next: [`lines`] for what LinkTest prints, [`summary`] for the sheet, [`table`] for figures link by link.
 

@@ -1,4 +1,4 @@
-//! The sheet of a link test: what LinkTest prints at its end, the slowest links and what became of them alone, and the matrix.
+//! The sheet of a link test: LinkTest's final lines, the slowest links with their times alone, and the matrix.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::units::show_bytes;
 use super::figures::Figures;
 use super::lines::{self, bandwidth, time};
 
-/// A matrix of more ranks is no use on a terminal; the page has it.
+/// Maximum number of ranks for a printed matrix: a larger one is of no use on a terminal. The page has it.
 const WIDEST: usize = 16;
 const BINS: usize = 10;
 const BAR: usize = 50;
-/// Alone a link takes less than this part of its time among others: the others' load decides, and not the link.
+/// If a link's time alone is below this fraction of its time among others, the others' load makes it slow, not the link.
 const FASTER: f64 = 0.9;
 
-/// What all link tests of a record say.
+/// The summary of all link tests of a record.
 pub fn summary(record: &Record) -> String {
     let figures = record.jobs.iter();
     let figures = figures.filter_map(|job| Figures::of(record, job));
@@ -81,7 +81,7 @@ fn headline(record: &Record, figures: &Figures<'_>) -> String {
     }
 }
 
-/// Why nothing was judged, where there was something that could have been.
+/// Line on the reason why nothing was judged. Empty if the run has only one host, so that nothing could be judged.
 fn reason(record: &Record) -> String {
     let crosses = record.hosts.iter().any(|host| host.host_index > 0);
     match record.verdict.word == VerdictWord::NotJudged && crosses {

@@ -1,15 +1,15 @@
-//! Every link of every round as a table, for whoever goes on with the figures.
+//! Every link of every round as a CSV table, for further processing.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::record::Record;
-use crate::report::csv::finish;
+use crate::report::cells::finish;
 
 use super::figures::Figures;
 
-/// A line of the table; units are in the names.
+/// A line of the table; units are in the column names.
 #[derive(Serialize)]
 struct Line<'a> {
     round: usize,
@@ -31,7 +31,7 @@ struct Line<'a> {
     alone_s: Option<f64>,
 }
 
-/// The links of all link tests of a record.
+/// CSV table of the links of all link tests of a record.
 pub fn csv(record: &Record) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for figures in record

@@ -1,4 +1,4 @@
-//! Latencies on the page: the map of cables, the table of those that take longest, and what was planned and measured.
+//! Latencies on the page: the map of cables, the table of the slowest ones, and the figures of plan and measurement.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use super::heat::class_of;
 
 /// Cells in a row of the map.
 const COLUMNS: usize = 48;
-/// Room for at least so many, so that the cells of small classes are no larger than others.
+/// Minimum width of the map in cells, so that the cells of small classes are no larger than others.
 const LEAST_COLUMNS: usize = 16;
-/// Each cell is told by name when pointed at, up to so many cables.
+/// Maximum number of cables for which each cell shows the cable's name when pointed at.
 const NAMED_TO: usize = 4096;
-/// The cables that are listed.
+/// Maximum number of cables listed.
 const WORST: usize = 20;
 
-/// What is read first.
+/// The tiles of all latency jobs, for the first screen.
 pub fn tiles(record: &Record) -> Markup {
     html! {
         @for one in &record.latencies {
@@ -44,7 +44,7 @@ pub fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// All that is known of cables.
+/// The sections of all latency jobs that have cables.
 pub fn sections(record: &Record) -> Markup {
     html! { @for latency in record.latencies.iter().filter(|one| !one.cables.is_empty()) { (one(record, latency)) } }
 }
@@ -59,7 +59,7 @@ fn one(record: &Record, one: &LatencyRecord) -> Markup {
     }
 }
 
-/// Every cable as a cell, class by class, coloured by the middle of its class by what it takes.
+/// Every cable as a cell, class by class, coloured by the median of its class divided by its own latency.
 fn map(one: &LatencyRecord) -> Markup {
     let shares: BTreeMap<u32, f64> = latency::ranked(one)
         .iter()

@@ -1,4 +1,4 @@
-//! Rates over time: the least, the middle and the best port of every second, test behind test.
+//! Rates over time: the least, the median and the best port of every second, test after test.
 
 use maud::{Markup, html};
 
@@ -7,14 +7,14 @@ use crate::record::{Record, Second, TestRecord};
 use crate::stats::spread::Spread;
 use crate::units::{gbit_per_s, show_gbit};
 
-/// Points across the picture at most.
+/// Maximum number of points across the picture.
 const POINTS: usize = 1000;
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
 const BELOW: f64 = 34.0;
 
-/// What ports received over one stretch, in Gbit/s.
+/// Receive rates of ports over one stretch, in Gbit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     least: f64,
@@ -22,18 +22,18 @@ pub struct Point {
     most: f64,
 }
 
-/// Number of a test from 1, what it was, and its points.
+/// Number of a test from 1, its pattern, and its points.
 type Part = (usize, String, Vec<Point>);
 
-/// All of a run.
+/// The points of all load tests of a run.
 pub struct Course {
     tests: Vec<Part>,
-    /// Seconds that a point stands for.
+    /// Seconds that a point covers.
     stretch_s: u64,
 }
 
 impl Course {
-    /// Of tests that load the fabric.
+    /// Collects the points of all tests that load the fabric.
     pub fn of(record: &Record) -> Self {
         let loads: Vec<&TestRecord> = record
             .tests
@@ -64,7 +64,7 @@ impl Course {
         course
     }
 
-    /// The picture; nothing where there are no series.
+    /// The picture; empty without points.
     pub fn draw(&self) -> Markup {
         let count: usize = self.tests.iter().map(|(_, _, points)| points.len()).sum();
         if count == 0 {
@@ -138,7 +138,7 @@ impl Course {
     }
 }
 
-/// Columns of ports that receive from other hosts in a test.
+/// Columns in [`Second::received_bytes`] of the ports that receive from other hosts in a test.
 fn crossing_ports(record: &Record, test: &TestRecord) -> Vec<usize> {
     let plan = &record.plan.tests[test.test];
     let rails = plan.rails.max(1);

@@ -1,4 +1,4 @@
-//! What is at fault, with what was measured of it alone and the commands that show it again.
+//! Faults with their isolated measurements and the commands that reproduce them.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::units::show_gbit;
 
 use crate::report::judged;
 
-/// Every fault; nothing where there are none.
+/// Every failure, finding on the order, and fault. Empty if the record has none.
 pub fn section(record: &Record) -> Markup {
     let sheet = &record.sheet;
     if sheet.faults.is_empty() && sheet.order.is_empty() && record.troubles.is_empty() {

@@ -1,5 +1,4 @@
-//! The map of pairs: who sends by row, who receives by column. Readable at 3 hosts, where cells bear figures, and at 256, where they are
-//! runs of colour.
+//! The map of pairs: rows send, columns receive. It is readable with 3 hosts, where cells show figures, and with 256, where they are runs of colour.
 
 use std::collections::BTreeMap;
 
@@ -9,54 +8,54 @@ use crate::judge::view::View;
 use crate::record::Record;
 use crate::units::show_gbit;
 
-/// Cells bear their figure up to so many ports.
+/// Maximum number of ports for which cells show their figures.
 const FIGURES_TO: usize = 12;
-/// Each cell is an element of its own, with words when pointed at, up to so many ports.
+/// Maximum number of ports for which each cell is a separate element that shows text when pointed at.
 const CELLS_TO: usize = 64;
-/// Classes of shares: below each of these bounds, and above the last.
+/// Bounds of the classes of shares: one class below each bound, and one from the last bound on.
 pub const BOUNDS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98];
 
-/// What a pair carried.
+/// Figures of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// Payload in bits per second.
+    /// Payload rate in bits per second.
     pub rate: f64,
-    /// Of what was expected, or of the best pair where nothing was known of ports.
+    /// Share of the expected rate, or of the best pair's rate if port speeds are unknown, or of the median link between ranks.
     pub share: f64,
-    /// Index of the test.
+    /// Index of the test, or of the step of a link test.
     pub test: usize,
 }
 
-/// All pairs of ports.
+/// All pairs of ports or ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heat {
-    /// Names of the ports.
+    /// Names of the ports or ranks.
     pub labels: Vec<String>,
-    /// By sending and receiving port.
+    /// Cells by sending and receiving port or rank.
     pub cells: BTreeMap<(usize, usize), Cell>,
-    /// What rows and columns are.
+    /// Kind of rows and columns.
     pub kind: Kind,
 }
 
-/// What rows and columns of a map are.
+/// Kind of rows and columns of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Ports of hosts.
     Ports {
-        /// Shares are of the best pair.
+        /// True if shares are relative to the best pair.
         relative: bool,
-        /// Pairs were measured with one link each way at every port.
+        /// True if pairs were measured with one link each way at every port.
         single: bool,
     },
-    /// Ranks of a link test; shares are of the link in the middle.
+    /// Ranks of a link test; shares are relative to the median link.
     Ranks {
-        /// Both ways were busy at once, and figures count both.
+        /// True if both directions were busy at once and figures count both.
         both: bool,
     },
 }
 
 impl Heat {
-    /// The least that each pair carried: in permutations if there were any, else in what was measured.
+    /// The least that each pair carried: in permutations if the run has any, else in all load tests.
     pub fn of(record: &Record) -> Self {
         let view = View::of(&record.plan, &record.hosts, &record.tests);
         let loads = || {
@@ -96,7 +95,7 @@ impl Heat {
         }
     }
 
-    /// The map with its legend; nothing where nothing crossed a switch.
+    /// The map with its legend; empty if no traffic crossed a switch.
     pub fn draw(&self) -> Markup {
         if self.cells.is_empty() {
             return html! {};
@@ -163,7 +162,7 @@ impl Heat {
 
     fn picture(&self) -> Markup {
         let ports = self.labels.len();
-        // Room for names, in cells.
+        // Room for names, in widths of a cell.
         let longest = self.labels.iter().map(String::len).max().unwrap_or(0);
         let letter = match ports {
             0..=FIGURES_TO => 0.22,
@@ -233,7 +232,7 @@ impl Heat {
         )
     }
 
-    /// Neighbours of one class are one shape; all shapes of a class are one path.
+    /// Draws neighbours of one class as one shape, and all shapes of a class as one path.
     fn runs(&self) -> Markup {
         let mut paths = vec![String::new(); BOUNDS.len() + 1];
         let mut open: Option<(usize, usize, usize, usize)> = None;
@@ -265,7 +264,7 @@ impl Heat {
     }
 }
 
-/// The class of a share.
+/// The class of a share, from 0 (below all [`BOUNDS`]) upwards.
 pub fn class_of(share: f64) -> usize {
     BOUNDS.iter().filter(|bound| share >= **bound).count()
 }

@@ -1,5 +1,5 @@
-//! The page: one HTML file with all that a reader needs to sign, or to send the switch back. Nothing is loaded from elsewhere and nothing
-//! runs in it; figures are those of the other reports.
+//! The page: one HTML file with all that a reader needs to sign, or to send the switch back. It loads nothing from elsewhere and runs no scripts.
+//! Its figures are those of the other reports.
 
 mod cables;
 mod course;
@@ -25,9 +25,9 @@ use heat::Heat;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page of a record. Curves of patterns of the runs `beside` it stand in the same pictures.
+/// The page of a record. The pictures of patterns also show the curves of the runs `beside` it.
 pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) -> String {
-    let title = format!("{} - pipebench {}", record.verdict.word, name(record));
+    let title = format!("{} - pipebench {}", record.verdict.word, record.name());
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -63,7 +63,7 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
     page.into_string() + "\n"
 }
 
-/// What stands in the head of every page.
+/// The HTML head elements of every page.
 pub fn head(title: &str) -> Markup {
     html! {
         meta charset="utf-8";
@@ -73,17 +73,12 @@ pub fn head(title: &str) -> Markup {
     }
 }
 
-/// How a run is called: by its start and the beginning of its token, as its folder is.
-fn name(record: &Record) -> String {
-    record.name()
-}
-
-/// Whether ports are what it measures: not cables, and not patterns of messages.
+/// True if the record measures ports, so neither cables nor patterns of messages.
 fn is_of_ports(record: &Record) -> bool {
     record.latencies.is_empty() && record.patterns.is_empty()
 }
 
-/// What the kind of test can say and cannot.
+/// Fixed sentence on the kind of test and its limits.
 fn fixed_words(record: &Record) -> &'static str {
     match is_of_ports(record) {
         true => judged::FIXED_WORDS,
@@ -106,13 +101,13 @@ fn verdict(record: &Record) -> Markup {
                 h1 { (judged::sentence(record)) }
                 @if let Some(standing) = judged::standing(record) { p { (standing.trim()) } }
                 @if let Some(text) = judged::broken_seal(record) { p { b { (text) } } }
-                p .run { (name(record)) ", " (show_utc(record.started_ms)) " UTC" }
+                p .run { (record.name()) ", " (show_utc(record.started_ms)) " UTC" }
             }
         }
     }
 }
 
-/// The first screen: how much was loaded, to what share, and the figure to sign.
+/// The tiles of the first screen: number of loaded ports, their share of capacity, and the figure to sign.
 fn tiles(record: &Record) -> Markup {
     let figure = record.sheet.figure;
     let label = |port: usize| {

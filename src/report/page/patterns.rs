@@ -1,4 +1,4 @@
-//! The Intel MPI Benchmarks' patterns on the page: times and throughput over the length of messages, and the tables as they were printed.
+//! The Intel MPI Benchmarks' patterns on the page: times and throughput over the length of messages, and the tables as the run printed them.
 
 use maud::{Markup, html};
 
@@ -12,27 +12,27 @@ const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 96.0;
-/// Names of lines are no closer to each other than this.
+/// Minimum vertical distance between the names of curves.
 const APART: f64 = 11.0;
 const BELOW: f64 = 34.0;
 const ABOVE: f64 = 22.0;
 
-/// A line of a picture: what it is called, and its points.
+/// A curve of a picture.
 struct Curve {
     name: String,
-    /// Of a run beside this one.
+    /// True if it belongs to a run beside this one.
     beside: bool,
-    /// Which colour: lines of several runs for the same thing have the same.
+    /// Index of its colour. Curves of several runs for the same thing have the same colour.
     colour: usize,
     points: Vec<(f64, f64)>,
 }
 
-/// Letters by which runs are told apart; this one is the first.
+/// Letters that distinguish runs; this run has the first one.
 const LETTERS: [&str; MOST_BESIDE + 1] = ["A", "B", "C", "D", "E", "F"];
-/// So many runs stand beside this one at most: more could not be told apart.
+/// Maximum number of runs beside this one: more could not be distinguished.
 pub const MOST_BESIDE: usize = 5;
 
-/// Everything that is known of patterns.
+/// The sections on patterns: curves, spreads and tables.
 pub fn sections(record: &Record, beside: &[Record]) -> Markup {
     let known = record.patterns.iter().filter_map(|job| {
         let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
@@ -49,7 +49,7 @@ pub fn sections(record: &Record, beside: &[Record]) -> Markup {
                 @if !beside.is_empty() {
                     p .note {
                         @for (letter, run) in LETTERS.iter().zip(std::iter::once(record).chain(beside)) {
-                            b { (letter) } " " (super::name(run)) ", " (over_what(run)) ". "
+                            b { (letter) } " " (run.name()) ", " (over_what(run)) ". "
                         }
                         "Broken lines are of the other runs."
                     }
@@ -63,7 +63,7 @@ pub fn sections(record: &Record, beside: &[Record]) -> Markup {
     }
 }
 
-/// The first tile: how much was measured.
+/// The tiles for the first screen: the number of tables and of ranks.
 pub fn tiles(record: &Record) -> Markup {
     let tables: usize = record.patterns.iter().map(|job| job.tables.len()).sum();
     let ranks = record.patterns.iter().map(|job| job.ranks.len()).max();
@@ -83,7 +83,7 @@ fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
     all
 }
 
-/// What messages of a run went over, and by whose rules.
+/// Transport of a run's messages and the rules that it followed, as text.
 fn over_what(record: &Record) -> String {
     let jobs = record.patterns.iter();
     let mut plans = jobs.filter_map(|job| match record.plan.jobs.get(job.job) {
@@ -103,7 +103,7 @@ fn said_of(plan: &Imb, record: &Record) -> String {
     )
 }
 
-/// The tables of a benchmark in a run, each with the job it is of.
+/// The tables of a benchmark in a run, each with the plan of its job.
 fn tables_of(record: &Record, benchmark: Benchmark) -> Vec<(&Imb, &TableRecord)> {
     let jobs = record.patterns.iter();
     let all = jobs.flat_map(|job| {
@@ -180,7 +180,7 @@ fn of_benchmark(imb: &Imb, job: &ImbRecord, benchmark: Benchmark, beside: &[Reco
     }
 }
 
-/// Times where there are too few lengths for a curve: those that have none at all among them.
+/// Table of times for a benchmark with too few message lengths for a curve, or with no length at all.
 fn bare(tables: &[&TableRecord]) -> Markup {
     let us = |seconds: f64| format!("{:.2}", seconds * 1e6);
     let rows = tables.iter().flat_map(|table| {
@@ -202,7 +202,7 @@ fn bare(tables: &[&TableRecord]) -> Markup {
     }
 }
 
-/// How repetitions of each length lie apart, which the suite does not tell.
+/// Spread of the repetitions of each length, which the suite does not report.
 fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
     let us = |seconds: f64| format!("{:.2}", seconds * 1e6);
     let maybe = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), us);
@@ -211,7 +211,7 @@ fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
         lines.flat_map(move |line| {
             let groups = line.groups.iter().enumerate();
             groups.filter_map(move |(group, times)| {
-                // One batch has nothing that lies apart.
+                // One batch has no spread.
                 let spread = times.spread.filter(|spread| spread.batches > 1)?;
                 let several = table.table.groups.len() > 1;
                 let who = match several {
@@ -225,7 +225,7 @@ fn spreads(benchmark: Benchmark, tables: &[&TableRecord]) -> Markup {
     let rows: Vec<_> = rows.collect();
     html! {
         @if !rows.is_empty() {
-            // On the screen alone: on paper it would be many pages.
+            // Shown only on the screen: on paper it would fill many pages.
             details .spreads {
                 summary { (benchmark.name()) ": median, percentiles and spread" }
                 div .wide {
@@ -279,7 +279,7 @@ fn points(
         .collect()
 }
 
-/// Powers of ten that bound all values.
+/// Exponents of the powers of ten that bound all values.
 fn decades(curves: &[Curve]) -> (i32, i32) {
     let values = || {
         curves
@@ -353,7 +353,7 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
     }
 }
 
-/// Heights as near to the wished ones as can be, none on top of another one, between two bounds as long as there is room.
+/// Heights near the wished ones that do not overlap, between two bounds as long as the room suffices.
 fn apart(wished: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wished.len()).collect();
     order.sort_by(|one, other| wished[*one].total_cmp(&wished[*other]));

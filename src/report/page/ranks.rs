@@ -1,10 +1,10 @@
-//! Link tests on the page: their figures, the map of links, how they lie apart, the slowest ones, and what they were measured with.
+//! Link tests on the page: their figures, the map of links, the spread of links, the slowest links, and the parameters of the measurement.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::plan::job::Kernel;
+use crate::plan::linktest::Kernel;
 use crate::record::Record;
 use crate::report::linktest::figures::Figures;
 use crate::report::linktest::lines::{bandwidth, time};
@@ -14,10 +14,10 @@ use crate::units::show_bytes;
 use super::heat::{Cell, Heat, Kind};
 use super::spread;
 
-/// The slowest links that are told.
+/// Number of slowest links shown.
 const WORST: usize = 10;
 
-/// What is read first of each link test.
+/// The tiles of each link test, for the first screen.
 pub fn tiles(record: &Record) -> Markup {
     html! {
         @for figures in all(record) {
@@ -41,7 +41,7 @@ pub fn tiles(record: &Record) -> Markup {
     }
 }
 
-/// All that is known of the links.
+/// The sections on the links of all link tests.
 pub fn sections(record: &Record) -> Markup {
     html! { @for figures in all(record) { (one(&figures)) } }
 }
@@ -72,7 +72,7 @@ fn one(figures: &Figures<'_>) -> Markup {
     }
 }
 
-/// The map of links: mean of all rounds.
+/// The map of links with the mean of all rounds. `middle` is the median time of links, in seconds.
 pub fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
     let mut cells = BTreeMap::new();
     for link in &figures.links {
@@ -101,7 +101,7 @@ pub fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
     }
 }
 
-/// Figures that nobody judges, and what they were measured with.
+/// Figures that are not judged, and the parameters of the measurement.
 fn described(figures: &Figures<'_>) -> Vec<(&'static str, String)> {
     let plan = figures.plan;
     let both = |seconds: f64| {

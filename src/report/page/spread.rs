@@ -1,4 +1,4 @@
-//! How port directions lie apart, in bars, and what is described beside it.
+//! The spread of port directions as bars, and the described figures.
 
 use maud::{Markup, html};
 
@@ -8,10 +8,10 @@ use crate::report::described;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
-/// Room for figures below the outermost bars.
+/// Horizontal room for the figures below the outermost bars.
 const SIDE: f64 = 16.0;
 
-/// Bars of one per cent, and described figures.
+/// Bars of one percent, and the described figures. Empty without figures.
 pub fn section(record: &Record) -> Markup {
     let figures = described::figures(record);
     if figures.is_empty() {
@@ -30,7 +30,7 @@ pub fn section(record: &Record) -> Markup {
     }
 }
 
-/// Counts of shares by whole per cents, from the lowest to the highest.
+/// The lowest whole percent of all shares, and the number of shares in each percent from there to the highest.
 fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
     let whole = |share: f64| crate::units::whole((share * 100.0).clamp(0.0, 200.0).floor());
     let least = shares.iter().map(|share| whole(*share)).min().unwrap_or(0);
@@ -44,7 +44,7 @@ fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
     (least, counts)
 }
 
-/// Counts of shares in bars of one per cent; `name` is what a screen reader says of them.
+/// Counts of shares in bars of one percent; `name` is their description for screen readers.
 pub fn bars(shares: &[f64], name: &str) -> Markup {
     let (least, counts) = counts(shares);
     let most = counts.iter().copied().max().unwrap_or(1).max(1);

@@ -1,4 +1,4 @@
-//! Tables of the page: the worst port directions, hosts, what was excluded, tests, and the conditions of test.
+//! Tables of the page: the worst port directions, uplinks, interfaces, changes, hosts, exclusions, tests, and the conditions of test.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::report::compare::Comparison;
 use crate::report::figures::{Figures, Port};
 use crate::report::{header, judged, preflight, wires as interfaces};
 
-/// Rows of the table of the worst.
+/// Maximum number of rows in tables that show only the worst.
 const WORST: usize = 10;
 
-/// The worst port directions, as first measured and as measured alone.
+/// The worst port directions, with their rates under load and alone.
 pub fn worst(record: &Record) -> Markup {
     let mut rows: Vec<(usize, bool, &PortSheet, DirectionSheet)> = Vec::new();
     for (number, port) in record.sheet.ports.iter().enumerate() {
@@ -67,8 +67,8 @@ pub fn worst(record: &Record) -> Markup {
     }
 }
 
-/// The most that each port direction carried in second looks at full rate, by port and whether it sends: alone, or with nothing else at
-/// its port. What a fault at the other end held down says nothing of it.
+/// The highest rate of each port direction in isolated tests at full rate, in bits per second, by port and direction (true for sending). In these
+/// tests the link is alone, or alone at its port. Links that a fault at the other end held down do not count, since they say nothing about this port.
 fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
     let view = View::of_all(&record.plan, &record.hosts, &record.tests, &record.jobs);
     let faults = record.sheet.faults.iter();
@@ -94,7 +94,7 @@ fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
     most
 }
 
-/// What uplinks of groups carried, where their speed is known.
+/// Rates of the uplinks of groups whose speed is known.
 pub fn uplinks(record: &Record) -> Markup {
     let rows = record.sheet.uplinks.iter().flat_map(|uplink| {
         let both = [(uplink.up, "out"), (uplink.down, "in")];
@@ -125,7 +125,7 @@ pub fn uplinks(record: &Record) -> Markup {
     }
 }
 
-/// Where interface counters contradict the payload.
+/// Contradictions between interface counters and payload.
 pub fn wires(record: &Record) -> Markup {
     let tests: Vec<&TestRecord> = record.tests.iter().collect();
     let lines = interfaces::of_all(record, &tests);
@@ -139,7 +139,7 @@ pub fn wires(record: &Record) -> Markup {
     }
 }
 
-/// What changed since an earlier run.
+/// Changes since an earlier run. Empty without a comparison.
 pub fn baseline(comparison: Option<&Comparison>) -> Markup {
     let Some(comparison) = comparison else {
         return html! {};
@@ -156,7 +156,7 @@ pub fn baseline(comparison: Option<&Comparison>) -> Markup {
     }
 }
 
-/// Rates of ports before and now, at most so many.
+/// Rates of ports before and now, in at most `most` rows.
 pub fn changes(comparison: &Comparison, most: usize) -> Markup {
     let cell = |rate: Option<f64>| rate.map_or_else(String::new, show_gbit);
     html! {
@@ -179,7 +179,7 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
     }
 }
 
-/// Hosts with what they are, and what they did.
+/// Hosts with their facts and measurements.
 pub fn hosts(record: &Record) -> Markup {
     let row = |node: usize, host: &HostRecord| {
         let ports: Vec<String> = host
@@ -203,7 +203,7 @@ pub fn hosts(record: &Record) -> Markup {
         let errors =
             sum(measured()
                 .flat_map(|one| one.interfaces.iter().map(|(_, counters)| counters.errors)));
-        // What a driver does not tell is a dash, not zero.
+        // A counter that the driver does not report is a dash, not zero.
         let told = [
             |all: &InterfaceCounters| all.crc_errors,
             |all: &InterfaceCounters| all.fec_uncorrectable,
@@ -257,7 +257,7 @@ pub fn hosts(record: &Record) -> Markup {
     }
 }
 
-/// Who was named and is not judged.
+/// Named nodes and port directions that were not judged, and the sheet's remarks.
 pub fn excluded(record: &Record) -> Markup {
     let ports = record.sheet.ports.iter();
     let directions = ports.flat_map(|port| {
@@ -346,7 +346,7 @@ pub fn tests(record: &Record) -> Markup {
     }
 }
 
-/// What it was measured and judged by.
+/// Conditions and criteria of the measurement.
 pub fn conditions(record: &Record) -> Markup {
     let criteria = &record.plan.criteria;
     let uplinks = criteria

@@ -1,15 +1,15 @@
 //! The layout of LinkTest 1.2.
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
-use super::{LinktestFileError, Stream};
+use super::stream::{LinktestFileError, Stream};
 use crate::store::sion::Container;
 
 const LOCATION_BYTES: usize = 256;
 const STATISTICS: usize = 10;
-/// Words of a task's place in the machine; newer versions have more.
+/// Possible numbers of words that give a task's place in the machine; newer versions have more.
 const MAPPING: [usize; 2] = [4, 6];
 
-/// Reads a file whose first task says version 1.
+/// Reads a file whose first task states version 1.
 pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
     let mut file = LinktestFile {
@@ -41,7 +41,7 @@ pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
         let place = stream.many(mapping, |stream| stream.i32("place"))?;
         file.ranks.push(RankData {
             host,
-            // The last of the first four words is the core of its node.
+            // The fourth word is the core within the node.
             core: place.get(3).copied().unwrap_or(0),
         });
         if task == 0 {
@@ -58,7 +58,7 @@ pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
                 least_s: figures[0],
                 mean_s: figures[2],
                 most_s: figures[1],
-                // They stand in another order here: least, greatest, mean.
+                // The order differs here: least, greatest, mean.
                 all_to_all_s: (numbers[2] != 0).then_some([figures[3], figures[5], figures[4]]),
                 ranks: Vec::new(),
                 retests: Vec::new(),
@@ -88,10 +88,10 @@ pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     Ok(file)
 }
 
-/// How many words a task's place has: only one number makes the first stream as long as it is.
+/// Finds how many words a task's place has: only one number fits the length of the first stream.
 fn mapping_words(stream: &Stream<'_>, ranks: usize) -> Result<usize, LinktestFileError> {
     let fits = |words: &&usize| {
-        // What tells of an all to all stands behind it.
+        // The flag for all to all comes later in the stream, so both values are tried.
         [false, true].into_iter().any(|all| {
             let behind = 4 * **words as u128 + 4 * 10 + 8 * 10 + of_task(0, ranks, all);
             behind == stream.left() as u128
@@ -106,7 +106,7 @@ fn mapping_words(stream: &Stream<'_>, ranks: usize) -> Result<usize, LinktestFil
     MAPPING.iter().find(fits).copied().ok_or(length)
 }
 
-/// Bytes of what a task has behind its head.
+/// Bytes of a task's data after its head.
 fn of_task(task: usize, ranks: usize, all_to_all: bool) -> u128 {
     let ranks = ranks as u128;
     let all = if all_to_all { 8 * ranks } else { 0 };
@@ -143,7 +143,7 @@ fn retests(stream: &mut Stream<'_>, ranks: usize) -> Result<Vec<Retest>, Linktes
         new_s: new[number],
         old_s: old[number],
     };
-    // What was not measured again is zero.
+    // Links that were not measured again have zeros.
     let all = (0..ranks).map(again);
     Ok(all.filter(|one| one.old_s > 0.0).collect())
 }

@@ -1,4 +1,4 @@
-//! What a result file says, whatever its layout.
+//! Content of a result file, independent of its layout.
 
 use std::collections::BTreeSet;
 
@@ -7,48 +7,48 @@ use serde::Serialize;
 /// A result file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinktestFile {
-    /// What was measured, and how.
+    /// Parameters of the measurement.
     pub header: Header,
     /// The tasks, by rank.
     pub ranks: Vec<RankData>,
-    /// The data: one set for each random order of the ranks, or one.
+    /// The data: one set for each random order of the ranks, or a single one.
     pub sets: Vec<DataSet>,
 }
 
-/// What was measured, and how.
+/// Parameters of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Header {
-    /// Version of LinkTest that wrote it.
+    /// Version of the LinkTest that wrote the file.
     pub version: [u32; 3],
-    /// Commit of LinkTest.
+    /// Commit of that LinkTest.
     pub git_hash: String,
-    /// Transport.
+    /// Name of the transport.
     pub mode: String,
-    /// All to all was measured, too.
+    /// True if all to all was measured, too.
     pub all_to_all: bool,
-    /// Both ways at the same time.
+    /// True if messages went both ways at the same time.
     pub bidirectional: bool,
-    /// One way.
+    /// True if messages went one way.
     pub unidirectional: bool,
-    /// Between two halves.
+    /// True if only links between two halves were measured.
     pub bisection: bool,
-    /// Nine flags whose meaning is not known.
+    /// Nine flags of unknown meaning.
     pub unknown: [u8; 9],
-    /// Timed messages.
+    /// Number of timed messages.
     pub messages: u64,
-    /// Bytes of a message.
+    /// Length of a message in bytes.
     pub message_bytes: u64,
-    /// Messages before these.
+    /// Number of warm-up messages.
     pub warmups: u64,
-    /// Not used any more.
+    /// No longer used.
     pub collect: u64,
-    /// Buffers in turn.
+    /// Number of buffers that are used in turn.
     pub buffers: u64,
-    /// Seed of their contents.
+    /// Seed of the contents of the buffers.
     pub buffer_seed: u64,
-    /// Random orders of the ranks.
+    /// Number of random orders of the ranks.
     pub rank_orders: u64,
-    /// Their seed.
+    /// Seed of these orders.
     pub rank_seed: u64,
 }
 
@@ -57,37 +57,37 @@ pub struct Header {
 pub struct RankData {
     /// Name of its host.
     pub host: String,
-    /// Its processor.
+    /// Processor on which it ran.
     pub core: i32,
 }
 
-/// What was measured with one order of the ranks. Times are seconds.
+/// Measurements with one order of the ranks. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DataSet {
-    /// When it began, in whatever words.
+    /// Start time, as free text.
     pub started: String,
-    /// When it ended.
+    /// End time, as free text.
     pub ended: String,
-    /// Least time of a link.
+    /// Smallest time of a link.
     pub least_s: f64,
-    /// Mean.
+    /// Mean time of a link.
     pub mean_s: f64,
-    /// Greatest.
+    /// Largest time of a link.
     pub most_s: f64,
-    /// Least, mean and greatest time from all to all.
+    /// Smallest, mean and largest time from all to all.
     pub all_to_all_s: Option<[f64; 3]>,
-    /// What each task wrote.
+    /// Data of each task.
     pub ranks: Vec<RankSet>,
-    /// Slowest links once more.
+    /// New measurements of the slowest links.
     pub retests: Vec<Retest>,
 }
 
-/// What one task wrote.
+/// Data of one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RankSet {
     /// Times of the links that it started.
     pub times_s: Vec<f64>,
-    /// With whom, or when: see [`Meaning`].
+    /// Partner or step of each time: see [`Meaning`].
     pub access: Vec<u64>,
     /// Its times from all to all: one, or one for each step.
     pub all_to_all_s: Vec<f64>,
@@ -100,13 +100,13 @@ pub struct Retest {
     pub from: u64,
     /// Its partner.
     pub to: u64,
-    /// Alone, in seconds.
+    /// Time when measured alone, in seconds.
     pub new_s: f64,
-    /// Among others, in seconds.
+    /// Time when measured among others, in seconds.
     pub old_s: f64,
 }
 
-/// What the places of a task's times, and the numbers beside them, mean.
+/// Meaning of the places of a task's times and of the numbers beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meaning {
@@ -116,11 +116,11 @@ pub enum Meaning {
     Partners,
     /// Places are partners with the task itself, numbers are steps from 1: LinkTest 1.
     AllPartners,
-    /// The numbers fit neither.
+    /// The numbers fit neither reading.
     Undecidable,
 }
 
-/// A link of the matrix.
+/// One link of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pair {
     /// Rank that started.
@@ -132,8 +132,8 @@ pub struct Pair {
 }
 
 impl LinktestFile {
-    /// What the places of times mean in a set. Under the one reading every task misses another number, its own; under the other one
-    /// all tasks have the same numbers: from three tasks on they exclude each other.
+    /// Determines what the places of times mean in a set. If they are steps, every task lacks a different number, its own. If they are partners,
+    /// all tasks have the same numbers. From three tasks on, the two readings exclude each other.
     pub fn meaning(&self, set: &DataSet) -> Meaning {
         let ranks = set.ranks.len();
         if self.header.version[0] == 1 {
@@ -148,7 +148,7 @@ impl LinktestFile {
         }
     }
 
-    /// All links of a set, in the order of ranks; none where it cannot be told which is which.
+    /// Returns all links of a set, in the order of ranks, or `None` if the meaning of the numbers cannot be determined.
     pub fn pairs(&self, set: &DataSet) -> Option<Vec<Pair>> {
         let meaning = self.meaning(set);
         let mut pairs = Vec::new();
@@ -160,7 +160,7 @@ impl LinktestFile {
                     Meaning::AllPartners => place,
                     Meaning::Undecidable => return None,
                 };
-                // What a bisection leaves out has no time, whatever stands beside it.
+                // Links that a bisection leaves out have no time, and the number beside it can have any value.
                 let left_out = self.header.bisection && *seconds <= 0.0;
                 if to != from && !left_out {
                     pairs.push(Pair {
@@ -175,15 +175,14 @@ impl LinktestFile {
         Some(pairs)
     }
 
-    /// Bytes per second at so many seconds per message: both messages count where both ways were busy at once.
+    /// Bytes per second at `seconds` per message. Both messages count if both directions were busy at once.
     pub fn bandwidth(&self, seconds: f64) -> f64 {
         let ways = if self.header.bidirectional { 2.0 } else { 1.0 };
         ways * self.header.message_bytes as f64 / seconds
     }
 }
 
-/// Whether numbers are partners: each task has all others, or all of the other half, and, where nobody rests, partners meet at the
-/// same place.
+/// True if numbers are partners: each task has all others, or all of the other half. If no rank rests, partners also meet at the same place.
 fn is_by_step(set: &DataSet, ranks: usize, bisection: bool) -> bool {
     let partner = |rank: usize, place: usize| -> Option<usize> {
         let own = set.ranks.get(rank)?;
@@ -205,8 +204,8 @@ fn is_by_step(set: &DataSet, ranks: usize, bisection: bool) -> bool {
     })
 }
 
-/// Whether numbers are steps: all tasks have the same ones, and both directions of a pair the same one. Between two halves only those
-/// of the other half have times.
+/// True if numbers are steps: all tasks have the same ones, and both directions of a pair have the same one. In a bisection, only ranks of
+/// the other half have times.
 fn is_by_partner(set: &DataSet, ranks: usize, bisection: bool) -> bool {
     let place = |from: usize, to: usize| to - usize::from(to > from);
     let step = |from: usize, to: usize| set.ranks[from].access.get(place(from, to));
@@ -236,7 +235,7 @@ fn is_by_partner(set: &DataSet, ranks: usize, bisection: bool) -> bool {
     complete && (0..ranks).all(|rank| numbers(rank) == first && symmetric(rank))
 }
 
-/// Those that a rank measures with.
+/// Ranks with which a rank measures.
 fn partners(rank: usize, ranks: usize, bisection: bool) -> impl Iterator<Item = usize> {
     let half = ranks / 2;
     (0..ranks).filter(move |other| match bisection {

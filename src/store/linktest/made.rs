@@ -1,16 +1,19 @@
-//! What a link test of this program measured, as LinkTest would have written it.
+//! Results of this program's link test, in the form in which LinkTest would write them.
 
-use crate::plan::job::{Job, Kernel, Linktest, RankTransport};
+use crate::plan::job::Job;
+use crate::plan::linktest::{Kernel, Linktest};
+use crate::plan::ranks::RankTransport;
 use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
 use crate::units::show_utc;
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
 
-/// The layout that is written.
+/// LinkTest version whose layout is written.
 const VERSION: [u32; 3] = [2, 1, 16];
 const HASH_DIGITS: usize = 40;
 
-/// A file for each iteration of a link test; each holds a set for every order of the ranks. None where nothing was measured whole.
+/// Makes one file for each complete iteration of a link test; each file holds a set for every order of the ranks. Returns no files if
+/// nothing was measured completely.
 pub fn files(record: &Record, job: &LinktestRecord) -> Vec<LinktestFile> {
     let Some(Job::Linktest(plan)) = record.plan.jobs.get(job.job) else {
         return Vec::new();
@@ -22,7 +25,8 @@ pub fn files(record: &Record, job: &LinktestRecord) -> Vec<LinktestFile> {
         .collect();
     let sets = usize::try_from(plan.rank_orders.max(1)).unwrap_or(1);
     let of = |rounds: &[&RoundRecord]| {
-        // All sets of a file have as many retests, and all or none have times from all to all: of a run that broke off, what all have.
+        // All sets of a file have equally many retests, and all or none have times from all to all. For a run that broke off, only what all
+        // sets have is kept.
         let retests = rounds.iter().map(|round| round.retests.len()).min();
         let all = rounds.iter().all(|round| round.all_to_all_s.is_some());
         LinktestFile {
@@ -41,7 +45,7 @@ pub fn files(record: &Record, job: &LinktestRecord) -> Vec<LinktestFile> {
                 .collect(),
         }
     };
-    // An iteration that was cut off has less sets than its header would say.
+    // An iteration that was cut off has fewer sets than its header would state.
     let iterations = whole.chunk_by(|one, other| one.iteration == other.iteration);
     iterations
         .filter(|rounds| rounds.len() == sets)
@@ -60,7 +64,7 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
     let count = |number: usize| number as u64;
     Header {
         version: VERSION,
-        // A commit is 40 digits; nothing stands there if the program does not know its own.
+        // A commit is 40 digits. The field is empty if the program does not know its own commit.
         git_hash: commit(&record.tool_commit),
         mode: match plan.ranks.transport {
             RankTransport::Unix => "unix".to_owned(),
@@ -86,7 +90,7 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
     }
 }
 
-/// The digits of a commit, if this is one.
+/// The digits of a commit, or an empty text if this is not one.
 fn commit(text: &str) -> String {
     let digits: String = text.chars().take(HASH_DIGITS).collect();
     let is_commit =
@@ -120,7 +124,7 @@ fn set(job: &LinktestRecord, round: &RoundRecord, all_to_all: bool, retests: usi
                 false => Vec::new(),
             },
         };
-        // What a bisection leaves out has no time and names the rank itself.
+        // Links that a bisection leaves out have no time and name the rank itself.
         set.times_s.resize(ranks - 1, 0.0);
         set.access.resize(ranks - 1, rank as u64);
         set

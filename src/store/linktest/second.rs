@@ -1,14 +1,14 @@
 //! The layout of LinkTest 2.1.
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
-use super::{LinktestFileError, Stream, TAG};
+use super::stream::{LinktestFileError, Stream, TAG};
 use crate::store::sion::Container;
 
 const END: &[u8] = b"END_BLOCK";
 const HASH_BYTES: usize = 41;
 const DATE_BYTES: usize = 32;
 
-/// Reads a file whose first task says version 2.
+/// Reads a file whose first task states version 2.
 pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
     let mut stream = Stream::of(container, 0);
@@ -95,7 +95,7 @@ fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
     Ok((header, retests))
 }
 
-/// How many sets follow; what a task says of itself must be as long as its stream is.
+/// Returns the number of sets that follow. Checks that the stream is as long as its own numbers state.
 fn check_length(
     stream: &Stream<'_>,
     header: &Header,
@@ -109,7 +109,7 @@ fn check_length(
         0 => 2 * DATE_BYTES as u128 + 24 + 4 * all + times + 32 * u128::from(retests),
         _ => times + all,
     };
-    // Two numbers of the file, each as large as can be, are more than even this has room for.
+    // Two numbers of the file at their maximum can exceed even this type, so the arithmetic saturates.
     let expected = u128::from(sets)
         .saturating_mul(one)
         .saturating_add(END.len() as u128);
@@ -124,7 +124,7 @@ fn check_length(
     }
 }
 
-/// What the first task has of a set.
+/// Reads the first task's part of a set.
 fn opening(
     stream: &mut Stream<'_>,
     header: &Header,
@@ -144,7 +144,7 @@ fn opening(
         false => None,
     };
     let own = rank_set(stream, header, ranks)?;
-    // The stream is as long as all of this together.
+    // `check_length` has shown that the stream holds all of this.
     let count = usize::try_from(retests).unwrap_or(0);
     let new = stream.many(count, |stream| stream.f64("new time"))?;
     let old = stream.many(count, |stream| stream.f64("old time"))?;
@@ -183,7 +183,7 @@ fn rank_set(
     })
 }
 
-/// The streams of all tasks.
+/// Encodes the streams of all tasks.
 pub fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
     let head = |rank: usize| {
         let mut out = Vec::new();
@@ -288,7 +288,7 @@ fn put_all(out: &mut Vec<u8>, numbers: &[u64]) {
     }
 }
 
-/// Text in so many bytes, the last of them a NUL.
+/// Text in `bytes` bytes, the last of them a NUL.
 fn padded(text: &str, bytes: usize) -> Vec<u8> {
     let mut padded: Vec<u8> = text.bytes().take(bytes - 1).collect();
     padded.resize(bytes, 0);

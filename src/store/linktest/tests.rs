@@ -1,7 +1,8 @@
-//! Files that the real libraries wrote, against the values that went into them; and files that nobody should believe.
+//! Files that the real libraries wrote, compared with the values that went into them; and damaged files that must be refused.
 
 use serde_json::Value;
 
+use super::stream::{LONG_TAG, TAG};
 use super::*;
 
 fn sample(name: &str) -> (Vec<u8>, Value) {
@@ -21,7 +22,7 @@ fn whole(value: &Value) -> Vec<u64> {
     all.map(|one| one.as_u64().unwrap()).collect()
 }
 
-/// Every value of a file of version 2, to the last bit.
+/// Checks every value of a file of version 2, to the last bit.
 fn check_second(name: &str) -> LinktestFile {
     let (bytes, truth) = sample(name);
     let file = read(bytes.as_slice()).unwrap();
@@ -161,7 +162,7 @@ fn both_meanings_of_the_access_pattern_are_told_apart_or_not_at_all() {
         assert_eq!(again.meaning(&again.sets[0]), Meaning::Partners);
         assert_eq!(again.pairs(&again.sets[0]).unwrap(), by_step);
     }
-    // Nothing fits: two ranks that do not meet.
+    // Neither reading fits: two ranks do not meet.
     let mut neither = file.clone();
     neither.sets[0].ranks[1].access.swap(0, 1);
     assert_eq!(neither.meaning(&neither.sets[0]), Meaning::Undecidable);
@@ -178,7 +179,7 @@ fn the_longer_tag_of_the_next_version_is_read() {
     let file = read(sion::write("x", 512, &streams).as_slice()).unwrap();
     assert_eq!(file.header.version, [2, 1, 17]);
     assert_eq!(file.sets, read(bytes.as_slice()).unwrap().sets);
-    // Only the first task's tag may have changed.
+    // The next version may have changed the tag of the first task only.
     let mut mixed = container.streams.clone();
     mixed[0].clone_from(&streams[0]);
     assert!(read(sion::write("x", 1, &mixed).as_slice()).is_ok());
@@ -205,7 +206,7 @@ fn what_does_not_add_up_is_refused_with_its_place() {
         broken(start + 9, &[4]),
         "LinkTest 2.4.16 at byte 1157: 1.2 and 2.1 are read"
     );
-    // Sets and retests beyond all memory.
+    // Numbers of sets and retests beyond all memory.
     for at in [107, 131] {
         let text = broken(start + at, &[0xff; 7]);
         assert!(
@@ -224,7 +225,7 @@ fn what_does_not_add_up_is_refused_with_its_place() {
         broken(start + 438, b"x"),
         "task 0 does not end with END_BLOCK at byte 1590: an unsupported layout, or damaged"
     );
-    // A stream that is cut off.
+    // A truncated stream.
     let cut = sion::read(bytes.as_slice()).unwrap().streams;
     let short: Vec<Vec<u8>> = cut
         .iter()
@@ -241,7 +242,7 @@ fn what_does_not_add_up_is_refused_with_its_place() {
 
 #[test]
 fn odd_numbers_of_ranks_and_bisections_are_read_as_they_are_written() {
-    // Five ranks: partners in the order of steps, the resting step left out.
+    // Five ranks: partners in the order of steps, without the step in which a rank rests.
     let steps = crate::jobs::linktest::schedule::parallel(&[0, 1, 2, 3, 4]);
     let (bytes, _) = sample("n4_basic");
     let mut file = read(bytes.as_slice()).unwrap();
@@ -277,7 +278,7 @@ fn odd_numbers_of_ranks_and_bisections_are_read_as_they_are_written() {
     for pair in pairs {
         assert_eq!(pair.seconds, (pair.from * 10 + pair.to) as f64);
     }
-    // Four ranks in two halves: what was not measured names the rank itself.
+    // Four ranks in two halves: a place without a measurement names the rank itself.
     let mut halves = read(bytes.as_slice()).unwrap();
     halves.header.bisection = true;
     let access = [[2, 3, 0], [3, 2, 1], [0, 1, 2], [1, 0, 3]];
@@ -286,7 +287,7 @@ fn odd_numbers_of_ranks_and_bisections_are_read_as_they_are_written() {
         own.access = access.to_vec();
         own.times_s[2] = 0.0;
     }
-    // Others may have left anything there.
+    // Other programs can leave any number there.
     for filler in [0, 4, u64::MAX] {
         let mut other = halves.clone();
         other.sets[0]

@@ -1,4 +1,4 @@
-//! What the kernel knows of a TCP connection.
+//! The kernel's statistics of a TCP connection.
 
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::get_raw;
 
-/// What the kernel knows of a TCP connection, from the sender's side but for the last; units in the names.
+/// The kernel's statistics of a TCP connection. All fields except the last are from the sender's side. The names give the units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInfo {
-    /// Segments sent again since the start.
+    /// Segments retransmitted since the start.
     pub retransmits: u64,
-    /// Bytes sent again since the start.
+    /// Bytes retransmitted since the start.
     pub retransmitted_bytes: u64,
     /// Smoothed round-trip time.
     pub rtt_us: u64,
@@ -25,27 +25,27 @@ pub struct TcpInfo {
     pub mss_bytes: u64,
     /// Path MTU as the kernel knows it.
     pub path_mtu_bytes: u64,
-    /// Time with something to send.
+    /// Time with data to send.
     pub busy_us: u64,
-    /// Of that, time in which the receiver's window held the sender back.
+    /// Part of `busy_us` in which the receiver's window limited the sender.
     pub window_limited_us: u64,
-    /// Of that, time in which the sender's own buffer did.
+    /// Part of `busy_us` in which the sender's own buffer limited the sender.
     pub buffer_limited_us: u64,
-    /// Segments with payload that were sent, repeats included.
+    /// Segments with payload that were sent, retransmits included.
     #[serde(default)]
     pub data_segments: u64,
-    /// Segments that came back, nearly all of them acknowledgements without payload.
+    /// Segments without payload that came back, nearly all of them acknowledgements.
     #[serde(default)]
     pub segments_in: u64,
-    /// Segments that the peer told to have had already: they were repeated for nothing (RFC 2883).
+    /// Segments that the peer reported as duplicates: their retransmit was needless (RFC 2883).
     #[serde(default)]
     pub needless_repeats: u64,
-    /// Bytes that have arrived at this end and were not read yet, of a receiver whose meter looked: see [`unread_bytes`].
+    /// Bytes that have arrived at this end but are not read yet, from a receiver whose meter looked: see [`unread_bytes`].
     #[serde(default, skip_serializing_if = "is_none")]
     pub unread_bytes: u64,
 }
 
-/// Nothing comes back to a sender: its record has no such field.
+/// True for zero: a sender has nothing to read, so its record omits the field.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_none(bytes: &u64) -> bool {
     *bytes == 0
@@ -112,7 +112,7 @@ impl TcpInfo {
     }
 }
 
-/// Asks the kernel about a TCP connection; none for other sockets. Fields an older kernel lacks are zero.
+/// Reads the kernel's statistics of a TCP connection; `None` for other sockets. Fields that an older kernel lacks are zero.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     let mut raw = [0_u8; 256];
     get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw).ok()?;
@@ -145,10 +145,10 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     })
 }
 
-/// Bytes that have arrived and were not read yet; 0 where the kernel does not say.
+/// Bytes that have arrived on a socket but are not read yet; 0 where the kernel does not report them.
 pub fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one int, to a place that is there.
+    // SAFETY: FIONREAD writes one int, and `bytes` is one.
     let read = unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
     match read {
         0 => u64::try_from(bytes).unwrap_or(0),
@@ -156,7 +156,7 @@ pub fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
     }
 }
 
-/// Whether the peer's kernel has acknowledged everything that was sent on a TCP connection.
+/// True once the peer's kernel has acknowledged all bytes that were sent on a TCP connection.
 pub fn all_acknowledged(socket: BorrowedFd<'_>) -> bool {
     // Offsets of tcpi_unacked (segments) and tcpi_notsent_bytes in struct tcp_info in linux/tcp.h. A packet that is
     // dropped on this host counts as not sent.

@@ -1,19 +1,19 @@
-//! Two runs beside each other.
+//! Page that compares two runs.
 
 use maud::{Markup, html};
 
 use crate::report::compare::Comparison;
 use crate::report::page::changes;
-use crate::web::App;
+use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
 
 use super::{Page, class_of};
 
-/// Rows of ports at most.
+/// Maximum number of rows of ports.
 const MOST_ROWS: usize = 400;
 
-/// The choice of two runs, and what they have to say to each other.
+/// Page with the choice of two runs, and their comparison.
 pub fn compare(
     app: &App,
     asker: &Asker,

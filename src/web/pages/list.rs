@@ -1,14 +1,14 @@
-//! All runs, and those with certain words.
+//! List of all runs, and search by words.
 
 use maud::{Markup, html};
 
-use crate::web::App;
+use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::State;
 
 use super::{Page, rows};
 
-/// Runs with these words, latest first.
+/// Page with the found runs, latest first. `more` is true if more runs match.
 pub fn list(app: &App, asker: &Asker, words: &str, found: &[State], more: bool) -> Markup {
     let page = Page {
         title: "Runs",

@@ -1,4 +1,4 @@
-//! The pages: the same for a server, whose pages follow a run by events, and for a CGI program, whose pages load themselves again.
+//! The pages, shared by server and CGI program. A server's pages follow a run by events; a CGI program's pages reload.
 
 mod compare;
 mod list;
@@ -16,7 +16,7 @@ use crate::record::VerdictWord;
 use crate::report::page::head;
 use crate::units::show_utc;
 
-use super::App;
+use super::app::App;
 use super::guard::Asker;
 use super::shelf::RunName;
 use super::state::{Stage, State};
@@ -25,7 +25,7 @@ const STYLE: &str = include_str!("../assets/site.css");
 const SCRIPT: &str = include_str!("../assets/live.js");
 const ICON: &str = include_str!("../assets/icon.svg");
 
-/// A file that pages load: its kind, and itself.
+/// Content type and text of a file that pages load, if it exists.
 pub fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
         "site.css" => ("text/css; charset=utf-8", STYLE),
@@ -35,10 +35,10 @@ pub fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What a page is made of.
+/// Parts of a page.
 struct Page<'a> {
     title: &'a str,
-    /// Seconds until it loads itself again.
+    /// Seconds until the page reloads.
     refresh: Option<u32>,
     body: Markup,
 }
@@ -78,12 +78,12 @@ impl Page<'_> {
     }
 }
 
-/// The field that tells a form of ours.
+/// Hidden form field with the mark that proves that a form is ours.
 fn mark(app: &App, asker: &Asker) -> Markup {
     html! { input type="hidden" name="mark" value=(app.guard.mark(asker)); }
 }
 
-/// What went wrong.
+/// Error page.
 pub fn problem(app: &App, status: u16, what: &str) -> Markup {
     let nobody = Asker {
         is_known: false,
@@ -105,7 +105,7 @@ pub fn problem(app: &App, status: u16, what: &str) -> Markup {
     page.of(app, &nobody)
 }
 
-/// Where the token is asked for.
+/// Login page, which asks for the token. `run` is the run to show after the login.
 pub fn login(app: &App, asker: &Asker, run: Option<&RunName>, complaint: Option<&str>) -> Markup {
     let page = Page {
         title: "Log in",
@@ -125,7 +125,7 @@ pub fn login(app: &App, asker: &Asker, run: Option<&RunName>, complaint: Option<
     page.of(app, asker)
 }
 
-/// The word that a run bears: its verdict, or what it does.
+/// Badge of a run: its verdict, or its stage.
 fn badge(state: &State) -> Markup {
     let (class, word) = match (state.state, state.verdict) {
         (Stage::Queued, _) => ("none", "waiting".to_owned()),
@@ -147,12 +147,12 @@ fn class_of(word: VerdictWord) -> &'static str {
     }
 }
 
-/// A date for people and for programs.
+/// A date in UTC, in a `time` element that programs can read.
 fn date(at_ms: u64) -> Markup {
     html! { time { (show_utc(at_ms)) " UTC" } }
 }
 
-/// Runs as a list: on a phone each is a card, on a desk a row.
+/// List of runs. A phone shows each run as a card, a desktop as a row.
 fn rows(app: &App, states: &[State]) -> Markup {
     html! {
         ul .runs {

@@ -1,20 +1,20 @@
-//! One run: what goes on while it does, what came of it when it has ended.
+//! Page of one run: live figures while it runs, results once it has ended.
 
 use maud::{Markup, html};
 
 use crate::record::{Live, LiveTest};
 use crate::units::{show_age, show_gbit};
-use crate::web::App;
+use crate::web::app::App;
 use crate::web::guard::Asker;
 use crate::web::state::{Stage, State};
 
 use super::{Page, badge, date, mark};
 
-/// How often a page without events loads itself again, in seconds.
+/// Interval at which a page without events reloads, in seconds.
 const REFRESH_S: u32 = 3;
-/// Nodes above which pairs are shown by colour alone.
+/// Number of nodes above which pairs are shown by colour alone.
 const MOST_NAMED: usize = 16;
-/// Files that can be had of a run, and what they are.
+/// Files of a run to download, and their titles.
 const FILES: [(&str, &str); 6] = [
     ("report.html", "Report (HTML)"),
     ("table.csv", "Table (CSV)"),
@@ -24,7 +24,7 @@ const FILES: [(&str, &str); 6] = [
     ("summary.txt", "Summary (text)"),
 ];
 
-/// The page of a run.
+/// Page of a run.
 pub fn run(app: &App, asker: &Asker, state: &State) -> Markup {
     let is_over = state.is_over();
     let own = format!("{}/runs/{}", app.base, state.name);
@@ -109,14 +109,14 @@ fn test_text(test: Option<&LiveTest>) -> String {
     )
 }
 
-/// Part of its time that is over, from 0 to 1.
+/// Fraction of the planned data time that is over, from 0 to 1.
 fn part(state: &State, live: &Live) -> String {
     let seconds = live.course_bits_per_s.len() as u64 * live.stretch_s;
     let planned = state.data_ms.unwrap_or_default().max(1);
     format!("{:.3}", (seconds as f64 * 1000.0 / planned as f64).min(1.0))
 }
 
-/// The rate over time; the script draws the same.
+/// Chart of the rate over time. The script draws the same chart.
 fn course(live: &Live) -> Markup {
     let most = live
         .course_bits_per_s
@@ -153,7 +153,7 @@ fn scale(live: &Live) -> String {
     )
 }
 
-/// The pair that carried the least in the last second.
+/// Names the pair with the lowest rate in the last second.
 fn slowest(live: &Live) -> String {
     let rows = live.matrix_bits_per_s.iter().enumerate();
     let cells = rows.flat_map(|(from, row)| {
@@ -175,7 +175,7 @@ fn slowest(live: &Live) -> String {
     })
 }
 
-/// The pairs, with names and figures where there is room for them; the script draws the same.
+/// Matrix of pairs, with names and figures where there is room for them. The script draws the same matrix.
 fn matrix(live: &Live) -> Markup {
     let rows = &live.matrix_bits_per_s;
     let most = rows.iter().flatten().flatten().copied().max();

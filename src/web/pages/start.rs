@@ -1,17 +1,18 @@
-//! The first page with its form, and the question before a start.
+//! First page with its form, and the question before a start.
 
 use maud::{Markup, html};
 
 use crate::units::show_gbit;
-use crate::web::App;
+use crate::web::app::App;
 use crate::web::clerk::Offer;
 use crate::web::guard::Asker;
-use crate::web::request::{Fields, Refusal, length};
+use crate::web::request::{Fields, Refusal};
+use crate::web::site::length;
 use crate::web::state::State;
 
 use super::{Page, mark, rows};
 
-/// The first page: what goes on, what may be started, what was measured last.
+/// First page: runs under way, the form that starts a run, and the latest runs.
 pub fn home(
     app: &App,
     asker: &Asker,
@@ -107,7 +108,7 @@ fn complaint(refusal: Option<&Refusal>) -> Markup {
     html! { @if let Some(refusal) = refusal { span .complaint { (refusal.what) } } }
 }
 
-/// The question before a start, with what would be in its way.
+/// Page with the question before a start, and the runs on the same fabric that come first.
 pub fn question(
     app: &App,
     asker: &Asker,
@@ -148,7 +149,7 @@ pub fn question(
                 (mark(app, asker))
                 @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
                 input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
-                // However often the button is pressed, it is one run.
+                // Repeated clicks on the button start one run.
                 input type="hidden" name="ticket" value=(app.guard.ticket(&app.clerk.new_name(), app.clerk.now_ms()));
                 button autofocus { "Start" }
                 " "

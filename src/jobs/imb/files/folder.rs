@@ -1,5 +1,5 @@
-//! The folder of a run's files: made for it alone, held by its ranks, and removed with all that is in it. Where all of a host was killed at once
-//! nobody was left to do that: the next run of this user on that host does.
+//! The folder of a run's files: created for this run alone, held by its ranks, and removed with all its contents. If all processes of a
+//! host were killed at once, none was left to remove it. The next run of this user on that host removes it.
 
 use std::fs::{self, DirEntry, File};
 use std::io;
@@ -12,23 +12,24 @@ use super::PlayerError;
 
 const PREFIX: &str = "pipebench-io-";
 const TOKEN_DIGITS: usize = 16;
-/// Begins the name of the file by which ranks of a host hold a folder; the host's boot id follows, since locks of another host need not be seen here.
+/// Prefix of the file by which ranks of a host hold a folder. The host's boot id follows, since locks of another host are not necessarily
+/// visible here.
 const HELD: &str = ".held-";
-/// Between making a file and locking it lies less.
+/// Upper limit of the time between creating a file and locking it, in seconds.
 const YOUNG_S: i64 = 60;
 
-/// Where files of a run are, below a folder of the user's.
+/// Path of the folder of a run, below a folder of the user.
 pub fn folder(path: &Path, token: &str) -> PathBuf {
     let name: String = token.chars().take(TOKEN_DIGITS).collect();
     path.join(format!("{PREFIX}{name}"))
 }
 
-/// Holds the folder of a run: it is no leftover while this is there.
+/// Claim on the folder of a run: while it exists, the folder is no leftover.
 #[derive(Debug)]
 pub struct Held(File);
 
-/// Makes the folder of a run, for this user alone, or sees that another rank has made it: nobody else puts anything there. Removes those that
-/// killed runs have left beside it.
+/// Creates the folder of a run, for this user alone, or accepts it if another rank has created it. Other users cannot put anything there.
+/// It also removes folders next to it that killed runs have left.
 pub fn make(folder: &Path) -> Result<Held, PlayerError> {
     let failed = |source| PlayerError::File {
         what: "make",
@@ -51,7 +52,7 @@ pub fn make(folder: &Path) -> Result<Held, PlayerError> {
         .append(true)
         .open(folder.join(&name));
     let held = Held(file.map_err(failed)?);
-    // On a file system without locks nothing can be known of others.
+    // On a file system without locks the state of other runs is unknown.
     if held.0.lock_shared().is_ok() {
         sweep(folder, &name, &held);
     }
@@ -69,12 +70,12 @@ fn held_name() -> String {
 fn sweep(own: &Path, held_name: &str, held: &Held) {
     let entries = own.parent().map(fs::read_dir);
     let entries = entries.into_iter().flatten().flatten().flatten();
-    // Ages by the clock of the file system.
+    // Ages are by the clock of the file system.
     let Ok(now_s) = held.0.metadata().map(|meta| meta.mtime()) else {
         return;
     };
     for entry in entries.filter(|entry| entry.path() != own) {
-        // Locked until it is gone.
+        // The file stays locked until the folder is gone.
         if let Some(_file) = leftover(&entry, held_name, now_s) {
             match fs::remove_dir_all(entry.path()) {
                 Ok(()) | Err(_) => {} // The next run tries again.
@@ -83,7 +84,7 @@ fn sweep(own: &Path, held_name: &str, held: &Held) {
     }
 }
 
-/// A folder of a run that nobody holds any more and that no other host has held: its file, locked.
+/// The locked file of a run's folder that no process holds any more and that no other host has held. `None` for all other entries.
 fn leftover(entry: &DirEntry, held_name: &str, now_s: i64) -> Option<File> {
     let name = entry.file_name().into_string().ok()?;
     let token = name.strip_prefix(PREFIX)?;
@@ -98,7 +99,7 @@ fn leftover(entry: &DirEntry, held_name: &str, now_s: i64) -> Option<File> {
     if holders != [held_name] {
         return None;
     }
-    // Over NFS a lock of one's own needs a file that may be written.
+    // Over NFS an exclusive lock needs a file that is open for writing.
     let path = entry.path().join(held_name);
     let file = File::options().read(true).append(true).open(path).ok()?;
     let is_old = now_s - file.metadata().ok()?.mtime() >= YOUNG_S;
@@ -144,7 +145,7 @@ mod tests {
         for kept in [&running, &elsewhere, &both, &young, &stranger, &own] {
             assert!(kept.exists(), "{}", kept.display());
         }
-        // A second rank holds it, too; when both are gone it is a leftover.
+        // A second rank holds it too; when both are gone it is a leftover.
         let second = make(&own).unwrap();
         drop(held);
         let file = File::options().append(true).open(own.join(held_name()));

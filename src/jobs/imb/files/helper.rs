@@ -1,4 +1,4 @@
-//! What goes on with a transfer while its rank computes.
+//! Transfers by a thread, while its rank computes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::sys::affinity;
 
-/// How a buffer goes to its place in a file, or comes from there.
+/// Position in a file from which a buffer is read, or to which it is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Way {
-    /// Where the file's position is.
+    /// The file's current position.
     Onward,
-    /// The file's position is moved there first.
+    /// This position; the file's position is moved there first.
     Seek(u64),
-    /// Without the file's position.
+    /// This position; the file's position is not used.
     At(u64),
 }
 
@@ -32,7 +32,7 @@ impl Way {
     }
 }
 
-/// What a thread does for a rank.
+/// A transfer that the thread does for its rank.
 pub(super) struct Errand {
     pub(super) file: File,
     pub(super) writes: bool,
@@ -40,10 +40,10 @@ pub(super) struct Errand {
     pub(super) buffer: Vec<u8>,
 }
 
-/// What comes back: the buffer, and how it went.
+/// Result of a transfer: the buffer, and success or failure.
 pub(super) type Done = (Vec<u8>, io::Result<()>);
 
-/// The thread that goes on with a transfer while its rank computes. It ends when its rank drops it.
+/// The thread that does transfers while its rank computes. It ends when its rank drops this.
 #[derive(Default)]
 pub(super) struct Helper {
     line: Option<(Sender<Errand>, Receiver<Done>)>,
@@ -54,7 +54,7 @@ impl Helper {
         let (out, errands) = channel::<Errand>();
         let (done, back) = channel();
         std::thread::spawn(move || {
-            // Where its rank is not.
+            // The thread can leave the processor of its rank.
             affinity::roam();
             while let Ok(mut errand) = errands.recv() {
                 let (file, buffer) = (&mut errand.file, &mut errand.buffer);
@@ -72,7 +72,7 @@ impl Helper {
     pub(super) fn send(&self, errand: Errand) {
         if let Some((out, _)) = &self.line {
             match out.send(errand) {
-                Ok(()) | Err(_) => {} // It is missed when it is waited for.
+                Ok(()) | Err(_) => {} // A later wait finds that the result is missing.
             }
         }
     }

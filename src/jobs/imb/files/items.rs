@@ -1,16 +1,15 @@
-//! What is written to files, and what should come back from them (guide 5.2.5).
+//! Data that is written to files, and that should be read from them (guide 5.2.5).
 
+use crate::jobs::imb::contents::Wrong;
 use crate::plan::imb::FILE_ITEM_BYTES;
 
-use super::Wrong;
-
-/// Item `at` of what the rank at a place writes (guide 5.2.5).
+/// Item `at` of the data that the rank at a place writes (guide 5.2.5).
 fn item(place: usize, at: usize) -> u32 {
     let number = 10_000_000 * (1 + place) + at % 10_000_000;
     u32::try_from(number % (1 << 32)).unwrap_or(0)
 }
 
-/// What the rank at a place writes, from byte `from` on.
+/// Fills `into` with the data that the rank at a place writes, from byte `from` on.
 pub(super) fn written(place: usize, from: usize, into: &mut [u8]) {
     for (number, byte) in into.iter_mut().enumerate() {
         let at = from + number;
@@ -18,7 +17,7 @@ pub(super) fn written(place: usize, from: usize, into: &mut [u8]) {
     }
 }
 
-/// What stands in a file to be read, from byte `from` on: as if the first rank had written it.
+/// Fills `into` with the contents of a file to be read, from byte `from` on: as if the first rank had written it.
 pub(super) fn laid(from: u64, into: &mut [u8]) {
     written(0, usize::try_from(from).unwrap_or(0), into);
 }

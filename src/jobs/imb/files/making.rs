@@ -1,16 +1,21 @@
-//! Files as they are before anything is measured: made by whoever owns them, and seen by all members.
+//! Files before the measurement: created by their owner, and seen by all members.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
+use crate::jobs::imb::PlayerError;
 use crate::plan::collective::Algorithm;
 use crate::ranks::{Group, World};
 
 use super::items::laid;
-use super::{MARK_BYTES, Place, PlayerError};
+use super::place::Place;
 
-/// An empty file, or one that can be read, by the first member or by each for itself; all members can see it then.
+/// Bytes of the random mark of a new file, by which ranks on other hosts recognise it. The mark is in the file of the shared position.
+const MARK_BYTES: usize = 16;
+
+/// Creates a file, with contents if it is `readable`: the first member does, or each member for itself if it is `private`. All members can
+/// see it then.
 pub(super) fn make(
     world: &mut World,
     (private, readable): (bool, bool),
@@ -28,7 +33,7 @@ pub(super) fn make(
         .team(group)
         .broadcast(Algorithm::Binomial, 0, &mut mark)?;
     if !private && group.place() != 0 {
-        // Another host may have another file of that name.
+        // Another host can have a different file of that name.
         let mut seen = [0; MARK_BYTES];
         let read = File::open(&place.pointer).and_then(|file| file.read_exact_at(&mut seen, 8));
         if read.is_err() || seen != mark {
@@ -41,7 +46,7 @@ pub(super) fn make(
     Ok(())
 }
 
-/// A new file of its size, and its mark.
+/// Creates a file of its full size, and returns its mark.
 fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
     for path in [&place.file, &place.pointer] {
         match fs::remove_file(path) {
@@ -78,7 +83,7 @@ fn fresh(place: &Place, readable: bool) -> io::Result<[u8; MARK_BYTES]> {
     Ok(mark)
 }
 
-/// The shared position is at the start.
+/// Sets the shared position to the start.
 pub(super) fn reset(place: &Place) -> Result<(), PlayerError> {
     let file = File::options().write(true).open(&place.pointer);
     let written = file.and_then(|file| file.write_all_at(&0_u64.to_le_bytes(), 0));

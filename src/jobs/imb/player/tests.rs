@@ -1,4 +1,4 @@
-//! Every benchmark as ranks play it, as threads over real sockets, with what arrives compared.
+//! Every benchmark, played by ranks as threads over real sockets, with a check of what arrives.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::plan::collective::ALGORITHMS;
 use crate::plan::imb::{Asked, Multi, tests::imb};
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
 
-/// What every rank told of every line, table by table.
+/// Reports of all ranks on all lines, table by table.
 fn play(imb: &Imb, ranks: usize) -> Vec<Vec<RankLine>> {
     let tables = imb.tables(ranks);
     static RUN: AtomicU64 = AtomicU64::new(0);
@@ -29,7 +29,7 @@ fn play(imb: &Imb, ranks: usize) -> Vec<Vec<RankLine>> {
         },
     );
     match std::fs::remove_dir_all(folder::folder(&imb.path, &token)) {
-        Ok(()) | Err(_) => {} // Without files there is none.
+        Ok(()) | Err(_) => {} // Without file benchmarks there is no folder.
     }
     all.into_inner().unwrap()
 }
@@ -57,7 +57,7 @@ fn short() -> Imb {
 
 #[test]
 fn every_benchmark_brings_what_it_should_with_every_algorithm_and_by_both_rules() {
-    // Every algorithm with three ranks; what is chosen with others.
+    // Every algorithm with three ranks; the chosen one with other numbers of ranks.
     let forced = ALGORITHMS.map(|algorithm| (3, Rules::Guide, Some(algorithm)));
     let chosen = [2, 3, 5].map(|ranks| (ranks, Rules::Guide, None));
     let current = [2, 5].map(|ranks| (ranks, Rules::Current, None));
@@ -100,7 +100,7 @@ fn files_have_in_them_what_they_should_and_every_kind_of_pointer_finds_it() {
             rules,
             multi,
             benchmarks: crate::plan::imb::usual(Part::Io, rules),
-            // Less than an item, pieces that are collected, and pieces that are not.
+            // Less than an item, pieces that are collected, and pieces that are not collected.
             lengths: Some(vec![0, 1, 5, 1000, 300_000]),
             counts: counts(3),
             least: Some(ranks.min(2)),
@@ -158,12 +158,12 @@ fn a_table_that_takes_too_long_by_todays_rules_ends_with_a_line_that_says_so() {
         benchmarks: vec![Benchmark::PingPong],
         lengths: Some(vec![0, 4, 8, 1 << 20]),
         rules: Rules::Current,
-        // Over before the second length.
+        // The time is over before the second length.
         seconds: 1e-9,
         ..short()
     };
     let told = &play(&imb, 2)[0];
-    // Both ranks end at the same line, and nothing comes behind it.
+    // Both ranks end at the same line, and no line follows.
     let ends = told.iter().filter(|line| line.left_out.is_some()).count();
     assert_eq!((ends, told.len() < 8), (2, true), "{told:?}");
     let why = told.iter().find_map(|line| line.left_out.as_ref()).unwrap();
@@ -185,7 +185,7 @@ fn a_message_that_comes_back_counts_once_and_batches_add_up() {
             (line.repetitions, line.batch, line.batches_s.len()),
             (250, 3, 84)
         );
-        // 83 batches of three and one of one.
+        // 83 batches of three repetitions, and one of one.
         let sum: f64 = line.batches_s[..83].iter().map(|one| 3.0 * one).sum();
         let whole = sum + line.batches_s[83];
         assert!((whole / 250.0 / line.seconds - 1.0).abs() < 1e-9);

@@ -1,18 +1,18 @@
-//! A job of patterns, table by table.
+//! A job of IMB patterns, table by table.
 
 use crate::jobs::imb::figures;
 use crate::plan::imb::{Imb, Table};
 use crate::plan::job::Round;
 use crate::record::{
-    ImbRecord, LineRecord, RankLine, RankRecord, RankWord, TableRecord, Trouble, TroubleKind,
+    ImbRecord, LineRecord, RankLine, RankRecord, TableRecord, Trouble, TroubleKind,
 };
-use crate::wire::message::ToNode;
+use crate::wire::message::{RankWord, ToNode};
 
-use super::Running;
 use super::crew::{Crew, Halt};
+use super::run_state::RunState;
 
-impl Running<'_> {
-    /// Measures all tables; what was measured is kept, whatever happens to those behind it.
+impl RunState<'_> {
+    /// Measures all tables. Keeps the measured ones even if a later one fails.
     pub(super) fn patterns(
         &mut self,
         crew: &mut Crew,
@@ -57,7 +57,7 @@ impl Running<'_> {
             ..Trouble::own(TroubleKind::Invalid, what)
         });
         self.patterns.push(record);
-        // Whatever arrives wrong is known, and all tables were measured.
+        // Wrong data ends no table: it becomes a failure only here, after the measurements.
         match (outcome, wrong) {
             (Err(halt), Some(wrong)) => {
                 crew.note(Halt::Trouble(Box::new(wrong)));
@@ -130,9 +130,9 @@ impl Running<'_> {
     }
 }
 
-/// What ranks told of lines that are not whole yet.
+/// Reports of the ranks about lines that are not complete yet.
 struct Told {
-    /// Line by line what each member told, group by group.
+    /// Report of each member for each line, group by group.
     lines: Vec<Vec<Option<RankLine>>>,
     next: usize,
 }
@@ -146,7 +146,7 @@ impl Told {
         }
     }
 
-    /// Takes what a member told; gives the lines that are whole with it, in order.
+    /// Takes the report of a member. Returns the lines that it completes, in order.
     fn take(&mut self, table: &Table, place: usize, line: RankLine) -> Vec<LineRecord> {
         let number = line.line;
         if let Some(slot) = self

@@ -1,4 +1,4 @@
-//! Windows over every kind of link: what is behind a fence is there, and nothing of it comes later.
+//! Windows over every kind of links: after a fence all data is in place, and none of it arrives later.
 
 use super::*;
 use crate::ranks::tests::{ALL, Over, as_ranks_over};
@@ -12,7 +12,7 @@ fn whole(world: &World) -> Group {
     Group::new((0..world.size()).rev().collect(), world.rank()).unwrap()
 }
 
-/// A window with room for `bytes` from each member, zeroed.
+/// Opens a window with room for `bytes` from each member, zeroed.
 fn open(world: &mut World, bytes: usize) -> Group {
     let group = whole(world);
     let mut memory = world.buffer(group.size() * bytes);
@@ -40,7 +40,7 @@ fn what_is_put_is_there_behind_the_fence_at_every_member_and_what_is_got_is_what
                         for (member, part) in window.chunks(bytes).enumerate() {
                             assert!(part == content(member + turn, bytes), "{over:?} {bytes}");
                         }
-                        // Everybody reads what the next one has of the one behind it.
+                        // Each member reads, in the window of the next one, the data of the member after that.
                         let (next, behind) = ((own + 1) % size, (own + 2) % size);
                         let mut into = vec![0; bytes];
                         let mut access = world.access();
@@ -96,7 +96,7 @@ fn sums_of_all_members_lose_nothing() {
         as_ranks_over(over, 4, |world| {
             for items in [1, 700, 40_000] {
                 let group = open(world, items);
-                // In memory that others can copy from, and in memory of one's own.
+                // One buffer in shared memory, and one in private memory.
                 let mut lent = world.buffer(4 * items);
                 for (item, four) in lent.chunks_exact_mut(4).enumerate() {
                     let value = u16::try_from((item + group.place()) % 100).unwrap();
@@ -129,7 +129,7 @@ fn a_slow_reader_of_a_window_sees_nothing_of_what_comes_behind_the_fence() {
         as_ranks_over(over, 3, |world| {
             let group = open(world, 200_000);
             for turn in 0..20 {
-                // One writes into the window of the next, which the third reads behind the fence, while the first goes on.
+                // The first member writes into the window of the second. The third reads it after the fence, while the first continues.
                 let out = content(turn, 200_000);
                 let mut access = world.access();
                 if group.place() == 0 {
@@ -159,7 +159,7 @@ fn what_is_outside_of_a_window_is_refused_and_named() {
             let memory = world.buffer(100);
             world.open_window(&group, memory).unwrap();
             let within = over == Over::Memory || over == Over::Both && world.size() > 2;
-            // Whoever can reach into it is refused at once; else the owner finds out, and nobody waits for anybody.
+            // A rank with direct access fails at once. Otherwise the owner detects the error, and no rank waits for another.
             let outcome = match group.place() {
                 0 => world.access().put(1, 90, &[1; 11]),
                 _ if within => Ok(()),

@@ -1,0 +1,14 @@
+//! The words of `pipebench completions`.
+
+use clap::ValueEnum;
+
+/// Shells that can be told.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Shell {
+    /// With the package bash-completion
+    Bash,
+    /// From version 3 on
+    Fish,
+    /// With compinit
+    Zsh,
+}

@@ -1,0 +1,174 @@
+//! The words of commands that read runs which were kept.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The summary, as after the run.
+    Text,
+    /// One page with everything: heat map, rates over time, evidence, conditions, room for signatures.
+    Html,
+    /// A row per port, link and interface.
+    Csv,
+    /// The record itself.
+    Json,
+    /// A case per port direction, for CI.
+    Junit,
+    /// For Prometheus and its like.
+    Openmetrics,
+}
+
+/// Where runs are looked for.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Shelf {
+    /// Folder in which RUN is looked for by the beginning of its name
+    ///
+    /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --in results
+    #[arg(long = "in", value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// Make a report of a run that was kept.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReportArguments {
+    /// Which run: a record, a run's folder, or the beginning of its name
+    ///
+    /// Example: pipebench report pb-20261121
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// Form of the report
+    ///
+    /// Default text. Example: --format html
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// File to write it to; - is standard output
+    ///
+    /// Default -. Example: --output sheet.html
+    #[arg(long, short = 'o', value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+
+    /// An earlier run to compare it with, in text and on the page
+    ///
+    /// No default. Example: --baseline pb-20261101
+    #[arg(long, value_name = "RUN")]
+    pub baseline: Option<String>,
+
+    /// A run whose curves of patterns stand in the same pictures, on the page; may be repeated
+    ///
+    /// For runs of `pipebench imb`. No default. Example: --beside pb-20261101
+    #[arg(long, value_name = "RUN")]
+    pub beside: Vec<String>,
+
+    /// Where runs are.
+    #[command(flatten)]
+    pub shelf: Shelf,
+}
+
+/// List the runs that were kept in a folder.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ListArguments {
+    /// Folder that was given as --output
+    ///
+    /// Default: this folder. Example: pipebench list results
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// Compare a run with a later one.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompareArguments {
+    /// The earlier run
+    ///
+    /// Example: pipebench compare pb-20261101 pb-20261121
+    #[arg(value_name = "BEFORE")]
+    pub before: String,
+
+    /// The later run
+    ///
+    /// Example: pipebench compare pb-20261101 pb-20261121
+    #[arg(value_name = "NOW")]
+    pub now: String,
+
+    /// By how much a port may carry less, in per cent
+    ///
+    /// Default 5. Example: --tolerance 2
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    pub tolerance: f64,
+
+    /// Where runs are.
+    #[command(flatten)]
+    pub shelf: Shelf,
+}
+
+/// Put several cablings of a switch into one sheet.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MergeArguments {
+    /// The runs, two or more
+    ///
+    /// Example: pipebench merge pb-20261120 pb-20261121
+    #[arg(value_name = "RUN", num_args = 2.., required = true)]
+    pub runs: Vec<String>,
+
+    /// Where runs are.
+    #[command(flatten)]
+    pub shelf: Shelf,
+}
+
+/// What the long help of `compare` says of its exit code.
+pub const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and says what became of each fault: whether it followed the host \
+    that was moved to another switch port, or stayed with the port.\n\n\
+    Exit codes: 0; 1 a port carries less than before by more than --tolerance, or something is at fault that was not; 2 bad usage.";
+
+/// What the long help of `merge` says.
+pub const MERGE_LONG: &str = "Puts several runs into one sheet by ports of the switch: with half as many hosts as ports, load one half, plug \
+    the hosts into the other, load that, and merge. Host files must name the ports (switchport=).\n\n\
+    Exit codes: that of the worst of the runs; 2 bad usage.";
+
+/// What the long help begins with.
+pub const RETEST_LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
+    Move the cable first, say with --moved where it is now, and the comparison that follows says whether the fault followed the host or \
+    stayed with the switch port.\n\n\
+    The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Exit codes are those of a run.";
+
+/// Measure again what was at fault in a run.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RetestArguments {
+    /// Which run: a record, a run's folder, or the beginning of its name
+    ///
+    /// Example: pipebench retest pb-20261121
+    #[arg(value_name = "RUN")]
+    pub run: String,
+
+    /// Where a host is plugged in now; may be given more than once
+    ///
+    /// The switch port is that of the host file (switchport=) otherwise. No default. Example: --moved n07=Eth1/8
+    #[arg(long, value_name = "HOST=PORT", value_delimiter = ',')]
+    pub moved: Vec<String>,
+
+    /// Keep record, table and summary in a folder of the run below DIR
+    ///
+    /// Default: where the run's own command kept them, if it did. Example: --output results
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub output: Option<PathBuf>,
+
+    /// Print the summary only
+    ///
+    /// Neither options, hosts, notices nor progress. Example: --quiet
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
+
+    /// Print what would be measured; start nothing
+    ///
+    /// Example: --dry-run
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Where runs are.
+    #[command(flatten)]
+    pub shelf: Shelf,
+}

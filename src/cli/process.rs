@@ -1,0 +1,78 @@
+//! Environment of this process: its executable, its host, the time, random numbers, and signals that ask for the end.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use launcher::Program;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::plan::fit::Capacity;
+use crate::{conduct, exit, sys};
+
+use super::terminal::complain;
+
+/// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
+pub fn random_digits() -> Result<String, u8> {
+    conduct::random_digits().map_err(|error| {
+        complain(&format!(
+            "cannot read random numbers of the kernel: {error}"
+        ));
+        exit::RESOURCE
+    })
+}
+
+/// Asks the kernel to send SIGTERM when the process `parent` ends. Returns false if it has ended already.
+pub fn end_with(parent: i32) -> bool {
+    sys::process::die_with_parent(nix::sys::signal::Signal::SIGTERM);
+    sys::process::parent_is(parent)
+}
+
+/// SHA-256 of this process's executable.
+pub fn own_digest() -> Result<String, launcher::ProgramError> {
+    Ok(Program::current()?.digest)
+}
+
+/// Date for a run, in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    sys::clock::wall_ms()
+}
+
+/// A different seed for each run.
+pub fn seed() -> u64 {
+    sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20
+}
+
+/// Capacity of this host, as nodes on it will find it.
+pub fn here() -> Capacity {
+    Capacity {
+        name: sys::facts::own_name(),
+        nodes: 0,
+        processors: Some(sys::affinity::allowed().len()),
+        memory_bytes: sys::limits::spare_memory(),
+        flows: 0, // The data port is not known yet.
+        bbr: sys::facts::congestion().starts_with("bbr"),
+    }
+}
+
+/// This process's executable, and the variable that holds the number of a signal that asks for the end. The error is the exit code.
+pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
+    let program = Program::current().map_err(|error| {
+        complain(&format!("cannot read the own executable: {error}"));
+        exit::BUG
+    })?;
+    let stop = Arc::new(AtomicUsize::new(0));
+    // Under nohup SIGHUP is ignored, and stays ignored.
+    let endings = [SIGINT, SIGTERM, SIGHUP];
+    for signal in endings
+        .into_iter()
+        .filter(|signal| !sys::signals::is_ignored(*signal))
+    {
+        let number = usize::try_from(signal).unwrap_or(0);
+        let registered = signal_hook::flag::register_usize(signal, Arc::clone(&stop), number);
+        registered.map_err(|error| {
+            complain(&format!("cannot handle signal {signal}: {error}"));
+            exit::BUG
+        })?;
+    }
+    Ok((program, stop))
+}

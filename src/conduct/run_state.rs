@@ -1,0 +1,97 @@
+//! State of a run while it is conducted.
+
+use crate::judge::confirm::Request;
+use crate::plan::RunPlan;
+use crate::record::{
+    HostRecord, ImbRecord, LatencyRecord, LinktestRecord, Missing, TestRecord, Trouble, TroubleKind,
+};
+
+use super::conditions::{Conditions, Observer};
+use super::crew::{Crew, Halt};
+
+/// 128 random bits from the kernel, as 32 hexadecimal digits.
+pub fn random_digits() -> std::io::Result<String> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Random name for the Unix sockets of one test or job.
+pub(super) fn fresh_names() -> Result<String, Halt> {
+    random_digits().map_err(|error| {
+        let what = format!("no random numbers: {}", crate::sys::why(&error));
+        Halt::Trouble(Box::new(Trouble::own(TroubleKind::Resource, what)))
+    })
+}
+
+/// A run while it is conducted.
+pub(super) struct RunState<'a> {
+    /// Plan without the nodes that were left out before the start.
+    pub(super) plan: RunPlan,
+    pub(super) token: &'a str,
+    pub(super) started_ms: u64,
+    /// Start of the run on this host's monotonic clock.
+    pub(super) began_ns: u64,
+    pub(super) conditions: &'a Conditions,
+    pub(super) observer: &'a mut dyn Observer,
+    /// Options in effect, as far as they are settled.
+    pub(super) options: Vec<(String, String)>,
+    pub(super) hosts: Vec<HostRecord>,
+    /// Index of the first test to run; earlier ones were taken over.
+    pub(super) first: usize,
+    pub(super) tests: Vec<TestRecord>,
+    pub(super) jobs: Vec<LinktestRecord>,
+    pub(super) latencies: Vec<LatencyRecord>,
+    pub(super) patterns: Vec<ImbRecord>,
+    pub(super) missing: Vec<Missing>,
+    /// Ports that differ from what was ordered, one sentence each.
+    pub(super) order: Vec<String>,
+    /// Latest requests of the judge, and the number of complete tests at that time.
+    pub(super) asked: (Vec<Request>, usize),
+    /// Start of the first test on this host's monotonic clock.
+    pub(super) tests_began_ns: u64,
+}
+
+impl RunState<'_> {
+    pub(super) fn tell_notices(&mut self, crew: &mut Crew) {
+        for notice in crew.take_notices() {
+            self.observer.notice(&notice);
+        }
+    }
+
+    /// Announces a stage, with number and pattern of its test if the plan has several tests.
+    pub(super) fn stage(&mut self, number: usize, text: &str) {
+        let tests = &self.plan.tests;
+        match tests.len() {
+            1 => self.observer.stage(text),
+            all => self.observer.stage(&format!(
+                "test {} of {all}, {}: {text}",
+                number + 1,
+                tests[number].pattern
+            )),
+        }
+    }
+
+    /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
+    pub(super) fn leave_behind(&mut self, crew: &mut Crew, halt: Halt) -> Result<(), Halt> {
+        crew.note(halt);
+        if self.first > 0 {
+            return Err(Halt::Noted); // Tests that were taken over refer to all nodes by number.
+        }
+        let left = crew.leave_behind().ok_or(Halt::Noted)?;
+        self.tell_notices(crew);
+        let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
+        self.plan.leave_out(&labels);
+        if self.plan.tests.is_empty() && self.plan.jobs.is_empty() {
+            let what = "no test can be run by the hosts that are left";
+            return Err(Halt::Trouble(Box::new(Trouble::own(
+                TroubleKind::Usage,
+                what,
+            ))));
+        }
+        self.hosts = crew.host_records();
+        self.missing.extend(left);
+        Ok(())
+    }
+}

@@ -1,0 +1,371 @@
+//! Defines hosts, switches, and the cables between them. Does not deal with routes.
+
+use std::collections::{HashMap, HashSet};
+
+/// An end of a cable: hosts come first, then switches.
+pub type Vertex = u32;
+
+/// An error in a fabric, and the line that caused it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{what}", at(*line))]
+pub struct FabricError {
+    /// Line of the description; 0 if no line applies, as in a generated fabric.
+    pub line: usize,
+    /// The error in words.
+    pub what: String,
+}
+
+fn at(line: usize) -> String {
+    if line == 0 {
+        String::new()
+    } else {
+        format!("line {line}: ")
+    }
+}
+
+impl FabricError {
+    /// Creates an error at a line (0 if none applies). Shortens `what` to 400 characters and replaces control characters by `?`.
+    pub fn new(line: usize, what: impl Into<String>) -> Self {
+        /// Quoted text can be of any length, and can steer a terminal.
+        const LONGEST: usize = 400;
+        let plain = |letter: char| if letter.is_control() { '?' } else { letter };
+        let what: String = what.into().chars().take(LONGEST).map(plain).collect();
+        Self { line, what }
+    }
+}
+
+/// A physical cable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cable {
+    /// Unique name.
+    pub name: String,
+    /// The two vertices that it connects.
+    pub ends: [Vertex; 2],
+    /// Index of its class. Cables of a class should have equal latencies.
+    pub class: u16,
+    /// Distance that it adds to a route, for rules that take a shortest one.
+    pub cost: u16,
+}
+
+/// Largest cost. Costs are small: routes are found distance by distance.
+const MOST_COST: u16 = 1000;
+
+/// A cable and a direction: twice the number of the cable, plus 1 if it is taken from its second end.
+pub type Hop = u32;
+
+/// The cable of a hop.
+pub fn cable_of(hop: Hop) -> u32 {
+    hop >> 1
+}
+
+/// Checked hosts, switches and cables: every host has one cable, to a switch.
+#[derive(Debug, Clone)]
+pub struct Wiring {
+    /// Names of hosts, in the order in which rules number them.
+    pub hosts: Vec<String>,
+    /// Names of switches.
+    pub switches: Vec<String>,
+    /// All cables.
+    pub cables: Vec<Cable>,
+    /// Names of classes of cables.
+    pub classes: Vec<String>,
+    /// The cable of each host.
+    pub host_cable: Vec<u32>,
+    /// The switch of each host, as an index into `switches`.
+    pub leaf_of: Vec<u32>,
+    pub(super) neighbours: Vec<Vec<(Hop, u32)>>,
+}
+
+/// A fabric as described, not yet checked.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    /// Name of the fabric.
+    pub name: String,
+    /// Names of hosts, with their lines.
+    pub hosts: Vec<(String, usize)>,
+    /// Names of switches, with their lines.
+    pub switches: Vec<(String, usize)>,
+    /// Cables.
+    pub cables: Vec<DraftCable>,
+    /// Routes.
+    pub routes: DraftRoutes,
+}
+
+/// A cable as described.
+#[derive(Debug, Clone)]
+pub struct DraftCable {
+    /// Names of the two vertices that it connects.
+    pub ends: [String; 2],
+    /// Its name; by default made of the names of its ends.
+    pub name: Option<String>,
+    /// Its class; by default named after the levels of its ends.
+    pub class: Option<String>,
+    /// Distance that it adds to a route.
+    pub cost: u16,
+    /// Line of the description.
+    pub line: usize,
+}
+
+/// Routes as described.
+#[derive(Debug, Clone, Default)]
+pub struct DraftRoutes {
+    /// A rule that chooses among shortest routes, and its line.
+    pub rule: Option<(String, usize)>,
+    /// Forwarding tables.
+    pub tables: Vec<DraftTable>,
+    /// Listed routes.
+    pub paths: Vec<DraftPath>,
+}
+
+/// A forwarding table.
+#[derive(Debug, Clone)]
+pub struct DraftTable {
+    /// Name of the switch.
+    pub switch: String,
+    /// Output for each host: the host, the name of a cable or of the neighbour it leads to, and the line.
+    pub to: Vec<(String, String, usize)>,
+    /// Output for all other hosts, with its line.
+    pub other: Option<(String, usize)>,
+    /// Line of the description.
+    pub line: usize,
+}
+
+/// A listed route.
+#[derive(Debug, Clone)]
+pub struct DraftPath {
+    /// Host at which it begins.
+    pub from: String,
+    /// Host at which it ends.
+    pub to: String,
+    /// Names of cables, in order.
+    pub via: Vec<String>,
+    /// True if the route back is another one.
+    pub one_way: bool,
+    /// Line of the description.
+    pub line: usize,
+}
+
+/// Numbers of hosts, switches and cables, by name.
+pub(super) struct Names {
+    pub(super) vertices: HashMap<String, Vertex>,
+    pub(super) cables: HashMap<String, u32>,
+    /// For the name of the first cable between two vertices, the number from which to search a free name for another cable.
+    pub(super) twins: HashMap<String, usize>,
+}
+
+impl Wiring {
+    /// Checks a draft. Errors name the line that is wrong.
+    pub(super) fn new(draft: &Draft) -> Result<(Self, Names), FabricError> {
+        let mut names = Names {
+            vertices: HashMap::with_capacity(draft.hosts.len() + draft.switches.len()),
+            cables: HashMap::with_capacity(draft.cables.len()),
+            twins: HashMap::new(),
+        };
+        for (name, line) in draft.hosts.iter().chain(&draft.switches) {
+            let number = number(names.vertices.len());
+            if name.is_empty()
+                || name
+                    .chars()
+                    .any(|letter| letter.is_whitespace() || letter.is_control())
+            {
+                return Err(FabricError::new(
+                    *line,
+                    format!("name {name:?}: no blanks, and not empty"),
+                ));
+            }
+            if names.vertices.insert(name.clone(), number).is_some() {
+                return Err(FabricError::new(*line, format!("{name} is there twice")));
+            }
+        }
+        if draft.name.chars().any(char::is_control) {
+            return Err(FabricError::new(0, "the fabric's name steers a terminal"));
+        }
+        if draft.hosts.len() < 2 {
+            return Err(FabricError::new(0, "at least two hosts are needed"));
+        }
+        let hosts: Vec<String> = draft.hosts.iter().map(|(name, _)| name.clone()).collect();
+        let switches: Vec<String> = draft
+            .switches
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut wiring = Self {
+            host_cable: Vec::with_capacity(hosts.len()),
+            leaf_of: Vec::with_capacity(hosts.len()),
+            neighbours: vec![Vec::new(); hosts.len() + switches.len()],
+            hosts,
+            switches,
+            cables: Vec::with_capacity(draft.cables.len()),
+            classes: Vec::new(),
+        };
+        for cable in &draft.cables {
+            wiring.add_cable(cable, &mut names)?;
+        }
+        wiring.connect_hosts(draft)?;
+        wiring.classify(draft);
+        Ok((wiring, names))
+    }
+
+    fn add_cable(&mut self, draft: &DraftCable, names: &mut Names) -> Result<(), FabricError> {
+        let refuse = |what: String| Err(FabricError::new(draft.line, what));
+        let [first, second] = &draft.ends;
+        let mut ends = [0; 2];
+        for (end, name) in ends.iter_mut().zip(&draft.ends) {
+            match names.vertices.get(name) {
+                Some(vertex) => *end = *vertex,
+                None => {
+                    return refuse(format!(
+                        "cable {first} to {second}: {name} is neither host nor switch"
+                    ));
+                }
+            }
+        }
+        let is_host = |vertex: Vertex| (vertex as usize) < self.hosts.len();
+        if ends[0] == ends[1] {
+            return refuse(format!("cable {first} to {second}: both ends are the same"));
+        }
+        if is_host(ends[0]) && is_host(ends[1]) {
+            return refuse(format!(
+                "cable {first} to {second}: it connects two hosts, and no switch"
+            ));
+        }
+        if !(1..=MOST_COST).contains(&draft.cost) {
+            let cost = draft.cost;
+            return refuse(format!(
+                "cable {first} to {second}: cost {cost} (from 1 to {MOST_COST})"
+            ));
+        }
+        let given = draft.name.iter().chain(&draft.class);
+        if let Some(name) = given
+            .into_iter()
+            .find(|name| name.is_empty() || name.chars().any(char::is_control))
+        {
+            return refuse(format!(
+                "cable {first} to {second}: name {name:?}: not empty, and of letters one can see"
+            ));
+        }
+        let cable_number = number(self.cables.len());
+        let name = draft.name.clone().unwrap_or_else(|| {
+            let plain = format!("{first}-{second}");
+            if !names.cables.contains_key(&plain) {
+                return plain;
+            }
+            // Continue where the last search ended: thousands of cables can join the same two vertices.
+            let next = names.twins.entry(plain.clone()).or_insert(2);
+            let twin = |count: usize| format!("{plain}#{count}");
+            while names.cables.contains_key(&twin(*next)) {
+                *next += 1;
+            }
+            twin(*next)
+        });
+        if names.cables.insert(name.clone(), cable_number).is_some() {
+            return refuse(format!("cable {name} is there twice"));
+        }
+        for (own, other, direction) in [(ends[0], ends[1], 0), (ends[1], ends[0], 1)] {
+            self.neighbours[own as usize].push((2 * cable_number + direction, other));
+        }
+        self.cables.push(Cable {
+            name,
+            ends,
+            class: 0,
+            cost: draft.cost,
+        });
+        Ok(())
+    }
+
+    fn connect_hosts(&mut self, draft: &Draft) -> Result<(), FabricError> {
+        for (host, (name, line)) in draft.hosts.iter().enumerate() {
+            match self.neighbours[host].as_slice() {
+                [] => return Err(FabricError::new(*line, format!("host {name} has no cable"))),
+                [(hop, switch)] => {
+                    self.host_cable.push(cable_of(*hop));
+                    self.leaf_of.push(switch - number(self.hosts.len()));
+                }
+                several => {
+                    let what = format!(
+                        "host {name} has {} cables: write a host for each of its ports",
+                        several.len()
+                    );
+                    return Err(FabricError::new(*line, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each cable a class: the described one, or else one by the distances of its ends from the nearest host.
+    fn classify(&mut self, draft: &Draft) {
+        let hosts = self.hosts.len();
+        let mut level = vec![u32::MAX; self.neighbours.len()];
+        let mut fresh: Vec<Vertex> = (0..number(hosts)).collect();
+        let mut at = 0;
+        while !fresh.is_empty() {
+            for vertex in std::mem::take(&mut fresh) {
+                if level[vertex as usize] != u32::MAX {
+                    continue;
+                }
+                level[vertex as usize] = at;
+                fresh.extend(
+                    self.neighbours[vertex as usize]
+                        .iter()
+                        .map(|(_, other)| *other),
+                );
+            }
+            at += 1;
+        }
+        let mut known: HashMap<String, u16> = HashMap::new();
+        for (cable, written) in self.cables.iter_mut().zip(&draft.cables) {
+            let name = written.class.clone().unwrap_or_else(|| {
+                let [a, b] = cable.ends.map(|end| level[end as usize]);
+                match (a.min(b), a.max(b)) {
+                    (0, _) => "host".to_owned(),
+                    (low, high) => format!("level {low}-{high}"),
+                }
+            });
+            let next = u16::try_from(known.len()).unwrap_or(u16::MAX);
+            let classes = &mut self.classes;
+            cable.class = *known.entry(name).or_insert_with_key(|name| {
+                classes.push(name.clone());
+                next
+            });
+        }
+    }
+
+    /// Number of pairs of hosts, each counted once.
+    pub fn pairs(&self) -> u64 {
+        let hosts = self.hosts.len() as u64;
+        hosts * (hosts - 1) / 2
+    }
+
+    /// The first hop of a host's routes.
+    pub(super) fn first_hop(&self, host: u32) -> Hop {
+        self.neighbours[host as usize][0].0
+    }
+
+    /// Name of a vertex.
+    pub fn vertex_name(&self, vertex: Vertex) -> &str {
+        let at = vertex as usize;
+        match self.hosts.get(at) {
+            Some(name) => name,
+            None => &self.switches[at - self.hosts.len()],
+        }
+    }
+
+    /// The vertex that a hop leads to.
+    pub fn target(&self, hop: Hop) -> Vertex {
+        self.cables[cable_of(hop) as usize].ends[1 - (hop & 1) as usize]
+    }
+
+    /// Names of cables that no route takes; `used` holds the cables that routes take.
+    pub fn unused(&self, used: &HashSet<u32>) -> Vec<&str> {
+        let all = (0_u32..).zip(&self.cables);
+        all.filter(|(number, _)| !used.contains(number))
+            .map(|(_, cable)| cable.name.as_str())
+            .collect()
+    }
+}
+
+/// Converts the number of a vertex or cable. It always fits: there are never too many.
+pub(super) fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

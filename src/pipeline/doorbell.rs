@@ -1,0 +1,75 @@
+//! The doorbell of a sender or receiver: wakes the process and detects that its phase or peer is gone.
+
+use std::time::Duration;
+
+use crate::buffer::handshake::Doorbell;
+use crate::record::TroubleKind;
+use crate::sys::{clock, process, signals};
+
+use super::plant::Plant;
+
+/// Interval at which a process looks up if nothing rings.
+pub const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
+pub const LOOK_UP_NS: u64 = 50_000_000;
+
+/// The doorbell of a sender or receiver.
+pub struct ChildBell<'plant> {
+    plant: &'plant Plant,
+    parent: i32,
+    peer: usize,
+}
+
+impl<'plant> ChildBell<'plant> {
+    /// The doorbell for a child of `parent` with a link to or from the node `peer`.
+    pub fn new(plant: &'plant Plant, parent: i32, peer: usize) -> Self {
+        Self {
+            plant,
+            parent,
+            peer,
+        }
+    }
+
+    /// True if the peer node is lost and the run continues without it.
+    pub fn peer_is_lost(&self) -> bool {
+        self.plant.board.is_lost(self.peer)
+    }
+
+    /// True if a failure of this kind followed from the loss of the peer. This end notices the loss first, so it
+    /// gives the launching side the time that it takes to notice silence.
+    pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
+        let Some(until) = self.plant.doubt_until(kind, self.peer) else {
+            return false;
+        };
+        while !self.peer_is_lost() {
+            if clock::monotonic_ns() > until || !self.parent_lives() {
+                return false;
+            }
+            signals::wait_doorbell(LOOK_UP);
+        }
+        true
+    }
+
+    /// True while the phase still runs.
+    pub fn parent_lives(&self) -> bool {
+        process::parent_is(self.parent)
+    }
+
+    /// Sleeps until `done` returns true or `limit_ms` milliseconds have passed. True if done; false also if the phase
+    /// or the peer is gone.
+    pub fn sleep_until(&mut self, limit_ms: u64, mut done: impl FnMut() -> bool) -> bool {
+        let until = clock::monotonic_ns() + limit_ms * 1_000_000;
+        while !done() {
+            if clock::monotonic_ns() > until || !self.sleep() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Doorbell for ChildBell<'_> {
+    fn sleep(&mut self) -> bool {
+        signals::wait_doorbell(LOOK_UP);
+        self.parent_lives() && !self.peer_is_lost()
+    }
+}

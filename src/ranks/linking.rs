@@ -1,0 +1,169 @@
+//! Links of a rank: it opens them on the first message, accepts them from other ranks, and sleeps on them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::sys::clock;
+use crate::sys::socket;
+use crate::sys::vectored::{Became, Wanted, wait_for_any};
+use crate::wire::rank::TAKEN;
+
+use super::error::RankError;
+use super::op::{From, Op, Way};
+use super::peer::{Link, Peer};
+use super::stream::Stream;
+use super::world::World;
+
+/// Upper limit of one sleep: a lost wake-up costs this much, and nothing else.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+impl World {
+    /// Ensures that there will be a link to a rank. Returns true if it stands now.
+    pub(super) fn reach(&mut self, rank: usize) -> Result<bool, RankError> {
+        if matches!(self.peers[rank].link, Link::None) {
+            // A rank that has already connected needs no second connection.
+            self.meet()?;
+        }
+        if matches!(self.peers[rank].link, Link::None) {
+            let socket = self.meeting.propose(rank)?;
+            self.peers[rank].link = Link::Proposed {
+                socket,
+                answered: 0,
+            };
+        }
+        self.hear_answer(rank)?;
+        Ok(self.peers[rank].is_linked())
+    }
+
+    /// Accepts connections from other ranks, and reads the answers to this rank's proposals.
+    pub(super) fn meet(&mut self) -> Result<(), RankError> {
+        self.meeting.let_in()?;
+        for (rank, socket) in self.meeting.introduced() {
+            let mine_is_kept = match &self.peers[rank].link {
+                Link::None | Link::Awaited { .. } => false,
+                Link::Proposed { .. } => self.own < rank,
+                Link::Standing(_) => true,
+            };
+            if mine_is_kept {
+                continue; // Closed: the other rank waits for this rank's link, or has it.
+            }
+            self.meeting.set_up(rank, &socket)?;
+            match socket::send_bytes(socket.as_fd(), &TAKEN) {
+                Ok(_) => self.peers[rank].link = Link::Standing(Stream::of(socket)),
+                Err(source) => return Err(RankError::Gone { rank, source }),
+            }
+        }
+        for rank in 0..self.peers.len() {
+            self.hear_answer(rank)?;
+        }
+        Ok(())
+    }
+
+    fn hear_answer(&mut self, rank: usize) -> Result<(), RankError> {
+        let limit_ns = self.meeting.arrival_ns();
+        let link = &mut self.peers[rank].link;
+        let (socket, answered) = match link {
+            Link::Proposed { socket, answered } => (socket, answered),
+            // The other rank connected before this rank's proposal was closed; only its hello is missing.
+            Link::Awaited { since_ns } if clock::monotonic_ns() - *since_ns > limit_ns => {
+                return Err(RankError::Gone {
+                    rank,
+                    source: io::ErrorKind::ConnectionAborted.into(),
+                });
+            }
+            Link::None | Link::Awaited { .. } | Link::Standing(_) => return Ok(()),
+        };
+        let mut answer = [0; TAKEN.len()];
+        let rest = &mut answer[*answered..];
+        match socket::receive_bytes(socket.as_fd(), rest) {
+            Ok(got) if got > 0 && rest[..got] == TAKEN[*answered..*answered + got] => {
+                *answered += got;
+                if *answered == TAKEN.len()
+                    && let Link::Proposed { socket, .. } = std::mem::take(link)
+                {
+                    *link = Link::Standing(Stream::of(socket));
+                }
+                Ok(())
+            }
+            Ok(got) if got > 0 => Err(RankError::Gone {
+                rank,
+                source: io::ErrorKind::InvalidData.into(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            // Closed without an answer: the lower rank has proposed too, and its connection is on its way.
+            Ok(_) if self.own > rank => {
+                *link = Link::Awaited {
+                    since_ns: clock::monotonic_ns(),
+                };
+                Ok(())
+            }
+            Err(error) if self.own > rank && error.kind() == io::ErrorKind::ConnectionReset => {
+                *link = Link::Awaited {
+                    since_ns: clock::monotonic_ns(),
+                };
+                Ok(())
+            }
+            Ok(_) => Err(RankError::Gone {
+                rank,
+                source: io::ErrorKind::UnexpectedEof.into(),
+            }),
+            Err(source) => Err(RankError::Gone { rank, source }),
+        }
+    }
+
+    /// Sleeps until something can move, but no longer than `LONGEST_SLEEP`. Returns true if something can move. It also polls idle links
+    /// for errors: another rank can wait for a message that was sent on one of them, and only the sender's end learns that it is lost.
+    pub(super) fn sleep(&self, ops: &[Op<'_>]) -> Result<bool, RankError> {
+        let ground = &self.meeting.ground;
+        let mut sockets: Vec<_> = ground
+            .listeners
+            .iter()
+            .map(|listener| (listener.as_fd(), Wanted::Read))
+            .collect();
+        let guests = self.meeting.guests.sockets();
+        sockets.extend(guests.map(|socket| (socket, Wanted::Read)));
+        if let Some((common, place)) = &self.home {
+            sockets.push((common.bell(*place), Wanted::Read));
+        }
+        let others = sockets.len();
+        let peers = self.peers.iter().enumerate();
+        let standing: Vec<(usize, BorrowedFd<'_>)> = peers
+            .filter_map(|(rank, peer)| Some((rank, peer.socket()?.as_fd())))
+            .collect();
+        sockets.extend(standing.iter().map(|(_, fd)| (*fd, Wanted::Nothing)));
+        for op in ops.iter().filter(|op| !op.done) {
+            let wanted = match op.way {
+                Way::Out(_) | Way::Ask(_) => Wanted::Write,
+                Way::In(_) => Wanted::Read,
+            };
+            let ranks = match op.from {
+                From::Rank(rank) => rank..rank + 1,
+                From::Any => 0..self.peers.len(),
+            };
+            let of = |peer| socket_of(peer, wanted);
+            sockets.extend(self.peers[ranks].iter().filter_map(of));
+        }
+        let asking = self.peers.iter().filter(|peer| peer.is_asking());
+        sockets.extend(asking.filter_map(|peer| socket_of(peer, Wanted::Write)));
+        let became = wait_for_any(&sockets, LONGEST_SLEEP).map_err(RankError::Setup)?;
+        for ((rank, fd), became) in standing.iter().zip(&became[others..]) {
+            if *became == Became::Failed
+                && let Some(source) = socket::failure(*fd)
+            {
+                let rank = *rank;
+                return Err(RankError::Gone { rank, source });
+            }
+        }
+        Ok(became.iter().any(|became| *became != Became::Nothing))
+    }
+}
+
+/// Descriptor to poll for a peer, and the event to poll for.
+fn socket_of(peer: &Peer, wanted: Wanted) -> Option<(BorrowedFd<'_>, Wanted)> {
+    match &peer.link {
+        Link::Standing(_) => Some((peer.socket()?.as_fd(), wanted)),
+        Link::Proposed { socket, .. } => Some((socket.as_fd(), Wanted::Read)),
+        Link::None | Link::Awaited { .. } => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! The stream of one task in a result file, and the errors of a file that cannot be read.
+
+use thiserror::Error;
+
+use crate::store::sion::{Container, SionError};
+
+/// Tag of LinkTest's streams up to 2.1.16.
+pub(super) const TAG: &[u8] = b"LKTST";
+/// Tag since 2.1.17.
+pub(super) const LONG_TAG: &[u8] = b"LinkTest";
+
+/// Reason why a file cannot be read as one of LinkTest's.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LinktestFileError {
+    /// The container cannot be read.
+    #[error(transparent)]
+    Container(#[from] SionError),
+    /// The container is another program's.
+    #[error("a SION file, but not LinkTest's: no tag at byte {0}")]
+    Tag(u64),
+    /// The version is not known.
+    #[error("LinkTest {version} at byte {at}: 1.2 and 2.1 are read")]
+    Version {
+        /// Version in the file.
+        version: String,
+        /// Its byte in the file.
+        at: u64,
+    },
+    /// The stream ends too early.
+    #[error("task {task} ends at byte {at}, where {what} was expected")]
+    Short {
+        /// Number of the task.
+        task: usize,
+        /// Item that was expected.
+        what: &'static str,
+        /// Byte of the file at which the stream ends.
+        at: u64,
+    },
+    /// The stream is longer or shorter than its own numbers state.
+    #[error(
+        "task {task} has {bytes} bytes behind byte {at}, by its own numbers there should be {expected}: an unsupported \
+         layout, or damaged"
+    )]
+    Length {
+        /// Number of the task.
+        task: usize,
+        /// Number of bytes present.
+        bytes: u64,
+        /// Number of bytes expected.
+        expected: u128,
+        /// Byte of the file at which these bytes begin.
+        at: u64,
+    },
+    /// The marker at the end of a stream is missing.
+    #[error(
+        "task {task} does not end with END_BLOCK at byte {at}: an unsupported layout, or damaged"
+    )]
+    End {
+        /// Number of the task.
+        task: usize,
+        /// Byte of the file at which it should be.
+        at: u64,
+    },
+}
+
+/// Reader of a task's stream. Every error says where in the file it occurred.
+pub(super) struct Stream<'a> {
+    pub(super) container: &'a Container,
+    pub(super) task: usize,
+    bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn of(container: &'a Container, task: usize) -> Self {
+        let bytes = container.streams.get(task).map_or(&[][..], Vec::as_slice);
+        Self {
+            container,
+            task,
+            bytes,
+            at: 0,
+        }
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Current position in the file.
+    pub(super) fn place(&self) -> u64 {
+        self.container.file_offset(self.task, self.at)
+    }
+
+    pub(super) fn take(
+        &mut self,
+        what: &'static str,
+        count: usize,
+    ) -> Result<&'a [u8], LinktestFileError> {
+        let end = self.at.checked_add(count);
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            return Err(LinktestFileError::Short {
+                task: self.task,
+                what,
+                at: self.container.file_offset(self.task, self.bytes.len()),
+            });
+        };
+        self.at += count;
+        Ok(taken)
+    }
+
+    /// Skips either tag.
+    pub(super) fn tag(&mut self) -> Result<(), LinktestFileError> {
+        let rest = &self.bytes[self.at..];
+        let known = [TAG, LONG_TAG]
+            .into_iter()
+            .find(|tag| rest.starts_with(tag));
+        match known {
+            Some(tag) => {
+                self.at += tag.len();
+                Ok(())
+            }
+            None => Err(LinktestFileError::Tag(self.place())),
+        }
+    }
+
+    pub(super) fn word<const BYTES: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; BYTES], LinktestFileError> {
+        let mut word = [0; BYTES];
+        word.copy_from_slice(self.take(what, BYTES)?);
+        if self.container.big_endian {
+            word.reverse();
+        }
+        Ok(word)
+    }
+
+    pub(super) fn u8(&mut self, what: &'static str) -> Result<u8, LinktestFileError> {
+        Ok(self.word::<1>(what)?[0])
+    }
+
+    pub(super) fn u32(&mut self, what: &'static str) -> Result<u32, LinktestFileError> {
+        Ok(u32::from_le_bytes(self.word(what)?))
+    }
+
+    pub(super) fn i32(&mut self, what: &'static str) -> Result<i32, LinktestFileError> {
+        Ok(i32::from_le_bytes(self.word(what)?))
+    }
+
+    pub(super) fn u64(&mut self, what: &'static str) -> Result<u64, LinktestFileError> {
+        Ok(u64::from_le_bytes(self.word(what)?))
+    }
+
+    pub(super) fn f64(&mut self, what: &'static str) -> Result<f64, LinktestFileError> {
+        Ok(f64::from_le_bytes(self.word(what)?))
+    }
+
+    /// Reads `count` numbers. The caller has checked that the stream holds them.
+    pub(super) fn many<T>(
+        &mut self,
+        count: usize,
+        one: impl Fn(&mut Self) -> Result<T, LinktestFileError>,
+    ) -> Result<Vec<T>, LinktestFileError> {
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    /// Reads a text of `bytes` bytes, up to its NUL. Replaces control characters: a file must not steer a terminal.
+    pub(super) fn text(
+        &mut self,
+        what: &'static str,
+        bytes: usize,
+    ) -> Result<String, LinktestFileError> {
+        let taken = self.take(what, bytes)?;
+        let end = taken.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&taken[..end.unwrap_or(taken.len())]);
+        Ok(text.replace(char::is_control, " "))
+    }
+}

@@ -1,0 +1,115 @@
+//! Helpers shared by pages and API: they accept a request, or build the answer that refuses it.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use maud::Markup;
+use serde::Serialize;
+
+use super::app::App;
+use super::clerk::Declined;
+use super::guard::Asker;
+use super::request::Fields;
+use super::shelf::RunName;
+use super::state::State;
+use super::{pages, tools};
+
+/// Maximum number of runs in a list on a page.
+pub const MOST_LISTED: usize = 50;
+/// Content type of metrics for Prometheus.
+pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Maximum length of a search, in characters and in words.
+const MOST_SEARCH: usize = 200;
+const MOST_WORDS: usize = 8;
+
+/// Builds an error answer: a page, or a JSON document for API clients.
+pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
+    match is_api {
+        true => problem_of(status, what, None),
+        false => show(status, pages::problem(app, status.as_u16(), what)),
+    }
+}
+
+/// Builds an answer from a page and its status.
+pub fn show(status: StatusCode, page: Markup) -> Response {
+    (status, Html(page.into_string())).into_response()
+}
+
+/// Builds a page with status 404.
+pub fn absent(app: &App) -> Response {
+    problem(
+        app,
+        false,
+        StatusCode::NOT_FOUND,
+        "there is no such page or run",
+    )
+}
+
+/// JSON body of an error answer.
+#[derive(Serialize)]
+struct Problem<'a> {
+    status: u16,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'static str>,
+}
+
+/// Builds an error answer for API clients. `field` names the wrong field of the request.
+pub fn problem_of(status: StatusCode, what: &str, field: Option<&'static str>) -> Response {
+    let body = Problem {
+        status: status.as_u16(),
+        what,
+        field,
+    };
+    (status, Json(body)).into_response()
+}
+
+/// Starts the run of a request and logs the start. Counts each attempt against the limit of starts per minute.
+pub fn take(
+    app: &App,
+    asker: &Asker,
+    fields: &Fields,
+    wanted: Option<RunName>,
+) -> Result<RunName, Declined> {
+    // Count before the checks: a refused request costs an attempt too, and 200 simultaneous requests count as 200.
+    if app
+        .guard
+        .count_start(asker.from, app.clerk.now_ms())
+        .is_err()
+    {
+        return Err(Declined::TooOften);
+    }
+    let name = app.clerk.start(fields, wanted)?;
+    tell(asker, &format!("start {name} by {:?}", fields.by));
+    Ok(name)
+}
+
+/// HTTP status of a request that was not accepted.
+pub fn status_of(declined: &Declined) -> StatusCode {
+    match declined {
+        Declined::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Declined::Full(..) => StatusCode::CONFLICT,
+        Declined::TooOften => StatusCode::TOO_MANY_REQUESTS,
+        Declined::Store(_) | Declined::Keeper(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Writes one log line to standard error. Pass no token and no cookie, and quote every text that comes from a client.
+pub fn tell(asker: &Asker, what: &str) {
+    let from = asker
+        .from
+        .map_or_else(|| "here".to_owned(), |from| from.to_string());
+    tools::tell(&format!("{what} from {from}"));
+}
+
+/// True if a search is short enough to match against all runs.
+pub fn is_search(words: &str) -> bool {
+    words.chars().count() <= MOST_SEARCH && words.split_whitespace().count() <= MOST_WORDS
+}
+
+/// The run with this name and its state, if it exists.
+pub fn known(app: &App, name: &str) -> Option<(RunName, State)> {
+    let name: RunName = name.parse().ok()?;
+    let state = app.clerk.state(&name)?;
+    Some((name, state))
+}

@@ -1,0 +1,29 @@
+//! State that all routes share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::clerk::Clerk;
+use super::desk::Desk;
+use super::guard::Guard;
+use super::sending::Sending;
+
+/// State that all routes share.
+pub struct App {
+    /// Accepts requests and finds runs.
+    pub clerk: Clerk,
+    /// Decides who can do what.
+    pub guard: Guard,
+    /// Event listeners. `None` in a CGI program, which lives for one request.
+    pub desk: Option<Arc<Desk>>,
+    /// Prefix of every path.
+    pub base: String,
+    /// Limits how many records are read and written at the same time.
+    pub heavy: Semaphore,
+    /// Limits the total size of large answers being sent.
+    pub sending: Sending,
+}
+
+/// Maximum number of documents made at the same time.
+pub const MOST_HEAVY: usize = 4;

@@ -1,0 +1,47 @@
+//! Event listeners of each run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+
+use super::crowd::Crowd;
+use super::shelf::RunName;
+
+/// Maximum number of listeners at the same time.
+const MOST_LISTENERS: usize = 64;
+/// Maximum number of listeners of one address outside this machine.
+const MOST_OF_ADDRESS: usize = 16;
+
+/// Event listeners of each run, and their limits.
+pub struct Desk {
+    pub(super) seats: Arc<Semaphore>,
+    pub(super) crowd: Crowd,
+    pub(super) watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
+}
+
+impl Desk {
+    /// Creates a desk without listeners.
+    pub fn new() -> Self {
+        Self {
+            seats: Arc::new(Semaphore::new(MOST_LISTENERS)),
+            crowd: Crowd::new(MOST_OF_ADDRESS),
+            watched: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Stops watching a run that is over or has no listeners; returns true if so. One lock covers both steps, so no listener joins in between.
+    pub(super) fn leave(
+        &self,
+        name: &RunName,
+        sender: &watch::Sender<Arc<str>>,
+        over: bool,
+    ) -> bool {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = over || sender.receiver_count() == 0;
+        if done {
+            watched.remove(name);
+        }
+        done
+    }
+}
