@@ -5,14 +5,14 @@
 
 use std::time::Instant;
 
-use pipebench::latency::fabric::Fabric;
-use pipebench::latency::generate;
-use pipebench::latency::planning::{self, Wishes};
-use pipebench::latency::predict;
-use pipebench::latency::routing::Rule;
-use pipebench::latency::solve::Equations;
-use pipebench::latency::survey::Looking;
-use pipebench::stats::random::Random;
+use latency::fabric::Fabric;
+use latency::generate;
+use latency::planning::{self, Wishes};
+use latency::predict;
+use latency::routing::Rule;
+use latency::solve::Equations;
+use latency::survey::Looking;
+use numbers::random::Random;
 
 /// Table's place in the document.
 const BEGIN: &str = "<!-- table of plans -->";

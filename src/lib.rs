@@ -8,7 +8,6 @@ pub mod conduct;
 pub mod exit;
 pub mod jobs;
 pub mod judge;
-pub mod latency;
 pub mod link;
 pub mod node;
 pub mod outside;

@@ -214,16 +214,6 @@ pub fn show_age(seconds: u64) -> String {
     format!("{large} {} {small} {}", units.0, units.1)
 }
 
-/// Rounds a non-negative number to the nearest whole number. A number out of range becomes the largest or smallest `u64`.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what does not fit is the nearest that does"
-)]
-pub fn whole(value: f64) -> u64 {
-    value.round() as u64
-}
-
 /// Formats seconds as microseconds with three significant digits.
 pub fn show_us(seconds: f64) -> String {
     let us = seconds * 1e6 + 0.0;

@@ -14,6 +14,7 @@
 //!
 //! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -230,4 +231,67 @@ fn what_is_no_record_is_said_to_be_none() {
             "{text:?}: {error}"
         );
     }
+}
+
+/// One place of each kind of number in a document: its pointer, by its path without indices.
+fn numbers(value: &serde_json::Value, at: &str, kind: &str, found: &mut BTreeMap<String, String>) {
+    match value {
+        serde_json::Value::Number(_) => {
+            found
+                .entry(kind.to_owned())
+                .or_insert_with(|| at.to_owned());
+        }
+        serde_json::Value::Array(all) => {
+            for (index, one) in all.iter().enumerate() {
+                numbers(one, &format!("{at}/{index}"), &format!("{kind}/#"), found);
+            }
+        }
+        serde_json::Value::Object(all) => {
+            for (name, one) in all {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                numbers(
+                    one,
+                    &format!("{at}/{name}"),
+                    &format!("{kind}/{name}"),
+                    found,
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_number_of_a_record_breaks_a_report() {
+    let (mut tried, mut broken) = (0, Vec::new());
+    for name in [
+        "two-hosts",
+        "linktest",
+        "latency",
+        "broken-off",
+        "patterns",
+        "slow-uplink",
+        "losses",
+    ] {
+        let text = text_of(&folder(name).join("record.json"));
+        let whole: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let mut found = BTreeMap::new();
+        numbers(&whole, "", "", &mut found);
+        for (kind, at) in &found {
+            for value in [0, 1, u64::MAX] {
+                let mut changed = whole.clone();
+                *changed.pointer_mut(at).expect("it was there") = value.into();
+                // What is refused is one line; what is read, every report is made of.
+                if let Ok(read) = json::read(&changed.to_string()) {
+                    let made = std::panic::catch_unwind(|| documents(&read).len());
+                    if made.is_err() {
+                        broken.push(format!("{name}: {kind} is {value}"));
+                    }
+                    tried += 1;
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(tried > 500, "only {tried} numbers were tried");
 }

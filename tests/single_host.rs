@@ -350,7 +350,7 @@ fn a_process_killed_at_any_time_is_named_and_nothing_is_left() {
     let count: u64 = count.map_or(10, |count| count.parse().expect("a number"));
     let mut named = 0;
     for draw in 0..count {
-        let mut random = pipebench::stats::random::Random::new(draw);
+        let mut random = numbers::random::Random::new(draw);
         let mut held = Held::start(&words);
         let mut tree = held.tree();
         assert_eq!(tree.len(), 48);

@@ -137,14 +137,14 @@ fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
     for link in &mut test.links {
         let part = if link.lane.to == 1 { mean } else { 1.0 };
         let bytes = link.interval_bytes as f64 * 20e9 / link.interval_ns as f64;
-        link.interval_bytes = pipebench::units::whole(bytes * part);
+        link.interval_bytes = numbers::whole(bytes * part);
         (link.interval_ns, link.sender_interval_ns) = (20 * SECOND_NS, 20 * SECOND_NS);
         received[link.lane.to] += link.interval_bytes;
     }
     let second = |number: u64| {
         let bytes = |to: usize| {
             let part = if to == 1 { carried(number) / mean } else { 1.0 };
-            pipebench::units::whole(received[to] as f64 / 20.0 * part)
+            numbers::whole(received[to] as f64 / 20.0 * part)
         };
         pipebench::record::Second {
             at_ns: (number + 3) * SECOND_NS,
@@ -259,7 +259,7 @@ fn a_share_above_100_says_where_it_comes_from() {
             .filter(|link| link.lane.to == 1 && link.crosses_switch);
         let each = ceiling * part / links.count() as f64;
         for link in test.links.iter_mut().filter(into) {
-            link.interval_bytes = pipebench::units::whole(each * link.interval_ns as f64 / 8e9);
+            link.interval_bytes = numbers::whole(each * link.interval_ns as f64 / 8e9);
         }
         judged(&record)
             .sheet

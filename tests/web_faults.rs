@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pipebench::stats::random::Random;
+use numbers::random::Random;
 use site::{PIPEBENCH, SITE, Served, Site, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"1s"}"#;

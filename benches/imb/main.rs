@@ -278,5 +278,5 @@ fn by_pipebench(folder: &Path, (over, ranks): (Over, usize)) -> BTreeMap<Case, f
 }
 
 fn median(figures: &mut [f64]) -> f64 {
-    pipebench::stats::spread::median(figures)
+    numbers::spread::median(figures)
 }

@@ -1,8 +1,8 @@
 //! Fabrics and plans of latencies, by whomever: descriptions, output of ibnetdiscover, forwarding tables, tables of ports.
 
-use pipebench::latency::fabric::{Draft, Fabric, FabricError};
-use pipebench::latency::import::{self, Topology};
-use pipebench::latency::{description, planfile};
+use latency::fabric::{Draft, Fabric, FabricError};
+use latency::import::{self, Topology};
+use latency::{description, planfile};
 
 use super::one_line;
 use crate::driver::magnitude;

@@ -1,12 +1,12 @@
 //! Findings of a latency job for the record: cables and their values, slow cables, and what cannot be decided.
 
-use crate::latency::analysis::Analysis;
-use crate::latency::detect::Suspect;
-use crate::latency::predict;
-use crate::latency::rows::Model;
-use crate::latency::survey::Proof;
 use crate::plan::latency::Baseline;
 use crate::record::{CableLatency, LatencyRecord, SlowCable, Together};
+use latency::analysis::Analysis;
+use latency::detect::Suspect;
+use latency::predict;
+use latency::rows::Model;
+use latency::survey::Proof;
 
 /// All findings of a latency job.
 pub(super) struct Findings<'a> {

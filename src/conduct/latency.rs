@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::latency::analysis::{Analysis, Question, analyse};
-use crate::latency::description;
-use crate::latency::detect::Baseline;
-use crate::latency::fabric::Fabric;
-use crate::latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
-use crate::latency::rows::Model;
-use crate::latency::survey::Looking;
 use crate::plan::job::Round;
 use crate::plan::latency::Latency;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{
     LatencyRecord, PairLatency, PairTime, Planned, RankRecord, Trouble, TroubleKind,
 };
-use crate::stats::random::Random;
 use crate::sys::clock;
+use latency::analysis::{Analysis, Question, analyse};
+use latency::description;
+use latency::detect::Baseline;
+use latency::fabric::Fabric;
+use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use latency::rows::Model;
+use latency::survey::Looking;
+use numbers::random::Random;
 
 use super::crew::{Crew, Halt};
 use super::findings::{Findings, proof_text};

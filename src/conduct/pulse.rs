@@ -5,7 +5,6 @@ use crate::plan::{Bound, RunPlan, Test};
 use crate::record::{Second, TestRecord};
 use crate::stats::series::Series;
 use crate::stats::steady::Steady;
-use crate::units;
 use crate::wire::message::Progress;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -146,7 +145,7 @@ fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
     let part = (late_ns / passed_ns as f64).clamp(-1.0, 1.0);
     let sum = |before: u64, now: u64| {
         let moved = now.saturating_sub(before) as f64;
-        units::whole(
+        numbers::whole(
             (now as f64 - moved * part).max(before as f64 * f64::from(u8::from(part > 0.0))),
         )
     };

@@ -2,7 +2,7 @@
 
 use crate::plan::{Bound, Coupling, Pace, Pattern, Purpose, RunPlan, Sink, Source, Test, lanes};
 use crate::record::HostRecord;
-use crate::units::whole;
+use numbers::whole;
 
 use super::confirm::Request;
 use super::filling::{Flow, fill};

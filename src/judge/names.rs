@@ -216,12 +216,12 @@ mod tests {
         );
         // A requested rate is the floor, for any share of the port.
         let ceiling = sheet.ports[2].ceiling_bits_per_s.unwrap();
-        plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.5 * ceiling));
+        plan.criteria.min_rate_bits_per_s = Some(numbers::whole(0.5 * ceiling));
         assert_eq!(
             said(&plan, receive(), &[look(0, 2, 0.8, 1)]),
             Alone::Well(0.8)
         );
-        plan.criteria.min_rate_bits_per_s = Some(crate::units::whole(0.98 * ceiling));
+        plan.criteria.min_rate_bits_per_s = Some(numbers::whole(0.98 * ceiling));
         assert_eq!(
             said(&plan, receive(), &[look(0, 2, 0.9, 1)]),
             Alone::Mixed(0.9, 0.9)

@@ -204,7 +204,7 @@ pub fn why_not(view: &View, plan: &RunPlan, jobs: &[LinktestRecord]) -> Option<S
         "messages of {} x {} are too few or too short to judge a port by (from {} and {} ms on)",
         linktest.messages,
         crate::units::show_bytes(linktest.message_bytes as u64),
-        crate::units::show_bytes(crate::units::whole(bytes.ceil())),
+        crate::units::show_bytes(numbers::whole(bytes.ceil())),
         SHORTEST_LINK_S * 1e3
     ))
 }

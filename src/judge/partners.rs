@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::units::whole;
+use numbers::whole;
 
 use super::confirm::{Request, Said, Second};
 use super::fabric::Place;

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::stats::spread::{NORMAL, median, median_size, sigmas_exceeded_with, usual};
-use crate::units::{show_gbit, whole};
+use crate::units::show_gbit;
+use numbers::spread::{NORMAL, median, median_size, sigmas_exceeded_with, usual};
+use numbers::whole;
 
 use super::Decision;
 use super::case::Case;

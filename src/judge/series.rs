@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::plan::lanes::Lane;
 use crate::plan::{Bound, Test};
 use crate::record::{HostRecord, LinkSeries, TestRecord};
-use crate::units::whole;
+use numbers::whole;
 
 use super::fabric::{Fabric, Observation};
 use super::host;

@@ -13,11 +13,11 @@ use std::path::Path;
 use crate::buffer::handshake::{Doorbell, Side};
 use crate::plan::{self, Source as SourceKind, Verify};
 use crate::record::TroubleKind;
-use crate::stats::random::Random;
 use crate::sys::file::FileSource;
 use crate::sys::memory::Span;
 use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
+use numbers::random::Random;
 
 use super::plant::Plant;
 

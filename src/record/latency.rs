@@ -77,6 +77,13 @@ pub struct Planned {
     pub added: usize,
 }
 
+impl Planned {
+    /// Number of pairs of its hosts, each counted once.
+    pub fn pairs_of_hosts(&self) -> usize {
+        self.hosts.saturating_mul(self.hosts.saturating_sub(1)) / 2
+    }
+}
+
 /// Round trip of a pair of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairLatency {

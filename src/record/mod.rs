@@ -268,7 +268,7 @@ impl ClockRecord {
     /// Size of the drift against the launching side, in parts per million. `None` if it is within the uncertainty.
     pub fn drift_ppm(&self) -> Option<f64> {
         let moved = self.after_ns.abs_diff(self.before_ns);
-        let known = moved > 2 * self.uncertainty_ns && self.span_ns > 0;
+        let known = moved > self.uncertainty_ns.saturating_mul(2) && self.span_ns > 0;
         known.then(|| moved as f64 / self.span_ns as f64 * 1e6)
     }
 }

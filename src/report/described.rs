@@ -2,8 +2,8 @@
 
 use crate::plan::Purpose;
 use crate::record::{LinkRecord, Record};
-use crate::stats::spread::{Spread, percentile};
 use crate::units::show_gbit;
+use numbers::spread::{Spread, percentile};
 
 use super::figures::Figures;
 

@@ -51,7 +51,7 @@ pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> Strin
             _ => format!("# {name}\n"),
         };
     }
-    text + &remarks(imb, imb.ranks.per_node * hosts.len())
+    text + &remarks(imb, imb.ranks.count(hosts.len()))
 }
 
 /// Remarks on options that do not take effect: benchmarks that are invalid for this number of ranks, and those without the chosen algorithm.
@@ -124,7 +124,7 @@ pub fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
 fn placement(imb: &Imb, hosts: &[HostRecord]) -> String {
     let names: Vec<&str> = hosts.iter().map(|host| host.node.as_str()).collect();
     let each = imb.ranks.per_node;
-    let count = each * hosts.len();
+    let count = imb.ranks.count(hosts.len());
     format!("{count}, {each} on each of {}", names.join(" "))
 }
 

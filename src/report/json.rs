@@ -114,7 +114,8 @@ fn check(record: &Record) -> Result<(), String> {
                 test.test
             ));
         }
-        let lanes = test.links.iter().map(|link| &link.lane);
+        let worst = test.worst_links.iter().map(|series| &series.lane);
+        let lanes = test.links.iter().map(|link| &link.lane).chain(worst);
         for lane in lanes {
             if lane.from >= nodes || lane.to >= nodes || lane.boundary >= plan.phases {
                 let (from, to, boundary) = (lane.from, lane.to, lane.boundary);

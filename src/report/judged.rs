@@ -372,7 +372,7 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
 
 /// The number of a test, counted from 1 for readers. Returns `None` for observations of link tests, which have no number that readers know.
 pub fn number(record: &Record, test: usize) -> Option<usize> {
-    (test < record.plan.tests.len()).then_some(test + 1)
+    (test < record.plan.tests.len()).then(|| test + 1)
 }
 
 /// The command to run after a cable was moved.

@@ -64,7 +64,7 @@ pub fn planned(latency: &LatencyRecord) -> Vec<String> {
         .bound
         .as_ref()
         .map(|(rounds, why)| format!("; a basis needs at least {rounds}: {why}"));
-    let all = plan.hosts * plan.hosts.saturating_sub(1) / 2;
+    let all = plan.pairs_of_hosts();
     lines.push(format!(
         "plan       {} of {all} pairs in {} rounds ({}){}",
         plan.pairs,

@@ -62,7 +62,11 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         None => format!("{:<36}", "-"),
         Some(one) => {
             let share = one.share.map_or_else(String::new, |share| {
-                format!("{:.1} %, test {}", share * 100.0, one.test + 1)
+                format!(
+                    "{:.1} %, test {}",
+                    share * 100.0,
+                    one.test.saturating_add(1)
+                )
             });
             let (least, most) = (
                 show_gbit(one.rate_bits_per_s / 1e9),

@@ -3,8 +3,6 @@
 pub mod bottleneck;
 pub mod ceiling;
 pub mod offset;
-pub mod random;
 pub mod series;
-pub mod spread;
 pub mod steady;
 pub mod wires;

@@ -119,7 +119,7 @@ impl Pcie {
         let lanes = word("current_link_width")?.trim().parse().ok()?;
         let known = speed > 0.0 && speed < 1e3 && (1..=64).contains(&lanes);
         known.then_some(Self {
-            mega_transfers_per_s: crate::units::whole(speed * 1000.0),
+            mega_transfers_per_s: numbers::whole(speed * 1000.0),
             lanes,
         })
     }

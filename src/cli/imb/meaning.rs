@@ -10,7 +10,7 @@ use crate::plan::job::{Job, RANKS};
 use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
 use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::report;
-use crate::units::{self, show_bytes};
+use crate::units::show_bytes;
 
 use crate::cli::args::imb::ImbArguments;
 
@@ -195,7 +195,8 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
         seconds,
         algorithm,
         check: words.check,
-        memory: usize::try_from(units::whole(words.mem * f64::from(1 << 30))).unwrap_or(usize::MAX),
+        memory: usize::try_from(numbers::whole(words.mem * f64::from(1 << 30)))
+            .unwrap_or(usize::MAX),
     })
 }
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use crate::cli::files::keep_file;
 use crate::cli::terminal::complain;
 use crate::exit;
-use crate::latency::description;
-use crate::latency::fabric::{Draft, Fabric, FabricError};
-use crate::latency::generate as formulas;
-use crate::latency::import::{self as others, Topology};
-use crate::latency::routing::{RULES, Rule};
 use crate::store::bounded;
 use crate::sys::why;
+use latency::description;
+use latency::fabric::{Draft, Fabric, FabricError};
+use latency::generate as formulas;
+use latency::import::{self as others, Topology};
+use latency::routing::{RULES, Rule};
 
 use crate::cli::args::latency::{GenerateArguments, ImportArguments};
 

@@ -8,17 +8,17 @@ use crate::cli::files::{can_keep, keep_file};
 use crate::cli::terminal::{complain, write_all};
 use crate::conduct;
 use crate::exit;
-use crate::latency::fabric::Fabric;
-use crate::latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
-use crate::latency::rounds::Effort;
-use crate::latency::rows::Model;
-use crate::latency::simulate::{Setting, Simulation};
-use crate::latency::solve::Equations;
-use crate::latency::survey::Looking;
-use crate::latency::{description, planfile, predict};
 use crate::plan::job::Job;
 use crate::report::latency::combination;
 use crate::sys::why;
+use latency::fabric::Fabric;
+use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use latency::rounds::Effort;
+use latency::rows::Model;
+use latency::simulate::{Setting, Simulation};
+use latency::solve::Equations;
+use latency::survey::Looking;
+use latency::{description, planfile, predict};
 
 use super::fabrics;
 use crate::cli::args::latency::{ChoiceWords, PairsArguments, PlanArguments, SimulateArguments};
@@ -278,7 +278,7 @@ fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result
     out.write_all(b"\x93NUMPY\x01\x00")?;
     out.write_all(&u16::try_from(length).unwrap_or(u16::MAX).to_le_bytes())?;
     out.write_all(format!("{head:width$}\n", width = length - 1).as_bytes())?;
-    let mut room = crate::latency::rows::Room::default();
+    let mut room = latency::rows::Room::default();
     for from in (0_u32..).take(hosts) {
         for to in (0_u32..).take(hosts) {
             let time = if from == to {
@@ -469,14 +469,14 @@ fn simulated(
         )
     };
     let detection = simulation.detection(locate);
-    let counts = |of: &dyn Fn(&crate::latency::simulate::Detection) -> usize| {
+    let counts = |of: &dyn Fn(&latency::simulate::Detection) -> usize| {
         detection
             .values()
             .map(|found| of(found).to_string())
             .collect::<Vec<_>>()
             .join("/")
     };
-    let sum = |of: &dyn Fn(&crate::latency::simulate::Detection) -> usize| {
+    let sum = |of: &dyn Fn(&latency::simulate::Detection) -> usize| {
         detection.values().map(of).sum::<usize>()
     };
     let within = if locate {

@@ -124,7 +124,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
         check: arguments.check_buffers,
         slowest: arguments.num_slowest,
         min_iterations: arguments.min_iterations.max(1),
-        min_runtime_ns: units::whole(arguments.min_runtime * 1e9),
+        min_runtime_ns: numbers::whole(arguments.min_runtime * 1e9),
     };
     check(&linktest, nodes.len())?;
     let plan = RunPlan {

@@ -42,7 +42,7 @@ impl Work {
             work.products *= 2;
         }
         let each = work.least_time() / work.products as f64;
-        let products = crate::units::whole((seconds / each.max(1e-9)).round());
+        let products = numbers::whole((seconds / each.max(1e-9)).round());
         work.products = usize::try_from(products).unwrap_or(usize::MAX).max(1);
         work.seconds = work.least_time();
         // One multiplication and one addition for each item.

@@ -3,7 +3,7 @@
 use crate::plan::imb::WINDOW;
 use crate::plan::imb::{Class, Rules, Table};
 use crate::record::{FileTimes, GroupTimes, LineRecord, LineSpread, Overlap, RankLine};
-use crate::stats::spread::{Spread, percentile};
+use numbers::spread::{Spread, percentile};
 
 /// A line from the reports of all ranks of all groups, in the order of the groups. `None` if a report is missing, or if the table has no
 /// such line.

@@ -345,13 +345,13 @@ impl Player {
             } else {
                 (1.0 / seconds).max(1.0)
             };
-            probes = usize::try_from(crate::units::whole(wished))
+            probes = usize::try_from(numbers::whole(wished))
                 .unwrap_or(1)
                 .min(most)
                 .max(1);
         }
         let enough = (1.0 + self.imb.seconds / seconds.max(1e-9)).floor();
-        let enough = usize::try_from(crate::units::whole(enough)).unwrap_or(usize::MAX);
+        let enough = usize::try_from(numbers::whole(enough)).unwrap_or(usize::MAX);
         Ok(most.min(enough).max(1))
     }
 }

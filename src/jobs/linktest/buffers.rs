@@ -1,6 +1,6 @@
 //! Buffers of messages, their contents, and the check of what has arrived.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 /// Buffers that messages use in turn.
 pub struct Buffers {

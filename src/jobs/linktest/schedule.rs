@@ -1,6 +1,6 @@
 //! Pairs of ranks that measure together, step by step. Pure.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 /// Pairs of a step, which measure at the same time. The first rank of a pair starts first.
 pub type Step = Vec<(usize, usize)>;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::plan::RunPlan;
 use crate::plan::linktest::Linktest;
 use crate::record::{LinktestRecord, PairTime, Record, RetestRecord, RoundRecord};
-use crate::stats::spread;
+use numbers::spread;
 
 use super::lines::Extent;
 

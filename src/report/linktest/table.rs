@@ -51,7 +51,7 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
                 writer.serialize(Line {
                     round: number,
                     iteration: round.iteration,
-                    step: time.step + 1,
+                    step: time.step.saturating_add(1),
                     from: time.from,
                     to: time.to,
                     from_node: name(time.from),

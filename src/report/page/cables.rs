@@ -24,7 +24,7 @@ pub fn tiles(record: &Record) -> Markup {
     html! {
         @for one in &record.latencies {
             li {
-                b { (one.planned.pairs) " of " (one.planned.hosts * one.planned.hosts.saturating_sub(1) / 2) }
+                b { (one.planned.pairs) " of " (one.planned.pairs_of_hosts()) }
                 span { "pairs measured, in " (one.planned.rounds) " rounds; all are known from these" }
             }
             li {

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use crate::plan::Purpose;
 use crate::record::{Record, Second, TestRecord};
-use crate::stats::spread::Spread;
 use crate::units::{gbit_per_s, show_gbit};
+use numbers::spread::Spread;
 
 /// Maximum number of points across the picture.
 const POINTS: usize = 1000;
@@ -130,7 +130,7 @@ impl Course {
                         @if !named {
                             text x=(LEFT) y=(HEIGHT - BELOW + 16.0) { "test " (parts.first().map_or(1, |part| part.1.0)) " to " (parts.last().map_or(1, |part| part.1.0)) }
                         }
-                        text x=(WIDTH) y=(HEIGHT - 4.0) text-anchor="end" { (count as u64 * self.stretch_s) " s in all" }
+                        text x=(WIDTH) y=(HEIGHT - 4.0) text-anchor="end" { ((count as u64).saturating_mul(self.stretch_s)) " s in all" }
                     }
                 }
             }

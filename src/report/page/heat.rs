@@ -228,7 +228,7 @@ impl Heat {
             self.labels[to],
             show_gbit(cell.rate / 1e9),
             cell.share * 100.0,
-            cell.test + 1
+            cell.test.saturating_add(1)
         )
     }
 

@@ -8,8 +8,8 @@ use crate::plan::linktest::Kernel;
 use crate::record::Record;
 use crate::report::linktest::figures::Figures;
 use crate::report::linktest::lines::{bandwidth, time};
-use crate::stats::spread::usual;
 use crate::units::show_bytes;
+use numbers::spread::usual;
 
 use super::heat::{Cell, Heat, Kind};
 use super::spread;

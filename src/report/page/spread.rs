@@ -32,7 +32,7 @@ pub fn section(record: &Record) -> Markup {
 
 /// The lowest whole percent of all shares, and the number of shares in each percent from there to the highest.
 fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
-    let whole = |share: f64| crate::units::whole((share * 100.0).clamp(0.0, 200.0).floor());
+    let whole = |share: f64| numbers::whole((share * 100.0).clamp(0.0, 200.0).floor());
     let least = shares.iter().map(|share| whole(*share)).min().unwrap_or(0);
     let most = shares.iter().map(|share| whole(*share)).max().unwrap_or(0);
     let mut counts = vec![0; usize::try_from(most - least + 1).unwrap_or(1)];

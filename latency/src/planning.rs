@@ -1,6 +1,6 @@
 //! Makes plans: the pairs that are measured in each round, the values they determine, and the noise of these values.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::elimination::Came;
 use super::fabric::{Fabric, number};

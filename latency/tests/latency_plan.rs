@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use pipebench::latency::analysis::{self, Question};
-use pipebench::latency::detect;
-use pipebench::latency::fabric::{Draft, Fabric};
-use pipebench::latency::generate;
-use pipebench::latency::planning::{self, Plan, Strategy as Way, Wishes};
-use pipebench::latency::routing::Rule;
-use pipebench::latency::rows::{Model, Room};
-use pipebench::latency::simulate::{Setting, Simulation};
-use pipebench::latency::solve::{Combination, Equations};
-use pipebench::latency::survey::{Looking, Proof, Survey};
-use pipebench::latency::{description, paper, predict};
-use pipebench::stats::random::Random;
+use latency::analysis::{self, Question};
+use latency::detect;
+use latency::fabric::{Draft, Fabric};
+use latency::generate;
+use latency::planning::{self, Plan, Strategy as Way, Wishes};
+use latency::routing::Rule;
+use latency::rows::{Model, Room};
+use latency::simulate::{Setting, Simulation};
+use latency::solve::{Combination, Equations};
+use latency::survey::{Looking, Proof, Survey};
+use latency::{description, paper, predict};
+use numbers::random::Random;
 use proptest::prelude::*;
 
 /// Figure 2 of the paper.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::stats::random::Random;
-use crate::stats::spread::{NORMAL, median_size};
+use numbers::random::Random;
+use numbers::spread::{NORMAL, median_size};
 
 use super::elimination::Elimination;
 use super::fabric::number;

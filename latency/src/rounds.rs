@@ -3,8 +3,8 @@
 //! All pairs of the shorter tiers determine what is known before a tier. So the choice of shorter pairs does not change whether a pair adds
 //! something to its tier. Tiers can be mixed in a round as they fit, and a pair that adds nothing never will.
 
-use crate::stats::random::Random;
-use crate::units::whole;
+use numbers::random::Random;
+use numbers::whole;
 
 use super::elimination::Came;
 use super::fabric::number;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::stats::random::Random;
-use crate::stats::spread::median;
+use numbers::random::Random;
+use numbers::spread::median;
 
 use super::analysis::FEW_SAMPLES;
 use super::detect;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::stats::spread::{NORMAL, median, sigmas_exceeded_with};
+use numbers::spread::{NORMAL, median, sigmas_exceeded_with};
 
 use super::fabric::number;
 use super::rows::Model;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::stats::random::mix;
+use numbers::random::mix;
 
 use super::wiring::{
     DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Names, Wiring, cable_of, number,

@@ -1,6 +1,6 @@
 //! Surveys the pairs of a fabric: matrix rank, a basis, and the proof that both are exact.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::elimination::{Came, Elimination};
 use super::fabric::number;

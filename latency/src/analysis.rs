@@ -1,6 +1,6 @@
 //! Evaluates measured round trips: values of cables with their errors, slow cables, and errors of the fabric's description.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::detect::{self, Baseline, Misfit, Suspect, Undecidable};
 use super::rows::Model;

@@ -123,8 +123,8 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::description;
-    use crate::latency::planning::{Wishes, make};
+    use crate::description;
+    use crate::planning::{Wishes, make};
 
     #[test]
     fn a_plan_of_hosts_with_any_names_is_read_back() {

@@ -303,7 +303,7 @@ impl<N: Number> Elimination<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency::field::Modular;
+    use crate::field::Modular;
     use proptest::prelude::*;
 
     fn natural(columns: usize) -> Vec<u32> {

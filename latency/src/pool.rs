@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::fabric::number;
 use super::rows::{Model, Room, Term};

@@ -1,7 +1,7 @@
 //! Reduces the number of rounds: removes the smallest rounds, then fits as many pairs that add the same into the rest. Pairs in the way move to other
 //! rounds.
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::elimination::Came;
 use super::fabric::number;

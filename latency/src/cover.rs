@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::stats::random::Random;
+use numbers::random::Random;
 
 use super::fabric::number;
 use super::pool::Pool;

@@ -56,7 +56,7 @@ pub fn percentile(figures: &[f64], percent: f64) -> Option<f64> {
     }
     let sorted = sorted(figures);
     let at = percent.clamp(0.0, 100.0) / 100.0 * (sorted.len() - 1) as f64;
-    let below = usize::try_from(crate::units::whole(at.floor())).ok()?;
+    let below = usize::try_from(crate::whole(at.floor())).ok()?;
     let low = sorted.get(below)?;
     let high = sorted.get(below + 1).unwrap_or(low);
     Some(low + (high - low) * (at - at.floor()))
