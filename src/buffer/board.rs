@@ -10,9 +10,9 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 
+use crate::record::TcpInfo;
 use crate::record::{Activity, EndCount, EndReport, EndRole};
 use crate::sys::memory::NamedRegion;
-use crate::sys::socket::TcpInfo;
 use crate::sys::{clock, process, usage};
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"PBSTATUS");

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use crate::plan::{DataNetwork, DataPort, Family, NodeSpec};
+use crate::record::{HostFacts, Interface};
 use crate::record::{HostRecord, Trouble, TroubleKind};
-use crate::sys::facts::{HostFacts, Interface};
 use crate::sys::socket;
 
 use super::crew::SeenHost;

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Bound, LinkKind, RunPlan, Test, kind_of};
+use crate::record::TcpInfo;
 use crate::record::{
     ClockRecord, Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord,
     NodeRecord, NodeReport, RoleCpu, TestRecord, Waits,
 };
 use crate::stats::bottleneck::{self, Shares};
 use crate::stats::offset::Offset;
-use crate::sys::socket::TcpInfo;
 use crate::sys::usage::{self, CoreTime};
 
 use crate::units::{add, gbit_per_s, sum};
@@ -462,8 +462,8 @@ fn conservation(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::InterfaceCounters;
     use crate::record::Record;
-    use crate::sys::counters::InterfaceCounters;
 
     /// Report of a node whose counters all went from zero to the largest number.
     fn report(ends: &[(EndRole, usize, usize)]) -> NodeReport {

@@ -18,12 +18,12 @@ use launcher::{Event, Fleet};
 
 use crate::plan::lanes::Lane;
 use crate::plan::{RunPlan, Test};
+use crate::record::HostFacts;
 use crate::record::{
     Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
 };
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock::{self, Lull};
-use crate::sys::facts::HostFacts;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{Hello, Listener, Progress, RankWord, ToNode};
 

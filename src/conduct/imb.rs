@@ -1,11 +1,11 @@
 //! A job of IMB patterns, table by table.
 
-use crate::jobs::imb::figures;
 use crate::plan::imb::{Imb, Table};
 use crate::plan::job::Round;
 use crate::record::{
     ImbRecord, LineRecord, RankLine, RankRecord, TableRecord, Trouble, TroubleKind,
 };
+use crate::stats::imb as figures;
 use crate::wire::message::{RankWord, ToNode};
 
 use super::crew::{Crew, Halt};

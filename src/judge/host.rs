@@ -1,7 +1,7 @@
 //! Decides if a host was at its own limit. Without evidence from inside the window, nothing is excused.
 
+use crate::record::Interface;
 use crate::record::{HeldBy, HostRecord, LinkRecord, TestRecord};
-use crate::sys::facts::Interface;
 
 use super::thresholds::{
     CORE_BUSY, CORE_ON_PACKETS, FRAMES_MISSED, LEAST_WAIT, PAUSE_FRAMES, PROCESSES_WAIT,
@@ -134,7 +134,7 @@ pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::facts::Pcie;
+    use crate::record::Pcie;
 
     /// A test of two hosts in which no host is at its limit.
     fn sound() -> TestRecord {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
+use crate::record::InterfaceCounters;
+use crate::record::TcpInfo;
 use crate::record::{self, Basis, HeldBy, HostRecord, LinktestRecord, TestRecord};
 use crate::stats::ceiling::Framing;
-use crate::sys::counters::InterfaceCounters;
-use crate::sys::socket::TcpInfo;
 use crate::units::sum;
 
 use super::disturbed;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::plan::RunPlan;
 use crate::record::HostRecord;
-use crate::sys::facts::Interface;
+use crate::record::Interface;
 
 /// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
 pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
@@ -165,7 +165,7 @@ mod tests {
                 interface: Some("eth1".to_owned()),
             }],
             host_index: at,
-            facts: crate::sys::facts::HostFacts {
+            facts: crate::record::HostFacts {
                 interfaces: vec![Interface {
                     name: "eth1".to_owned(),
                     mtu_bytes: port.2,

@@ -225,8 +225,8 @@ mod tests {
     use crate::judge::fabric::tests::of_hosts;
     use crate::judge::view::PortView;
     use crate::record::Basis;
+    use crate::record::InterfaceCounters;
     use crate::stats::ceiling::Framing;
-    use crate::sys::counters::InterfaceCounters;
     use std::collections::BTreeMap;
 
     /// One permutation over ports. Each has a speed in Gbit/s, and sends at a share of it.

@@ -157,7 +157,7 @@ mod tests {
     fn a_link_that_comes_and_goes_is_told_beside_those_that_do_not() {
         use crate::plan::DataPort;
         use crate::plan::lanes::tests::{plan_of, test_of};
-        use crate::sys::facts::{HostFacts, Interface};
+        use crate::record::{HostFacts, Interface};
         use std::net::IpAddr;
         let node = |name: &str| crate::plan::NodeSpec {
             host: name.to_owned(),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::record::InterfaceCounters;
 use crate::record::{Basis, HostRecord};
 use crate::stats::ceiling::Framing;
-use crate::sys::counters::InterfaceCounters;
 
 use super::fabric::{Fabric, Observation, Place};
 

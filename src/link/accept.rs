@@ -169,7 +169,7 @@ fn read_within(socket: &OwnedFd, limit: Duration, bytes: &mut [u8]) -> Option<()
 mod tests {
     use super::*;
     use crate::link::{Target, connect};
-    use crate::sys::socket::SocketOptions;
+    use crate::plan::SocketOptions;
     use std::net::{IpAddr, Ipv4Addr};
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use crate::plan::SocketOptions;
 use crate::sys::clock;
-use crate::sys::socket::{self, SocketOptions};
+use crate::sys::socket;
 use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 
 use super::{Link, LinkError};

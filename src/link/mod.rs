@@ -18,11 +18,12 @@ use std::time::Duration;
 use nix::poll::PollFlags;
 use thiserror::Error;
 
+use crate::record::TcpInfo;
 use crate::record::TroubleKind;
 use crate::sys::clock::Lull;
 use crate::sys::memory::Span;
 use crate::sys::pages::{Drain, Pipe};
-use crate::sys::socket::{self, TcpInfo};
+use crate::sys::socket;
 use crate::sys::{clock, why};
 
 /// A connected link.
@@ -315,8 +316,8 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::SocketOptions;
     use crate::sys::memory::Region;
-    use crate::sys::socket::SocketOptions;
 
     fn links(silence_ms: u64) -> (Link, Link) {
         let (a, b) = socket::pair(&SocketOptions::default()).unwrap();

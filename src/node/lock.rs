@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::outside;
 use crate::plan::Assignment;
+use crate::plan::SocketOptions;
 use crate::plan::job::RankAssignment;
 use crate::record::{Trouble, TroubleKind};
-use crate::sys::socket::{self, Owner, SocketOptions};
+use crate::sys::socket::{self, Owner};
 use crate::sys::{clock, facts, process, why};
 use crate::units::show_since;
 

@@ -23,9 +23,9 @@ use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
 use crate::plan::{Assignment, DataPort};
+use crate::record::HostFacts;
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
 use crate::sys::clock::Lull;
-use crate::sys::facts::HostFacts;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, neighbours, process, usage};

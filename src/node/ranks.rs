@@ -7,13 +7,14 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 
 use crate::jobs::imb::files::folder;
+use crate::plan::SocketOptions;
 use crate::plan::job::{Job, RankAssignment};
 use crate::plan::ranks::{RankLink, RankTransport};
 use crate::ranks::Common;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
-use crate::sys::socket::{self, SocketOptions};
+use crate::sys::socket;
 use crate::sys::{affinity, clock, why};
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{FromNode, FromRank, RankWord, ToNode, ToRank};

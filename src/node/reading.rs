@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::pipeline::plant::Plant;
+use crate::record::InterfaceCounters;
 use crate::record::{Edge, EndRole, NodeReport};
-use crate::sys::counters::InterfaceCounters;
 use crate::sys::{clock, usage};
 use crate::wire::message::Progress;
 

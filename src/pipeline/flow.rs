@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Handshake, Side};
 use crate::link::{Link, LinkError, Ready};
+use crate::record::TcpInfo;
 use crate::record::{Activity, TroubleKind};
 use crate::sys::clock;
-use crate::sys::socket::TcpInfo;
 
 use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::plant::Plant;

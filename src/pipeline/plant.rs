@@ -8,11 +8,12 @@ use crate::buffer::board::{Board, Shape};
 use crate::buffer::double::{DoubleBuffer, OwnBlocks};
 use crate::buffer::names;
 use crate::link;
+use crate::plan::SocketOptions;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::placement;
 use crate::plan::{Assignment, Datapath, LinkKind, Pin, Sink, Test};
 use crate::record::{Card, EndRole, Trouble, TroubleKind};
-use crate::sys::socket::{self, SocketOptions};
+use crate::sys::socket;
 use crate::sys::{affinity, clock, why};
 use crate::wire::message::{AddressBook, Listener};
 

@@ -173,12 +173,12 @@ impl Test {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::plan::SocketOptions;
     use crate::plan::pattern;
     use crate::plan::{
         Bound, Coupling, Criteria, DataNetwork, Deadlines, NodeSpec, PLAN_VERSION, Profile,
         RunPlan, Sink, Source, Transport, Verify,
     };
-    use crate::sys::socket::SocketOptions;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

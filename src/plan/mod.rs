@@ -18,6 +18,7 @@ pub mod placement;
 pub mod ranks;
 pub mod seal;
 pub mod size;
+mod sockets;
 mod test;
 
 use std::net::IpAddr;
@@ -29,6 +30,7 @@ pub use assignment::{Assignment, AssignmentError, DataPort, LinkKind, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
+pub use sockets::SocketOptions;
 pub use test::{
     Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, SAMPLE, Sink,
     Source, Test, Transport, Unasked, Verify, Workers, file_name,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::DataNetwork;
-use crate::sys::socket::SocketOptions;
+use crate::plan::SocketOptions;
 
 /// The ranks of a job and the connections between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::lanes::{self, Degree};
 use super::{Bound, Pattern, Relay, Test, Workers};
-use crate::sys::memory::LARGE_PAGE_BYTES;
+
+/// Size of a large page in bytes, on all machines that have large pages.
+pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Bytes before the payload of a slot: one page, whose last 64 bytes are the block header. So header and payload are sent in one piece, and
 /// the payload starts on a page.

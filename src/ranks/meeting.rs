@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Guests;
-use crate::sys::socket::{self, SocketOptions};
+use crate::plan::SocketOptions;
+use crate::sys::socket;
 use crate::wire::rank::RankHello;
 
 use super::common::Common;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::plan::SocketOptions;
 use crate::plan::ranks::Wait;
 use crate::record::TroubleKind;
-use crate::sys::socket::{self, SocketOptions};
+use crate::sys::socket;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const TAG: u32 = 7;

@@ -1,5 +1,7 @@
 //! The record: all results of a run, test by test. Pure, versioned data. Every report is made from the record alone.
 
+mod counters;
+mod facts;
 mod imb;
 mod latency;
 mod linktest;
@@ -7,8 +9,11 @@ mod live;
 mod node;
 mod sheet;
 mod sighting;
+mod tcp;
 mod trouble;
 
+pub use counters::InterfaceCounters;
+pub use facts::{HostFacts, Interface, Pcie};
 pub use imb::{
     FileTimes, GroupTimes, ImbRecord, LineRecord, LineSpread, Overlap, RankLine, TableRecord,
 };
@@ -24,6 +29,7 @@ pub use sheet::{
     SignedFigure, Step, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 pub use sighting::{Asked, Card, ClosedSegment, SeenEnd, SeenNode, SeenState, Sighting};
+pub use tcp::TcpInfo;
 pub use trouble::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind, rank};
 
 #[cfg(test)]
@@ -33,9 +39,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::lanes::Lane;
 use crate::plan::{DataPort, LinkKind, RunPlan};
-use crate::sys::counters::InterfaceCounters;
-use crate::sys::facts::{HostFacts, Interface};
-use crate::sys::socket::TcpInfo;
 use crate::units::gbit_per_s;
 
 /// Version of the record. docs/record.md describes the format.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys::counters::InterfaceCounters;
-use crate::sys::socket::TcpInfo;
+use crate::record::InterfaceCounters;
+use crate::record::TcpInfo;
 
 /// Role of a link end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

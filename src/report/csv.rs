@@ -1,8 +1,8 @@
 //! One CSV table: for each test a row per port direction, link and interface direction, and a row for the total. Units are in the column names.
 //! Tests are counted from 1, as in every text.
 
+use crate::record::TcpInfo;
 use crate::record::{LinkRecord, Record, TestRecord};
-use crate::sys::socket::TcpInfo;
 use crate::units::sum;
 
 use super::cells;

@@ -2,12 +2,12 @@
 //!
 //! Formats are those of the users guide 3.0 and of today's suite (`docs/imb.md`). Every column is 13 characters wide.
 
-use crate::jobs::imb::figures::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
 use crate::plan::job::Job;
 use crate::plan::ranks::RankTransport;
 use crate::record::{FileTimes, GroupTimes, HostRecord, LineRecord, Record};
+use crate::stats::imb::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::units::show_utc;
 
 /// Width of a column, in characters.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::record::InterfaceCounters;
 use crate::record::{Record, TestRecord, WireFinding, WireKind};
-use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_bytes, sum};
 
 /// A line for each contradiction between interface counters and payload, and a line for each bond with the shares of its members.

@@ -2,6 +2,7 @@
 
 pub mod bottleneck;
 pub mod ceiling;
+pub mod imb;
 pub mod offset;
 pub mod series;
 pub mod steady;

@@ -4,8 +4,8 @@
 //! differ. A packet costs [`header_bytes`]. Bytes that an interface counts beyond payload, retransmits and headers are foreign. Drivers that
 //! count a large segment once count one header for it, so headers are computed from packets counted and not from segments sent.
 
+use crate::record::InterfaceCounters;
 use crate::record::{WireFinding, WireKind};
-use crate::sys::counters::InterfaceCounters;
 use crate::units::sum;
 
 /// Bytes that the links of a rail moved through one host, in one direction.

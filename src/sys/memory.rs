@@ -12,6 +12,8 @@ use memmap2::{MmapMut, MmapRaw};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use crate::plan::size::LARGE_PAGE_BYTES;
+
 /// Mapped memory of fixed size: a memory file that forked children inherit, or private memory.
 pub struct Region {
     map: MmapRaw,
@@ -27,9 +29,6 @@ pub struct Span<'region> {
     bytes: usize,
     _region: std::marker::PhantomData<&'region Region>,
 }
-
-/// Size of a large page in bytes, on all machines that have large pages.
-pub const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 impl Region {
     /// Makes a region of `bytes`, zeroed, that can neither shrink nor grow.

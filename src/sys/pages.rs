@@ -170,10 +170,10 @@ impl Drain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::SocketOptions;
     use crate::sys::memory::Region;
     use crate::sys::socket::{
-        SocketOptions, accept, connect_tcp, finish_sending, listen_tcp, pair, receive_bytes,
-        send_bytes,
+        accept, connect_tcp, finish_sending, listen_tcp, pair, receive_bytes, send_bytes,
     };
     use std::net::{IpAddr, Ipv4Addr};
     use std::time::Duration;

@@ -14,31 +14,14 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, setsockopt,
     sockopt,
 };
-use serde::{Deserialize, Serialize};
 
 mod info;
 
-pub use info::{TcpInfo, all_acknowledged, tcp_info, unread_bytes};
+pub use info::{all_acknowledged, tcp_info, unread_bytes};
 
 use super::clock;
 use super::memory::Span;
-
-/// Options of a socket. The system chooses every option that is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SocketOptions {
-    /// Send buffer in bytes (the kernel doubles it).
-    pub send_buffer_bytes: Option<usize>,
-    /// Receive buffer in bytes (the kernel doubles it; switches autotuning off).
-    pub receive_buffer_bytes: Option<usize>,
-    /// Largest TCP segment in bytes.
-    pub mss_bytes: Option<u32>,
-    /// Name of the congestion control.
-    pub congestion: Option<String>,
-    /// Differentiated services code point, 0 to 63.
-    pub dscp: Option<u8>,
-    /// Maximum rate in bits per second of payload and headers: pacing on TCP.
-    pub rate_bits_per_s: Option<u64>,
-}
+use crate::plan::SocketOptions;
 
 /// Makes a TCP listener on `address`, on a port of the range `ports` or on any port. Returns it with its address.
 pub fn listen_tcp(
@@ -556,6 +539,7 @@ pub fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::TcpInfo;
     use crate::sys::memory::Region;
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

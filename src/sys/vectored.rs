@@ -87,7 +87,8 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::sys::socket::{SocketOptions, pair, set_nonblocking};
+    use crate::plan::SocketOptions;
+    use crate::sys::socket::{pair, set_nonblocking};
 
     #[test]
     fn two_parts_go_and_come_in_one_call() {

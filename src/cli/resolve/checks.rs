@@ -9,7 +9,7 @@ use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Transport, Verify,
 };
 
-use crate::sys::socket::SocketOptions;
+use crate::plan::SocketOptions;
 
 use super::error::UsageError;
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::plan::SocketOptions;
 use crate::plan::{DataNetwork, Family};
-use crate::sys::socket::SocketOptions;
 use crate::units;
 
 use super::error::UsageError;

@@ -1,9 +1,9 @@
 //! Compares the counters of interfaces with the payload that links moved through them.
 
 use crate::plan::{RunPlan, Test};
+use crate::record::InterfaceCounters;
 use crate::record::{HostRecord, LinkRecord, NodeReport, WireFinding};
 use crate::stats::wires::{self, Load, RailLoad};
-use crate::sys::counters::InterfaceCounters;
 use crate::units::{add, sum};
 use crate::wire::block::HEADER_BYTES;
 

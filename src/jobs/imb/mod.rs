@@ -7,7 +7,6 @@
 mod act;
 mod compute;
 pub mod contents;
-pub mod figures;
 pub mod files;
 mod pattern;
 mod player;

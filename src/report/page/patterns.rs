@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::jobs::imb::figures::{megabytes_per_s, over};
 use crate::plan::imb::{Benchmark, Imb, Mode, Table};
 use crate::plan::job::Job;
 use crate::record::{ImbRecord, Record, TableRecord};
 use crate::report::imb;
+use crate::stats::imb::{megabytes_per_s, over};
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 240.0;

@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use crate::judge::names::floor_text;
 use crate::judge::view::View;
 use crate::plan::Purpose;
+use crate::record::InterfaceCounters;
 use crate::record::{
     Culprit, DirectionSheet, HostRecord, PortSheet, Record, TestRecord, VerdictWord,
 };
-use crate::sys::counters::InterfaceCounters;
 use crate::units::{show_gbit, show_ns, sum};
 
 use crate::report::compare::Comparison;

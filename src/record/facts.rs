@@ -1,0 +1,131 @@
+//! What a host says of itself: its system, its interfaces, its slots.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Facts that a node reports about its host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Name that the kernel has for the host.
+    pub hostname: String,
+    /// Boot id and network namespace: equal for two names of one machine.
+    pub identity: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Machine architecture.
+    pub architecture: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// Memory available at the start, in bytes.
+    pub available_memory_bytes: u64,
+    /// Memory that every limit leaves, in bytes: the least of nine tenths of the available memory and the room in each control
+    /// group. `None` if unknown.
+    #[serde(default)]
+    pub spare_memory_bytes: Option<u64>,
+    /// Reserved large pages that were free at the start, in bytes.
+    #[serde(default)]
+    pub reserved_pages_bytes: u64,
+    /// Default congestion control.
+    pub congestion: String,
+    /// Congestion controls that a process may set without privileges.
+    pub congestion_allowed: String,
+    /// Address of this host at which the SSH session arrived, if any.
+    pub session_address: Option<IpAddr>,
+    /// Network interfaces that are up.
+    pub interfaces: Vec<Interface>,
+    /// Names and values of kernel settings that affect throughput.
+    pub settings: Vec<(String, String)>,
+    /// Frequency governors of the processors, each once; `None` where the kernel reports none.
+    #[serde(default)]
+    pub governor: Option<String>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Name, such as `eth0`.
+    pub name: String,
+    /// Addresses and their prefix lengths.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// MTU in bytes.
+    pub mtu_bytes: u32,
+    /// Negotiated speed in Mbit/s, if the driver reports it.
+    pub speed_mbit: Option<u64>,
+    /// Kernel driver, if any.
+    pub driver: Option<String>,
+    /// Firmware, if the driver reports it.
+    #[serde(default)]
+    pub firmware: Option<String>,
+    /// Number of times the link went down or came up since the interface was made.
+    #[serde(default)]
+    pub carrier_changes: u64,
+    /// Interfaces below this one: members of a bond or bridge, the parent of a VLAN.
+    #[serde(default)]
+    pub members: Vec<String>,
+    /// True if the interface is hardware or rests on hardware interfaces. The speed that other interfaces report is only nominal.
+    #[serde(default)]
+    pub physical: bool,
+    /// True if the frames of the interface carry a VLAN tag.
+    #[serde(default)]
+    pub tagged: bool,
+    /// Driver of the virtual card that the interface is or rests on, or `virtual function` of a card that other machines also use.
+    #[serde(default)]
+    pub virtual_card: Option<String>,
+    /// Mode and hash policy by which a bond of several cards chooses a card, such as `802.3ad, layer2`.
+    #[serde(default)]
+    pub bond: Option<String>,
+    /// Hardware address, such as `02:00:00:00:00:07`, if any.
+    #[serde(default)]
+    pub hardware: Option<String>,
+    /// PCI Express link of the card: transfer rate and number of lanes, if known.
+    #[serde(default)]
+    pub pcie: Option<Pcie>,
+}
+
+/// A negotiated link of the PCI Express bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pcie {
+    /// Transfers per second on each lane, in millions.
+    pub mega_transfers_per_s: u64,
+    /// Number of lanes.
+    pub lanes: u64,
+}
+
+impl Pcie {
+    /// Capacity in each direction in bits per second, before headers of PCI Express packets. Data takes 8 of 10 bits up to 5
+    /// GT/s, and 128 of 130 bits from 8 GT/s on (PCI Express Base Specification, 4.2).
+    pub fn bits_per_s(self) -> u64 {
+        let (of, all) = match self.mega_transfers_per_s {
+            ..8_000 => (8, 10),
+            8_000.. => (128, 130),
+        };
+        let raw = self.mega_transfers_per_s * self.lanes * 1_000_000;
+        raw / all * of
+    }
+}
+
+impl HostFacts {
+    /// Names of at most 64 interfaces whose counters belong to a run over `rails`: interfaces with an address, and interfaces
+    /// below the data interfaces. Loopback only if it is a data interface.
+    pub fn counted_interfaces(&self, rails: &[Option<&str>]) -> Vec<String> {
+        const LIMIT: usize = 64;
+        let is_rail = |name: &str| rails.contains(&Some(name));
+        let mut names = Vec::new();
+        // Data interfaces come first: hundreds of virtual interfaces must not push them out.
+        let (data, other): (Vec<_>, Vec<_>) =
+            self.interfaces.iter().partition(|one| is_rail(&one.name));
+        for interface in data {
+            names.push(interface.name.clone());
+            names.extend(interface.members.iter().cloned());
+        }
+        names.extend(other.into_iter().map(|one| one.name.clone()));
+        names.retain(|name| name != "lo" || is_rail("lo"));
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names.truncate(LIMIT);
+        names
+    }
+}
