@@ -130,11 +130,6 @@ impl OwnBlocks {
         self.count
     }
 
-    /// Largest payload of a block in bytes.
-    pub fn block_bytes(&self) -> usize {
-        self.block_bytes
-    }
-
     /// Header and payload for block `t`, contiguous; the payload begins on a page boundary.
     pub fn block(&self, t: u64) -> Span<'_> {
         let place = usize::try_from(t % self.count.max(1) as u64).unwrap_or(0);

@@ -66,11 +66,6 @@ impl Common {
         places.saturating_mul(places).saturating_mul(line)
     }
 
-    /// Number of ranks that share the memory.
-    pub fn places(&self) -> usize {
-        self.places
-    }
-
     /// Cells per ring.
     pub fn cells(&self) -> usize {
         self.cells

@@ -82,6 +82,7 @@ impl World {
     }
 
     /// Number of ranks that this one has a link to.
+    #[cfg(test)]
     pub fn links(&self) -> usize {
         let standing = self.peers.iter().filter(|peer| peer.is_linked());
         standing.count()

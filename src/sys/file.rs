@@ -38,6 +38,7 @@ impl FileSource {
     }
 
     /// Length of the file in bytes.
+    #[cfg(test)]
     pub fn bytes(&self) -> u64 {
         self.map.as_ref().map_or(0, |map| map.len() as u64)
     }

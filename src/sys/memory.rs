@@ -212,6 +212,7 @@ impl NamedRegion {
     }
 
     /// Opens the segment that another process made.
+    #[cfg(test)]
     pub fn open(name: &str) -> Result<Self, shared_memory::ShmemError> {
         Ok(Self {
             segment: shared_memory::ShmemConf::new().os_id(name).open()?,

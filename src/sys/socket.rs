@@ -444,6 +444,7 @@ fn get_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> i
 }
 
 /// Name of the congestion control that a TCP socket uses.
+#[cfg(test)]
 pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
     let mut name = [0_u8; 16];
     let length = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).ok()?;

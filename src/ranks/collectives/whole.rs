@@ -13,6 +13,7 @@ impl World {
     }
 
     /// Copies the bytes of `root` to all ranks.
+    #[cfg(test)]
     pub fn broadcast(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         let all = self.whole.clone();
         self.team(&all).broadcast(Algorithm::Binomial, root, bytes)
