@@ -24,6 +24,15 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The whole fabric.
+    pub fn of_all(fabric: &Fabric) -> Self {
+        let all: Vec<usize> = (0..fabric.ports.len()).collect();
+        Self::Shared {
+            from: all.clone(),
+            to: all,
+        }
+    }
+
     /// True for the fabric as a whole: every port sends through it, and every port receives.
     pub fn is_all(&self, fabric: &Fabric) -> bool {
         let ports = fabric.ports.len();
