@@ -1,5 +1,5 @@
-//! Plans of pair latencies by size of fabric: what they need to be made, their rounds, and what it takes to solve them and to predict all pairs.
-//! One core. `cargo bench --bench latency -- [--write]`; with `--write` the table goes into docs/latency.md.
+//! Plans of pair latencies by fabric size: time to make a plan, its rounds, and the time to solve it and to predict all pairs.
+//! Uses one core. `cargo bench --bench latency -- [--write]`; `--write` puts the table into docs/latency.md.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -14,11 +14,11 @@ use latency::solve::Equations;
 use latency::survey::Looking;
 use numbers::random::Random;
 
-/// Table's place in the document.
+/// Marks around the table in the document.
 const BEGIN: &str = "<!-- table of plans -->";
 const END: &str = "<!-- end of table -->";
 
-/// Most memory that this process has had, in MiB.
+/// Peak memory of this process so far, in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

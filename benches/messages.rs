@@ -1,14 +1,14 @@
-//! What message passing between ranks costs: a ping-pong against one that is nothing but sockets, a step against its messages,
-//! and a checked run against one that is not.
+//! Costs of message passing between ranks. It compares three things: a ping-pong with the same ping-pong over bare sockets,
+//! the time of a step with the time of its messages, and a checked run with an unchecked one.
 //!
 //! ```sh
 //! cargo bench --bench messages                     # everything, 15 pairs of each, some minutes
 //! cargo bench --bench messages -- 5 floor steps    # 5 pairs of these
 //! ```
 //!
-//! The floor is what one would write in C: two pinned threads, a non-blocking socket, a loop that sends pieces of 256 KiB and
-//! receives what is there, and no heads, tags or partners to tell apart. It alternates with `pipebench linktest`; ratios are
-//! taken pair by pair.
+//! The floor is the program one would write in C: two pinned threads, a non-blocking socket, and a loop that sends pieces of
+//! 256 KiB and receives the bytes that have arrived. It has no headers, tags or partners to tell apart. It alternates with
+//! `pipebench linktest`; ratios are taken pair by pair.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -24,7 +24,7 @@ use pipebench::record::{Record, RoundRecord};
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
-/// Size of messages, messages of one measurement.
+/// Message size in bytes, and number of messages per measurement.
 const SIZES: [(usize, usize); 3] = [(1, 20_000), (64 << 10, 5_000), (4 << 20, 100)];
 const PIECE: usize = 256 << 10;
 
@@ -86,7 +86,7 @@ fn floor(pairs: usize) {
     println!();
 }
 
-/// Half round trips in seconds, each thread once the one that times.
+/// Half round-trip times in seconds; each of the two threads leads and takes the time once.
 fn ping_pong<S: Read + Write + Send>((a, b): (S, S), bytes: usize, messages: usize) -> (f64, f64) {
     let warmups = messages / 10;
     let side = move |mut socket: S, processor: usize, first: bool| {
@@ -186,7 +186,7 @@ fn steps(pairs: usize) {
         let (mut whole, mut messages, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
         let mut count = 0;
         for _ in 0..pairs {
-            // Two rounds: in the first one links are made.
+            // Two rounds: the first one makes the connections.
             let words = format!(
                 "--hosts local --ranks-per-node {ranks} -s 1 -n 100 -w 0 --num-slowest 0 --min-iterations 2"
             );
@@ -209,7 +209,7 @@ fn steps(pairs: usize) {
     println!();
 }
 
-/// Time of the messages of all steps: of each step and direction that of its slowest pair, there and back.
+/// Time of the messages of all steps, in seconds: for each step and direction the time of the slowest pair, there and back.
 fn longest(round: &RoundRecord, messages: f64) -> f64 {
     let mut slowest = vec![[0.0_f64; 2]; round.steps];
     for time in &round.times {
@@ -219,7 +219,7 @@ fn longest(round: &RoundRecord, messages: f64) -> f64 {
     slowest.iter().flatten().sum::<f64>() * 2.0 * messages
 }
 
-/// A checked run against one that is not, both with random contents.
+/// Compares a checked run with an unchecked one, both with random contents.
 fn checked(pairs: usize) {
     println!("| bytes | checked by not checked |\n|---|---|");
     for (bytes, messages) in SIZES {

@@ -1,13 +1,13 @@
-//! What pipebench's own choices cost or bring: the same run in several ways, one after the other, again and again.
+//! Costs and benefits of pipebench's own choices: runs the same test in several ways, in turn, for several rounds.
 //!
 //! ```sh
 //! cargo bench --bench ways                         # everything, 7 rounds of each, about twenty minutes
 //! cargo bench --bench ways -- 3 discard workers    # 3 rounds of these
 //! ```
 //!
-//! Prints tables for docs/performance.md: medians of rate and of CPU time per gigabyte over all links, and ratios against
-//! the first way, paired round by round. `start` has instead processes, time until data may flow, and memory, by the number
-//! of nodes on this machine.
+//! Prints tables for docs/performance.md: medians of the rate and of the CPU time per gigabyte over all links, and ratios to
+//! the first way, paired round by round. The table of `start` shows processes, time until data can flow, and memory, by the
+//! number of nodes on this machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -20,7 +20,7 @@ use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
-/// What is compared: a name to choose it by, shapes, and the ways to run each of them.
+/// One comparison: the name that selects it, the shapes, and the ways to run each shape.
 struct Group {
     name: &'static str,
     shapes: &'static [&'static str],
@@ -80,7 +80,7 @@ fn main() {
     }
 }
 
-/// A run of pipebench with these words, on reno, whose record says that nothing failed.
+/// Runs pipebench with these arguments and with reno, and returns its record. Panics if the exit code is not 0.
 fn run(words: &str) -> Record {
     let output = Command::new(PIPEBENCH)
         .args(words.split_whitespace())
@@ -93,7 +93,7 @@ fn run(words: &str) -> Record {
     record
 }
 
-/// GB/s over all links, and CPU seconds per GB.
+/// Rate in GB/s over all links, and CPU seconds per GB.
 fn measure(words: &str) -> (f64, f64) {
     let record = run(&format!("{words} --time 2s --warmup 500ms"));
     let test = &record.tests[0];
@@ -120,7 +120,7 @@ fn compare(group: &Group, rounds: usize) {
     for shape in group.shapes {
         let mut results: Vec<Vec<(f64, f64)>> = vec![Vec::new(); group.ways.len()];
         for round in 0..rounds {
-            // The order moves on, so that nobody always runs behind the same one.
+            // The order rotates, so that no way always runs after the same other way.
             for place in 0..group.ways.len() {
                 let way = (place + round) % group.ways.len();
                 results[way].push(measure(&format!("{shape} {}", group.ways[way])));
@@ -151,7 +151,7 @@ fn available_memory() -> u64 {
     kib.and_then(|kib| kib.parse().ok()).expect("MemAvailable")
 }
 
-/// By how many GiB available memory falls while something is done.
+/// Runs `work`, and measures by how many GiB the available memory falls meanwhile.
 fn fall_during<T>(work: impl FnOnce() -> T) -> (T, f64) {
     const KIB_PER_GIB: f64 = 1048576.0;
     let before = available_memory();

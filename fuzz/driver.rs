@@ -1,8 +1,8 @@
-//! Runs a target on changed inputs until its time is over or an input fails, and keeps what failed.
+//! Runs a target on changed inputs until its time is over or an input fails, and keeps the failing input.
 //!
-//! Stable Rust has no feedback of coverage without a build of its own. What a target says of an input stands in
-//! for it: an input with an outcome not heard before is kept, and changed further. Each target runs in a thread
-//! that is watched, so that an input that never comes back is found, too.
+//! Stable Rust gives no coverage feedback without a special build. The target's outcome for an input replaces it:
+//! an input with a new outcome is kept, and changed further. Each target runs in a watched thread, so that an input
+//! that never returns is found, too.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -19,22 +19,22 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::mutator::{Random, mutate};
 
-/// Looks at an input, panics where something is wrong with it, and says in a few words what came of it.
+/// Checks an input, panics if a check fails, and returns the outcome in a few words.
 pub type Target = fn(&[u8]) -> String;
 
-/// CPU time that one input may take.
+/// CPU time limit for one input.
 const SLOW: Duration = Duration::from_secs(1);
-/// Time after which an input counts as one that never comes back; a busy machine must not look like it.
+/// Time after which an input counts as hung. It is long, because a busy machine must not look like a hang.
 const HUNG: Duration = Duration::from_secs(15);
-/// Inputs that take longer are not changed further.
+/// Longest CPU time of an input that is kept and changed further.
 const QUICK: Duration = Duration::from_millis(20);
-/// Inputs that are kept besides the seeds.
+/// Number of inputs kept in addition to the seeds.
 const KEPT: usize = 500;
-/// Memory that a run may take: an input that makes a parser ask for more ends the program.
+/// Memory limit of a run: an input that makes a parser ask for more ends the program.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// Letters of an input, and of what is said of it, that a message shows.
+/// Number of letters of an input, and of its outcome, that a message shows.
 const SHOWN: usize = 500;
-/// Tries and time for making a failing input smaller.
+/// Limits on tries and time for making a failing input smaller.
 const TRIES: usize = 4000;
 const TRY_FOR: Duration = Duration::from_secs(10);
 
@@ -43,19 +43,19 @@ const TRY_FOR: Duration = Duration::from_secs(10);
 pub struct Campaign {
     pub name: String,
     pub target: Target,
-    /// Words of the target's own language.
+    /// Words of the target's input language.
     pub words: &'static [&'static str],
     /// Inputs to begin with.
     pub seeds: Vec<Vec<u8>>,
     pub seed: u64,
     pub time: Duration,
-    /// Where failing inputs are kept.
+    /// Folder that keeps failing inputs.
     pub artifacts: PathBuf,
-    /// How long an input may run before it counts as one that never comes back.
+    /// Time after which an input counts as hung.
     pub hung: Duration,
 }
 
-/// What came of a run in which nothing failed.
+/// Figures of a run without failures.
 #[derive(Debug)]
 pub struct Tally {
     pub inputs: u64,
@@ -66,14 +66,14 @@ pub struct Tally {
 /// An input that fails.
 #[derive(Debug)]
 pub struct Failure {
-    /// Where and why.
+    /// Place and reason.
     pub why: String,
     pub input: Vec<u8>,
-    /// How many inputs came before.
+    /// Number of this input in the run, counted from 1.
     pub number: u64,
 }
 
-/// Runs a target as the test of its name: by the time and seed of the environment, or on one stored input.
+/// Runs a target as the test of the same name: with the time and seed from the environment, or on one stored input.
 pub fn test(name: &str, target: Target, words: &'static [&'static str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
     let number = |variable: &str| -> Option<f64> {
@@ -116,7 +116,7 @@ pub fn test(name: &str, target: Target, words: &'static [&'static str]) {
     }
 }
 
-/// All inputs of a folder, in the order of their names.
+/// All inputs of a folder, sorted by file name.
 pub fn stored(folder: &Path) -> Vec<Vec<u8>> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -130,7 +130,7 @@ pub fn stored(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 impl Campaign {
-    /// Runs in a thread of its own and watches it.
+    /// Runs in a separate thread and watches it.
     pub fn run(&self) -> Result<Tally, Failure> {
         bound_memory();
         let under_way = Arc::new(Mutex::new((0, Vec::new())));
@@ -156,7 +156,7 @@ impl Campaign {
             if current.0 != seen.0 {
                 seen = (current.0, Instant::now());
             } else if seen.1.elapsed() > self.hung {
-                // The thread is left to itself; the program ends soon.
+                // The thread keeps running; the program ends soon.
                 return Err(Failure {
                     why: format!("it did not come back within {:?}", self.hung),
                     input: current.1.clone(),
@@ -193,7 +193,7 @@ impl Campaign {
             }
             running.note(&input);
             match once(self.target, &input) {
-                // What is read has changed since it was kept, and all that is made of it would end here.
+                // The format has changed since the seed was stored. Every input derived from it would fail here, too.
                 Ok((outcome, _)) if seed.is_some() && is_old(&outcome) => {
                     running.remove();
                     return Err(Failure {
@@ -230,7 +230,7 @@ impl Campaign {
         })
     }
 
-    /// Seeds stand first and are chosen as often as all that came later: most of that is half broken.
+    /// Chooses an input. Half of the choices take a seed, the first entries of the corpus: most later inputs are half broken.
     fn choose<'a>(&self, random: &mut Random, corpus: &'a [Vec<u8>]) -> &'a [u8] {
         let seeds = self.seeds.len();
         let all = if random.below(2) == 0 {
@@ -241,7 +241,7 @@ impl Campaign {
         &corpus[random.below(all)]
     }
 
-    /// Takes out pieces, large ones first, as long as it fails in the same way.
+    /// Removes pieces, large ones first, as long as the input fails in the same way.
     fn smaller(&self, mut input: Vec<u8>, why: &str, under_way: &Mutex<(u64, Vec<u8>)>) -> Vec<u8> {
         let begun = Instant::now();
         let mut tries = 0;
@@ -270,7 +270,7 @@ impl Campaign {
         input
     }
 
-    /// Writes a failing input and says all that is to be known of it.
+    /// Writes a failing input to a file, and returns a message with all facts about it.
     pub fn keep(&self, failure: &Failure) -> String {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in &failure.input {
@@ -300,7 +300,7 @@ impl Campaign {
     }
 }
 
-/// Whether a seed was understood once, by what each reader says of it.
+/// True if every reader rejects a seed because of a missing field or an unknown variant: readers understood it once.
 fn is_old(outcome: &str) -> bool {
     let unknown = |part: &str| {
         ["missing field", "unknown variant"]
@@ -310,7 +310,7 @@ fn is_old(outcome: &str) -> bool {
     outcome.contains("missing field") && outcome.split("; ").all(unknown)
 }
 
-/// The input under way, in a file: what ends the whole program leaves it behind.
+/// The current input, in a file: it stays there if the input ends the whole program.
 struct Running {
     path: PathBuf,
     file: Option<File>,
@@ -328,7 +328,7 @@ impl Running {
 
     fn note(&self, input: &[u8]) {
         if let Some(file) = &self.file {
-            // Nothing but the file itself is lost if this fails.
+            // A failure here loses nothing but this file.
             drop(file.write_all_at(input, 0));
             drop(file.set_len(input.len() as u64));
         }
@@ -339,7 +339,7 @@ impl Running {
     }
 }
 
-/// One input: what came of it and the CPU time it took, or why it fails.
+/// Runs one input: returns its outcome and the CPU time it took, or the reason for its failure.
 fn once(target: Target, input: &[u8]) -> Result<(String, Duration), String> {
     hush();
     let begun = cpu_time();
@@ -361,7 +361,7 @@ fn cpu_time() -> Duration {
 }
 
 thread_local! {
-    /// A panic of this thread is noted instead of printed.
+    /// True while a panic of this thread is kept in `CAUGHT` instead of printed.
     static QUIET: Cell<bool> = const { Cell::new(false) };
     static CAUGHT: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -382,7 +382,7 @@ fn hush() {
     });
 }
 
-/// What the program has now and a bounded amount more.
+/// Limits the data segment of this program to [`MEMORY_BYTES`].
 fn bound_memory() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -394,8 +394,8 @@ fn bound_memory() {
     });
 }
 
-/// An outcome without what varies for ever: numbers, and what stands in quotes. The field that JSON lacks is one of
-/// few.
+/// An outcome without its variable parts: numbers, and text in quotes. The name of a field that JSON lacks stays, because
+/// only a few such names exist.
 fn fingerprint(outcome: &str) -> String {
     const LENGTH: usize = 200;
     let mut kept = String::new();
@@ -419,7 +419,7 @@ fn fingerprint(outcome: &str) -> String {
     kept
 }
 
-/// A number as a letter by its magnitude, for outcomes: fingerprints have no digits.
+/// The magnitude of a number as a letter, for outcomes: fingerprints drop digits.
 pub fn magnitude(number: usize) -> char {
     let bits = usize::BITS - number.leading_zeros();
     char::from(b'a' + u8::try_from(bits.min(25)).unwrap_or(25))

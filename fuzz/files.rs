@@ -1,6 +1,6 @@
-//! Whole commands on changed files: whatever a file says, the command ends soon, with little memory, and what it says steers no terminal.
+//! Whole commands on changed files: for any file, the command ends soon, with little memory, and its output steers no terminal.
 //!
-//! `PIPEBENCH_FILES=2000 cargo test --test fuzz -- commands_on_changed_files` changes as many of each kind; a few stand in each test run.
+//! `PIPEBENCH_FILES=2000 cargo test --test fuzz -- commands_on_changed_files` changes this many of each kind; each plain test run changes a few.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::mutator::{Random, mutate};
 use crate::targets::{self, fabric, host_file, host_list, linktest_file, record};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
-/// A command takes no longer than this, in seconds.
+/// Time limit of a command, in seconds.
 const LONGEST_S: &str = "5";
-/// Nor more memory.
+/// Memory limit of a command, in KiB.
 const MOST_KB: i64 = 256 << 10;
-/// A record has several forms.
+/// Report formats of a record.
 const FORMS: [&str; 5] = ["text", "html", "csv", "junit", "openmetrics"];
-/// Golden records that are not cut when they are changed.
+/// Golden records that `mutate` does not truncate.
 const RECORDS: [&str; 6] = [
     "blocked",
     "broken-off",
@@ -33,9 +33,9 @@ const RECORDS: [&str; 6] = [
 /// Exit codes of docs/reliability.md; none of them is a defect of the program.
 const CODES: [i32; 8] = [0, 1, 2, 3, 10, 11, 20, 30];
 
-/// What reads one kind of file.
+/// A command that reads one kind of file.
 struct Reader {
-    /// Words of the command; `FILE` and `TEXT` stand for the file and what is in it.
+    /// Words of the command; `FILE` and `TEXT` stand for the file and its content.
     command: &'static str,
     words: &'static [&'static str],
     samples: Vec<Vec<u8>>,
@@ -96,11 +96,11 @@ fn readers() -> Vec<Reader> {
     ]
 }
 
-/// What is wrong with what came of a command on this file.
+/// Runs a command on this file, and returns the defect it shows, if any.
 fn wrong(reader: &Reader, random: &mut Random, path: &Path, bytes: &[u8]) -> Option<String> {
     fs::write(path, bytes).expect("a file is written");
     let text: String = String::from_utf8_lossy(bytes).replace('\0', " ");
-    // One word of a command line is no longer than 128 KiB.
+    // Linux limits one command-line argument to 128 KiB.
     let words = reader.command.split(' ').map(|word| match word {
         "FILE" => path.display().to_string(),
         "FORM" => FORMS[random.below(FORMS.len())].to_owned(),
@@ -152,6 +152,7 @@ fn commands_on_changed_files_end_soon_with_little_memory_and_one_line() {
             let bytes = mutate(&mut random, one, two, reader.words);
             if let Some(what) = wrong(&reader, &mut random, &path, &bytes) {
                 let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/artifacts");
+                fs::create_dir_all(&kept).expect("a folder");
                 let kept = kept.join(format!("{}-{number}", reader.command.replace(' ', "-")));
                 fs::copy(&path, &kept).expect("kept");
                 failures.push(format!("{} {number}: {what}", reader.command));

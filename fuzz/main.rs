@@ -1,7 +1,7 @@
-//! Fuzzing: hostile bytes into everything that reads what another process, host or user wrote.
+//! Fuzzing: feeds hostile bytes to every reader of data that another process, host or user wrote.
 //!
-//! Each target of `targets/` is a function over bytes with its invariants inside. `driver.rs` runs it on the
-//! seeds of `corpus/TARGET` and on what `mutator.rs` makes of them, two seconds each unless told otherwise:
+//! Each target of `targets/` is a function over bytes that checks its invariants. `driver.rs` runs it on the
+//! seeds of `corpus/TARGET` and on the inputs that `mutator.rs` makes of them, two seconds each by default:
 //!
 //! ```text
 //! PIPEBENCH_FUZZ_SECONDS=600 cargo test --test fuzz -- host_list      longer, with another seed each time
@@ -14,7 +14,7 @@ mod mutator;
 mod selftest;
 mod targets;
 
-/// A test for each target: its name, which is that of its module and of its folder of seeds.
+/// Defines a test for each target. Its name is the name of its module and of its folder of seeds.
 macro_rules! targets {
     ($($name:ident)*) => {
         $(

@@ -1,13 +1,13 @@
-//! Changes an input a little: bytes, lines, tokens of JSON and of host lists. Deterministic by its seed.
+//! Changes an input a little: bytes, lines, tokens of JSON and of host lists. The seed determines all changes.
 //!
-//! It knows no target. What it cannot guess (names of fields, magic words) comes from the seeds, by splicing two
+//! It knows no target. Text that it cannot guess (names of fields, magic words) comes from the seeds, by splicing two
 //! inputs, and from the target's own words.
 
 use std::ops::Range;
 
-/// No input grows beyond this.
+/// Maximum length of an input.
 const LONGEST_BYTES: usize = 64 << 10;
-/// Deepest nest that is built in one step; several steps may go deeper.
+/// Deepest nesting built in one step; several steps can go deeper.
 const NEST: usize = 200;
 
 /// Numbers at which arithmetic breaks.
@@ -41,7 +41,7 @@ const NUMBERS: [&str; 27] = [
     "00",
 ];
 
-/// Words that mean something somewhere, or nothing anywhere.
+/// Words with a meaning in some format, or in none.
 const WORDS: [&str; 26] = [
     "",
     "null",
@@ -71,7 +71,7 @@ const WORDS: [&str; 26] = [
     ":",
 ];
 
-/// SplitMix64: small, quick, and the same everywhere.
+/// SplitMix64: small, quick, and the same on every machine.
 pub struct Random(u64);
 
 impl Random {
@@ -87,7 +87,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From zero to below `bound`, and zero if that is zero.
+    /// A number from zero to below `bound`; zero if `bound` is zero.
     pub fn below(&mut self, bound: usize) -> usize {
         let bound = bound.max(1) as u64;
         usize::try_from(self.next() % bound).unwrap_or(0)
@@ -97,7 +97,7 @@ impl Random {
         all.get(self.below(all.len())).copied()
     }
 
-    /// A range within `length`, short ones more often.
+    /// A range within `length`; short ones are more likely.
     fn range(&mut self, length: usize) -> Range<usize> {
         let start = self.below(length + 1);
         let longest = 1 << self.below(11);
@@ -106,10 +106,10 @@ impl Random {
     }
 }
 
-/// A changed copy of `input`; parts of `other` and `words` of the target may come in.
+/// A changed copy of `input`, which can contain parts of `other` and `words` of the target.
 pub fn mutate(random: &mut Random, input: &[u8], other: &[u8], words: &[&str]) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    // One step mostly: what several have changed is seldom understood any more.
+    // Mostly one step: a reader seldom understands an input after several.
     let steps = 1 + random.next().trailing_zeros().min(6);
     for _ in 0..steps {
         match random.below(12) {
@@ -137,7 +137,7 @@ fn change_byte(random: &mut Random, bytes: &mut Vec<u8>) {
         0 => *byte ^= 1 << (word[0] & 7),
         1 => *byte = word[0],
         _ => {
-            // A binary number of two, four or eight bytes, little-endian, that is small, large or nearly so.
+            // A binary number of two, four or eight bytes, little-endian, that is small, large, a power of two, or one less.
             let value = match word[0] & 3 {
                 0 => u64::from(word[1]),
                 1 => u64::MAX - u64::from(word[1]),
@@ -165,7 +165,7 @@ fn change_range(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
             bytes.splice(here, other[there].iter().copied());
         }
         _ => {
-            // The head of one and the tail of the other.
+            // The head of one input and the tail of the other.
             bytes.truncate(here.start);
             bytes.extend_from_slice(&other[random.below(other.len())..]);
         }
@@ -203,7 +203,7 @@ fn change_line(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// A line with its end.
+/// A line, with its line end.
 fn line(random: &mut Random, bytes: &[u8]) -> Range<usize> {
     let at = random.below(bytes.len());
     let is_end = |byte: &u8| *byte == b'\n';
@@ -256,14 +256,14 @@ fn change_token(random: &mut Random, bytes: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// A value is a token, all from a bracket to its partner, or a name with its value.
+/// Changes a value: a token, everything from a bracket to its partner, or a name with its value.
 fn change_value(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     let Some(value) = value(random, bytes) else {
         return;
     };
     match random.below(4) {
         0 => {
-            // With one of its commas.
+            // Removes one of its commas, too.
             let is_comma = |at: usize| bytes.get(at) == Some(&b',');
             let behind = is_comma(value.end);
             let before = !behind && value.start > 0 && is_comma(value.start - 1);
@@ -307,7 +307,7 @@ fn value(random: &mut Random, bytes: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// Strings in quotes, numbers, words, and single bytes of everything else but white space.
+/// Strings in quotes, numbers, words, and each other byte except white space.
 fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;

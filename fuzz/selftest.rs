@@ -1,4 +1,4 @@
-//! The fuzzer can fail: faults that were planted are found, made small, kept and told.
+//! Tests of the fuzzer: it finds planted faults, makes their inputs small, keeps them and reports them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn campaign(target: Target, artifacts: &std::path::Path) -> Campaign {
     }
 }
 
-/// Multiplies two numbers of a text in 64 bits, without a look at what they are.
+/// Multiplies two numbers of a text in 64 bits, without checking them first.
 fn overflows(input: &[u8]) -> String {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) else {
         return "no JSON".to_owned();
@@ -54,7 +54,7 @@ fn a_planted_overflow_is_found_and_made_small() {
     assert_eq!(kept, [failure.input], "the input alone is kept");
 }
 
-/// Behind three gates, each of which says something new: without what is kept on the way it would take 2^24 tries.
+/// Fails only after three gates, each with a new outcome: without keeping the inputs on the way this would take 2^24 tries.
 fn is_deep(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let passed = ["[[", "65536", "\u{1b}"]

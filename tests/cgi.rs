@@ -1,4 +1,4 @@
-//! The CGI program below two common web servers, with the configurations of `examples/`, as an account that has no rights.
+//! Tests of the CGI program below lighttpd and Apache, with the configurations of `examples/`, under an unprivileged account.
 
 mod site;
 
@@ -20,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a web server by a command that reads `conf` in the site's folder.
+    /// Starts a web server with `command`, to which it appends the path of the file `conf` in the site's folder.
     fn start(text: &str, conf: impl Fn(&Path, u16) -> String, command: &[&str]) -> Self {
         site::alone::wait();
         let site = Site::new(text);
@@ -29,7 +29,7 @@ impl Server {
             .and_then(|free| free.local_addr())
             .expect("a port")
             .port();
-        // The account sees the program and its own files, and nothing else of ours.
+        // The account sees only the program and its own files.
         fs::copy(PIPEBENCH, folder.join("pipebench")).expect("a copy");
         let wrapper = example("pipebench.cgi")
             .replace(
@@ -125,7 +125,7 @@ fn example(name: &str) -> String {
     fs::read_to_string(path).expect("an example")
 }
 
-/// Somebody without rights.
+/// User id and group id of an unprivileged account.
 fn account() -> (u32, u32) {
     let user = User::from_name("nobody").expect("users").expect("nobody");
     let group = Group::from_name("nogroup")
@@ -175,10 +175,10 @@ fn apache(text: &str) -> Server {
     Server::start(text, conf, &["apache2", "-DFOREGROUND", "-f"])
 }
 
-/// By form and by API, as with `serve`; then the web server ends, and the run does not.
+/// Starts runs by form and by API, as with `serve`. Then it ends the web server and expects the run to continue.
 fn goes_through(mut server: Server) {
     let form = ("Content-Type", "application/x-www-form-urlencoded");
-    // Whom the web server brings is not known: there is nothing to read without the token.
+    // The web server does not identify the user, so nothing is readable without the token.
     let first = server.get("/pipebench/");
     assert_eq!(
         (first.status, first.header("location")),
@@ -193,7 +193,7 @@ fn goes_through(mut server: Server) {
         style.status == 200 && style.header("content-type") == Some("text/css; charset=utf-8"),
         "{style:?}"
     );
-    // Whoever means no good gets no further than with the server.
+    // The CGI program blocks path traversal as `serve` does.
     for path in [
         "/pipebench/runs/..%2f..%2ftoken",
         "/pipebench/assets/..%2f..%2ftoken",
@@ -270,7 +270,7 @@ fn goes_through(mut server: Server) {
         .runs()
         .join(place.rsplit('/').next().expect("a name"));
     let read = |path: &str| server.ask("GET", path, &with[..1], "");
-    // The page loads itself again until there is a verdict.
+    // The page reloads itself until a verdict exists.
     wait_until("the run has begun", || run.join("live.json").is_file());
     let state = read(&place);
     let is_over = run.join("outcome.json").is_file();
@@ -294,7 +294,7 @@ fn goes_through(mut server: Server) {
         "a report"
     );
 
-    // A program starts one; the web server ends, the run goes on to its end.
+    // A program starts a run. The web server ends; the run continues to its end.
     let started = server.ask(
         "POST",
         "/pipebench/api/v1/runs",
@@ -305,7 +305,7 @@ fn goes_through(mut server: Server) {
     let name = started.json()["name"].as_str().expect("a name").to_owned();
     let live = server.site.runs().join(&name).join("live.json");
     wait_until("the run has begun", || live.is_file());
-    // What the request said of itself stays with the request.
+    // The run's processes do not inherit the token or the HTTP headers of the request.
     let processes = server.site.processes();
     assert!(processes.len() >= 2, "{processes:?}");
     for process in processes {
@@ -330,7 +330,7 @@ fn goes_through(mut server: Server) {
     wait_until("the one that waits can be cancelled", || {
         server.ask("POST", &cancel, &[token], "").status == 202
     });
-    // Four wait at most, however they were asked for.
+    // At most four runs wait, by form or by API.
     let start = |group: &str| {
         let body = format!("{{\"group\":\"{group}\",\"time\":\"1s\"}}");
         server.ask("POST", "/pipebench/api/v1/runs", &[json, token], &body)
@@ -349,7 +349,7 @@ fn goes_through(mut server: Server) {
         let cancel = format!("/pipebench/api/v1/runs/{name}/cancel");
         assert_eq!(server.ask("POST", &cancel, &[token], "").status, 202);
     }
-    // Guesses are counted from one request to the next.
+    // The count of failed logins survives from one request to the next.
     let guesses: Vec<u16> = (0..30)
         .map(|_| {
             server
@@ -387,7 +387,7 @@ fn below_apache() {
     goes_through(apache(SITE));
 }
 
-/// Runs the program as a web server does.
+/// Runs the CGI program as a web server does.
 fn by_hand(site: &Site, variables: &[(&str, &str)], body: &str) -> Reply {
     use std::io::Write;
     let mut child = Command::new(PIPEBENCH)
@@ -431,7 +431,7 @@ fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
     );
     let form = ("CONTENT_TYPE", "application/x-www-form-urlencoded");
     let strict = Site::new(SITE);
-    // There is nothing to read without the token, whatever address the web server names.
+    // Nothing is readable without the token, for any address that the web server reports.
     for from in [near, far] {
         assert_eq!(by_hand(&strict, &[get, user, from], "").status, 303);
     }
@@ -443,7 +443,8 @@ fn a_user_that_the_web_server_knows_needs_no_token_where_the_site_trusts_it() {
     let confirm = ("PATH_INFO", "/confirm");
     let asked = by_hand(&site, &[post, user, far, form, confirm], &body);
     assert!(asked.body.contains("Loads this machine"), "{asked:?}");
-    // A form without the mark, the mark of somebody else, a page of somebody else; and the API, where no browser may act for anybody.
+    // The site refuses a form without the mark, another user's mark and a page of another origin.
+    // The API refuses too: there a browser must not act for a user.
     let status = |variables: &[(&str, &str)], body: &str| by_hand(&site, variables, body).status;
     assert_eq!(
         status(

@@ -1,4 +1,5 @@
-//! One list of checks over every combination of data path, kind of workers and transport: what comes out must not depend on how it moved.
+//! Runs one list of checks over every combination of data path, kind of workers and transport.
+//! The output must not depend on the way the data moves.
 
 mod alone;
 mod tries;
@@ -34,7 +35,7 @@ fn ways() -> impl Iterator<Item = Way> {
             })
         })
     });
-    // Without copies a process for each slot is no other way than one for each end.
+    // With zero-copy, a process for each slot is the same as a process for each end.
     all.filter(|way| (way.datapath, way.workers) != ("zerocopy", "slot"))
 }
 
@@ -53,7 +54,7 @@ fn run(way: Way, words: &[&str]) -> (Option<i32>, Record, String) {
     (output.status.code(), record, errors)
 }
 
-/// A run of a known volume in which nothing failed and every link carried what it should.
+/// Runs a known volume and expects that nothing fails and that every link carries exactly its volume.
 fn expect_volume(way: Way, words: &[&str], buffers: u64) {
     let count = buffers.to_string();
     let (code, record, errors) = run(way, &[words, &["--buffers", &count]].concat());
@@ -105,7 +106,7 @@ fn every_link_carries_the_volume_and_no_more() {
     }
 }
 
-/// Patterns are sets of links, whatever moves data over them.
+/// A pattern is a set of links and does not depend on how data moves over them.
 #[test]
 fn every_pattern_moves_its_volume_in_every_way() {
     // Nodes, pattern, phases, and links of each of its tests.
@@ -120,7 +121,7 @@ fn every_pattern_moves_its_volume_in_every_way() {
         (4, "pairs", "3", &[8]),
         (4, "incast:3", "2", &[3]),
         (4, "outcast:2", "2", &[2]),
-        // What half of a port is, is told by --rate where there is no port.
+        // This pattern needs half of a port's rate; on one host without ports, --rate gives it.
         (4, "hol", "2", &[3]),
     ];
     for way in ways().filter(|way| way.transport == "tcp") {
@@ -179,7 +180,7 @@ fn every_block_arrives_as_it_was_sent_whoever_looks() {
             let words = ["--hosts", "local:2", "--phases", "4", "--verify", verify];
             expect_volume(way, &words, 500);
         }
-        // Slow readers: whatever is written too early shows in what they read.
+        // Slow readers reveal a block that is overwritten too early.
         let slow = [
             "--hosts", "local:2", "--phases", "3", "--verify", "full", "--rate", "400M",
         ];

@@ -1,5 +1,5 @@
-//! What the documents say, held against the program: their commands are run, the options they name exist, the
-//! examples work, and the help says of every option what it promises.
+//! Compares the documents with the program: their commands run, the options they name exist, the examples work,
+//! and the help gives an example of every option.
 
 mod alone;
 
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// README, CONTRIBUTING and the pages of docs/, with their names.
+/// Names and texts of README, CONTRIBUTING and the pages of docs/.
 fn pages() -> Vec<(String, String)> {
     let mut paths = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     for entry in fs::read_dir(root().join("docs")).expect("docs/") {
@@ -39,7 +39,7 @@ fn pages() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Runs a command to its end; kills it at the deadline and shows what it said.
+/// Runs a command to its end. At the deadline, kills it and panics with its error output.
 #[track_caller]
 fn finish(command: &mut Command, title: &str) -> Output {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -94,7 +94,7 @@ fn help_of(command: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The plain command, and those that have a name.
+/// The plain command and all subcommands.
 const COMMANDS: [&[&str]; 23] = [
     &[],
     &["run"],
@@ -121,7 +121,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["cgi"],
 ];
 
-/// Lines of the fenced blocks of a page whose first line is ``` and one of `kinds`.
+/// Lines of a page's fenced blocks whose opening line is ``` followed by one of `kinds`.
 fn fenced<'page>(page: &'page str, kinds: &[&str]) -> Vec<&'page str> {
     let mut lines = Vec::new();
     let mut inside = None;
@@ -137,14 +137,14 @@ fn fenced<'page>(page: &'page str, kinds: &[&str]) -> Vec<&'page str> {
     lines
 }
 
-/// What follows the program's name in a documented command; none for other commands.
+/// Arguments of a documented pipebench command; `None` for other programs.
 fn words_of(command: &str) -> Option<&str> {
     ["pipebench ", "cargo run --release -- "]
         .iter()
         .find_map(|start| command.strip_prefix(start))
 }
 
-/// Lets a shell take the words, as a reader's shell would, and asks for the plan alone.
+/// Passes the words through a shell, as a reader does, and adds `--dry-run`.
 fn dry_run(words: &str) -> Output {
     let asked = if words.ends_with("--dry-run") {
         ""
@@ -161,7 +161,7 @@ fn dry_run(words: &str) -> Output {
     finish(&mut command, words)
 }
 
-/// Lets commands about runs that were kept work on some; none if it is no such command.
+/// Runs a command that needs stored runs in a folder that holds some; `None` for other commands.
 fn of_kept_runs(words: &str) -> Option<Output> {
     const COMMANDS: [&str; 9] = [
         "latency", "report", "list", "compare", "merge", "retest", "init", "run", "serve",
@@ -208,7 +208,7 @@ fn of_kept_runs(words: &str) -> Option<Output> {
     for place in ["web.toml", "examples/web.toml"] {
         write(folder.path().join(place), site.clone());
     }
-    // Files that commands about latencies are given.
+    // Input files of the latency commands.
     for name in ["topology.txt", "lfts.txt", "ports.csv", "fabric.toml"] {
         let sample = root().join("tests/samples/fabric").join(name);
         fs::copy(sample, folder.path().join(name)).expect("a file");
@@ -217,7 +217,7 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         "latency" if words.contains(" run ") || words.contains(" locate ") => "--dry-run",
         "retest" => "--dry-run",
         "serve" if !words.contains("--check") && !words.contains("--example") => "--check",
-        // With a run to go on with, it would be looked for.
+        // With --resume, a dry run looks for the run to resume.
         "run" if !words.contains("--resume") => "--dry-run",
         _ => "",
     };
@@ -265,7 +265,7 @@ fn the_commands_of_the_help_are_understood() {
     fs::write(&hosts, "n1\nn2\n").expect("a file");
     let mut seen = 0;
     for line in examples.lines().take_while(|line| !line.is_empty()) {
-        // What explains a command stands behind at least three spaces.
+        // At least three spaces separate a command from its explanation.
         let command = line.trim().split("   ").next().expect("a first part");
         let words = words_of(command).unwrap_or_else(|| panic!("{line:?} is no command"));
         let words = words.replace("cluster.txt", &hosts.to_string_lossy());
@@ -311,7 +311,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_that_is_named_exists() {
-    // Options of other programs: cargo's, git's, srun's, iperf3's and those of the benchmarks.
+    // Options of other programs: cargo, git, srun, iperf3 and the benchmarks.
     const OTHERS: [&str; 10] = [
         "--write",
         "--release",
@@ -350,7 +350,7 @@ fn every_option_that_is_named_exists() {
     assert!(wrong.is_empty(), "no such option: {wrong:?}");
 }
 
-/// Options of the long help: the line that names each, and the text below it.
+/// Options of the long help: each option's heading line and the text below it.
 fn options(help: &str) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     let listed = help.split("\nEXAMPLES\n").next().expect("a first part");
@@ -398,7 +398,7 @@ fn expect_examples(help: &str, least: usize) {
             wrong.push(format!("{name}: no example"));
             continue;
         };
-        // The example is one of this option, by its long or its short name.
+        // The example uses this option, by its long or its short name.
         let names: Vec<&str> = name
             .split_whitespace()
             .filter(|word| word.starts_with('-'))
@@ -413,11 +413,11 @@ fn expect_examples(help: &str, least: usize) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Exit codes and what they mean, from a table of two columns.
+/// Exit codes and their meanings, from a table of two columns.
 fn exit_codes(table: &[&str]) -> BTreeSet<String> {
     let mut codes = BTreeSet::new();
     for line in table {
-        // The second column begins behind the longest entry of the first one.
+        // The second column begins after the longest entry of the first one.
         let (left, right) = line.split_at(line.len().min(35));
         for entry in [left, right]
             .map(str::trim)
@@ -544,7 +544,7 @@ fn collect_paths(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The readme shows a real run: the stored one, so that it is shown as this version prints it.
+/// The readme shows the stored run, so it shows the output of this version.
 #[test]
 fn the_readme_shows_what_the_program_prints() {
     let golden = root().join("tests/golden/one-host");
@@ -591,7 +591,7 @@ fn the_example_of_a_host_file_is_understood() {
     }
 }
 
-/// Puts the tested executable first on the path, as `pipebench`.
+/// Runs an example script with the tested executable first on the path, as `pipebench`.
 fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
     alone::wait();
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -638,7 +638,7 @@ fn the_example_of_the_papers_tables_runs() {
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
-    // What was set is found, to the digits that are shown.
+    // The calculated latencies equal the set ones in all digits shown.
     assert_eq!(said.matches("| 0.000 | 0.000 |").count(), 2, "{said}");
     let table =
         |name: &str| fs::read_to_string(folder.path().join("results").join(name)).expect("a table");
@@ -665,7 +665,7 @@ fn the_example_of_two_networks_runs_where_there_is_one() {
     expect_success(&output, "two-networks.sh");
 }
 
-/// Every row of the fault table names tests that exist, and every test of faults stands in the table.
+/// Every row of the fault table names existing tests, and the table lists every fault test.
 #[test]
 fn the_fault_table_and_the_tests_of_faults_name_each_other() {
     let page = fs::read_to_string(root().join("docs/reliability.md")).expect("the page");
@@ -705,7 +705,7 @@ fn the_fault_table_and_the_tests_of_faults_name_each_other() {
     }
 }
 
-/// A threat without a test that shows what happens is a claim.
+/// A threat without a test that shows the result is only a claim.
 #[test]
 fn every_test_that_the_page_of_threats_names_exists() {
     let page = fs::read_to_string(root().join("docs/threats.md")).expect("the page");

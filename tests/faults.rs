@@ -1,5 +1,5 @@
-//! What goes wrong on one machine: every kind of process killed at every stage, stopped processes, what a host
-//! cannot give. Each with its first line, its exit code, a partial record, nothing left, and an end in time.
+//! Fault tests on one machine: every kind of process killed at every stage, stopped processes, and strangers at the ports.
+//! Each test checks the first line, the exit code, the partial record, the cleanup, and the time to end.
 //! `docs/reliability.md` has the table of these tests.
 
 mod whole;
@@ -13,7 +13,7 @@ use whole::{
     send, wait_until, word_of,
 };
 
-/// Where a run is when something happens to it.
+/// Stage of a run at which a fault happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Hello,
@@ -24,10 +24,10 @@ enum Stage {
     Collect,
 }
 
-/// A run of two nodes and three phases that stands at this stage, or has reached it.
+/// Starts a run of two nodes and three phases; returns it held at this stage, or once it has reached the stage.
 fn run_at(stage: Stage, words: &[&str]) -> Run {
     let mut all = vec!["--hosts", "local:2", "--phases", "3", "--quiet"];
-    // Every role is to have a process of its own.
+    // Every role must have its own process.
     all.extend(["--workers", "peer"]);
     all.extend(words);
     let (hold, bound): (&str, &[&str]) = match stage {
@@ -38,7 +38,7 @@ fn run_at(stage: Stage, words: &[&str]) -> Run {
             "go",
             &["--time", "30s", "--warmup", "50ms", "--rate", "50M"],
         ),
-        // A block takes a second at that rate, and there are two boundaries.
+        // A block takes a second at that rate, and the run has two boundaries.
         Stage::Drain => (
             "go",
             &[
@@ -74,10 +74,10 @@ fn run_at(stage: Stage, words: &[&str]) -> Run {
     run
 }
 
-/// The process of that name on the first node. Slot 1 there belongs to the links from and to the other node,
-/// which are busy to the end; links within a node drain at once.
+/// The process of that name on the first node. Slot 1 there belongs to the links from and to the other node.
+/// Those links are busy to the end; links within a node drain at once.
 fn pick(run: &Run, name: &str) -> Process {
-    // A node has told that its phases are there; their children are born a moment later.
+    // The node has reported that its phases exist; the phases fork their children a moment later.
     let mut found = None;
     wait_until(&format!("{name} is born"), SOON, || {
         found = find(run, name);
@@ -98,12 +98,12 @@ fn find(run: &Run, name: &str) -> Option<Process> {
     tree.into_iter().find(|process| process.name == name)
 }
 
-/// The kinds of processes of a node, and what the first line says of each.
+/// The kinds of processes of a node, and the words of the first line for each.
 const VICTIMS: [(&str, &str); 4] = [
     ("pb-node", "node status process"),
     ("pb-phase-1", "local1: phase 1:"),
     ("pb-send-1.1", "local1: phase 1 sender local1->local2:"),
-    // Until links stand, nobody knows whose it will be.
+    // Until the links stand, the receiver's link is unknown.
     ("pb-recv-2.1", "local1: phase 2 receiver"),
 ];
 
@@ -119,7 +119,7 @@ fn kill_at(stage: Stage) {
         ended.expect(&what, 20, &[words, "killed by "]);
         let record = ended.record.expect("a record");
         assert_eq!(record.exit_code, 20, "{what}");
-        // Nothing was given out yet at the hello, and everything was measured when all had reported.
+        // At the hello, the nodes have received no test yet. At collect, all nodes have reported, so the test can be complete.
         let tests = usize::from(stage != Stage::Hello);
         assert_eq!(record.tests.len(), tests, "{what}");
         let complete = record.tests.iter().any(|test| test.complete);
@@ -166,7 +166,7 @@ fn whoever_is_killed_at_collect_is_named() {
     kill_at(Stage::Collect);
 }
 
-/// Its parent sees it at once: nobody has to wait for the limit of silence.
+/// The parent of a stopped process sees the stop at once, before the silence deadline.
 #[test]
 fn whoever_is_stopped_is_named_and_nothing_stays() {
     for (victim, words) in &VICTIMS[1..] {
@@ -182,7 +182,7 @@ fn whoever_is_stopped_is_named_and_nothing_stays() {
     }
 }
 
-/// A node that is stopped can be asked nothing: the launching side loses it, its own phases end it.
+/// A stopped node cannot answer: the launching side loses it, and its own phases end it.
 #[test]
 fn a_stopped_node_status_process_is_lost_by_silence() {
     let what = "pb-node stopped";
@@ -195,13 +195,13 @@ fn a_stopped_node_status_process_is_lost_by_silence() {
     expect_removed(what, &segments);
 }
 
-/// Connects as often as asked to each of two ports and says something or nothing; gives the connections back.
+/// Opens `each` connections to each of two ports, sends `words` on them (possibly none), and returns the connections.
 fn flood(ports: [u16; 2], each: usize, words: &[u8]) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for port in ports {
         for _ in 0..each {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-            // Who was closed already has been heard.
+            // A write to a connection that the peer has already closed fails; the peer has counted that one.
             stream.write_all(words).ok();
             open.push(stream);
         }
@@ -209,8 +209,8 @@ fn flood(ports: [u16; 2], each: usize, words: &[u8]) -> Vec<TcpStream> {
     open
 }
 
-/// Ten thousand connections that are no links, while a run stands between listening and connecting: they say
-/// nothing or nonsense, stay open, and the senders get through all the same.
+/// Ten thousand connections that are no links arrive while a run is held between listening and connecting. They send
+/// nothing or nonsense and stay open. The senders still connect.
 #[test]
 fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -239,13 +239,13 @@ fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
         ended.expect(&what, 0, &[]);
         let test = &ended.record.expect("a record").tests[0];
         let counted: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
-        // Those that were still being listened to when the links stood are closed uncounted.
+        // The listener closes without counting the strangers that it was still reading when the links stood.
         assert!(counted > STRANGERS as u64 / 2, "{what}: {counted} counted");
         drop(open);
     }
 }
 
-/// Silence and nonsense at the ports of ranks that may open few descriptors, while they measure: they go on, and count it.
+/// Silent and nonsense connections reach the ports of ranks with few descriptors. The ranks continue to measure and count them.
 #[test]
 fn strangers_at_the_ports_of_ranks_are_counted_and_end_nothing() {
     const EACH: usize = 400;
@@ -266,14 +266,14 @@ fn strangers_at_the_ports_of_ranks_are_counted_and_end_nothing() {
         let ended = run.end(&what, SOON);
         ended.expect(&what, 0, &[]);
         let ranks = &ended.record.expect("a record").jobs[0].ranks;
-        // Most of them had to go for others: there are not as many descriptors.
+        // The ranks closed most strangers to accept others, because they lack descriptors for all.
         let counted = ranks.iter().map(|rank| rank.strangers);
         assert!(counted.sum::<u64>() > EACH as u64, "{what}: {ranks:?}");
         drop(open);
     }
 }
 
-/// A link test that lasts, with ranks that have begun to measure.
+/// A long link test whose ranks have begun to measure.
 fn ranks_at_work() -> Run {
     let words =
         "linktest --hosts local:2 --ranks-per-node 2 -n 100000000 -s 100000 --no-sion-file --quiet";
@@ -286,14 +286,14 @@ fn ranks_at_work() -> Run {
     run
 }
 
-/// CPU time of a process in clock ticks: one that waits to be told what to do needs next to none.
+/// CPU time of a process in clock ticks. A process that waits for its work uses almost none.
 fn cpu_ticks(pid: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat
         .rsplit_once(") ")
         .map_or("", |(_, rest)| rest)
         .split(' ');
-    // User and system time are the 14th and 15th field; the third one is the first behind the name.
+    // User and system time are the 14th and 15th field; the third one is the first after the name.
     fields
         .skip(11)
         .take(2)
@@ -323,7 +323,7 @@ fn a_rank_that_is_killed_or_stopped_ends_the_job_with_its_name() {
     }
 }
 
-/// What was measured in rounds before a rank died is kept, and told to be incomplete.
+/// The record keeps the rounds measured before a rank died, and is marked incomplete.
 #[test]
 fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -338,7 +338,7 @@ fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured
         "latency run {fabric} --hosts local:4 --map order --pings 20000 --wait sleep --quiet --output {}",
         folder.path().display()
     );
-    // How much CPU time its three rounds take is not known: one that is killed too early or too late teaches when.
+    // The CPU time of the three rounds is unknown. A kill that comes too early or too late corrects the next try.
     let mut ticks = 60;
     for _ in 0..8 {
         let run = Run::start(&words.split(' ').collect::<Vec<_>>());
@@ -371,7 +371,7 @@ fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured
     panic!("pairs are kept of all rounds or of none");
 }
 
-/// Lines that all ranks had measured are kept, and the table is told to be incomplete.
+/// The record keeps the lines that all ranks had measured, and marks the table incomplete.
 #[test]
 fn a_rank_that_is_killed_in_a_table_of_patterns_costs_only_the_lines_behind() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Files as source and sink, and verification: what went in comes out, in the right place, byte for byte.
+//! Tests of files as source and sink, and of verification: every byte that goes in comes out in the right place.
 
 mod alone;
 
@@ -29,7 +29,7 @@ fn label(nodes: usize, node: usize) -> String {
     }
 }
 
-/// Bytes that tell node and place.
+/// File content of a node: bytes that depend on the node and the position.
 fn content(node: usize, bytes: usize) -> Vec<u8> {
     let start = node * 1_000_003;
     (start..start + bytes)
@@ -37,8 +37,7 @@ fn content(node: usize, bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What a pipeline with an even number of phases makes of files: block (t, j) of node i arrives at node j as
-/// block (t, i).
+/// Expected sink content for an even number of phases: block (t, j) of node i arrives at node j as block (t, i).
 fn transposed(files: &[Vec<u8>], block: usize, streams: usize, node: usize) -> Vec<u8> {
     let slots = files.len() * streams;
     let longest = files.iter().map(Vec::len).max().unwrap_or(0);
@@ -116,7 +115,7 @@ fn files_come_back_or_are_transposed_over_every_shape() {
     ];
     for phases in [2, 3, 4, 5] {
         for nodes in [1, 2, 3] {
-            // Lengths that fit no block, one of them empty, one a whole number of buffers.
+            // One length that fits no block, one empty file, and one whole number of buffers.
             let lengths: Vec<usize> = [100_003, 0, 4096 * 12][..nodes].to_vec();
             for extra in transports {
                 let folder = tempfile::tempdir().expect("a folder");

@@ -1,18 +1,30 @@
-//! Stored records and the documents made from them: every report is made from a record alone, so a change of a
-//! report shows here as a difference of text, and an old record that can no longer be read fails here.
+//! Compares stored records with the documents made from them. Every report comes from a record alone, so a changed
+//! report shows here as a difference of text, and an old record that is no longer readable fails here.
 //!
-//! Each folder below `golden/` holds one `record.json` and what every report makes of it. `one-host` and
-//! `broken-off` come from real runs with the host's name, kernel and addresses replaced; `two-hosts` is written
-//! by hand: a switch between two hosts, whose port into n2 carries less than it should. `acceptance` and `slow-receiver`
-//! come from real runs in the lab, the first on sound ports, the second with the port into n3 at 60 %; host names, kernels,
-//! addresses and speeds were replaced. `linktest` is a link test in the lab with the port into n2 at half of its speed, changed in the same way. `latency` is a plan of latencies
-//! in the lab with 500 µs of delay at the cable of n2; `patterns` are benchmarks of four ranks on one machine, whose hosts were replaced by those of `linktest`. The others come from
-//! the lab and were changed in the same way, one for each word and kind of fault: `slow-pair` has a pair at half, `slow-uplink` a trunk at 60 %, `backplane` a switch that carries 60 % of its ports, `losses` one frame in
-//! 500 lost on its way to n3, `host-limited` a host with hundredths of a processor, `undecided` a port that was slow in the first test and not
-//! again, `not-as-ordered` frames of 1500 bytes where 9000 were ordered. `blocked` is the pattern of head-of-line blocking with the victim at 30 %, whose look by
-//! itself was made well by hand and judged anew: no switch of the lab blocks. `several/` holds what is made of more than one record.
+//! Each folder below `golden/` holds one `record.json` and every report of it:
 //!
-//! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` writes the documents anew; review the difference.
+//! - `one-host`, `broken-off`: real runs; the host's name, kernel and addresses are replaced.
+//! - `two-hosts`: written by hand; a switch between two hosts whose port into n2 carries less than it should.
+//! - `acceptance`, `slow-receiver`: real runs in the lab, the first on sound ports, the second with the port into n3
+//!   at 60 %; host names, kernels, addresses and speeds are replaced.
+//! - `linktest`: a link test in the lab with the port into n2 at half of its speed, changed in the same way.
+//! - `latency`: a plan of latencies in the lab with 500 µs of delay at the cable of n2.
+//! - `patterns`: benchmarks of four ranks on one machine, whose hosts are replaced by those of `linktest`.
+//! - `blocked`: the pattern of head-of-line blocking with the victim at 30 %. No switch of the lab blocks, so the
+//!   victim's solo measurement was set to a good value by hand and the record was judged again.
+//! - `several/`: reports made from more than one record.
+//!
+//! The others come from the lab, changed in the same way, one for each verdict word and kind of fault:
+//!
+//! - `slow-pair`: a pair at half of its speed.
+//! - `slow-uplink`: a trunk at 60 %.
+//! - `backplane`: a switch that carries 60 % of its ports.
+//! - `losses`: one frame in 500 lost on its way to n3.
+//! - `host-limited`: a host with hundredths of a processor.
+//! - `undecided`: a port that was slow in the first test and not again.
+//! - `not-as-ordered`: frames of 1500 bytes where the order says 9000.
+//!
+//! `PIPEBENCH_GOLDEN=rewrite cargo test --test golden` rewrites the documents; review the difference.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +60,7 @@ fn folder(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A file that is missing is an empty one: what was made then shows as the difference.
+/// Text of a stored document. A missing file counts as empty, so the new document shows as the difference.
 fn stored(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -62,7 +74,7 @@ fn record(name: &str) -> Record {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What each report makes of a record, by file name.
+/// All reports of one record, by file name.
 fn documents(record: &Record) -> Vec<(&'static str, String)> {
     let mut troubles = text::troubles(&record.troubles).join("\n");
     if !troubles.is_empty() {
@@ -93,10 +105,10 @@ fn documents(record: &Record) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is made of several records, by file name.
+/// Reports made from several records, by file name.
 fn documents_of_several() -> Vec<(&'static str, String)> {
     let (sound, slow) = (record("acceptance"), record("slow-receiver"));
-    // What would be found if the host was moved, and if another one was plugged in where it was.
+    // Hypothetical records: n3 moved to another switch port, or another host plugged in at its old port.
     let mut followed = slow.clone();
     followed.plan.nodes[2].switch_port = Some("Eth1/8".to_owned());
     let mut stayed = sound.clone();
@@ -148,7 +160,7 @@ fn documents_of_several() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The first line that differs, with its number; none if the texts are equal.
+/// The first line that differs, with its number; `None` if the texts are equal.
 fn difference(stored: &str, made: &str) -> Option<String> {
     if stored == made {
         return None;
@@ -233,7 +245,7 @@ fn what_is_no_record_is_said_to_be_none() {
     }
 }
 
-/// One place of each kind of number in a document: its pointer, by its path without indices.
+/// Collects one JSON pointer for each kind of number in a document. The key is the path without indices.
 fn numbers(value: &serde_json::Value, at: &str, kind: &str, found: &mut BTreeMap<String, String>) {
     match value {
         serde_json::Value::Number(_) => {
@@ -281,7 +293,7 @@ fn no_number_of_a_record_breaks_a_report() {
             for value in [0, 1, u64::MAX] {
                 let mut changed = whole.clone();
                 *changed.pointer_mut(at).expect("it was there") = value.into();
-                // What is refused is one line; what is read, every report is made of.
+                // A refused record gives a one-line error; a record that is read must survive every report.
                 if let Ok(read) = json::read(&changed.to_string()) {
                     let made = std::panic::catch_unwind(|| documents(&read).len());
                     if made.is_err() {

@@ -17,6 +17,9 @@ const MOST_MEMORY_KB: u64 = 200 << 10;
 /// A run of 0.3 s, and every wait that one node can make longer.
 const DEADLINE: Duration = Duration::from_secs(60);
 const HOSTILE: &str = "127.0.0.2";
+/// Changes that once found a defect: words of a rank that the node does not have, which ended as a defect of pipebench; and a length that
+/// swallows all that follows, heartbeats among it, so that the node was waited for.
+const FOUND: [u64; 2] = [429, 482];
 
 struct Outcome {
     code: Option<i32>,
@@ -149,7 +152,7 @@ fn a_node_that_says_something_else_than_it_should_harms_nothing_and_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut failures = Vec::new();
     let (mut codes, mut most) = (std::collections::BTreeMap::new(), (0, 0.0_f64));
-    for seed in 1..=count {
+    for seed in (1..=count).chain(FOUND) {
         let outcome = run(seed, folder.path());
         *codes.entry(outcome.code).or_insert(0) += 1;
         most = (most.0.max(outcome.memory_kb), most.1.max(outcome.seconds));

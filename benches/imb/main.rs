@@ -1,4 +1,4 @@
-//! The patterns of `pipebench imb` against an MPI library that runs the same kernels (`peer.c`), over TCP and over shared memory on this
+//! Compares the patterns of `pipebench imb` with an MPI library that runs the same kernels (`peer.c`), over TCP and over shared memory on this
 //! machine, in turn.
 //!
 //! ```sh
@@ -8,8 +8,8 @@
 //! cargo bench --bench imb -- --write       # and put the table into docs/imb.md
 //! ```
 //!
-//! Needs `mpicc` and `mpirun` of Open MPI (Debian: libopenmpi-dev, openmpi-bin). Each round runs both, one after the other; ratios are taken
-//! round by round, and the middle one is told, with the least and the largest.
+//! Needs `mpicc` and `mpirun` of Open MPI (Debian: libopenmpi-dev, openmpi-bin). Each round runs both, one after the other. Ratios are taken
+//! round by round; the table shows their median, minimum and maximum.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -35,14 +35,14 @@ const KERNELS: [Benchmark; 8] = [
     Benchmark::Barrier,
 ];
 
-/// What messages go over, on both sides.
+/// Transport of the messages, on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     Tcp,
     Memory,
 }
 
-/// What is compared: kernel and length.
+/// One compared case: kernel, and length in bytes.
 type Case = (Benchmark, usize);
 
 fn main() {
@@ -83,7 +83,7 @@ fn main() {
     }
 }
 
-/// What was measured on, and against whom.
+/// Conditions of the measurement: rounds, Open MPI version, processor and kernel.
 fn conditions(rounds: usize) -> String {
     let version = Command::new("mpirun").arg("--version").output();
     let version = version.expect("mpirun, of Open MPI, is needed").stdout;
@@ -114,7 +114,7 @@ fn compile(folder: &Path) -> PathBuf {
     program
 }
 
-/// Repetitions by the guide's rules.
+/// Number of repetitions by the guide's rules.
 fn repetitions(bytes: usize) -> usize {
     ((40 << 20) / bytes.max(1)).clamp(1, 1000)
 }
@@ -122,7 +122,7 @@ fn repetitions(bytes: usize) -> usize {
 fn cases(ranks: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for kernel in KERNELS {
-        // Pairs need no others; sums have whole floats.
+        // Kernels for pairs need no further ranks; sums need whole floats.
         let is_pair = matches!(kernel, Benchmark::PingPong | Benchmark::PingPing);
         if is_pair && ranks > 2 {
             continue;
@@ -144,7 +144,7 @@ fn compare(peer: &Path, folder: &Path, (over, ranks): (Over, usize), rounds: usi
     let cases = cases(ranks);
     let mut all: BTreeMap<Case, Vec<(f64, f64)>> = BTreeMap::new();
     for round in 0..rounds {
-        // Who goes first changes from round to round.
+        // The order alternates from round to round.
         let (theirs, own) = if round % 2 == 0 {
             let theirs = by_mpi(peer, (over, ranks), &cases);
             (theirs, by_pipebench(folder, (over, ranks)))
@@ -190,11 +190,11 @@ fn compare(peer: &Path, folder: &Path, (over, ranks): (Over, usize), rounds: usi
     text + "\n"
 }
 
-/// The ratio to reach, where there is one.
+/// Target ratio, if this case has one.
 fn mark((kernel, bytes): Case, (over, ranks): (Over, usize)) -> Option<f64> {
     if over == Over::Memory {
         return match bytes {
-            // Sums have no shorter ones, and a barrier has no bytes.
+            // Sums have no shorter messages, and a barrier has no bytes.
             0..=4 => Some(1.5),
             long if long >= 1 << 20 => Some(1.1),
             _ => None,

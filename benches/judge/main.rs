@@ -1,8 +1,8 @@
-//! The judge against thousands of drawn fabrics with hidden resources, beside a plain vote on the same draws.
+//! Tries the judge on thousands of drawn fabrics with hidden resources, and a plain vote on the same draws.
 //!
-//! `cargo bench --bench judge -- [DRAWS] [--only WORD] [--uneven PART] [--write]`. Links that share something have weights that differ from one by up to a tenth, or
-//! by PART. `--write` keeps the tables of all kinds for docs/truth.md, which `cargo bench --bench truth --
-//! 0 0 --write` makes. Two hundred draws of each kind take six minutes.
+//! `cargo bench --bench judge -- [DRAWS] [--only WORD] [--uneven PART] [--write]`. Links that share a resource have weights that differ from one by
+//! up to a tenth, or by PART. `--write` keeps the tables of all kinds for docs/truth.md, which `cargo bench --bench truth -- 0 0 --write` makes.
+//! Two hundred draws of each kind take six minutes.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
@@ -13,7 +13,7 @@ use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, trial_by};
 use pipebench::judge::Decision;
 
-/// What the detection is drawn at, in percent of what a place should carry.
+/// Sizes of the detection curve, in percent of the rate that a place should carry.
 const SIZES: [u32; 7] = [50, 80, 90, 93, 95, 97, 98];
 
 fn main() {
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// How often faults are found, by what they leave.
+/// Share of faults that are found, by the part that they leave.
 fn curve(draws: u64, uneven: f64) -> String {
     let mut page = String::from(
         "\nHow often a port direction, a pair, and an uplink as fast as its ports are found, by what they leave:\n\n| leaves | port | port, `--floor peers` | pair | uplink |\n|---|---|---|---|---|\n",
@@ -91,6 +91,7 @@ fn curve(draws: u64, uneven: f64) -> String {
 }
 
 /// Faults that the judge's author did not think of, misses first.
+///
 fn unlisted() -> String {
     let said = |decision: &Decision| {
         let blamed: Vec<String> = decision

@@ -1,4 +1,4 @@
-//! What is compared: networks with nodes and phases, and who runs in each of the two comparisons.
+//! The cases: networks with nodes and phases, and the programs that run in each of the two comparisons.
 
 use super::peers::{AS_PEOPLE_RUN_IT, Iperf, LIKE_FOR_LIKE, Route};
 use super::table::{Row, Side};
@@ -12,17 +12,17 @@ pub struct Case {
     pub phases: usize,
     /// Each node is a host of the lab; otherwise all nodes are on one host, on its loopback.
     pub on_bridge: bool,
-    /// What the ratio of medians should reach: (a) copy, (a) zerocopy, (b) copy, (b) zerocopy.
+    /// Target ratios of medians: (a) copy, (a) zerocopy, (b) copy, (b) zerocopy.
     marks: [f64; 4],
 }
 
 impl Case {
-    /// How many links pipebench has, and hence how many streams iperf gets.
+    /// Number of links that pipebench has, and hence number of streams that iperf gets.
     pub fn links(&self) -> usize {
         self.nodes * self.nodes * (self.phases - 1)
     }
 
-    /// The same number of streams between the same hosts.
+    /// Routes for iperf: the same number of streams between the same hosts.
     pub fn routes(&self) -> Vec<Route> {
         if !self.on_bridge {
             return vec![Route {
@@ -109,18 +109,18 @@ const fn loopback(
     }
 }
 
-/// A rule by which two programs are compared.
+/// A rule for comparing two programs.
 pub struct Comparison {
     pub letter: char,
     pub title: &'static str,
-    /// What pipebench is told on top of nodes, phases and times.
+    /// Arguments for pipebench in addition to nodes, phases and times.
     words: &'static [&'static str],
     peers: &'static [Iperf],
-    /// Where its marks begin in those of a case.
+    /// Index of its first mark in `marks` of a case.
     first_mark: usize,
 }
 
-/// As people run it, and like for like.
+/// The two comparisons: as people run it, and like for like.
 pub const COMPARISONS: [Comparison; 2] = [
     Comparison {
         letter: 'a',
@@ -158,24 +158,24 @@ const DATAPATHS: [Datapath; 2] = [
     },
 ];
 
-/// Which of them run.
+/// Names of the data paths that run.
 const SELECTED: &[&str] = &["copy", "zerocopy"];
 
-/// Who runs: the row of the table that it fills, and how.
+/// One participant: the row of the table that it fills, and how to run it.
 pub struct Entrant {
     pub row: Row,
     pub runner: Runner,
 }
 
-/// How a row of the table is measured.
+/// A way to measure a row of the table.
 pub enum Runner {
-    /// pipebench with these words.
+    /// pipebench with these arguments.
     Pipebench(Vec<&'static str>),
     Iperf(Iperf),
 }
 
 impl Comparison {
-    /// Everybody who runs in a round.
+    /// All participants of a round.
     pub fn entrants(&self, case: &Case) -> Vec<Entrant> {
         let selected = DATAPATHS
             .iter()

@@ -1,4 +1,4 @@
-//! What the machine must have, and what must stand beside its figures.
+//! Requirements of this machine, and the facts about it that are printed with the figures.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::network::CONGESTION;
 use super::options::Options;
 
-/// Root, and programs with the packages they come from; missing ones are installed.
+/// Checks for root, and for programs by the packages they come from; installs missing ones.
 pub fn prepare() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("wants root, for networks of its own".to_owned());
@@ -20,7 +20,7 @@ pub fn prepare() -> Result<(), String> {
         return Ok(());
     }
     eprintln!("peers: installing {}", missing.join(" "));
-    // Lists that cannot be renewed may still be good enough for the installation, which is judged below.
+    // Package lists that cannot be updated can still be good enough for the installation, which is judged below.
     apt_get(&["update", "-q"]);
     apt_get(&[&["install", "-qy", "--no-install-recommends"], &missing[..]].concat());
     match PROGRAMS.iter().find(|(program, _)| !is_there(program)) {
@@ -31,8 +31,8 @@ pub fn prepare() -> Result<(), String> {
     }
 }
 
-/// Puts the measuring thread before everything that it measures, but not what it starts. Pairs that wake each other
-/// without end have been seen to keep other processes off both cores for a hundred seconds, the window long over.
+/// Gives the measuring thread priority over all measured processes, but not to its own child processes. Pairs that wake each other
+/// without end have kept other processes off both cores for a hundred seconds, long after the window was over.
 pub fn go_first() {
     let own = std::process::id().to_string();
     let words = ["--reset-on-fork", "--fifo", "--pid", "1", &own];
@@ -42,7 +42,7 @@ pub fn go_first() {
     }
 }
 
-/// A line of Markdown for above the tables: programs, machine, date and options.
+/// A line of Markdown above the tables: programs, machine, date and options.
 pub fn describe(options: &Options) -> Result<String, String> {
     let own = first_line(env!("CARGO_BIN_EXE_pipebench"), &["--version"])?;
     let iperf3 = first_line("iperf3", &["--version"])?;
@@ -61,7 +61,7 @@ pub fn describe(options: &Options) -> Result<String, String> {
     ))
 }
 
-/// How many processes can run at the same time.
+/// Number of processes that can run at the same time.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -78,7 +78,7 @@ fn processor() -> String {
 fn first_line(program: &str, words: &[&str]) -> Result<String, String> {
     let output = command(program).args(words).output();
     let output = output.map_err(|why| format!("cannot run {program}: {why}"))?;
-    // Older versions of iperf say their version on stderr.
+    // Older versions of iperf print their version on stderr.
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     let line = said.lines().find(|line| !line.is_empty());
@@ -91,7 +91,7 @@ fn is_there(program: &str) -> bool {
 }
 
 fn apt_get(words: &[&str]) {
-    // Run level 1: the services of these packages are not started. Bounded, because mirrors can be slow.
+    // Run level 1 keeps the services of these packages from starting. The timeout exists because mirrors can be slow.
     let status = command("timeout")
         .args(["300", "apt-get"])
         .args(words)
@@ -112,10 +112,10 @@ fn command(program: &str) -> Command {
     command
 }
 
-/// Where the lab looks too.
+/// The same search path as the lab's.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What the lab needs beyond this, it asks for by itself.
+/// Programs and their packages. The lab itself asks for anything else that it needs.
 const PROGRAMS: [(&str, &str); 7] = [
     ("iperf3", "iperf3"),
     ("iperf", "iperf"),

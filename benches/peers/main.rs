@@ -1,4 +1,4 @@
-//! pipebench against iperf3 and iperf: which moves more bytes, and what a byte costs.
+//! Compares pipebench with iperf3 and iperf: bytes moved per second, and CPU time per byte.
 //!
 //! ```sh
 //! cargo bench --bench peers                           # every case, 7 rounds, about half an hour
@@ -6,19 +6,20 @@
 //! cargo bench --bench peers -- --window 4 --write     # windows of 4 s; the tables go into docs/performance.md
 //! ```
 //!
-//! Wants root: it builds networks of its own (tests/lab), so that nothing of it is seen from outside and the
-//! congestion control is the same for everybody, by sysctl. Installs iperf3 and iperf with apt-get where they are
-//! missing. Nothing stays behind, however it ends.
+//! Needs root: it builds private networks (tests/lab), so that nothing of it is visible from outside, and a sysctl sets the
+//! same congestion control for all programs. Installs iperf3 and iperf with apt-get where they are missing. Leaves nothing
+//! when it ends, however it ends.
 //!
-//! There are two comparisons, never mixed: (a) as people run it, each with its defaults, and (b) like for like, where
-//! iperf gets what pipebench has by itself (small buffers, both ends on one core, no copy at the sender), and pipebench
-//! must use TCP on every link. In each round every variant runs once, in an order that moves on from round to round, so
-//! that a neighbour who takes cores for a while hits all alike. Compared are medians, and pairs of the same round.
+//! There are two comparisons, never mixed: (a) as people run it, each with its defaults, and (b) like for like: iperf
+//! gets what pipebench has by default (small buffers, both ends on one core, no copy at the sender), and pipebench
+//! must use TCP on every link. In each round every variant runs once. The order rotates from round to round, so
+//! that another tenant of the machine who takes cores for a while affects all variants alike. The tables compare medians,
+//! and pairs of the same round.
 //!
-//! What it does not do: pass or fail (the marks are shown for the reader), compare with stored figures, use the
+//! It does not pass or fail (the marks are shown for the reader), compare with stored figures, use the
 //! machine's own network, or measure anything that a real switch adds.
 //!
-//! Where to read next: `cases.rs` (what is compared), `peers.rs` (iperf's command lines), `network.rs` (one run),
+//! Read next: `cases.rs` (the comparisons), `peers.rs` (iperf's command lines), `network.rs` (one run),
 //! `meter.rs` (bytes and CPU time), `table.rs` (medians and ratios), `page.rs` (the page of docs/).
 
 #![expect(
@@ -48,7 +49,7 @@ use table::{Row, Table};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` starts this too, without that word: half an hour is not what it asks for.
+    // `cargo test --benches` starts this too, but without `--bench`: tests must not take half an hour.
     if !words.iter().any(|word| word == "--bench") {
         eprintln!("peers: nothing is measured by tests: run `cargo bench --bench peers`");
         return ExitCode::SUCCESS;
@@ -83,7 +84,7 @@ fn compare(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// All rounds of one case in one comparison.
+/// Runs all rounds of one case in one comparison.
 fn run_table(network: &Network, case: &Case, comparison: &Comparison, options: &Options) -> Table {
     let entrants = comparison.entrants(case);
     let mut rows: Vec<Row> = entrants.iter().map(|entrant| entrant.row.clone()).collect();

@@ -1,6 +1,6 @@
 //! Counters of a lab's hosts: bytes of interfaces, CPU time of iperf's processes, states of sockets.
 //!
-//! Everything is read from outside through /proc, so that looking starts no process on a host.
+//! Reads everything from outside through /proc, so that reading starts no process on a host.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,14 +12,14 @@ use nix::unistd::Pid;
 use super::lab::Lab;
 use super::table::Sample;
 
-/// Where a host's network is seen from outside.
+/// A host, and the folder that shows its network from outside.
 pub struct Host {
     pub number: usize,
     folder: PathBuf,
 }
 
 impl Host {
-    /// By the lab's own process there.
+    /// Finds the host through the lab's own process there.
     pub fn of(lab: &Lab, number: usize) -> Host {
         let processes = lab.processes(number);
         let first = processes
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Its TCP sockets by their own port.
+    /// TCP sockets of this host by local port.
     pub fn sockets(&self) -> HashMap<u16, Sockets> {
         let mut ports: HashMap<u16, Sockets> = HashMap::new();
         for table in ["tcp", "tcp6"] {
@@ -50,14 +50,14 @@ impl Host {
     }
 }
 
-/// A server's sockets on its own port.
+/// Counts of a server's sockets on its port.
 #[derive(Debug, Default)]
 pub struct Sockets {
     pub listening: usize,
     pub established: usize,
 }
 
-/// From a line of /proc/net/tcp: number, own address, other address, state.
+/// Parses a line of /proc/net/tcp: number, local address, remote address, state.
 fn port_and_state(line: &str) -> Option<(u16, &str)> {
     let mut fields = line.split_whitespace().skip(1);
     let (_, port) = fields.next()?.rsplit_once(':')?;
@@ -65,24 +65,24 @@ fn port_and_state(line: &str) -> Option<(u16, &str)> {
     Some((u16::from_str_radix(port, 16).ok()?, state))
 }
 
-/// The files that hold the counters. They are looked up before the window, so that its edges are short.
+/// The files that hold the counters. Their paths are looked up before the window, so that its edges are short.
 pub struct Meter {
     interfaces: Vec<PathBuf>,
-    /// Of every iperf process, those of its threads.
+    /// For each iperf process, the files of its threads.
     processes: Vec<Vec<PathBuf>>,
 }
 
 /// Counters at one moment.
 pub struct Reading {
     at: Instant,
-    /// Sent by all interfaces of the hosts that carry streams: over the cable, and to themselves.
+    /// Bytes sent by all interfaces of the hosts that carry streams: over the cable, and to themselves.
     bytes: u64,
-    /// Of each process.
+    /// CPU time of each process.
     cpu_ns: Vec<u64>,
 }
 
 impl Meter {
-    /// For what runs on these hosts now.
+    /// Finds the counters of the interfaces and iperf processes that run on these hosts now.
     pub fn find(lab: &Lab, hosts: &[Host]) -> Meter {
         let processes = hosts.iter().flat_map(|host| lab.processes(host.number));
         let iperf = processes.filter(|process| process.name.starts_with("iperf"));
@@ -121,8 +121,8 @@ impl Meter {
 }
 
 impl Reading {
-    /// What happened between two readings. A process that did nothing carried no stream, whatever its sockets say: the
-    /// others would have had its share.
+    /// Rate and cost between two readings. A process that used no CPU time carried no stream, even if its sockets look connected:
+    /// the others took its share.
     pub fn since(&self, before: &Reading) -> Result<Sample, String> {
         let bytes = (self.bytes - before.bytes) as f64;
         let spent = self.cpu_ns.iter().zip(&before.cpu_ns);
@@ -142,7 +142,7 @@ fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|why| format!("a process of iperf is gone: {why}"))
 }
 
-/// Of a table of interfaces: eight columns of what was received, then what was sent.
+/// Sums the sent bytes in a table of interfaces: eight columns for receiving come first, then those for sending.
 fn sent_bytes(table: &str) -> u64 {
     let counters = table.lines().filter_map(|line| line.split_once(':'));
     counters
@@ -150,7 +150,7 @@ fn sent_bytes(table: &str) -> u64 {
         .sum()
 }
 
-/// To the nanosecond: /proc/PID/stat counts whole ticks, too coarse for many processes and short windows.
+/// CPU time from schedstat, in nanoseconds. /proc/PID/stat counts whole ticks: too coarse for many processes and short windows.
 fn cpu_ns(schedstat: &str) -> u64 {
     let first = schedstat.split_whitespace().next();
     first.and_then(|word| word.parse().ok()).unwrap_or(0)

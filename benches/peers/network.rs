@@ -1,7 +1,7 @@
-//! One run of a program in a network of its own.
+//! One run of a program in a private network.
 //!
-//! The network is a lab (tests/lab): its launching host alone for loopback, or test hosts on a bridge. Whatever runs
-//! there ends with the benchmark. A run that cannot be trusted gives the reason instead of a sample.
+//! The network is a lab (tests/lab): its launching host alone for loopback, or test hosts on a bridge. Every process
+//! there ends with the benchmark. An unreliable run returns the reason instead of a sample.
 
 use std::cell::Cell;
 use std::net::Ipv4Addr;
@@ -18,23 +18,23 @@ use super::meter::{Host, Meter};
 use super::peers::{Iperf, Pair};
 use super::table::Sample;
 
-/// Everybody's congestion control.
+/// Congestion control of all programs.
 pub const CONGESTION: &str = "reno";
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
-/// A lab with what a case needs.
+/// A lab with the hosts that a case needs.
 pub struct Network {
     lab: Lab,
     case: Case,
-    /// Those that carry streams.
+    /// The hosts that carry streams.
     hosts: Vec<Host>,
-    /// No run finds the sockets of the one before it on its ports.
+    /// Next free port. It advances, so that no run finds sockets of the run before it on its ports.
     next_port: Cell<u16>,
 }
 
 impl Network {
-    /// Builds it.
+    /// Builds the lab for a case.
     pub fn raise(case: &Case) -> Network {
         let lab = Lab::raise(LabOptions {
             hosts: if case.on_bridge { case.nodes } else { 0 },
@@ -50,7 +50,7 @@ impl Network {
         }
     }
 
-    /// Runs pipebench with these words more and takes the figures from its record.
+    /// Runs pipebench with these additional arguments, and takes the figures from its record.
     pub fn run_pipebench(&self, words: &[&str], window: Duration) -> Result<Sample, String> {
         let hosts = if self.case.on_bridge {
             let names: Vec<String> = self.case.hosts().into_iter().map(Lab::name).collect();
@@ -79,12 +79,12 @@ impl Network {
         sample_of(&record, self.case.links())?.within_cores(machine::cores())
     }
 
-    /// Runs an iperf variant and reads counters at both edges of a window in which all streams are live.
+    /// Runs an iperf variant, and reads the counters at both edges of a window in which all streams are live.
     pub fn run_iperf(&self, variant: &Iperf, window: Duration) -> Result<Sample, String> {
         let pairs = variant.pairs(&self.case.routes(), self.next_port.get());
         self.advance_ports(pairs.len());
         let sample = self.measure(variant, &pairs, window);
-        // What was started has been killed by now; the next run waits until it is gone.
+        // The processes of this run have been killed by now; the next run waits until they are gone.
         let gone = within(DEADLINE, || {
             let left = |host: &Host| self.lab.survivors(host.number, "iperf");
             self.hosts.iter().all(|host| left(host).is_empty())
@@ -122,7 +122,7 @@ impl Network {
         after.since(&before)
     }
 
-    /// One shell for each host starts all commands that belong there.
+    /// Starts all commands with one shell for each host.
     fn start(&self, pairs: &[Pair], line: impl Fn(&Pair) -> (usize, String)) -> Vec<Running> {
         let mut running = Vec::new();
         for host in self.hosts.iter().map(|host| host.number) {
@@ -147,7 +147,7 @@ impl Network {
         })
     }
 
-    /// Whether every stream has its connection, at its server.
+    /// True if every stream has its connection at its server.
     fn all_live(&self, variant: &Iperf, pairs: &[Pair]) -> bool {
         self.hosts.iter().all(|host| {
             let sockets = host.sockets();
@@ -160,7 +160,7 @@ impl Network {
         })
     }
 
-    /// A host reaches itself by its own loopback.
+    /// Address of the pair's server. A host reaches itself through its own loopback.
     fn address(&self, pair: &Pair) -> Ipv4Addr {
         if pair.from == pair.to {
             Ipv4Addr::LOCALHOST
@@ -172,14 +172,14 @@ impl Network {
     fn advance_ports(&self, count: usize) {
         let count = u16::try_from(count).expect("far fewer pairs than ports");
         let next = self.next_port.get() + count;
-        // So many that a case's next run fits in any case.
+        // Always leaves enough ports for the next run of any case.
         let left = PORTS.end - next;
         self.next_port
             .set(if left < 1000 { PORTS.start } else { next });
     }
 }
 
-/// The figures of a run that counts.
+/// Figures of a run, or the reason to reject it.
 fn sample_of(record: &Record, links: usize) -> Result<Sample, String> {
     if record.exit_code != 0 {
         let first = record.troubles.first();
@@ -205,7 +205,7 @@ fn sample_of(record: &Record, links: usize) -> Result<Sample, String> {
     })
 }
 
-/// The first line of what went wrong.
+/// First line of error output that any of these processes wrote.
 fn said_by(running: &[Running]) -> String {
     let outputs = running.iter().map(|one| one.output().1);
     outputs
@@ -214,7 +214,7 @@ fn said_by(running: &[Running]) -> String {
         .unwrap_or_else(|| "nothing was said".to_owned())
 }
 
-/// Asks again and again; false at the deadline.
+/// Repeats the question until it is true; false at the deadline.
 fn within(deadline: Duration, mut asked: impl FnMut() -> bool) -> bool {
     let ends = Instant::now() + deadline;
     while !asked() {
@@ -226,7 +226,7 @@ fn within(deadline: Duration, mut asked: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Below those that the kernel gives to clients.
+/// Ports below the range that the kernel gives to clients.
 const PORTS: std::ops::Range<u16> = 10_000..30_000;
 const WARMUP: Duration = Duration::from_secs(1);
 const DEADLINE: Duration = Duration::from_secs(30);

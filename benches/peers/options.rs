@@ -1,21 +1,21 @@
-//! The words behind `--`.
+//! Command-line words after `--`.
 
 use std::time::Duration;
 
 use super::cases::CASES;
 
-/// What is to be run.
+/// Options of a benchmark run.
 pub struct Options {
     pub rounds: usize,
     pub window: Duration,
-    /// Names of cases; all of them if there is none.
+    /// Names of selected cases; empty selects all cases.
     cases: Vec<String>,
-    /// Whether the tables go into docs/performance.md.
+    /// True if the tables go into docs/performance.md.
     pub write: bool,
 }
 
 impl Options {
-    /// Reads the words in any order: a number of rounds, names of cases, `--window SECONDS`, `--write`.
+    /// Parses the words in any order: a number of rounds, names of cases, `--window SECONDS`, `--write`.
     pub fn parse(words: &[String]) -> Result<Options, String> {
         let mut options = Options {
             rounds: 7,
@@ -26,7 +26,7 @@ impl Options {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--bench" => {} // cargo says it.
+                "--bench" => {} // cargo adds it.
                 "--write" => options.write = true,
                 "--window" => options.window = window(words.next())?,
                 name if CASES.iter().any(|case| case.name == name) => {
@@ -38,7 +38,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether that case is to be run.
+    /// True if this case is selected.
     pub fn selects(&self, name: &str) -> bool {
         self.cases.is_empty() || self.cases.iter().any(|case| case == name)
     }

@@ -1,4 +1,4 @@
-//! The tables in docs/performance.md: between two marks, everything else stays.
+//! Writes the tables into docs/performance.md, between two marks; the rest of the page stays.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/performance.md");
 const BEGIN: &str = "<!-- peers:begin -->";
 const END: &str = "<!-- peers:end -->";
 
-/// Replaces what stands between the marks.
+/// Replaces the text between the marks.
 pub fn write(header: &str, tables: &[Table]) -> Result<(), String> {
     let text = fs::read_to_string(PAGE)
         .map_err(|why| format!("docs/performance.md: cannot read: {why}"))?;
@@ -18,7 +18,7 @@ pub fn write(header: &str, tables: &[Table]) -> Result<(), String> {
     fs::write(PAGE, text).map_err(|why| format!("docs/performance.md: cannot write: {why}"))
 }
 
-/// That text with another content between the marks.
+/// Returns the text with new content between the marks.
 pub fn replaced(text: &str, content: &str) -> Result<String, String> {
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;

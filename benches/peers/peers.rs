@@ -1,4 +1,4 @@
-//! iperf3 and iperf as command lines. Starts nothing.
+//! Command lines of iperf3 and iperf. Starts no process.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ pub struct Route {
     pub streams: usize,
 }
 
-/// Which program.
+/// The program to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     Iperf3,
@@ -19,7 +19,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Its name as a command and as a package.
+    /// Name of the command, and of its package.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Iperf3 => "iperf3",
@@ -28,15 +28,15 @@ impl Tool {
     }
 }
 
-/// One way to run it.
+/// One way to run iperf.
 #[derive(Debug, Clone, Copy)]
 pub struct Iperf {
     tool: Tool,
     /// A client and a server for each stream, rather than for each route.
     apart: bool,
-    /// Socket buffers of 256 KiB, as pipebench has them inside a machine.
+    /// Socket buffers of 256 KiB, which pipebench uses inside a machine.
     small_buffers: bool,
-    /// Client and server of a pair on the same core, pairs on the cores in turn.
+    /// Client and server of a pair run on the same core; the pairs take the cores in turn.
     pinned: bool,
     /// The sender sends from a file without copying.
     pub zero_copy: bool,
@@ -104,7 +104,7 @@ pub struct Pair {
     pub to: usize,
     pub port: u16,
     streams: usize,
-    /// Its number, from which the core follows.
+    /// Number of the pair, which determines its core.
     index: usize,
 }
 
@@ -133,8 +133,8 @@ impl Iperf {
         pairs
     }
 
-    /// How many connections a pair's server has while all its streams are live: iperf3 has one more, by which it is
-    /// controlled.
+    /// Number of connections that a pair's server has while all its streams are live: iperf3 has one more, its control
+    /// connection.
     pub fn connections(&self, pair: &Pair) -> usize {
         pair.streams + usize::from(self.tool == Tool::Iperf3)
     }
@@ -142,14 +142,14 @@ impl Iperf {
     /// The server of a pair.
     pub fn server(&self, pair: &Pair, cores: usize) -> String {
         let mut line = format!("{} -s -p {}", self.command(pair, cores), pair.port);
-        // iperf3's client tells its server the size.
+        // iperf3's client sends the buffer size to its server.
         if self.small_buffers && self.tool == Tool::Iperf2 {
             line += BUFFERS;
         }
         line
     }
 
-    /// The client of a pair, sending to `address` for longer than anybody looks.
+    /// The client of a pair. It sends to `address` for longer than any window lasts.
     pub fn client(&self, pair: &Pair, address: Ipv4Addr, cores: usize) -> String {
         let command = self.command(pair, cores);
         format!(
@@ -159,7 +159,7 @@ impl Iperf {
         )
     }
 
-    /// What it is called in a table, such as `4 x iperf3 -w 256K, pinned`.
+    /// Name in a table, such as `4 x iperf3 -w 256K, pinned`.
     pub fn title(&self, routes: &[Route]) -> String {
         let pairs = self.pairs(routes, 1);
         let streams = pairs.first().map_or(1, |pair| pair.streams);

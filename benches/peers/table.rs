@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cases::{Case, Comparison};
 
-/// What one run gave. GB are 10^9 bytes.
+/// Figures of one run. GB are 10^9 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     pub gb_per_s: f64,
@@ -12,12 +12,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Cores that its processes kept busy.
+    /// Number of cores that its processes kept busy.
     pub fn cores(&self) -> f64 {
         self.gb_per_s * self.cpu_s_per_gb
     }
 
-    /// Nothing can use more cores than there are: such a sample was counted wrongly.
+    /// Rejects a sample without throughput, or with more busy cores than the machine has (5 % tolerance): its counts must be wrong.
     pub fn within_cores(self, cores: usize) -> Result<Sample, String> {
         if self.gb_per_s > 0.0 && self.cores() <= cores as f64 * 1.05 {
             Ok(self)
@@ -37,17 +37,17 @@ impl fmt::Display for Sample {
     }
 }
 
-/// Whose row it is.
+/// Owner of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Side {
-    /// pipebench's, with the ratio that it should reach.
+    /// pipebench, with its target ratio.
     Own {
         mark: f64,
     },
     Peer,
 }
 
-/// One variant with its samples, round by round; none where a run was rejected.
+/// One variant with its samples, round by round; `None` where a run was rejected.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
@@ -65,12 +65,12 @@ impl Row {
         self.spread(|sample| sample.gb_per_s)
     }
 
-    /// Whether that row is held against this one: who copies against those who copy, who copies less against all.
+    /// True if `own` is compared with this row: a copying variant with copying peers, a zero-copy one with all peers.
     fn is_rival_of(&self, own: &Row) -> bool {
         self.side == Side::Peer && (own.zero_copy || !self.zero_copy)
     }
 
-    /// Rates against those of another row in the same rounds.
+    /// Ratios of this row's rates to those of another row in the same rounds.
     fn pair_by_pair(&self, other: &Row) -> Option<Spread> {
         let pairs = self.samples.iter().zip(&other.samples);
         let ratios = pairs.filter_map(|(own, other)| Some((*own)?.gb_per_s / (*other)?.gb_per_s));
@@ -78,7 +78,7 @@ impl Row {
     }
 }
 
-/// Median, least and greatest.
+/// Median, minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Spread {
     median: f64,
@@ -110,7 +110,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// With all rounds in its rows.
+    /// Makes a table from rows that hold all rounds.
     pub fn new(case: &Case, comparison: &Comparison, rows: Vec<Row>) -> Table {
         let (letter, rule) = (comparison.letter, comparison.title);
         Table {
@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// The row against which that one is held: the rival with the highest median.
+    /// The row to compare `own` with: the rival with the highest median.
     fn best_against(&self, own: &Row) -> Option<&Row> {
         let rivals = self.rows.iter().filter(|row| row.is_rival_of(own));
         let with_rates = rivals.filter_map(|row| Some((row.rates()?.median, row)));
@@ -128,7 +128,7 @@ impl Table {
         best.map(|(_, row)| row)
     }
 
-    /// Rows of pipebench with their best rival, ratio of medians, ratios pair by pair, and mark.
+    /// pipebench's rows, each with its best rival, ratio of medians, ratios pair by pair, and mark.
     fn ratios(&self) -> impl Iterator<Item = (&Row, &Row, f64, Spread, f64)> {
         self.rows.iter().filter_map(|own| {
             let Side::Own { mark } = own.side else {

@@ -1,5 +1,5 @@
-//! What the judge is: a check sum of what it says of fabrics that are always drawn alike, and of stored records. A change that moves its code
-//! keeps the rows of docs/truth.md, and one after which it asks for another look or says another word does not.
+//! Fingerprint of the judge: a check sum of its findings on fabrics that are always drawn alike, and on stored records. A change that only moves
+//! the judge's code keeps the rows of docs/truth.md. A change after which it asks for another look or gives another verdict invalidates them.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,10 +9,10 @@ use pipebench::report::json;
 
 use crate::fabrics::{Draw, Kind, World};
 
-/// Draws of each kind.
+/// Number of draws of each kind.
 const DRAWS: u64 = 20;
 
-/// The check sum, made once.
+/// The check sum, computed once.
 pub fn judge() -> String {
     static JUDGE: OnceLock<String> = OnceLock::new();
     let made = JUDGE.get_or_init(|| {
@@ -24,7 +24,7 @@ pub fn judge() -> String {
     made.clone()
 }
 
-/// Which links were looked at, in which order, and what was said in the end.
+/// Adds the links that were looked at, in their order, and the final decision.
 fn add_draws(sum: &mut crc32fast::Hasher) {
     let sound = [Kind::Sound, Kind::SoundFullUplink, Kind::SoundHalfUplink];
     for kind in Kind::WRONG.into_iter().chain(sound) {
@@ -46,7 +46,7 @@ fn add_draws(sum: &mut crc32fast::Hasher) {
     }
 }
 
-/// What is said of each stored record, test by test.
+/// Adds the verdict and the faults of each stored record, test by test.
 fn add_records(sum: &mut crc32fast::Hasher) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folders = std::fs::read_dir(folder).expect("stored records");

@@ -1,10 +1,12 @@
-//! What pipebench says of fabrics that were injured, or not: as many drawn cases as one likes, in the lab.
+//! Verdicts of pipebench on injured and sound fabrics: any number of drawn cases, in the lab.
 //!
-//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N] [--again] [--floor peers] [--keep FOLDER] [--write]`.
-//! Each case is printed when it ends, and kept in `rows.jsonl` beside this file with a check sum of what the judge says: several runs add up, one that was broken off is
-//! resumed, and what an older judge said does not count. `--write` makes docs/truth.md of all rows. `--only` draws until a case has all of these
-//! words. `--at-once` tries so many cases at the same time: one takes about 7 % of two processors. `--again` tries the same draws a second
-//! time. `--floor peers` judges ports by those like them, too. `--keep` puts the record of each run into a folder. A case takes half a minute to a minute and a half. Needs root, as the lab does.
+//! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N]
+//! [--again] [--floor peers] [--keep FOLDER] [--write]`.
+//! Prints each case when it ends, and keeps it in `rows.jsonl` in this folder with a check sum of the judge's findings. Several runs add up,
+//! and an interrupted run resumes. Rows of an older judge do not count. `--write` makes docs/truth.md from all rows. `--only` draws until
+//! a case has all of these words. `--at-once` runs N cases at the same time: one takes about 7 % of two processors. `--again` tries the same
+//! draws a second time. `--floor peers` judges ports by similar ports, too. `--keep` puts the record of each run into a folder. A case takes
+//! half a minute to a minute and a half. Needs root, because the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
@@ -72,7 +74,7 @@ fn main() {
                 "{} {injured} {number} {}{floor}{again}",
                 options.seed, options.only
             );
-            // It was broken off later, and is resumed from there.
+            // Known cases are skipped: an interrupted run resumes after them.
             if !known.iter().any(|row| row.key == key) {
                 cases.push(Drawn { case, number, key });
             }
@@ -98,7 +100,7 @@ fn main() {
     }
 }
 
-/// Tries a case, prints what came of it, and keeps that.
+/// Tries a case, prints the outcome, and keeps it.
 fn try_one(drawn: &Drawn, options: &Options) {
     let (case, number) = (&drawn.case, drawn.number);
     let begun = std::time::Instant::now();
@@ -106,7 +108,7 @@ fn try_one(drawn: &Drawn, options: &Options) {
     if let Some(floor) = &options.floor {
         tests.extend(["--floor", floor]);
     }
-    // A run without a verdict is a wrong one.
+    // A run without a verdict counts as a wrong one.
     let outcome = catch_unwind(|| try_case(PIPEBENCH, case, &tests));
     let outcome = outcome.unwrap_or_else(|_| Outcome::none());
     let seconds = begun.elapsed().as_secs_f64();
@@ -128,7 +130,7 @@ fn try_one(drawn: &Drawn, options: &Options) {
     }
 }
 
-/// Where one frame in ten thousand is lost, it takes longer until there are enough of them to be told from chance.
+/// Length of a test. If one frame in ten thousand is lost, a test needs more time to lose enough frames to tell the loss from chance.
 fn time<'a>(case: &Case, options: &'a Options) -> &'a str {
     match (&options.time, case.injury) {
         (Some(time), _) => time,
@@ -186,7 +188,7 @@ fn options() -> Options {
     options
 }
 
-/// A small generator (xorshift64*), so that a seed tells all cases.
+/// A small generator (xorshift64*), so that a seed determines all cases.
 struct Draw(u64);
 
 impl Draw {

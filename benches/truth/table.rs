@@ -1,4 +1,4 @@
-//! The table of docs/truth.md: what was found by size of fault, and how often nothing was there.
+//! The tables of docs/truth.md: faults found by size, and false alarms on sound fabrics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::judge;
 use crate::truth::{Case, Injury, Outcome};
 
-/// One case and what came of it.
+/// One case and its outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// Kind of injury, or `sound` with the shape.
     pub kind: String,
-    /// What it left, in percent, or how much was lost.
+    /// Part that the injury leaves, in percent, or the rate of losses.
     pub size: String,
-    /// What was injured was blamed, and nothing else; of a sound fabric nothing was.
+    /// True if the injured part was blamed and nothing else; on a sound fabric, if nothing was blamed.
     pub right: bool,
-    /// Somebody was blamed who was not injured.
+    /// True if a part was blamed that was not injured.
     pub innocent: bool,
     /// The verdict.
     pub word: String,
-    /// What was blamed.
+    /// The blamed parts.
     #[serde(default)]
     pub blamed: Vec<String>,
-    /// What ports were judged by beside the usual floor.
+    /// Standard that ports were judged by in addition to the usual floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
-    /// How long it took, with all second looks.
+    /// Duration of the case in seconds, with all second looks.
     pub seconds: f64,
-    /// Which draw it was.
+    /// Key of the draw.
     pub key: String,
-    /// The judge: a check sum of what it says ([`judge`]).
+    /// The judge: a check sum of its findings ([`judge`]).
     pub judge: String,
     /// The case in words.
     pub case: String,
@@ -84,7 +84,7 @@ impl Row {
         }
     }
 
-    /// At 90 % and above the floor of 90 % need not find what was injured.
+    /// True for injuries that leave 90 % or more: the floor of 90 % need not find them.
     fn may_pass(&self) -> bool {
         self.size.starts_with('9')
     }
@@ -102,7 +102,7 @@ impl Row {
 /// Ends the key of a draw that was tried a second time.
 pub const AGAIN: &str = " again";
 
-/// Rows of the judge as it is now; those of an older one say nothing of it.
+/// Reads the rows of the present judge; rows of an older judge do not describe it.
 pub fn read(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let rows = text
@@ -111,7 +111,7 @@ pub fn read(path: &Path) -> Vec<Row> {
     rows.filter(|row: &Row| row.judge == judge()).collect()
 }
 
-/// Before the tables of `cargo bench --bench judge`.
+/// Text before the tables of `cargo bench --bench judge`.
 const DRAWN: &str = "\n## The judge alone\n\n\
     Fabrics that exist as numbers only, of 4 to 10 ports, with something hidden that leaves 50 to 82 % (`tests/fabrics`, `cargo bench --bench judge`): what \
     links share is filled max-min fair, uneven by 10 %, and the judge asks for second looks as in a run. *Right* means that everything that showed is named, \
@@ -135,7 +135,7 @@ pub fn page(rows: &[Row]) -> String {
         true => page.push_str("\nThe judge has changed since the last live cases were tried, so that none of them counts.\n"),
         false => {
             let (peers, usual): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.floor.is_some());
-            // A second run on the same draw is no other case.
+            // A second run on the same draw is not another case.
             let is_first = |row: &&&Row| !row.key.ends_with(AGAIN);
             let first: Vec<&Row> = usual.iter().filter(is_first).copied().collect();
             add_live(&mut page, &first);
@@ -155,7 +155,7 @@ pub fn page(rows: &[Row]) -> String {
     page
 }
 
-/// What came of live cases: faults, sound fabrics, and how long they took.
+/// Adds the outcomes of live cases: faults, sound fabrics, and durations.
 fn add_live(page: &mut String, rows: &[&Row]) {
     page.push_str(
         "\n## Faults\n\n\
@@ -233,7 +233,7 @@ fn add_live(page: &mut String, rows: &[&Row]) {
     }
 }
 
-/// What two runs on one fabric said.
+/// Adds the agreement between two runs on one fabric.
 fn add_pairs(page: &mut String, rows: &[&Row]) {
     let second = rows.iter().filter_map(|row| {
         let first = row.key.strip_suffix(AGAIN)?;
@@ -259,7 +259,7 @@ fn add_pairs(page: &mut String, rows: &[&Row]) {
     ));
 }
 
-/// What was said of sound fabrics whose ports were judged by those like them, too.
+/// Adds the verdicts on sound fabrics whose ports were also judged by similar ports.
 fn add_peers(page: &mut String, rows: &[&Row]) {
     if rows.is_empty() {
         return;

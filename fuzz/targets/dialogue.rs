@@ -1,4 +1,4 @@
-//! What a host's shell says before the program's first word: bounded, whatever it says and however it is cut.
+//! Output of a host's shell before the program's first word: bounded, for any bytes and any split into pieces.
 
 use launcher::inside::{Heard, dialogue};
 
@@ -19,7 +19,7 @@ pub const WORDS: &[&str] = &[
     "NON",
 ];
 
-/// The limit of noise, and once more for notes.
+/// Limit for noise and notes together: three times 64 KiB.
 const HELD_BYTES: usize = 3 * (64 << 10);
 
 pub fn run(input: &[u8]) -> String {
@@ -38,7 +38,7 @@ pub fn run(input: &[u8]) -> String {
     let refusal = refusal.unwrap_or_default();
     let whole = input.get(1..).unwrap_or_default();
     let at_once = dialogue(std::iter::once(whole));
-    // How much noise is too much depends on when it is looked at.
+    // The point at which noise becomes too much depends on the pieces.
     let noisy = |heard: &Heard| {
         heard
             .refusal
@@ -55,7 +55,7 @@ pub fn run(input: &[u8]) -> String {
             (&at_once.refusal, &at_once.state)
         );
     }
-    // The first words are the program's own, the others may be the host's.
+    // The first words are the program's own; the others can be the host's.
     let own = if refusal.starts_with("cannot") { 3 } else { 1 };
     let words: Vec<&str> = refusal.split(' ').take(own).collect();
     format!(

@@ -1,4 +1,4 @@
-//! Fabrics and plans of latencies, by whomever: descriptions, output of ibnetdiscover, forwarding tables, tables of ports.
+//! Fabrics and plans of latencies from any source: descriptions, output of ibnetdiscover, forwarding tables, tables of ports.
 
 use latency::fabric::{Draft, Fabric, FabricError};
 use latency::import::{self, Topology};
@@ -36,7 +36,7 @@ pub fn run(input: &[u8]) -> String {
     format!("{described}; {by_rule}; {by_tables}; {ports}")
 }
 
-/// A fabric that was understood is written and read as the same, has a way for each pair, and refuses plans that are none.
+/// Checks a fabric: writing and reading it gives the same fabric, each pair has a route, and it refuses an invalid plan.
 fn shape(draft: Result<Draft, FabricError>) -> String {
     let sound = draft.and_then(|draft| Fabric::new(&draft).map(|fabric| (draft, fabric)));
     let (draft, fabric) = match sound {

@@ -1,4 +1,4 @@
-//! Frames of the control channel: whatever the pieces, the same messages come, and no more bytes than went in.
+//! Frames of the control channel: any split into pieces gives the same messages, and no more bytes than the input has.
 
 use pipebench::wire::frame::{Decoder, FrameError, encode};
 

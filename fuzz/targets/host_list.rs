@@ -1,4 +1,4 @@
-//! Host expressions, of the command line and of a job's environment.
+//! Host expressions, from the command line and from a job's environment.
 
 use launcher::hosts::{self, Host, HostListError, MAX_HOSTS};
 
@@ -21,7 +21,7 @@ pub const WORDS: &[&str] = &[
     "%eth0",
 ];
 
-/// Longer lists are read and not folded: one costs as much as a thousand short ones.
+/// Longest list that is folded: a longer one costs as much as a thousand short ones.
 const FOLDED: usize = 2000;
 
 pub fn run(input: &[u8]) -> String {
@@ -56,7 +56,7 @@ pub fn run(input: &[u8]) -> String {
     }
 }
 
-/// A list of hosts that may be given to a command line.
+/// Checks that a list of hosts is safe for a command line.
 pub fn sound(all: &[Host]) {
     assert!(!all.is_empty() && all.len() <= MAX_HOSTS);
     for host in all {
@@ -73,7 +73,7 @@ pub fn sound(all: &[Host]) {
     }
 }
 
-/// What is said of a refused list.
+/// The message for a refused list.
 pub fn explained(error: &HostListError) -> String {
     one_line(error, 1000)
 }

@@ -1,4 +1,4 @@
-//! The fixed words of a link: its hello, and the header of each block.
+//! Fixed-size words of a link: its hello, and the header of each block.
 
 use pipebench::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 use pipebench::wire::hello::{HELLO_BYTES, LinkHello};

@@ -1,4 +1,4 @@
-//! Result files of LinkTest, by whomever: container, layouts, and what is made of them.
+//! Result files of LinkTest from any source: container, layouts, and the text and tables made from them.
 
 use pipebench::report::linktest::file;
 use pipebench::store::linktest::{self, Meaning};
@@ -11,7 +11,7 @@ pub const WORDS: &[&str] = &["sion", "LKTST", "LinkTest", "END_BLOCK"];
 pub fn run(input: &[u8]) -> String {
     let read = match linktest::read(input) {
         Ok(read) => read,
-        // Numbers differ from file to file; what is wrong does not.
+        // Numbers differ from file to file; the words of the error do not.
         Err(error) => {
             let text = one_line(&error, 300);
             let words = text.split_whitespace();
@@ -19,7 +19,7 @@ pub fn run(input: &[u8]) -> String {
             return plain.collect::<Vec<_>>().join(" ");
         }
     };
-    // Whatever lengths a file states, it cannot be larger in memory than on the disk by much.
+    // The data in memory is not larger than the file, no matter what lengths it states.
     let times: usize = read
         .sets
         .iter()

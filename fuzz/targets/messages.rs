@@ -1,4 +1,4 @@
-//! Messages of the control channel, both ways, and what is computed from them alone.
+//! Messages of the control channel, both ways, and everything computed from them alone.
 
 use pipebench::jobs::linktest::schedule;
 use pipebench::outside;
@@ -78,7 +78,7 @@ fn to_node(input: &[u8]) -> String {
         ToNode::EndRun(token) => format!("end run {}", magnitude(token.len())),
         ToNode::PrepareRanks(assignment) => match assignment.check() {
             Ok(()) => {
-                // What a node computes of it before it makes anything.
+                // Values that a node computes from it before it allocates anything.
                 let ranks = assignment.job.ranks();
                 let own = ranks.of_node(assignment.node, assignment.nodes());
                 assert!(own.len() <= assignment.ranks());
@@ -94,7 +94,7 @@ fn to_node(input: &[u8]) -> String {
     }
 }
 
-/// The steps that every rank computes for itself.
+/// Computes the steps that every rank computes for itself.
 fn follow_round(round: &Round) -> String {
     match round {
         Round::Whole { order, .. } if order.len() <= 64 => {
@@ -166,7 +166,7 @@ fn from_node(input: &[u8]) -> String {
     }
 }
 
-/// The launching side stamps the answer itself; what it was sent comes back as the node likes.
+/// The launching side takes the time of the answer itself; the node can return any values for the other two.
 fn pong(sent_ns: u64, node_ns: u64) -> String {
     let mut known = false;
     for received_ns in [0, 1_000_000_000, u64::MAX / 2] {

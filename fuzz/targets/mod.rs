@@ -1,4 +1,4 @@
-//! One file per target: what is read, and what must hold of it whatever the bytes.
+//! One file per target: a reader, and the invariants that hold for any bytes.
 
 pub mod dialogue;
 pub mod fabric;
@@ -16,10 +16,10 @@ pub mod reports;
 pub mod ssh_config;
 pub mod units;
 
-/// Inputs cut in pieces as a stream may be: the first byte is the length of a piece, nearly.
+/// Cuts an input into pieces, as a stream can do. The first byte determines the length of a piece.
 fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (first, rest) = input.split_first().unwrap_or((&0, &[]));
-    // From 1 to 64 bytes, or as much as one read takes.
+    // 1 to 65 bytes, or as much as one read takes.
     let length = match first % 66 {
         0 => 65536,
         length => usize::from(length),
@@ -27,8 +27,8 @@ fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
     rest.chunks(length)
 }
 
-/// All that an error says fits on one line and on a screen, and does not steer a terminal. Comes back without what
-/// it quotes.
+/// Checks that an error fits on one line and on a screen, and does not steer a terminal. Returns it without its quoted
+/// text.
 fn one_line(error: &impl std::fmt::Display, limit: usize) -> String {
     let text = error.to_string();
     assert!(
@@ -41,7 +41,7 @@ fn one_line(error: &impl std::fmt::Display, limit: usize) -> String {
     format!("{before} {after}")
 }
 
-/// Why JSON is none of what was due, without what it quotes; the field that is missing is one of few.
+/// The reason why JSON was rejected, without quoted text. The name of a missing field stays: only a few exist.
 fn misread(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let own = text.split(['`', '"', '\'']).next().unwrap_or_default();

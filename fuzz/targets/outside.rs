@@ -1,4 +1,4 @@
-//! JSON from outside: nothing that was read steers a terminal, and but for that it is what it was.
+//! JSON from outside: the value that was read steers no terminal, and otherwise equals the input.
 
 use pipebench::outside;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub fn run(input: &[u8]) -> String {
         }
         Ok(value) => {
             let kept = kept.expect("the same but for ends of lines");
-            // Two keys may be one when they are clean.
+            // Two keys can become the same when they are cleaned.
             let mut collided = false;
             assert_eq!(cleaned(&value, &mut collided), value);
             assert_eq!(cleaned(&kept, &mut collided), value);

@@ -1,4 +1,4 @@
-//! Run plans and assignments, and all that is computed from them before anything is made.
+//! Run plans and assignments, and everything computed from them before anything is allocated.
 
 use pipebench::plan::{Assignment, RunPlan, lanes, size};
 use pipebench::report::dry_run;
@@ -61,7 +61,7 @@ fn follow_plan(plan: &RunPlan) -> String {
     format!("plan of {} nodes {sizes}", magnitude(plan.nodes.len()))
 }
 
-/// What a node does with an assignment before it makes anything.
+/// Computes everything that a node computes from an assignment before it allocates anything.
 pub fn follow_assignment(assignment: &Assignment) -> String {
     let text = serde_json::to_vec(assignment).expect("an assignment is JSON");
     let again: Assignment = serde_json::from_slice(&text).expect("it was read before");
@@ -82,7 +82,7 @@ pub fn follow_assignment(assignment: &Assignment) -> String {
         }
     }
     let processes = size::processes_per_node(test, nodes);
-    // A relay that passes pages on is two ends.
+    // A relay that passes pages on serves two ends in one process.
     let relays = match test.relays_pass_pages() {
         true => nodes * test.streams * (test.phases - 2),
         false => 0,

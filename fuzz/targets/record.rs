@@ -1,4 +1,4 @@
-//! Records: what reads has every report, and reads again as the same.
+//! Records: every record that can be read has every report, and reading it again gives the same record.
 
 use pipebench::outside;
 use pipebench::record::Record;
@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) -> String {
     }
 }
 
-/// Every document of a record, none of them out of proportion.
+/// Makes every document of a record, and checks that none is out of proportion.
 pub fn follow(record: &Record) -> String {
     let written = json::write(record).expect("a record is JSON");
     let again = json::read(&written).expect("it was read before");
@@ -84,7 +84,7 @@ pub fn follow(record: &Record) -> String {
             );
         }
     }
-    // The page has words and styles of its own, whatever it tells.
+    // The page brings its own words and styles, for any record.
     let page = page::write(
         record,
         Some(&Comparison::of(record, record)),

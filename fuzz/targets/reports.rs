@@ -1,4 +1,4 @@
-//! Reports of nodes: the launching side makes a record of them whatever they say, and every document of that.
+//! Reports of nodes: the launching side makes a record from any reports, and every document from that record.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ pub const WORDS: &[&str] = &[
     "complete",
 ];
 
-/// A run of two hosts; plan and hosts are the launching side's own.
+/// A run of two hosts; its plan and hosts come from the launching side.
 static OWN: LazyLock<Record> = LazyLock::new(|| {
     json::read(include_str!("../corpus/record/two-hosts.json")).expect("a record")
 });
@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) -> String {
     let seen: Vec<Option<&NodeReport>> = (0..nodes)
         .map(|node| reports.get(node).and_then(Option::as_ref))
         .collect();
-    // Answers of clocks come from nodes, too: any number of the input will do.
+    // Clock answers come from nodes, too: any number of the input serves.
     let said = |node: usize| {
         seen[node]
             .and_then(|report| report.rung_ns)

@@ -1,4 +1,4 @@
-//! What `ssh -G` prints.
+//! Output of `ssh -G`.
 
 use launcher::inside;
 
@@ -26,7 +26,7 @@ pub const WORDS: &[&str] = &[
 pub fn run(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let config = inside::ssh_config(&text);
-    // Every path is made of one of its lines, and of a home folder at most.
+    // Every path consists of one of its lines, and at most a home folder.
     let lines = text.lines().count();
     assert!(
         config.len() <= 16 * text.len() + 4096 * (lines + 1),

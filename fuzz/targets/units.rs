@@ -1,4 +1,4 @@
-//! Sizes, durations and rates: what is read is shown as something that is read as nearly the same.
+//! Sizes, durations and rates: a value that was read is shown as text that reads as nearly the same value.
 
 use pipebench::units::{parse_bytes, parse_duration_ns, parse_rate_bits, show_bytes, show_ns};
 
@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) -> String {
 fn near(value: u64, tolerance: f64, shown: &str, again: Option<u64>) {
     const NEAR_THE_LIMIT: u64 = 8_900_000_000_000_000_000;
     if value > NEAR_THE_LIMIT {
-        return; // Rounded up it may be refused.
+        return; // Rounded up, it can be refused.
     }
     let again = again.unwrap_or_else(|| panic!("{value} is shown as {shown:?}, which is refused"));
     let off = (again as f64 - value as f64).abs();

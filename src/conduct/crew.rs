@@ -85,6 +85,8 @@ pub struct Member {
     /// It has failed, or its session has ended.
     gone: bool,
     heard: Option<Instant>,
+    /// Bytes that have arrived since then.
+    fresh_bytes: usize,
     /// Time without a message from it.
     lull: Lull,
     up_since: Option<Instant>,
@@ -92,6 +94,13 @@ pub struct Member {
 }
 
 impl Member {
+    /// Notes a sign of life.
+    fn was_heard(&mut self) {
+        self.heard = Some(Instant::now());
+        self.lull.broken();
+        self.fresh_bytes = 0;
+    }
+
     /// Clears its messages about a test, so that the next test does not use them.
     fn forget_test(&mut self) {
         self.listeners = None;

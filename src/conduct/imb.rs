@@ -123,7 +123,7 @@ impl RunState<'_> {
             let what = format!("speaks of rank {rank}, which has no part in this");
             return Err(Halt::Trouble(Box::new(Trouble {
                 node: self.hosts[node].node.clone(),
-                ..Trouble::own(TroubleKind::Bug, what)
+                ..Trouble::own(TroubleKind::Lost, what)
             })));
         }
         heard

@@ -368,7 +368,7 @@ impl RunState<'_> {
         let outcome = match foreign {
             Some((node, what)) => Err(Halt::Trouble(Box::new(Trouble {
                 node: self.hosts[node].node.clone(),
-                ..Trouble::own(TroubleKind::Bug, what)
+                ..Trouble::own(TroubleKind::Lost, what)
             }))),
             None => heard,
         };

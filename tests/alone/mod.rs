@@ -1,5 +1,5 @@
-//! One run per host: tests that run the program on this machine take turns, whether they are threads of one process
-//! or processes.
+//! One run per host: tests that run the program on this machine take turns, both as threads of one process
+//! and as separate processes.
 
 use std::cell::OnceCell;
 use std::fs::{File, TryLockError};
@@ -9,7 +9,7 @@ thread_local! {
     static TURN: OnceCell<File> = const { OnceCell::new() };
 }
 
-/// Waits for this test's turn, which lasts until its thread ends. A test that waits here is slow, never wrong.
+/// Waits for this test's turn, which lasts until its thread ends. Waiting makes a test slow, never wrong.
 pub fn wait() {
     TURN.with(|turn| {
         turn.get_or_init(take);

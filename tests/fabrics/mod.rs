@@ -1,7 +1,7 @@
-//! Fabrics that exist as numbers only, with resources that the judge is not told of: what links share is filled max-min fair, with
-//! links that are uneven by 10 %, and what the judge says is compared with what was hidden.
+//! Fabrics that exist as numbers only, with resources hidden from the judge. Links share each resource max-min fair, with
+//! weights that are uneven by 10 %. The judge's findings are compared with the hidden faults.
 //!
-//! The filling here is not the judge's own, and knows nothing of places: a resource is a set of links and what they carry together.
+//! The filling here is not the judge's own, and knows no places: a resource is a set of links and their total capacity.
 
 #![allow(dead_code, reason = "the test and the benchmark each use their part")]
 
@@ -18,7 +18,7 @@ pub mod unlisted;
 /// From port to port.
 pub type Pair = (usize, usize);
 
-/// A small generator (xorshift64*), so that a seed tells a case.
+/// A small generator (xorshift64*), so that a seed determines a case.
 pub struct Draw(u64);
 
 impl Draw {
@@ -39,12 +39,12 @@ impl Draw {
         usize::try_from(self.next() >> 33).expect("31 bits fit") % limit
     }
 
-    /// Between two numbers.
+    /// A random number between two numbers.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// So many different numbers, sorted.
+    /// `count` different numbers below `limit`, sorted.
     fn some(&mut self, count: usize, limit: usize) -> Vec<usize> {
         let mut all: BTreeSet<usize> = BTreeSet::new();
         while all.len() < count {
@@ -54,21 +54,21 @@ impl Draw {
     }
 }
 
-/// Something that links share.
+/// A resource that links share.
 pub struct Hidden {
     /// The links, from port to port.
     pub links: BTreeSet<Pair>,
-    /// What they carry together.
+    /// Total capacity of these links.
     pub capacity: f64,
-    /// In what part of all tests it is there.
+    /// Probability that the resource limits a test.
     pub often: f64,
-    /// What it may be called.
+    /// Faults that name it correctly.
     pub names: Vec<Fault>,
-    /// It is at fault, and not as was ordered.
+    /// True if it is a fault, and not as declared.
     pub wrong: bool,
 }
 
-/// What a fabric suffers from.
+/// The kind of fault of a fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Sound,
@@ -77,18 +77,18 @@ pub enum Kind {
     Pair,
     TwoPorts,
     ThreeFaults,
-    /// Declared, and as fast as the ports behind it.
+    /// A declared uplink, as fast as its ports together.
     FullUplink,
-    /// Declared, and half as fast.
+    /// A declared uplink, half as fast.
     HalfUplink,
-    /// The same, sound.
+    /// The same uplinks, sound.
     SoundFullUplink,
     SoundHalfUplink,
-    /// Not declared.
+    /// An uplink that is not declared.
     HiddenUplink,
-    /// What some ports send, or receive, or both.
+    /// Total sending of some ports, or total receiving, or both.
     Chip,
-    /// One of two members of a declared uplink that takes more than its half.
+    /// One of two members of a declared uplink, which takes more than its half.
     MemberByPort,
     MemberByAddress,
     Backplane,
@@ -130,37 +130,37 @@ impl Kind {
     }
 }
 
-/// A fabric with what is hidden in it.
+/// A fabric with its hidden resources.
 pub struct World {
     pub fabric: Fabric,
     /// Capacity of each declared place.
     pub declared: Vec<f64>,
     pub hidden: Vec<Hidden>,
-    /// Nothing but a mesh is run, without permutations.
+    /// True if a run has only the mesh, without permutations.
     pub mesh_only: bool,
-    /// Ports are judged by those like them, too.
+    /// True if ports are also judged by similar ports.
     pub peers: bool,
-    /// By how much the weights of links that share something differ from one.
+    /// Largest difference from one of the weights of links that share a resource.
     pub uneven: f64,
-    /// Ports whose links always get so much less of what they share.
+    /// Ports whose links always get less of a shared resource, with the factor of their weights.
     pub meek: BTreeMap<usize, f64>,
 }
 
-/// What came of it.
+/// Outcome of a run.
 pub struct Outcome {
     pub decision: Decision,
-    /// Second looks.
+    /// Number of second looks.
     pub looks: usize,
     /// The largest part that a port, an uplink or all ports together lacked in a test that should have filled them.
     pub deficit: f64,
-    /// Everything that was seen.
+    /// All observations.
     pub seen: Vec<Observation>,
 }
 
 const SPEED: f64 = 100.0;
 
 impl World {
-    /// A fabric of so many ports that carry 100 each way, and something of this kind that leaves `left` of what it should carry.
+    /// A fabric of `ports` ports that carry 100 each way, with a fault of this kind that leaves the part `left` of the expected rate.
     pub fn new(kind: Kind, ports: usize, left: f64, draw: &mut Draw) -> Self {
         use Kind::*;
         let leaves = matches!(
@@ -253,7 +253,7 @@ impl World {
             }
             FullUplink | HalfUplink => {
                 let (up, down) = (draw.below(3), draw.below(2));
-                // Out of one group is into the other; or both ways.
+                // Traffic out of one group goes into the other; or both ways.
                 if up != 1 {
                     self.add_uplink(down, left);
                 }
@@ -304,7 +304,7 @@ impl World {
                 }
             }
             MemberByPort | MemberByAddress => {
-                // Two members of which each carries half; one has more than half of the ports.
+                // Two members, each with half of the capacity; one carries more than half of the ports.
                 let half = ports / 2;
                 let unlucky = (half / 2 + 1).min(half);
                 let chosen = draw.some(unlucky, half);
@@ -366,7 +366,7 @@ impl World {
         }
     }
 
-    /// Some neighbours, or any.
+    /// Some ports: neighbours, or any.
     fn some_ports(&self, draw: &mut Draw) -> Vec<usize> {
         let ports = self.fabric.ports.len();
         let size = 2 + draw.below((ports / 2).saturating_sub(1).max(1));
@@ -382,11 +382,11 @@ impl World {
     fn add_uplink(&mut self, group: usize, left: f64) {
         self.add(Fault::Place(Place::Up(group)), left);
         let last = self.hidden.last_mut().expect("it was just added");
-        // With two groups, out of one is into the other.
+        // With two groups, traffic out of one goes into the other.
         last.names.push(Fault::Place(Place::Down(1 - group)));
     }
 
-    /// A place or a pair that carries so much of what it should.
+    /// Adds a place or a pair that carries the part `left` of its capacity.
     fn add(&mut self, fault: Fault, left: f64) {
         let capacity = match &fault {
             Fault::Place(place) => self.declared[self.fabric.number(*place)],
@@ -454,7 +454,7 @@ impl World {
         }
     }
 
-    /// What a run loads: all permutations and the mesh.
+    /// The loads of a run: all permutations and the mesh.
     fn loads(&self) -> Vec<Vec<Pair>> {
         let ports = self.fabric.ports.len();
         let shift = |by: usize| -> Vec<Pair> {
@@ -469,7 +469,7 @@ impl World {
         loads
     }
 
-    /// A whole run: the plan's tests, and then whatever the judge asks for.
+    /// A whole run: the plan's tests, then all measurements that the judge asks for.
     pub fn judge(&self, draw: &mut Draw) -> Outcome {
         const MOST_ROUNDS: usize = 60;
         let loads = self.loads();
@@ -514,7 +514,7 @@ impl World {
         panic!("the judge asks without end");
     }
 
-    /// By how much a port, an uplink, or all ports together fell short where they should have been full.
+    /// Largest part that a port, an uplink, or all ports together fell short where they should have been full.
     fn deficit(&self, seen: &[Observation]) -> f64 {
         let mut most = 0.0_f64;
         for one in seen {
@@ -528,7 +528,7 @@ impl World {
         most
     }
 
-    /// Whether a fault that was named is one that was hidden, or a group that is nearly it.
+    /// The index of the hidden fault that a named fault matches, exactly or as nearly the same group.
     fn names(&self, named: &Fault) -> Option<usize> {
         let is_it = |hidden: &Hidden| {
             hidden.wrong && hidden.names.iter().any(|name| self.is_alike(name, named))
@@ -536,7 +536,7 @@ impl World {
         self.hidden.iter().position(is_it)
     }
 
-    /// Whether nearly the same links go through both.
+    /// True if nearly the same links use both: at least 75 % for groups, all for other faults.
     fn is_alike(&self, hidden: &Fault, named: &Fault) -> bool {
         const ALIKE: f64 = 0.75;
         let (one, other) = (self.links_of(hidden), self.links_of(named));
@@ -553,8 +553,8 @@ impl World {
         links.collect()
     }
 
-    /// What a plain vote blames (007, NSDI 2018): each link below its floor votes for every element on its way, with a weight that these
-    /// share; the one with most votes is blamed, and what goes through it votes no more.
+    /// Faults that a plain vote blames (007, NSDI 2018). Each link below its floor votes for every element on its way, and the elements share
+    /// the weight of its vote. The element with most votes is blamed, and its links vote no more.
     pub fn vote(&self, seen: &[Observation]) -> Vec<Fault> {
         const FLOOR: f64 = 0.9;
         let mut bad: Vec<Pair> = Vec::new();
@@ -587,7 +587,7 @@ impl World {
         blamed
     }
 
-    /// Whether what was blamed without further ado is what was hidden.
+    /// True if the vote alone blames what was hidden.
     pub fn is_right_vote(&self, blamed: &[Fault], outcome: &Outcome) -> bool {
         let decision = Decision {
             confirmed: blamed
@@ -602,14 +602,14 @@ impl World {
         self.is_right_of(&decision, &outcome.seen)
     }
 
-    /// Whether somebody innocent is blamed.
+    /// True if an innocent part is blamed.
     pub fn blames_innocents(&self, decision: &Decision) -> bool {
         let guilty = |fault: &Fault| self.names(fault).is_some();
         let mut confirmed = decision.confirmed.iter();
         !confirmed.all(|one| guilty(&one.fault) || one.or.iter().any(guilty))
     }
 
-    /// Whether everything that was hidden is blamed, and nothing else.
+    /// True if every hidden fault is blamed, and nothing else.
     pub fn is_right(&self, outcome: &Outcome) -> bool {
         self.is_right_of(&outcome.decision, &outcome.seen)
     }
@@ -624,14 +624,14 @@ impl World {
         left.all(|(at, _)| self.is_covered(at) || !self.was_loaded(at, seen))
     }
 
-    /// What is blamed of what was hidden.
+    /// Indexes of the hidden faults that are blamed.
     pub fn named(&self, decision: &Decision) -> BTreeSet<usize> {
         let confirmed = decision.confirmed.iter();
         let all = confirmed.flat_map(|one| std::iter::once(&one.fault).chain(&one.or));
         all.filter_map(|fault| self.names(fault)).collect()
     }
 
-    /// Whether a test of the plan filled what is hidden, so that it could show.
+    /// True if a test of the plan filled a hidden resource, so that it could show.
     fn was_loaded(&self, at: usize, seen: &[Observation]) -> bool {
         let own = &self.hidden[at];
         let through = |one: &Observation| -> f64 {
@@ -648,7 +648,7 @@ impl World {
         loads.any(|one| through(one) >= 0.93 * own.capacity && through(one) < 0.9 * expected(one))
     }
 
-    /// Whether what hides elsewhere leaves nothing of it to be seen: the same links are held to less.
+    /// True if another hidden fault masks this one: it limits the same links to the same capacity or less.
     fn is_covered(&self, at: usize) -> bool {
         let own = &self.hidden[at];
         let mut others = self
@@ -662,7 +662,7 @@ impl World {
     }
 }
 
-/// Max-min fair shares of links with these weights, in the resources that are there.
+/// Max-min fair rates of links with these weights, in the resources of this test.
 fn share(pairs: &[Pair], weights: &[f64], hidden: &[&Hidden]) -> Vec<f64> {
     let members: Vec<Vec<usize>> = hidden
         .iter()
@@ -704,19 +704,19 @@ fn share(pairs: &[Pair], weights: &[f64], hidden: &[&Hidden]) -> Vec<f64> {
     rates
 }
 
-/// Counts of one kind.
+/// Counts for one kind.
 #[derive(Default)]
 pub struct Tally {
     pub all: usize,
-    /// All that was hidden and loaded was blamed, and nothing else; of a sound fabric nothing was said.
+    /// Every hidden and loaded fault was blamed, and nothing else; for a sound fabric, nothing was blamed.
     pub right: usize,
-    /// Something innocent was blamed.
+    /// An innocent part was blamed.
     pub innocent: usize,
-    /// What is hidden was named in full, whatever else was said.
+    /// A fault was blamed, and no innocent part.
     pub named: usize,
     /// A plain vote was right.
     pub votes: usize,
-    /// Nothing was said though a place lacked 15 % or more in a test.
+    /// Nothing was blamed although a place lacked 15 % or more in a test.
     pub passed: usize,
     /// Second looks of each case.
     pub looks: Vec<usize>,
@@ -724,12 +724,12 @@ pub struct Tally {
     pub wrong: Vec<String>,
 }
 
-/// Draws of one kind, each with a seed of its own; what is hidden leaves so much, or as it is drawn.
+/// Tries draws of one kind, each with its own seed; faults leave the part `left`, or a drawn part.
 pub fn trial(kind: Kind, seeds: std::ops::RangeInclusive<u64>, left: Option<f64>) -> Tally {
     trial_by(kind, seeds, left, false, 0.1)
 }
 
-/// The same, by the ports like each of them, too, if `peers`, and with links that share so unevenly.
+/// The same, with ports also judged by similar ports if `peers`, and with weights uneven by `uneven`.
 pub fn trial_by(
     kind: Kind,
     seeds: std::ops::RangeInclusive<u64>,
@@ -737,9 +737,9 @@ pub fn trial_by(
     peers: bool,
     uneven: f64,
 ) -> Tally {
-    /// A place that lacks so much must not pass.
+    /// A place that lacks this part must not pass.
     const DEFICIT: f64 = 0.15;
-    /// What lacks less need not be found: the floor is 90 %.
+    /// A fault that lacks less need not be found: the floor is 90 %.
     const FLOOR: f64 = 0.1;
     let mut tally = Tally::default();
     for seed in seeds {

@@ -1,4 +1,4 @@
-//! Faults of kinds that the judge's author did not think of, by a reader who has not seen the judge: each with a seed of its own.
+//! Kinds of faults that the judge's author did not think of, from a reader who has not seen the judge: each with its own seed.
 //!
 //! Every port carries 100 each way. A permutation gives each link 100, the mesh gives each 100 / (ports - 1).
 
@@ -119,21 +119,21 @@ pub const ALL: [Unlisted; 20] = [
     },
 ];
 
-/// A fabric without declared groups that suffers from these.
+/// A fabric with these faults and without declared groups.
 fn plain(ports: usize, draw: &mut Draw, faults: impl IntoIterator<Item = Hidden>) -> World {
     let mut world = World::new(Kind::Sound, ports, 1.0, draw);
     world.hidden.extend(faults);
     world
 }
 
-/// Two declared leaves, with uplinks as fast as their ports, that suffer from these.
+/// Two declared leaves with these faults, and with uplinks as fast as their ports.
 fn leaves(ports: usize, draw: &mut Draw, faults: impl IntoIterator<Item = Hidden>) -> World {
     let mut world = World::new(Kind::SoundFullUplink, ports, 1.0, draw);
     world.hidden.extend(faults);
     world
 }
 
-/// What these links share, always there and at fault.
+/// A resource that these links share, always present and at fault.
 fn hidden(links: impl IntoIterator<Item = Pair>, capacity: f64, name: Fault) -> Hidden {
     let links = links.into_iter().filter(|(from, to)| from != to);
     Hidden {
@@ -145,18 +145,18 @@ fn hidden(links: impl IntoIterator<Item = Pair>, capacity: f64, name: Fault) -> 
     }
 }
 
-/// The same, which may be called by other names, too.
+/// The same resource, with further correct names.
 fn or(mut hidden: Hidden, names: impl IntoIterator<Item = Fault>) -> Hidden {
     hidden.names.extend(names);
     hidden
 }
 
-/// The way from the first leaf to the second, as it is declared.
+/// The path from the first leaf to the second, as declared.
 fn first_uplink() -> [Fault; 2] {
     [Fault::Place(Place::Up(0)), Fault::Place(Place::Down(1))]
 }
 
-/// What all links from these ports to those share.
+/// A resource that all links from these ports to those share.
 fn block(
     from: impl IntoIterator<Item = usize>,
     to: impl IntoIterator<Item = usize>,
@@ -171,24 +171,24 @@ fn block(
     hidden(links, capacity, Fault::Shared { from, to })
 }
 
-/// What these pairs share.
+/// A resource that these pairs share.
 fn path(pairs: Vec<Pair>, capacity: f64) -> Hidden {
     hidden(pairs.clone(), capacity, Fault::Path(pairs))
 }
 
-/// What a port receives.
+/// Limits the receiving of a port.
 fn receive(ports: usize, port: usize, capacity: f64) -> Hidden {
     let links = pairs(ports, |_, to| to == port);
     hidden(links, capacity, Fault::Place(Place::Receive(port)))
 }
 
-/// What a port sends and receives together.
+/// Limits the total of a port's sending and receiving.
 fn both_ways(ports: usize, port: usize, capacity: f64) -> Hidden {
     let links = pairs(ports, |from, to| from == port || to == port);
     hidden(links, capacity, Fault::BothWays(port))
 }
 
-/// All pairs of so many ports for which this holds, sorted.
+/// All pairs of `ports` ports for which this holds, sorted.
 fn pairs(ports: usize, holds: impl Fn(usize, usize) -> bool) -> Vec<Pair> {
     let all = (0..ports).flat_map(|from| (0..ports).map(move |to| (from, to)));
     all.filter(|(from, to)| from != to && holds(*from, *to))
@@ -201,40 +201,40 @@ fn polarised_hash(draw: &mut Draw) -> World {
     leaves(12, draw, [or(member, first_uplink())])
 }
 
-/// The shift by 5 puts three pairs on it, and the mesh all seven.
+/// The shift by 5 puts three pairs on the slow member, and the mesh puts all seven there.
 fn slow_member(draw: &mut Draw) -> World {
     let taken = pairs(10, |from, to| from < 5 && to >= 5 && (from + to) % 4 == 1);
     leaves(10, draw, [or(path(taken, 50.0), first_uplink())])
 }
 
-/// All ports together send 900 of 1200 in every test, but nothing is common to all of them.
+/// All ports together send 900 of 1200 in every test, but they share no common resource.
 fn oversubscribed_cards(draw: &mut Draw) -> World {
     let cards = [0..4, 4..8, 8..12];
     plain(12, draw, cards.map(|card| block(card, 0..12, 300.0)))
 }
 
-/// Only the shift by 7 puts four links on it, so that these four pairs are all that a test of the plan shows.
+/// Only the shift by 7 puts four links on the narrow link, so that a test of the plan shows only these four pairs.
 fn narrow_chip_link(draw: &mut Draw) -> World {
     let shown: Vec<Pair> = (0..4).map(|port| (port, port + 7)).collect();
     let link = block(0..4, 7..11, 345.0);
     plain(11, draw, [or(link, [Fault::Path(shown)])])
 }
 
-/// Two ports on each switch; the segment from the first to the second also carries what goes from the first to the third and from the
+/// Two ports on each switch. The segment from the first to the second also carries the traffic from the first to the third and from the
 /// third to the second.
 fn one_way_ring(draw: &mut Draw) -> World {
     let through = |from: usize, to: usize| matches!((from / 2, to / 2), (0, 1 | 2) | (2, 1));
     plain(6, draw, [path(pairs(6, through), 150.0)])
 }
 
-/// Three ports on each switch; without the cable from the first to the second, both of the other two cables carry what it did.
+/// Three ports on each switch. Without the cable from the first to the second, both of the other two cables carry its traffic.
 fn broken_stack(draw: &mut Draw) -> World {
     let first_to_third = block(0..3, 3..9, 200.0);
     let third_to_second = block([0, 1, 2, 6, 7, 8], 3..6, 200.0);
     plain(9, draw, [first_to_third, third_to_second])
 }
 
-/// Three of its pairs meet in the shift by 5, four in the shift by 9, and the last, from 8 to 1, meets none in any permutation.
+/// Three of its pairs meet in the shift by 5, four in the shift by 9. The last, from 8 to 1, meets no other in any permutation.
 fn slow_spine(draw: &mut Draw) -> World {
     let taken = pairs(10, |from, to| {
         from % 2 == 0 && to % 2 == 1 && (from + 2 * to) % 3 == 1
@@ -250,13 +250,13 @@ fn broken_cage(draw: &mut Draw) -> World {
     plain(8, draw, [lane, receive(8, 6, 88.0)])
 }
 
-/// What port 2 sends is copied to port 6, where it meets what port 6 should receive: each alone is as it should be.
+/// Port 2's sent traffic is copied to port 6, where it meets the traffic that port 6 should receive. Each alone has its full rate.
 fn forgotten_mirror(draw: &mut Draw) -> World {
     let meet = pairs(8, |from, to| from == 2 || to == 6);
     plain(8, draw, [path(meet, 100.0)])
 }
 
-/// Two of them meet in the shift by 1, and the third is alone in the shift by 2.
+/// Two of these pairs meet in the shift by 1, and the third is alone in the shift by 2.
 fn one_buffer(draw: &mut Draw) -> World {
     plain(4, draw, [path(vec![(0, 1), (1, 3), (2, 3)], 84.0)])
 }
@@ -299,18 +299,18 @@ fn fault_in_a_fault(draw: &mut Draw) -> World {
     world
 }
 
-/// The cables of ports 2 and 7 are swapped: the first leaf's uplink is that of port 7, too, and not that of port 2.
+/// The cables of ports 2 and 7 are swapped: the first leaf's uplink carries port 7 instead of port 2.
 fn swapped_cables(draw: &mut Draw) -> World {
     let uplink = block([0, 1, 3, 4, 7], [2, 5, 6, 8, 9], 240.0);
     leaves(10, draw, [uplink])
 }
 
-/// What leaves the first leaf is as it should be.
+/// Traffic that leaves the first leaf has its full rate.
 fn hairpin(draw: &mut Draw) -> World {
     leaves(10, draw, [block(0..5, 0..5, 180.0)])
 }
 
-/// Three of its links meet in the shift by 3 and three in the shift by 8, so that these six are all that a test of the plan shows.
+/// Three of its links meet in the shift by 3 and three in the shift by 8, so that a test of the plan shows only these six.
 fn policed_tenant(draw: &mut Draw) -> World {
     let tenant = [0, 3, 6, 9];
     let policer = block(tenant, tenant, 255.0);
@@ -318,7 +318,7 @@ fn policed_tenant(draw: &mut Draw) -> World {
     plain(11, draw, [or(policer, [Fault::Path(shown)])])
 }
 
-/// Odd shifts go through it as a whole, even ones not at all; one way alone never fills it.
+/// Odd shifts go through the router as a whole, even ones not at all. One direction alone never fills it.
 fn router_on_a_stick(draw: &mut Draw) -> World {
     let routed = pairs(8, |from, to| (from + to) % 2 == 1);
     plain(8, draw, [path(routed, 450.0)])

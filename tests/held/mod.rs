@@ -1,4 +1,4 @@
-//! Runs of the program on this machine: held at their start, looked at, waited for.
+//! Runs of the program on this machine: holds them at their start, inspects them, and waits for them.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 #[path = "../alone/mod.rs"]
@@ -14,7 +14,7 @@ pub use alone::wait as take_turn;
 pub const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A run that stands still when all its links are there, and is ended with the test.
+/// A run that is held once all its links exist, and is ended with the test.
 pub struct Held {
     pub child: Child,
     pub errors: BufReader<std::process::ChildStderr>,
@@ -52,7 +52,7 @@ impl Held {
         }
     }
 
-    /// All processes below the launching one.
+    /// All descendants of the launching process.
     pub fn tree(&self) -> Vec<Process> {
         below(i32::try_from(self.child.id()).expect("a process id"))
     }
@@ -86,7 +86,7 @@ impl Drop for Held {
         {
             Ok(()) | Err(_) => {}
         }
-        // The host is free for the next run when the last of them has gone.
+        // The host is free for the next run once the last process has ended.
         let until = Instant::now() + DEADLINE;
         let left = || {
             all_processes().into_iter().any(|now| {
@@ -143,7 +143,7 @@ pub fn below(root: i32) -> Vec<Process> {
     found
 }
 
-/// Names of status segments, but for those that tests of parts make.
+/// Names of status segments, except those that unit tests make.
 pub fn segments() -> Vec<String> {
     fs::read_dir("/dev/shm")
         .expect("shared memory")

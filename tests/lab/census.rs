@@ -1,5 +1,5 @@
-//! Who lives on a host, and what was left there. All of it is read from outside through /proc, so
-//! that looking changes nothing on the host.
+//! Lists a host's processes and leftover files. Reads everything from outside through /proc, so
+//! that it changes nothing on the host.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,17 +14,17 @@ use super::running::wait_until;
 /// One process of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// As seen by the test, so that it can be signalled.
+    /// The pid in the test's namespace, so that the test can send signals to it.
     pub pid: Pid,
     pub ppid: Pid,
     pub name: String,
     pub args: String,
-    /// The letter of /proc: R, S, D, T, Z ...
+    /// The state letter of /proc: R, S, D, T, Z ...
     pub state: char,
 }
 
 impl Lab {
-    /// All processes of a host's pid namespace; none once it was killed.
+    /// All processes of a host's pid namespace; empty after it was killed.
     pub fn processes(&self, host: usize) -> Vec<Process> {
         let wanted = self.pid_space(host);
         all_pids()
@@ -35,7 +35,7 @@ impl Lab {
 
     /// The host's processes whose name or arguments contain `name`. The lab's own first process
     /// never counts. While a process starts another program, its arguments read as empty for a
-    /// moment: wait, then count.
+    /// moment: wait first, then count.
     pub fn survivors(&self, host: usize, name: &str) -> Vec<Process> {
         self.processes(host)
             .into_iter()
@@ -44,7 +44,7 @@ impl Lab {
             .collect()
     }
 
-    /// Waits until no such process is left; panics with the list at the deadline.
+    /// Waits until no such process remains; panics with the list at the deadline.
     #[track_caller]
     pub fn expect_no_survivors(&self, host: usize, name: &str, deadline: Duration) {
         let mut found = Vec::new();
@@ -56,15 +56,15 @@ impl Lab {
         assert!(found.is_empty(), "survivors on n{host}: {found:#?}");
     }
 
-    /// What appeared in /dev/shm, /tmp, /var/tmp and /run since the lab was raised, as paths on
+    /// Files that appeared in /dev/shm, /tmp, /var/tmp and /run since the lab was raised, as paths on
     /// that host.
     pub fn leftovers(&self, host: usize) -> Vec<String> {
         let known = self.first_names(host);
         self.names(host).difference(known).cloned().collect()
     }
 
-    /// Where the test finds a file of a host (through /proc; an absolute symbolic link on the way
-    /// would mislead it).
+    /// The path at which the test finds a file of a host. It leads through /proc; an absolute symbolic link in it
+    /// would lead elsewhere.
     pub fn path(&self, host: usize, path: &str) -> PathBuf {
         let first = self.first_process(host);
         PathBuf::from(format!("/proc/{first}/root/{path}"))
@@ -83,7 +83,7 @@ impl Lab {
     }
 }
 
-/// The pid namespace of a process, as the kernel names it.
+/// The pid namespace of a process, by the kernel's name.
 pub(super) fn pid_space_of(pid: Pid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
@@ -106,10 +106,10 @@ pub(super) fn all_pids() -> impl Iterator<Item = Pid> {
         .map(Pid::from_raw)
 }
 
-/// A process, unless it has gone meanwhile.
+/// Reads a process; `None` if it has ended meanwhile.
 pub(super) fn read_process(pid: Pid) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and may itself contain blanks and brackets.
+    // The name stands in brackets and can itself contain blanks and brackets.
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut fields = tail.split_whitespace();

@@ -1,16 +1,16 @@
 //! The lab: many hosts and a switch on one machine, for tests.
 //!
-//! Duty: hosts n1..nN and a launching host n0, each with its own network, files, processes, name
-//! and sshd, on one bridge; ways to run commands there, to slow, cut and kill, and to look for what
-//! was left behind. It knows nothing of the program under test. It needs root, iproute2 and an
-//! OpenSSH server, and says so.
+//! Duty: it provides hosts n1..nN and a launching host n0 on one bridge. Each has its own network, files, processes, name
+//! and sshd. It can run commands there, slow, cut and kill hosts, and find leftover processes and
+//! files. It knows nothing about the program under test. It needs root, iproute2 and an
+//! OpenSSH server, and panics with the reason if one is missing.
 //!
-//! No namespace has a name and no interface lies outside the lab's own namespaces: the first
-//! process of each host ends when its standard input does, that is when the test's process is gone,
-//! however it went, and the kernel then ends everything of that host.
+//! No namespace has a name, and no interface lies outside the lab's own namespaces. The first
+//! process of each host ends when its standard input ends. That happens when the test's process ends,
+//! in any way, and the kernel then ends all processes of that host.
 //!
-//! Where to read next: `raise.rs` (a lab's life), `host.sh` (what a host is made of), `running.rs`
-//! (commands), `network.rs` (slow, cut, kill), `census.rs` (processes and files left).
+//! Read next: `raise.rs` (life cycle of a lab), `host.sh` (setup of a host), `running.rs`
+//! (commands), `network.rs` (slow, cut, kill), `census.rs` (remaining processes and files).
 #![allow(
     dead_code,
     unused_imports,

@@ -1,7 +1,7 @@
-//! What can happen to a host's port: it gets slow, one way to it goes dead, the cable is pulled,
-//! the host dies.
+//! Faults of a host's port: it becomes slow, one direction fails, the cable is pulled,
+//! or the host dies.
 //!
-//! The switch is a bridge whose port towards host n has the name pn; on the host the cable ends at
+//! The switch is a bridge. Its port towards host n has the name pn; the host's end of the cable is
 //! eth0.
 
 use std::fs;
@@ -15,28 +15,28 @@ use super::raise::{BRIDGE_MAC, Lab};
 use super::running::{Running, tool, wait_until};
 
 impl Lab {
-    /// What the host sends passes at most `mbit` Mbit/s.
+    /// Limits the host's sending to `mbit` Mbit/s.
     pub fn shape_egress(&self, host: usize, mbit: u32) {
         self.on_host(host, &shape("eth0", mbit));
     }
 
-    /// What the switch sends to the host passes at most `mbit` Mbit/s.
+    /// Limits the switch's sending to the host to `mbit` Mbit/s.
     pub fn shape_ingress(&self, host: usize, mbit: u32) {
         self.on_switch(&shape(&port(host), mbit));
     }
 
-    /// Both directions at full speed again.
+    /// Restores full speed in both directions.
     pub fn unshape(&self, host: usize) {
-        // Replaced rather than deleted, since deleting what is not there is an error.
+        // Replaces rather than deletes, because deleting a missing qdisc is an error.
         self.on_host(host, "tc qdisc replace dev eth0 root pfifo");
         self.on_switch(&format!("tc qdisc replace dev {} root pfifo", port(host)));
     }
 
-    /// From now on nothing of `from` arrives at `to`, in silence: connections that stand stall, new
-    /// ones (in either direction, since they need answers) run into their time limit. Everybody
-    /// else is reached as before.
+    /// Drops everything from `from` to `to` from now on, silently: existing connections stall, and new
+    /// ones (in either direction, because they need answers) run into their time limit. All other
+    /// hosts stay reachable.
     ///
-    /// `from` is told that `to` has the hardware address of the switch itself, which drops such
+    /// `from` gets a neighbour entry that gives `to` the hardware address of the switch itself, which drops such
     /// frames.
     pub fn block(&self, from: usize, to: usize) {
         let address = self.address(to);
@@ -52,8 +52,8 @@ impl Lab {
         self.on_host(from, &format!("ip neigh del {address} dev eth0"));
     }
 
-    /// A second cable for every test host, eth1, with addresses 10.78.0.HOST on a switch of its own; or on the first
-    /// switch and in its network, with 100 added to the host's number.
+    /// Adds a second cable, eth1, to every test host, with addresses 10.78.0.HOST on a separate switch. With `same_network`
+    /// it is on the first switch and in its network, with 100 added to the host's number.
     pub fn add_rail(&self, same_network: bool) {
         let mtu = self.mtu();
         let bridge = if same_network { "br0" } else { "br1" };
@@ -79,22 +79,22 @@ impl Lab {
         }
     }
 
-    /// What the switch sends to the second cable of a host passes at most `mbit` Mbit/s.
+    /// Limits the switch's sending over the second cable of a host to `mbit` Mbit/s.
     pub fn shape_second_ingress(&self, host: usize, mbit: u32) {
         self.on_switch(&shape(&second_port(host), mbit));
     }
 
-    /// What a host sends over its second cable passes at most `mbit` Mbit/s.
+    /// Limits a host's sending over its second cable to `mbit` Mbit/s.
     pub fn shape_second_egress(&self, host: usize, mbit: u32) {
         self.on_host(host, &shape("eth1", mbit));
     }
 
-    /// The switch drops larger packets to and from a host, without a word.
+    /// Makes the switch silently drop larger packets to and from a host.
     pub fn set_switch_mtu(&self, host: usize, mtu: u32) {
         self.on_switch(&format!("ip link set {} mtu {mtu}", port(host)));
     }
 
-    /// A second switch for these hosts, joined to the first one by a trunk that passes `mbit` Mbit/s each way.
+    /// Moves these hosts to a second switch, joined to the first one by a trunk of `mbit` Mbit/s each way.
     pub fn split(&self, hosts: &[usize], mbit: u32) {
         let mtu = self.mtu();
         self.on_switch(&format!(
@@ -113,13 +113,13 @@ impl Lab {
         self.shape_trunk(false, mbit);
     }
 
-    /// What the trunk passes from the first switch to the second one, or back.
+    /// Limits the trunk from the first switch to the second one, or back, to `mbit` Mbit/s.
     pub fn shape_trunk(&self, towards_second: bool, mbit: u32) {
         let end = if towards_second { "t0" } else { "t1" };
         self.on_switch(&shape(end, mbit));
     }
 
-    /// What one host sends to another passes at most `mbit` Mbit/s, what it sends to all together `port_mbit`.
+    /// Limits the traffic of one pair to `mbit` Mbit/s, and all traffic that its sender sends to `port_mbit`.
     pub fn slow_pair(&self, from: usize, to: usize, port_mbit: u32, mbit: u32) {
         let class = |parent: &str, id: &str, rate: u32, ceil: u32| {
             let burst = burst_kb(ceil);
@@ -143,8 +143,8 @@ impl Lab {
         }
     }
 
-    /// What these hosts send to those goes through one thing that passes at most `mbit` Mbit/s of all of it together: a backplane, a
-    /// chip, a path. It is an interface of the switch that such frames are sent through as they come in.
+    /// Sends the traffic of these pairs through one shared resource of at most `mbit` Mbit/s in total: a backplane, a
+    /// chip, a path. The resource is an interface of the switch; incoming frames are redirected through it.
     pub fn share(&self, shared: &str, pairs: &[(usize, usize)], mbit: u32) {
         self.on_switch(&format!("ip link add {shared} type ifb"));
         self.on_switch(&format!("ip link set {shared} up"));
@@ -164,15 +164,15 @@ impl Lab {
         }
     }
 
-    /// From now on one in so many of the frames to the host is lost on its cable.
+    /// Loses one in `one_in` frames to the host on its cable from now on.
     ///
-    /// The kernel does it: the switch's port sends segment by segment, so that a lost frame is one segment, and where they come in a
-    /// classifier throws dice for each; those that lose go to an interface that is down.
+    /// The kernel does it. The switch's port sends segment by segment, so that a lost frame is one segment. On the receiving side a
+    /// classifier draws a random number for each; lost frames go to an interface that is down.
     pub fn lose(&self, host: usize, one_in: u32) {
         self.on_switch(&format!("ip link set dev {} gso_max_segs 1", port(host)));
         self.on_host(host, "ip link add void type veth peer name void1");
         self.on_host(host, "tc qdisc add dev eth0 clsact");
-        // Load a random word; not greater than so much: taken, else not.
+        // Loads a random word; the frame matches, and is lost, if the word is not greater than the limit.
         let dice = format!(
             "4,32 0 0 4294963256,37 1 0 {},6 0 0 4294967295,6 0 0 0",
             u32::MAX / one_in
@@ -189,7 +189,7 @@ impl Lab {
         tool(&argv);
     }
 
-    /// From now on what goes over the cable of a host takes so much longer, each way. The wire that does it runs until it is dropped.
+    /// Delays the cable of a host by `us` microseconds, each way, from now on. The wire process that does it runs until it is dropped.
     pub fn delay(&self, host: usize, us: u32) -> Running {
         let (mtu, port) = (self.mtu(), port(host));
         let bridge = self.bridge_of(&port);
@@ -210,7 +210,7 @@ impl Lab {
         wire
     }
 
-    /// Plugs the cable of a host in again whose wire has gone.
+    /// Plugs the cable of a host in again after its wire process has ended.
     pub fn unwire(&self, host: usize) {
         let bridge = self.bridge_of(&format!("x{host}"));
         self.on_switch(&format!("ip link del w{host}"));
@@ -234,11 +234,11 @@ impl Lab {
             .to_owned()
     }
 
-    /// A group of processes of a host that gets so many thousandths of one processor's time.
+    /// Makes a group of processes of a host that gets `thousandths` of one processor's time.
     pub fn throttle(&self, host: usize, thousandths: u32) -> Throttle {
         let folder = PathBuf::from(format!(
             "/sys/fs/cgroup/cpu/switchlab-{}-n{host}",
-            self.first_process(host) // Other labs of this program have hosts of this number, too.
+            self.first_process(host) // Other labs of this program have hosts with this number, too.
         ));
         let write = |file: &str, text: String| {
             let path = folder.join(file);
@@ -255,13 +255,13 @@ impl Lab {
         self.on_switch(&format!("ip link set {} down", port(host)));
     }
 
-    /// Plugs it in again.
+    /// Plugs the cable in again.
     pub fn link_up(&self, host: usize) {
         self.on_switch(&format!("ip link set {} up", port(host)));
     }
 
-    /// The host loses its power: its cable is dead first, so no reset or end-of-file reaches
-    /// anybody, then every process of it is gone. What is asked of that host later panics, except
+    /// Cuts the host's power: first its cable fails, so that no reset or end-of-file reaches a
+    /// peer, then all its processes end. Later calls for that host panic, except
     /// for its processes and survivors.
     pub fn kill_host(&self, host: usize) {
         self.link_down(host);
@@ -299,13 +299,13 @@ impl Lab {
     }
 }
 
-/// A share of the processors for some processes, until it is dropped.
+/// A processor share for a group of processes, until it is dropped.
 pub struct Throttle(PathBuf);
 
 impl Throttle {
-    /// Takes a process in; its children will be born there.
+    /// Adds a process; its later children belong to the group, too.
     pub fn take(&self, pid: Pid) {
-        // One that has just ended has no share of anything.
+        // This fails if the process has just ended, and then it needs no share.
         fs::write(self.0.join("cgroup.procs"), pid.to_string()).ok();
     }
 }
@@ -314,7 +314,7 @@ impl Drop for Throttle {
     fn drop(&mut self) {
         let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         for pid in inside.lines() {
-            // One that has just ended is gone from both.
+            // This fails if the process has just ended; then it is in neither group.
             fs::write("/sys/fs/cgroup/cpu/cgroup.procs", pid).ok();
         }
         let removed = wait_for_removal(&self.0);
@@ -363,8 +363,8 @@ fn second_port(host: usize) -> String {
     format!("q{host}")
 }
 
-/// A queue of 12 ms. Switches have less. Behind one of 50 ms a round trip took 150 ms, so that a connection that had lost a segment grew by seven
-/// segments a second, and sound ports stayed unfilled for seconds.
+/// Shapes a device, with a queue of 12 ms. Switches have less. With a queue of 50 ms a round trip took 150 ms, so that a connection
+/// that had lost a segment grew by seven segments a second, and sound ports stayed unfilled for seconds.
 fn shape(device: &str, mbit: u32) -> String {
     format!(
         "tc qdisc replace dev {device} root tbf rate {mbit}mbit burst {}kb latency 12ms",
@@ -372,7 +372,7 @@ fn shape(device: &str, mbit: u32) -> String {
     )
 }
 
-/// A bucket of 40 ms: a virtual machine that is put aside for a moment must not lose rate for it.
+/// Bucket of 40 ms, in kB: a virtual machine that is paused for a moment must not lose rate.
 fn burst_kb(mbit: u32) -> u32 {
     (mbit * 5).max(64)
 }

@@ -1,9 +1,9 @@
-//! A lab's life: raise, enter, drop.
+//! Life cycle of a lab: raise, enter, drop.
 //!
-//! Order of birth: sweep what killed labs left in the temporary folder; the switch and all hosts in
-//! parallel build their namespaces and keys (`host.sh`); the cables are plugged in; sshd starts
-//! everywhere; known hosts are written to n0; the temporary folder goes, so that nothing of a lab
-//! lies outside its namespaces while it stands.
+//! Order of raising: sweep files of killed labs from the temporary folder; the switch and all hosts build their
+//! namespaces and keys (`host.sh`) in parallel; the cables are plugged in; sshd starts
+//! everywhere; known hosts are written to n0; the temporary folder is removed, so that no part of a standing lab
+//! lies outside its namespaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,19 +21,19 @@ use super::census::{all_pids, children_of, pid_space_of, read_process};
 use super::network::port;
 use super::running::{Finished, PATH, Running, tool};
 
-/// What a lab is to look like.
+/// Options of a lab.
 #[derive(Debug, Clone)]
 pub struct LabOptions {
-    /// Test hosts n1..; the launching host n0 comes on top.
+    /// Number of test hosts n1..; the launching host n0 is added.
     pub hosts: usize,
     pub mtu: u32,
-    /// Folders that are empty on the test hosts and as they are on n0.
+    /// Folders that are empty on the test hosts and unchanged on n0.
     pub hide: Vec<PathBuf>,
-    /// The number of the host on which libssl and libcrypto are missing.
+    /// Number of the host without libssl and libcrypto.
     pub without_openssl: Option<usize>,
-    /// Congestion control of every host; the system's if nothing is said.
+    /// Congestion control of every host; `None` keeps the system's.
     pub congestion: Option<&'static str>,
-    /// Addresses are 10.SUBNET.0.HOST. Labs at the same time may share it: they have no network in
+    /// Addresses are 10.SUBNET.0.HOST. Labs at the same time can share it: they have no network in
     /// common.
     pub subnet: u8,
 }
@@ -51,7 +51,7 @@ impl Default for LabOptions {
     }
 }
 
-/// The folder of everything cargo has built, of which the running test is a part.
+/// Cargo's build folder, which contains the running test.
 pub fn build_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its executable");
     let marked = test
@@ -68,7 +68,7 @@ pub fn build_folder() -> PathBuf {
     )
 }
 
-/// Hosts and a switch that stand until this value is dropped or the test's process is gone.
+/// Hosts and a switch that stand until this value is dropped or the test's process has ended.
 pub struct Lab {
     options: LabOptions,
     hosts: Vec<Host>,
@@ -76,8 +76,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Builds a lab. Panics with the reason if this machine cannot: a lab that is skipped is a
-    /// failed run.
+    /// Builds a lab. Panics with the reason if this machine cannot: a skipped lab is a failed
+    /// run.
     pub fn raise(options: LabOptions) -> Lab {
         assert!(options.hosts <= 250, "lab: at most 250 hosts");
         expect_means();
@@ -110,7 +110,7 @@ impl Lab {
         lab
     }
 
-    /// The host's address on the lab's network; on n0 the highest one.
+    /// The host's address on the lab's network; n0 has the highest one.
     pub fn address(&self, host: usize) -> Ipv4Addr {
         address(&self.options, host)
     }
@@ -120,7 +120,7 @@ impl Lab {
         format!("n{host}")
     }
 
-    /// The MTU of every interface as the lab was raised.
+    /// The MTU of every interface when the lab was raised.
     pub(super) fn mtu(&self) -> u32 {
         self.options.mtu
     }
@@ -130,8 +130,8 @@ impl Lab {
         1..=self.options.hosts
     }
 
-    /// A command on that host, in a session of its own and with the environment of a fresh login;
-    /// more variables and another standard input can be added. It dies with the host, with the lab
+    /// A command on that host, in its own session and with the environment of a fresh login. The
+    /// caller can add variables and another standard input. It dies with the host, with the lab
     /// and with the process that is spawned from it.
     pub fn command(&self, host: usize, argv: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
@@ -148,7 +148,7 @@ impl Lab {
         command
     }
 
-    /// Starts a command that `command` made, with both outputs captured.
+    /// Starts a command made by `command`, with both outputs captured.
     pub fn start(&self, command: Command) -> Running {
         Running::start(command, true)
     }
@@ -158,14 +158,14 @@ impl Lab {
         self.start(self.command(host, argv))
     }
 
-    /// Runs a command on that host to its end; at the deadline it is killed and the test panics
+    /// Runs a command on that host to its end; at the deadline kills it and panics
     /// with all output.
     #[track_caller]
     pub fn run(&self, host: usize, argv: &[&str], deadline: Duration) -> Finished {
         self.spawn(host, argv).finish(deadline)
     }
 
-    /// The first process of a host that stands.
+    /// The first process of a standing host; panics if the host was killed.
     #[track_caller]
     pub(super) fn first_process(&self, host: usize) -> Pid {
         let killed = self.hosts[host].killed.load(Ordering::SeqCst);
@@ -173,7 +173,7 @@ impl Lab {
         self.hosts[host].first
     }
 
-    /// Whether that is the lab's own process on a host, standing or killed.
+    /// True for the lab's own first process on a host, standing or killed.
     pub(super) fn is_first(&self, host: usize, pid: Pid) -> bool {
         self.hosts[host].first == pid
     }
@@ -194,7 +194,7 @@ impl Lab {
         self.switch.running.outer()
     }
 
-    /// A cable from the switch to every host, then word to the hosts that it is there.
+    /// Plugs a cable from the switch into every host, then notifies the hosts.
     fn plug_in(&mut self, folder: &Path) {
         let mtu = self.options.mtu;
         let mut cables = String::new();
@@ -215,7 +215,7 @@ impl Lab {
         }
     }
 
-    /// All keys of all hosts to n0, by name and address; the hosts with odd numbers are hashed.
+    /// Writes all keys of all hosts to n0, by name and address; hosts with odd numbers are hashed.
     fn write_known_hosts(&self, folder: &Path) {
         let (mut plain, mut hashed) = (String::new(), String::new());
         for host in 0..self.hosts.len() {
@@ -243,8 +243,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // The cables first and by name: a network namespace that loses its last process is freed
-        // some time later.
+        // Deletes the cables first and by name, because the kernel frees a network namespace only some time after
+        // its last process ends.
         let ports: String = (0..self.hosts.len())
             .map(|host| format!("ip link del {}; ", port(host)))
             .collect();
@@ -256,7 +256,7 @@ impl Drop for Lab {
             .status()
             .ok();
         for host in &mut self.hosts {
-            // unshare, the process outside, ends when the kernel has ended everything inside.
+            // unshare, the outer process, ends once the kernel has ended all processes inside.
             host.space.lifeline = None;
             if host.space.running.is_running() && !host.killed.load(Ordering::SeqCst) {
                 kill(host.first, Signal::SIGKILL).ok();
@@ -268,8 +268,8 @@ impl Drop for Lab {
     }
 }
 
-/// A process that holds namespaces, and the pipe that keeps it alive. A pipe and not a death
-/// signal, since that follows the creating thread: a lab shared by several tests would end with the
+/// A process that holds namespaces, and the pipe that keeps it alive. It is a pipe because a death
+/// signal follows the creating thread: a lab shared by several tests would end with the
 /// first of them.
 struct Space {
     running: Running,
@@ -314,7 +314,7 @@ impl Space {
 
 struct Host {
     space: Space,
-    /// Process 1 of the host, by its number outside.
+    /// Process 1 of the host, by its pid outside.
     first: Pid,
     pid_space: PathBuf,
     first_names: BTreeSet<String>,
@@ -322,7 +322,7 @@ struct Host {
 }
 
 impl Host {
-    /// Waits until the host's namespaces stand.
+    /// Waits until the host's namespaces exist.
     fn first_seen(space: Space) -> Host {
         space.running.wait_for_line("spaces", DEADLINE);
         let first = *children_of(space.running.outer())
@@ -339,7 +339,7 @@ impl Host {
     }
 }
 
-/// Where a lab's files lie while it is raised; gone when dropped.
+/// Folder of a lab's files while the lab is raised; removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -360,7 +360,7 @@ impl Drop for Folder {
     }
 }
 
-/// What every host copies for itself: the script, the table of names, the key of the launching
+/// Writes the files that every host copies: the script, the table of names, and the key of the launching
 /// host.
 fn write_common_files(folder: &Path, options: &LabOptions) {
     let mut names = String::from("127.0.0.1 localhost\n");
@@ -407,8 +407,8 @@ fn expect_means() {
     );
 }
 
-/// Removes what labs of dead tests left. Their processes end by themselves; one that is stopped
-/// could not.
+/// Removes the remains of labs of dead tests. Their processes end without help, except
+/// stopped ones.
 fn sweep() {
     let owner_is_dead = |text: &str| {
         let owner = text
@@ -452,10 +452,10 @@ fn read(file: &Path) -> String {
         .unwrap_or_else(|why| panic!("lab: cannot read {}: {why}", file.display()))
 }
 
-/// The switch's own hardware address: what is sent to it is dropped there.
+/// The switch's own hardware address: the switch drops frames sent to it.
 pub(super) const BRIDGE_MAC: &str = "02:00:00:00:00:fe";
 
-/// How the names of a lab's folder begin; the owner's process id follows.
+/// Prefix of the names of lab folders; the owner's process id follows.
 const MARK: &str = "switchlab-";
 
 const HOST_SPACES: &[&str] = &[

@@ -1,7 +1,7 @@
-//! Commands under test: start them, read both outputs while they run, signal them, and never wait
+//! Commands under test: starts them, reads both outputs while they run, signals them, and never waits
 //! without a deadline.
 //!
-//! Does not know hosts: `Lab::command` (raise.rs) builds what is started here.
+//! Does not know hosts: `Lab::command` (raise.rs) builds the commands.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 
 use super::census::children_of;
 
-/// What came of a command that has ended.
+/// Status and outputs of a command that has ended.
 #[derive(Debug)]
 pub struct Finished {
     pub status: ExitStatus,
@@ -24,7 +24,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The exit code, or nothing if a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -34,7 +34,7 @@ impl Finished {
         self.status.signal()
     }
 
-    /// Gives itself back if the exit code was 0, else panics with all output.
+    /// Returns `self` if the exit code was 0; otherwise panics with all output.
     #[track_caller]
     pub fn expect_success(self) -> Finished {
         assert!(self.status.success(), "{self}");
@@ -52,19 +52,19 @@ impl std::fmt::Display for Finished {
     }
 }
 
-/// A command that runs (or has ended and was not asked yet). Dropped, it is killed with its process
+/// A command that runs, or has ended but was not yet waited for. Dropping it kills it and its process
 /// group.
 pub struct Running {
     child: Child,
-    /// Whether `child` only enters a host and waits there for the real command, its one child.
+    /// True if `child` only enters a host and waits there for the real command, its only child.
     entered: bool,
     title: String,
     output: Arc<Output>,
 }
 
 impl Running {
-    /// Starts a command with both outputs captured. Standard input is what the command says, by
-    /// default nothing.
+    /// Starts a command with both outputs captured. The command determines standard input; the default is
+    /// empty.
     pub(super) fn start(mut command: Command, entered: bool) -> Running {
         let title = format!("{command:?}");
         let mut child = command
@@ -96,7 +96,7 @@ impl Running {
         }
     }
 
-    /// The first whole line of either output, from the start on, that contains `pattern`.
+    /// Waits for the first whole line of either output, from the start, that contains `pattern`.
     #[track_caller]
     pub fn wait_for_line(&self, pattern: &str, deadline: Duration) -> String {
         let ends = Instant::now() + deadline;
@@ -134,13 +134,13 @@ impl Running {
             .pid()
             .unwrap_or_else(|| panic!("nothing to send {signal} to: {}", self.title));
         kill(pid, signal).unwrap_or_else(|why| panic!("cannot send {signal} to {pid}: {why}"));
-        // nsenter stops itself with the command it waits for, and is continued by nobody else.
+        // nsenter stops together with the command it waits for, and only this signal continues it.
         if self.entered && signal == Signal::SIGCONT {
             kill(self.outer(), signal).ok();
         }
     }
 
-    /// Whether it still runs.
+    /// True while it runs.
     pub fn is_running(&mut self) -> bool {
         self.ended().is_none()
     }
@@ -167,7 +167,7 @@ impl Running {
             }
             thread::sleep(PAUSE);
         };
-        // A moment more than the command had: its last bytes may still be on their way through the
+        // Allows a moment more than the command had: its last bytes can still be in the
         // pipe.
         let ends = ends.max(Instant::now() + LAST_BYTES);
         let mut text = self.output.lock();
@@ -190,12 +190,12 @@ impl Running {
         }
     }
 
-    /// Its standard input, if the command asked for a pipe and nobody took it yet.
+    /// Its standard input, if the command asked for a pipe and it was not taken yet.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Waits for the end alone; false at the deadline.
+    /// Waits only for the end of the process; false at the deadline.
     pub(super) fn ends_within(&mut self, deadline: Duration) -> bool {
         let ends = Instant::now() + deadline;
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -207,7 +207,7 @@ impl Running {
         true
     }
 
-    /// The process started here: the command, or nsenter that waits for it.
+    /// The process started here: the command, or the nsenter that waits for it.
     pub(super) fn outer(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id fits"))
     }
@@ -220,7 +220,7 @@ impl Running {
 
     fn end(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // The command has a session and a group of its own; nsenter waits in the one made here.
+            // The command has its own session and group; nsenter waits in the group made here.
             for pid in [self.pid(), Some(self.outer())].into_iter().flatten() {
                 if killpg(pid, Signal::SIGKILL).is_err() {
                     kill(pid, Signal::SIGKILL).ok();
@@ -237,7 +237,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks again and again until the answer is yes; panics with `what` at the deadline.
+/// Repeats the question until the answer is yes; panics with `what` at the deadline.
 #[track_caller]
 pub fn wait_until(what: &str, deadline: Duration, mut asked: impl FnMut() -> bool) {
     let ends = Instant::now() + deadline;
@@ -247,7 +247,7 @@ pub fn wait_until(what: &str, deadline: Duration, mut asked: impl FnMut() -> boo
     }
 }
 
-/// Runs one of the lab's own tools and gives its output; panics if it fails.
+/// Runs one of the lab's own tools and returns its output; panics if it fails.
 #[track_caller]
 pub(super) fn tool(argv: &[&str]) -> String {
     let mut command = Command::new(argv[0]);
@@ -260,7 +260,7 @@ pub(super) fn tool(argv: &[&str]) -> String {
     finished.stdout
 }
 
-/// Where programs are looked for, on the hosts and by the lab itself.
+/// Search path for programs, on the hosts and for the lab itself.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 const TOOL_DEADLINE: Duration = Duration::from_secs(20);
@@ -277,7 +277,7 @@ struct Output {
 struct Text {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// How many of the two streams have not ended.
+    /// Number of the two streams that have not ended.
     open: u8,
 }
 
@@ -303,7 +303,7 @@ impl Output {
         text
     }
 
-    /// Copies a stream into its place from a thread of its own, until it ends.
+    /// Copies a stream into its place from a separate thread, until the stream ends.
     fn follow(
         self: &Arc<Self>,
         mut stream: impl Read + Send + 'static,

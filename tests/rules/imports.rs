@@ -1,11 +1,11 @@
-//! Which file uses which: paths of the source, followed through what a module passes on, and the circles among them.
+//! Dependencies between source files: follows paths through re-exports of modules, and finds cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module: its names below the crate.
 type Module = Vec<String>;
 
-/// One file: its module, and its code without comments and contents of strings.
+/// One file: its path, and its code without comments and contents of strings.
 pub struct File {
     pub path: String,
     pub code: String,
@@ -23,14 +23,14 @@ impl File {
     }
 }
 
-/// One path of a `use`, or one that stands in the code.
+/// One path of a `use`, or one that appears in the code.
 struct Used {
     names: Vec<String>,
-    /// The name under which a `pub use` passes it on; `*` for everything.
+    /// The name under which a `pub use` re-exports it; `*` for everything.
     passed_on_as: Option<String>,
 }
 
-/// What `from` uses of `to`: both are numbers of files.
+/// The modules of a crate and their re-exports, for finding which file uses which.
 pub struct Imports<'files> {
     files: &'files [File],
     modules: BTreeMap<Module, usize>,
@@ -53,7 +53,7 @@ impl<'files> Imports<'files> {
         }
     }
 
-    /// For each file those it uses. What a file only passes on it does not use.
+    /// For each file, the indexes of the files that it uses. A pure re-export is not a use.
     pub fn edges(&self) -> Vec<BTreeSet<usize>> {
         let of = |(index, file): (usize, &File)| {
             let module = file.module();
@@ -69,7 +69,7 @@ impl<'files> Imports<'files> {
         self.files.iter().enumerate().map(of).collect()
     }
 
-    /// Paths in the code that begin with a word for a module, or with the name of a module below this one.
+    /// Paths in the code that begin with `crate`, `super` or `self`, or with the name of a module below this one.
     fn inline(&self, file: &File, module: &Module) -> Vec<Vec<String>> {
         let code = without_uses(&file.code);
         let mut found = Vec::new();
@@ -90,7 +90,7 @@ impl<'files> Imports<'files> {
         found
     }
 
-    /// The file where that is which a path in `module` means; none outside of this crate.
+    /// The file that defines the target of a path in `module`; `None` outside of this crate.
     fn target(&self, path: &[String], module: &Module) -> Option<usize> {
         let mut at = module.clone();
         let mut rest = path;
@@ -140,7 +140,7 @@ impl<'files> Imports<'files> {
             }
             break;
         }
-        // What is left names something of this module.
+        // The rest names an item of this module.
         self.modules.get(&at).copied()
     }
 }
@@ -166,7 +166,7 @@ fn uses(code: &str) -> Vec<Used> {
     found
 }
 
-/// Whether a line begins a `use`.
+/// True if a line begins a `use`.
 fn begins(line: &str) -> bool {
     let line = line.trim_start();
     let rest = line.strip_prefix("pub").map_or(line, |rest| {
@@ -212,7 +212,7 @@ fn without_uses(code: &str) -> String {
     kept
 }
 
-/// The paths of a tree such as `a::{b, c::{self, d as e}}`, each with its other name.
+/// The paths of a tree such as `a::{b, c::{self, d as e}}`, each with its alias, if any.
 fn spread(tree: &str, before: &[String], found: &mut Vec<(Vec<String>, Option<String>)>) {
     let tree = tree.trim();
     if tree.is_empty() {
@@ -254,7 +254,7 @@ fn spread(tree: &str, before: &[String], found: &mut Vec<(Vec<String>, Option<St
     found.push((names, alias));
 }
 
-/// Groups of files that use each other in a circle.
+/// Groups of files that use each other in a cycle.
 pub fn circles(edges: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
     let reach: Vec<BTreeSet<usize>> = (0..edges.len()).map(|from| reached(edges, from)).collect();
     let mut found: Vec<BTreeSet<usize>> = Vec::new();
@@ -271,7 +271,8 @@ pub fn circles(edges: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
     found
 }
 
-/// What can be reached from a file by one step or more.
+/// Files that are reachable from a file in one or more steps.
+///
 fn reached(edges: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
     let mut next: Vec<usize> = edges[from].iter().copied().collect();

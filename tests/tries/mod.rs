@@ -1,10 +1,10 @@
-//! For what a machine that stands still for a moment can spoil: figures of a run, and what is concluded from them. Everything else is
-//! asserted once, in the attempt. Attempts that failed stand in a list that `tests/run` shows in the end: one that grows is a defect.
+//! Repeated attempts, for results that a machine that stalls for a moment can spoil: figures of a run, and conclusions from them. All other
+//! properties are asserted once, in the attempt. Failed attempts go into a list that `tests/run` shows at the end: a growing list is a defect.
 
 use std::fs::File;
 use std::io::Write;
 
-/// Makes an attempt up to three times, until one goes well. A product that is wrong fails all three.
+/// Makes an attempt up to three times, until one succeeds. A wrong product fails all three.
 #[track_caller]
 pub fn of_three<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     let mut failures = Vec::new();
@@ -20,7 +20,7 @@ pub fn of_three<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     panic!("three attempts failed:\n{}", failures.join("\n"));
 }
 
-/// Ends an attempt unless something holds that the machine can spoil.
+/// Ends an attempt if a condition that the machine can spoil does not hold.
 macro_rules! should {
     ($holds:expr, $($words:tt)+) => {
         let holds: bool = $holds;

@@ -1,5 +1,5 @@
-//! The truth harness: a fabric in the lab is injured, or not, pipebench judges it, and what it says is compared with what
-//! was done. Used by `tests/lab_truth.rs` (ten cases) and `benches/truth` (as many as one likes).
+//! The truth harness: injures a fabric in the lab, or not, lets pipebench judge it, and compares the verdict with the
+//! injury. `tests/lab_truth.rs` (ten cases) and `benches/truth` (any number of cases) use it.
 #![allow(dead_code, reason = "the test and the benchmark each use their part")]
 
 use std::fmt;
@@ -13,61 +13,61 @@ use crate::lab::{Finished, Lab, LabOptions};
 
 /// Speed of a port in Mbit/s.
 const PORT_MBIT: u32 = 200;
-/// Speed of a slow port on purpose, and of the slower ones of mixed speeds.
+/// Speed in Mbit/s of a port that is slow on purpose, and of the slower ports of mixed speeds.
 const SLOW_MBIT: u32 = 100;
 
-/// What the fabric is like.
+/// Layout and port speeds of the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// All ports alike.
     Plain,
-    /// Every second port at half speed, as ordered.
+    /// Every second port at half speed, as declared.
     MixedSpeeds,
     /// The last port at half speed, on purpose.
     OneSlow,
-    /// Two switches and a trunk of half of what its ports could send.
+    /// Two switches, and a trunk with half the speed that its ports could send.
     Oversubscribed,
-    /// Two switches and a trunk of all that its ports could send.
+    /// Two switches, and a trunk with the full speed that its ports could send.
     FullTrunk,
 }
 
-/// What is wrong. Hosts are counted from 1.
+/// The injured part. Hosts are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Injury {
-    /// What a host sends.
+    /// Sending of a host.
     Send(usize),
-    /// What a host receives.
+    /// Receiving of a host.
     Receive(usize),
-    /// Both of a host.
+    /// Both directions of a host.
     Both(usize),
-    /// What one host sends to another.
+    /// Traffic from one host to another.
     Pair(usize, usize),
     /// The trunk from the first switch to the second one.
     Uplink,
-    /// A host's share of the processors, in thousandths of one.
+    /// A host's processor share, in thousandths of one processor.
     Throttled(usize, u32),
-    /// One in so many frames to a host is lost.
+    /// Loss of one in this many frames to a host.
     Loss(usize, u32),
     /// A host's cable is out for a part of the time.
     Flapping(usize),
-    /// What a host receives, for two seconds of every eight.
+    /// Receiving of a host, for two seconds of every eight.
     InStretches(usize),
-    /// What one host sends, and what another one receives.
+    /// Sending of one host, and receiving of another.
     Two(usize, usize),
     /// All ports together.
     Backplane,
-    /// What so many of the first hosts send together, or receive.
+    /// Total sending of this many first hosts, or with `false` their total receiving.
     Chip(usize, bool),
-    /// What the first half of the hosts sends to the second half together, and back; the hosts' file says nothing of it.
+    /// Total traffic from the first half of the hosts to the second half, and back; the hosts' file does not declare it.
     HiddenUplink,
-    /// What a host sends and receives together.
+    /// Total of a host's sending and receiving.
     HalfDuplex(usize),
-    /// What a host receives, and all ports together.
+    /// Receiving of a host, and all ports together.
     ReceiveBesideBackplane(usize),
 }
 
 impl Injury {
-    /// Links that share something, by hosts counted from 1, and how many ports' worth these are.
+    /// Links that share a resource, by hosts counted from 1, and the resource's sound capacity in ports.
     fn shared(self, hosts: usize) -> Vec<(Vec<(usize, usize)>, u32)> {
         let all =
             |from: &dyn Fn(usize) -> bool, to: &dyn Fn(usize) -> bool| -> Vec<(usize, usize)> {
@@ -107,7 +107,7 @@ pub struct Case {
     pub shape: Shape,
     pub congestion: &'static str,
     pub injury: Option<Injury>,
-    /// What the injury leaves, in percent.
+    /// Rate that the injury leaves, in percent.
     pub left: u32,
 }
 
@@ -125,23 +125,23 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of it.
+/// Outcome of a trial.
 #[derive(Debug)]
 pub struct Outcome {
     pub word: VerdictWord,
-    /// What was blamed is what was injured, and nothing else; for a sound fabric, nothing was blamed.
+    /// True if the injured part was blamed and nothing else; for a sound fabric, if nothing was blamed.
     pub right: bool,
-    /// Somebody was blamed who was not injured.
+    /// True if a part was blamed that was not injured.
     pub innocent: bool,
-    /// What was blamed, sorted.
+    /// The blamed parts, sorted.
     pub blamed: Vec<String>,
     pub said: String,
-    /// The record as it was written.
+    /// The record as written.
     pub record: String,
 }
 
 impl Outcome {
-    /// What came of a run that left no record.
+    /// Outcome of a run that left no record.
     pub fn none() -> Self {
         Self {
             word: VerdictWord::Invalid,
@@ -246,7 +246,7 @@ fn run(lab: &Lab, program: &str, case: &Case, tests: &[&str]) -> Finished {
     })
 }
 
-/// Slows the processes of the program as soon as there are some: to be copied and started takes a processor, too.
+/// Slows the program's processes once they exist: copying and starting the program needs processor time, too.
 fn throttle(lab: &Lab, host: usize, thousandths: u32, over: &AtomicBool) {
     let slow = lab.throttle(host, thousandths);
     while !over.load(Ordering::SeqCst) {
@@ -259,10 +259,10 @@ fn throttle(lab: &Lab, host: usize, thousandths: u32, over: &AtomicBool) {
     }
 }
 
-/// Out for so much of each second and a half that about so many percent are left, connections finding their rate again included.
+/// Pulls the cable in every period of 1.5 s so long that about `left` percent of the rate remain, including the time in which connections recover.
 fn flap(lab: &Lab, host: usize, left: u32, over: &AtomicBool) {
     const PERIOD_MS: u64 = 1_500;
-    // Set-up must come through: links are made while the cable is in.
+    // The set-up must succeed: connections are made while the cable is in.
     let out = PERIOD_MS * u64::from(100 - left) / 100;
     while !over.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(PERIOD_MS - out));
@@ -272,7 +272,7 @@ fn flap(lab: &Lab, host: usize, left: u32, over: &AtomicBool) {
     }
 }
 
-/// Slow for two seconds of every eight.
+/// Slows the port for two seconds of every eight.
 fn slow_down(lab: &Lab, host: usize, mbit: u32, less: u32, over: &AtomicBool) {
     for (mbit, seconds) in [(mbit, 6), (less, 2)].into_iter().cycle() {
         lab.shape_ingress(host, mbit);
@@ -286,12 +286,12 @@ fn slow_down(lab: &Lab, host: usize, mbit: u32, less: u32, over: &AtomicBool) {
     }
 }
 
-/// What a port receives beside a backplane that carries less, in percent.
+/// Rate that the port can receive if the backplane carries `left`, in percent.
 fn beside(case: &Case) -> u32 {
     case.left + 10
 }
 
-/// Mbit/s of the trunk, if there are two switches.
+/// Speed of the trunk in Mbit/s, if the shape has two switches.
 fn trunk(case: &Case) -> Option<u32> {
     let first = u32::try_from(case.hosts / 2).expect("few hosts") * PORT_MBIT;
     match case.shape {
@@ -357,13 +357,13 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
             }),
         Some(Injury::Throttled(host, _)) => {
             let own = [Culprit::Send(host - 1), Culprit::Receive(host - 1)];
-            // Its windows may be so far off that nothing can be said but that.
+            // Its windows can be so far off that the verdict can say only this.
             let told = format!("n{host}");
             let named = limited.iter().any(|one| own.contains(&one.culprit))
                 || word == VerdictWord::HostLimited && record.verdict.reason.contains(&told);
             fails.is_empty() && (named || word == VerdictWord::Pass)
         }
-        // Its cable bears the control channel, too, and links may stand still for too long: then the run ends, and says first whose it was.
+        // Its cable carries the control channel, too, and links can stand still for too long: then the run ends, and the reason first names the host.
         Some(Injury::Flapping(host)) if word == VerdictWord::Invalid => {
             let named = format!("n{host}: ");
             record.verdict.reason.starts_with(&named)
@@ -371,10 +371,10 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
         Some(Injury::ReceiveBesideBackplane(host)) => {
             let port = Culprit::Receive(host - 1);
             let port = fails.iter().any(|one| one.culprit == port);
-            // At its floor it is no fault.
+            // A port at its floor is no fault.
             (port || beside(case) >= 90) && fails.iter().any(|one| one.culprit.is_shared())
         }
-        // Both ways, and each is a fault of its own.
+        // Each direction is a separate fault.
         Some(Injury::HiddenUplink) => fails.iter().filter(|one| guilty(one)).count() >= 2,
         Some(_) => fails.iter().any(|one| guilty(one)),
     };
@@ -398,7 +398,7 @@ fn compare(case: &Case, record: &Record, finished: &Finished) -> Outcome {
     }
 }
 
-/// Whether a culprit is what was injured.
+/// True if a culprit is the injured part.
 fn is_meant(injury: Injury, hosts: usize, culprit: &Culprit, kind: FaultKind) -> bool {
     let send = |host: usize| *culprit == Culprit::Send(host - 1);
     let receive = |host: usize| *culprit == Culprit::Receive(host - 1);
@@ -407,7 +407,7 @@ fn is_meant(injury: Injury, hosts: usize, culprit: &Culprit, kind: FaultKind) ->
         Injury::Receive(host) | Injury::InStretches(host) => receive(host),
         Injury::Both(host) | Injury::Flapping(host) => send(host) || receive(host),
         Injury::Pair(from, to) => *culprit == Culprit::Pair(from - 1, to - 1),
-        // Out of one of two groups is into the other.
+        // Traffic out of one of two groups goes into the other.
         Injury::Uplink => matches!(culprit, Culprit::Up(0) | Culprit::Down(1)),
         Injury::Throttled(..) => false,
         Injury::Loss(host, _) => receive(host) && kind == FaultKind::Loss || receive(host),
@@ -425,7 +425,8 @@ fn is_meant(injury: Injury, hosts: usize, culprit: &Culprit, kind: FaultKind) ->
     }
 }
 
-/// Whether nearly the same links go through it.
+/// True if nearly the same links use the culprit and these pairs: at least 75 % of their union.
+///
 fn is_nearly(culprit: &Culprit, pairs: &[(usize, usize)], hosts: usize) -> bool {
     const NEARLY: f64 = 0.75;
     let all = (1..=hosts).flat_map(|from| (1..=hosts).map(move |to| (from, to)));

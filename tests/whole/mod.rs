@@ -1,5 +1,5 @@
-//! Whole runs of the program on this machine, for tests that end them in the middle: start, wait for a stage, look
-//! at the process table and the status segments, end within a time, find nothing left.
+//! Whole runs of the program on this machine, for tests that end them in the middle: starts them, waits for a stage, reads
+//! the process table and the status segments, ends them within a time, and checks that nothing is left.
 #![allow(dead_code, reason = "each test file uses its own part of this module")]
 
 #[path = "../alone/mod.rs"]
@@ -28,20 +28,20 @@ pub struct Process {
     pub name: String,
 }
 
-/// A run that has begun, and ends with the test at the latest.
+/// A started run. It ends with the test at the latest.
 pub struct Run {
     child: Child,
     input: Option<ChildStdin>,
     errors: Arc<Mutex<Vec<u8>>>,
-    /// Everything it said has been read.
+    /// True once all of its error output has been read.
     closed: Arc<AtomicBool>,
     folder: tempfile::TempDir,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug)]
 pub struct Ended {
-    /// Exit code; none after a signal.
+    /// Exit code; `None` after a signal.
     pub code: Option<i32>,
     pub errors: String,
     pub record: Option<Record>,
@@ -56,11 +56,11 @@ impl Ended {
             .unwrap_or_default()
     }
 
-    /// The exit code and the words in the first line are as expected.
+    /// Panics unless the exit code and the words in the first line are as expected.
     #[track_caller]
     pub fn expect(&self, what: &str, code: i32, words: &[&str]) {
         let first = self.first_line();
-        // What the table of docs/reliability.md shows; seen with --nocapture.
+        // Prints the line for the table of docs/reliability.md; visible with --nocapture.
         eprintln!("{what}: {first}");
         let said = words.iter().all(|word| first.contains(word));
         assert!(
@@ -73,16 +73,16 @@ impl Ended {
 }
 
 impl Run {
-    /// Starts the program with these words, and has it write a record.
+    /// Starts the program with these arguments, and makes it write a record.
     pub fn start(words: &[&str]) -> Self {
         Self::start_by(Command::new(PIPEBENCH), words)
     }
 
-    /// Starts it by a command that ends in the program or runs it.
+    /// Starts the program through a command that is the program, or that runs it.
     pub fn start_by(mut command: Command, words: &[&str]) -> Self {
         alone::wait();
         let folder = tempfile::tempdir().expect("a folder");
-        // The run may be another user's.
+        // The run can belong to another user.
         let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(folder.path(), all).expect("a folder of one's own");
         let mut child = command
@@ -122,7 +122,7 @@ impl Run {
         String::from_utf8_lossy(&self.errors.lock().expect("unbroken")).into_owned()
     }
 
-    /// Waits until the program has said something.
+    /// Waits until the program has written these words to stderr.
     #[track_caller]
     pub fn wait_for(&mut self, words: &str) {
         wait_until(&format!("it says {words:?}"), SOON, || {
@@ -132,7 +132,7 @@ impl Run {
         });
     }
 
-    /// All processes below the launching one.
+    /// All descendants of the launching process.
     pub fn tree(&self) -> Vec<Process> {
         below(self.pid())
     }
@@ -144,7 +144,7 @@ impl Run {
         names
             .map(|entry| entry.path())
             .filter(|path| {
-                // Others run on this machine, too.
+                // Other runs can use this machine, too.
                 let owner = word_of(path, OWNER_WORD);
                 tree.iter()
                     .any(|process| owner == Some(u64::from(process.pid.unsigned_abs())))
@@ -152,13 +152,13 @@ impl Run {
             .collect()
     }
 
-    /// Lets a run go on that was held.
+    /// Releases a held run.
     pub fn release(&mut self) {
         let mut input = self.input.take().expect("not yet released");
         input.write_all(b"\n").expect("written");
     }
 
-    /// Waits for the end; at the deadline kills the run and panics with what it said.
+    /// Waits for the end; panics with the error output at the deadline. The drop then kills the run.
     #[track_caller]
     pub fn end(mut self, what: &str, deadline: Duration) -> Ended {
         let until = Instant::now() + deadline;
@@ -174,7 +174,7 @@ impl Run {
             pause();
         };
         let text = fs::read_to_string(self.folder.path().join("record.json")).ok();
-        // The reader has what was said before the end a moment later; a process that was left behind would hold it open.
+        // The reader thread gets the last output a moment later; a leftover process would hold the pipe open.
         let until = Instant::now() + Duration::from_secs(5);
         while !self.closed.load(Ordering::SeqCst) && Instant::now() < until {
             pause();
@@ -192,7 +192,7 @@ impl Drop for Run {
         let tree = self.tree();
         self.child.kill().ok();
         self.child.wait().ok();
-        // The host is free for the next run when the last of them has gone.
+        // The host is free for the next run once the last process has ended.
         let until = Instant::now() + SOON;
         let left = || {
             all_processes().into_iter().any(|now| {
@@ -274,7 +274,7 @@ pub fn send(pid: i32, signal: Signal) {
     kill(Pid::from_raw(pid), signal).unwrap_or_else(|why| panic!("{signal} to {pid}: {why}"));
 }
 
-/// A word of a status segment; none if there is no such segment.
+/// A word of a status segment; `None` if no such segment exists.
 pub fn word_of(segment: &Path, index: usize) -> Option<u64> {
     const MAGIC: &[u8] = b"PBSTATUS";
     let mut bytes = fs::read(segment).ok()?;
@@ -290,12 +290,12 @@ pub fn word_of(segment: &Path, index: usize) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
-// Words of the status segment's header, as `buffer/board.rs` has them.
+// Words of the status segment's header, as `buffer/board.rs` lays them out.
 pub const OWNER_WORD: usize = 3;
-/// Not zero when sources were told to end.
+/// Not zero once sources must stop.
 pub const STOP_WORD: usize = 7;
-/// 1 in the window, 2 behind it.
+/// 1 in the window, 2 after it.
 pub const EPOCH_WORD: usize = 8;
 
-/// Long enough for a busy machine, short enough for a person.
+/// Deadline that is long enough for a busy machine, and short enough for a person.
 pub const SOON: Duration = Duration::from_secs(30);

@@ -14,6 +14,8 @@ use crate::wire::message::{FromNode, Hello, Progress, WIRE_VERSION};
 
 use super::{Crew, Member};
 
+/// Growth of an incomplete message that counts as a sign of life: more than the heartbeats of a node within the silence that is permitted.
+const GROWS_BYTES: usize = 4096;
 /// Most bytes of incomplete messages of all nodes together.
 const MOST_PENDING_BYTES: usize = 1 << 30;
 
@@ -38,8 +40,7 @@ impl Crew {
                 member.transport = transport;
                 member.address = address;
                 member.up_since = Some(Instant::now());
-                member.heard = Some(Instant::now());
-                member.lull.broken();
+                member.was_heard();
             }
             Event::Bytes(bytes, _ticket) => self.hear(node, &bytes),
             Event::Complaint(line, _ticket) => {
@@ -116,13 +117,19 @@ impl Crew {
         if member.cut_off {
             return;
         }
-        member.heard = Some(Instant::now());
-        member.lull.broken();
+        // A message that is not whole shows life only while it grows: signs of life that a wrong length swallows are none.
+        member.fresh_bytes += bytes.len();
+        if member.fresh_bytes >= GROWS_BYTES {
+            member.was_heard();
+        }
         member.decoder.push(bytes);
         loop {
             let member = &mut self.members[node];
             let message = match member.decoder.next_message() {
-                Ok(Some(message)) => message,
+                Ok(Some(message)) => {
+                    member.was_heard();
+                    message
+                }
                 Ok(None) => return self.bound_pending(),
                 Err(error) => {
                     return self.cut_off(node, self.kind_of_nonsense(node), error.to_string());
