@@ -1,5 +1,5 @@
-//! The Intel MPI Benchmarks' patterns on one machine: real ranks over real sockets; tables as a reader made from the guide's samples reads
-//! them.
+//! Tests of the Intel MPI Benchmarks' patterns on one machine, with real ranks over real sockets.
+//! A reader made from the guide's samples parses the tables.
 
 mod whole;
 
@@ -25,20 +25,20 @@ fn pipebench(folder: &Path, words: &str) -> (Option<i32>, String, String) {
     )
 }
 
-/// A table as a reader of the suite's output sees it.
+/// A table parsed from the suite's output.
 #[derive(Debug, Default)]
 struct Printed {
     name: String,
-    /// Aggregate or not; empty where it has no mode.
+    /// Aggregate or non-aggregate; empty for a table without a mode.
     mode: String,
-    /// Groups of ranks, or the rank order of one.
+    /// Groups of ranks, or the rank order of a single group.
     groups: Vec<Vec<usize>>,
     processes: usize,
     heads: Vec<String>,
     rows: Vec<Vec<f64>>,
 }
 
-/// Reads what was printed: comments begin with #, a table with "# Benchmarking", columns are 13 wide.
+/// Parses the printed tables: a comment begins with #, a table with "# Benchmarking"; columns are 13 wide.
 fn read(text: &str) -> Vec<Printed> {
     let mut tables: Vec<Printed> = Vec::new();
     for line in text.lines() {
@@ -110,7 +110,7 @@ fn ran(folder: &Path, words: &str) -> Ran {
     }
 }
 
-/// Sample 1 of the guide: two processes, PingPong and Allreduce, lengths and repetitions to the line.
+/// Sample 1 of the guide: two processes, PingPong and Allreduce, the same lengths and repetitions line by line.
 #[test]
 fn two_processes_print_the_tables_of_the_guides_first_sample() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +174,7 @@ fn two_processes_print_the_tables_of_the_guides_first_sample() {
     assert!(ran.job().complete);
 }
 
-/// Sample 2 of the guide: groups that a map pairs, lengths from a file, options with one dash.
+/// Sample 2 of the guide: groups paired by a map, lengths from a file, options with one dash.
 #[test]
 fn groups_and_maps_are_those_of_the_guides_second_sample() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -267,7 +267,7 @@ fn every_benchmark_is_right_over_all_transports_and_by_both_rules() {
     }
 }
 
-/// Sums piece by piece while the next piece comes, messages in several pieces, long ones from memory to memory.
+/// Covers sums by pieces while the next piece arrives, messages in several pieces, and long ones from memory to memory.
 #[test]
 fn long_messages_are_right_over_all_transports() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -306,7 +306,7 @@ fn names_and_lengths_come_from_files_and_what_cannot_be_done_is_said() {
     assert_eq!(names, ["PingPong", "Bcast", "Reduce", "Barrier"]);
     let lengths = |table: &Printed| table.rows.iter().map(|row| row[0]).collect::<Vec<_>>();
     assert_eq!(lengths(&ran.tables[1]), [0.0, 5.0, 2048.0, 1_048_576.0]);
-    // Sums are of whole floats.
+    // A sum adds whole floats.
     assert_eq!(lengths(&ran.tables[2]), [0.0, 8.0, 2048.0, 1_048_576.0]);
     assert!(
         ran.said
@@ -316,7 +316,7 @@ fn names_and_lengths_come_from_files_and_what_cannot_be_done_is_said() {
     );
     let forced = ran.said.matches("# algorithm: chain\n").count();
     assert_eq!(forced, 2, "{}", ran.said);
-    // One rank is too few for one of them.
+    // One rank is too few for PingPong.
     let ran = self::ran(
         folder.path(),
         "--hosts local:1 PingPong Sendrecv -iter 10 -msglog 2:3",
@@ -427,14 +427,14 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
         ran.said
             .contains("# page cache: what is written goes there first; fsync took ")
     );
-    // Every benchmark, with what is in the files compared.
+    // Every benchmark, with a comparison of the file contents.
     let ran = self::ran(
         folder.path(),
         &format!(
             "--hosts local:1 --ranks-per-node 3 --part io -check -iter 4,4,2 -msglog 14:18 --cpu-time 0.001 --io-path {path} --csv io.csv"
         ),
     );
-    // One rank: 2 x 2 of what is written, 2 read, 4 that overlap; 1, 2 and 3 ranks: 7 x 2, 7 and 14, and Open_Close.
+    // One rank: 2 x 2 write tables, 2 read tables, 4 with overlap. For 1, 2 and 3 ranks each: 7 x 2, 7 and 14, and Open_Close.
     assert_eq!(ran.tables.len(), 10 + 3 * (14 + 7 + 14 + 1));
     for table in &ran.tables {
         let defects = table.heads.iter().position(|head| head == "defects");
@@ -460,7 +460,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
             .next()
             .is_some_and(|heads| heads.contains("cached,fsync_us,pure_us"))
     );
-    // By today's rules: as many as of messages, or as the time allows, and other heads. In memory, where fsync takes no time.
+    // The current rules repeat as often as for messages, or as time allows, and have other heads. Files are in memory: fsync takes no time.
     let quick = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
     let in_memory = quick.path().display();
     let ran = self::ran(
@@ -497,7 +497,7 @@ fn files_are_written_and_read_in_every_way_and_nothing_of_them_is_left() {
         let left = std::fs::read_dir(folder).expect("there").count();
         assert_eq!(left, 0, "nothing is left of what was written");
     }
-    // What cannot be written is said with its path and its reason.
+    // A write failure names the path and the reason.
     let (code, _, errors) = pipebench(
         folder.path(),
         &format!("imb --hosts local:2 Open_Close --io-path {path}/none"),
@@ -694,7 +694,7 @@ fn a_launching_side_that_is_killed_leaves_what_was_measured() {
         let texts =
             runs.filter_map(|run| std::fs::read_to_string(run.path().join("journal.jsonl")).ok());
         let text: String = texts.collect();
-        // The last line may be on its way.
+        // The last line can be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines = whole.lines();
         lines

@@ -1,4 +1,5 @@
-//! `pipebench check` between hosts of the lab: one that cannot be reached, one with another MTU, a path that swallows large packets.
+//! Tests `pipebench check` between hosts of the lab: differing settings, an MTU other than the required one, an unreachable host,
+//! and a cable that flaps.
 
 mod lab;
 
@@ -37,7 +38,7 @@ fn a_preflight_names_what_stands_in_the_way() {
         "{ready}"
     );
     assert!(ready.stdout.contains("; driver veth; MTU 1500"), "{ready}");
-    // Cables of the lab have no driver that counts these.
+    // The lab's cables have no driver that counts these.
     let unseen = ready
         .stdout
         .lines()
@@ -47,7 +48,7 @@ fn a_preflight_names_what_stands_in_the_way() {
         unseen.contains("uncorrectable FEC blocks (n[1-4]), pause frames sent (n[1-4]), pause frames received (n[1-4])"),
         "{ready}"
     );
-    // However a rate or a loss is ordered, none is judged: that takes a run. Cables of the lab are faster than this by far.
+    // The check judges no required rate or loss: only a run can. The lab's cables are far faster than this.
     let began = Instant::now();
     let ordered = [
         "--link-speed",
@@ -63,7 +64,7 @@ fn a_preflight_names_what_stands_in_the_way() {
     assert!(ready.stdout.starts_with("READY  4 hosts"), "{ready}");
     assert!(!ready.stderr.contains("measured alone"), "{ready}");
     assert!(began.elapsed() < Duration::from_secs(20), "{ready}");
-    // One host has another default.
+    // One host has another default congestion control.
     lab.run(
         2,
         &["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr"],
@@ -81,7 +82,7 @@ fn a_preflight_names_what_stands_in_the_way() {
         "{differs}"
     );
     assert!(differs.stdout.contains("; n2 bbr <- odd"), "{differs}");
-    // Not as ordered.
+    // The MTU is not the required one.
     let ordered = check(&lab, &["--hosts", "n[1-4]", "--mtu", "9000"]);
     assert_eq!(ordered.code(), Some(1), "{ordered}");
     assert!(
@@ -94,7 +95,7 @@ fn a_preflight_names_what_stands_in_the_way() {
             .contains("FAIL        n1 eth0 has MTU 1500, ordered is 9000"),
         "{ordered}"
     );
-    // Nobody there.
+    // One host is unreachable.
     lab.link_down(3);
     let missing = check(&lab, &["--hosts", "n[1-4]", "--deadline", "connect=8s"]);
     assert_eq!(missing.code(), Some(10), "{missing}");
@@ -104,7 +105,7 @@ fn a_preflight_names_what_stands_in_the_way() {
     );
     assert!(missing.stdout.contains("missing     n3: "), "{missing}");
     lab.link_up(3);
-    // A cable that comes and goes is told beside those that do not.
+    // The check reports the cable that flaps and no other.
     for _ in 0..8 {
         lab.link_down(2);
         lab.link_up(2);

@@ -1,6 +1,6 @@
-//! What goes wrong between hosts: whoever is killed at every stage, a session that is cut, a cable that is pulled, a
-//! host that dies while links are made, slow ports, and hosts that share a folder, talk too much or are of another
-//! kind. `docs/reliability.md` has the table of these tests.
+//! Fault tests between hosts: a process killed at every stage, a cut session, a pulled cable, a host that dies while
+//! links connect, slow ports, and hosts that share a folder, print text at login or have another architecture.
+//! `docs/reliability.md` has the table of these tests.
 
 mod lab;
 
@@ -18,7 +18,7 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
 const RECORD: &str = "/tmp/record.json";
 
-// Words of a status segment's header, as `buffer/board.rs` has them.
+// Indices of words in a status segment's header, as in `buffer/board.rs`.
 const STOP_WORD: usize = 7;
 const EPOCH_WORD: usize = 8;
 
@@ -33,7 +33,7 @@ fn start(lab: &Lab, words: &[&str]) -> Running {
     fs::remove_file(lab.path(0, RECORD)).ok();
     let all = [&[PIPEBENCH, "--quiet", "--json", RECORD][..], words].concat();
     let mut command = lab.command(0, &all);
-    // Who is held waits for a line; nobody writes one.
+    // A held run waits for a line on its input; this test writes none.
     command.stdin(std::process::Stdio::piped());
     lab.start(command)
 }
@@ -48,7 +48,7 @@ fn expect(what: &str, finished: &Finished, code: i32, words: &[&str]) {
     let mut lines = finished.stderr.lines();
     let first = lines.find(|line| line.starts_with("pipebench: "));
     let first = first.unwrap_or_default();
-    // What the table of docs/reliability.md shows; seen with --nocapture.
+    // The table of docs/reliability.md shows this line; --nocapture prints it.
     eprintln!("{what}: {first}");
     let said = words.iter().all(|word| first.contains(word));
     assert!(
@@ -57,7 +57,7 @@ fn expect(what: &str, finished: &Finished, code: i32, words: &[&str]) {
     );
 }
 
-/// No process and no name in shared memory. A copy that was broken off may leave a file in the cache.
+/// Expects no process and no name in shared memory. An interrupted copy can leave a file in the cache.
 #[track_caller]
 fn expect_clean(what: &str, lab: &Lab) {
     for host in lab.test_hosts() {
@@ -71,7 +71,7 @@ fn expect_clean(what: &str, lab: &Lab) {
     }
 }
 
-/// A word of the status segment of a host.
+/// The word at `index` of a host's status segment.
 fn word(lab: &Lab, host: usize, index: usize) -> Option<u64> {
     let folder = fs::read_dir(lab.path(host, "/dev/shm")).ok()?;
     let mut names = folder.flatten().map(|entry| entry.path());
@@ -80,7 +80,7 @@ fn word(lab: &Lab, host: usize, index: usize) -> Option<u64> {
     Some(u64::from_le_bytes(word.try_into().ok()?))
 }
 
-/// Connections of a host that are not SSH.
+/// Number of a host's established connections other than SSH.
 fn links(lab: &Lab, host: usize) -> usize {
     let nodes = lab.survivors(host, "pb-node");
     let table = nodes
@@ -109,7 +109,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Launching,
-    /// The process on the launching host through which a session goes, with `--rsh`.
+    /// With `--rsh`, the process on the launching host that carries a session.
     Client,
     Session,
     Shell,
@@ -130,7 +130,7 @@ fn pick(lab: &Lab, victim: Victim, running: &Running) -> Pid {
     match victim {
         Victim::Launching => running.pid().expect("it runs"),
         Victim::Client => lab.survivors(0, "ssh n2")[0].pid,
-        // What the session's end on that host starts: the shell, and then the node in its place.
+        // The session's process on that host starts the shell, and the node later replaces the shell.
         Victim::Session => match lab.survivors(2, "/bin/sh -s").first() {
             Some(shell) => shell.ppid,
             None => named("pb-node").ppid,
@@ -143,7 +143,7 @@ fn pick(lab: &Lab, victim: Victim, running: &Running) -> Pid {
     }
 }
 
-/// A run between n1 and n2 (and n3, where a pair is to be filtered) that has reached the stage.
+/// Starts a run between n1 and n2 (and n3, where a pair must be filtered) and waits until it reaches the stage.
 fn reach(lab: &Lab, stage: Stage) -> Running {
     let two = ["--hosts", "n1,n2", "--deadline", "silence=5s"];
     let with = |words: &[&str]| start(lab, &[&two[..], words].concat());
@@ -169,7 +169,8 @@ fn reach(lab: &Lab, stage: Stage) -> Running {
         Stage::Connect => {
             lab.block(1, 3);
             let running = start(lab, &["--hosts", "n1,n2,n3", "--time", "30s"]);
-            // Who has not connected yet finds nobody there, and says so first; nor is a link that stands in the kernel one whose ends have met.
+            // After a kill, a sender that has not connected yet finds no listener and reports that first.
+            // Also, a link that the kernel has established is not yet one whose ends have completed the handshake.
             let seen = Cell::new(0);
             reached("n2 has its four links for a while", &|| {
                 seen.set(if links(lab, 2) >= 4 {
@@ -202,7 +203,7 @@ fn reach(lab: &Lab, stage: Stage) -> Running {
     }
 }
 
-/// Kills each of these in a run of its own.
+/// Kills each victim in a separate run.
 fn kill_each(stage: Stage, victims: &[(Victim, i32, &[&str])]) {
     let lab = raise();
     if stage != Stage::Deploy {
@@ -299,7 +300,7 @@ fn a_sessions_client_killed_on_the_launching_host_is_named() {
     let words = ["n2: lost: the session's client was killed by SIGKILL"];
     expect("client killed at go", &finished, 20, &words);
     expect_clean("client killed at go", &lab);
-    // The other end of the session cut: the client says so itself.
+    // The test cuts the other end of the session: the client itself reports it.
     let words = ["--hosts", "n1,n2", "--rsh", "ssh", "--hold", "go"];
     let running = start(&lab, &words);
     running.wait_for_line("held at go", DEADLINE);
@@ -352,7 +353,7 @@ fn a_cable_pulled_in_the_window_is_named_and_both_sides_end() {
     let finished = running.finish(DEADLINE);
     expect("link down", &finished, 20, &["n2: lost: silent for 5 s"]);
     assert!(!record(&lab).expect("a record").tests[0].complete);
-    // The node at the dead end of the cable has found out by itself.
+    // The node at the dead end of the cable has detected the loss without the launching side.
     expect_clean("link down", &lab);
 }
 
@@ -362,7 +363,7 @@ fn a_host_that_dies_while_links_are_made_is_named() {
     lab.block(1, 3);
     let words = ["--hosts", "n1,n2,n3", "--deadline", "silence=6s"];
     let running = start(&lab, &words);
-    // Its own links stand, the pair that is filtered keeps all others waiting.
+    // The links of n2 stand; the filtered pair keeps all other hosts waiting.
     wait_until("n2 has its four links", DEADLINE, || links(&lab, 2) >= 4);
     lab.kill_host(2);
     let finished = running.finish(DEADLINE);
@@ -372,7 +373,7 @@ fn a_host_that_dies_while_links_are_made_is_named() {
     }
 }
 
-/// What the kernel still has to send is on its way, though no process moves a byte.
+/// The kernel still sends its queued data, though no process moves a byte.
 #[test]
 fn a_slow_port_may_drain_for_longer_than_one_deadline() {
     let lab = raise();
@@ -383,7 +384,7 @@ fn a_slow_port_may_drain_for_longer_than_one_deadline() {
         &["--buffers", "8"][..],
         &["--time", "300ms", "--warmup", "100ms"],
     ] {
-        // A block takes half a second, and what the kernel holds for its sender several.
+        // A block takes half a second; the data that the kernel holds for the sender takes several.
         let words = [
             "--hosts",
             "n1,n2",
@@ -400,12 +401,12 @@ fn a_slow_port_may_drain_for_longer_than_one_deadline() {
     }
 }
 
-/// A home folder on a file server: all hosts want the same file in the same place at the same time. One of them
-/// greets whoever logs in, too.
+/// The home folder is on a file server: all hosts want the same file in the same place at the same time. One of them
+/// also prints a greeting at login.
 #[test]
 fn hosts_that_share_a_home_and_one_that_talks_take_the_executable_at_once() {
     let lab = raise();
-    // Of all folders that a lab's hosts do not have for themselves.
+    // The hosts of a lab share /var; they do not have private copies of it.
     let shared = tempfile::tempdir_in("/var").expect("a folder");
     let name = shared.path().to_string_lossy().into_owned();
     fs::write(
@@ -449,7 +450,7 @@ fn a_host_of_another_architecture_is_named_before_anything_is_sent() {
     expect_clean("another architecture", &lab);
 }
 
-/// "lost: node status process left with code 0", and no word why.
+/// Once this read "lost: node status process left with code 0", without a reason.
 #[test]
 fn a_session_that_closes_towards_its_node_is_told_as_that() {
     let lab = raise();

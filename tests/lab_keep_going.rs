@@ -1,4 +1,4 @@
-//! `--keep-going`: hosts that cannot be reached, cannot make their processes or are lost cost their rows, and nothing else.
+//! Tests of `--keep-going`: a host that is unreachable, cannot create its processes or is lost costs only its own rows.
 
 mod lab;
 
@@ -47,7 +47,7 @@ fn expect_clean(lab: &Lab, hosts: &[usize]) {
     }
 }
 
-/// Every link between hosts that were not lost has carried what was sent, and something in the window.
+/// Expects that no link lost data and that every link between remaining hosts carried bytes in the window.
 fn expect_the_others_ran(record: &Record, finished: &Finished) {
     assert_eq!(record.exit_code, 0, "{finished}");
     let test = &record.tests[0];
@@ -126,7 +126,7 @@ fn a_host_that_cannot_make_its_processes_costs_its_row() {
         "{finished}"
     );
     expect_clean(&lab, &[1, 3]);
-    // Where too few are left it is a failure like any other.
+    // If too few hosts remain, the run fails as without `--keep-going`.
     let words = [
         "--hosts",
         "n1,n2",
@@ -139,8 +139,8 @@ fn a_host_that_cannot_make_its_processes_costs_its_row() {
     assert_eq!(finished.code(), Some(12), "{finished}");
 }
 
-/// Whoever serves the links, and however data moves: a relay in one process loses the one end or the other, and a shared
-/// worker has to go on with all other links.
+/// These tests cover every kind of workers and data path: a relay in one process loses one end or the other, and a shared
+/// worker must continue with all other links.
 #[test]
 fn a_host_without_power_costs_its_row_with_a_process_for_a_peer() {
     lose_power_in_the_window(&["--workers", "peer"]);
@@ -183,7 +183,7 @@ fn lose_power_in_the_window(way: &[&str]) {
     let begun = Instant::now();
     running.wait_for_line("   3 s", DEADLINE);
     lab.kill_host(3);
-    // From the start of the run: a second and what it took to be told of it.
+    // Upper bound counted from the start of the run: it adds a second and the delay of the progress line.
     let killed_within_s = begun.elapsed().as_secs() + 2;
     let (finished, record) = end(&lab, running);
     expect_the_others_ran(&record, &finished);
@@ -241,7 +241,7 @@ fn a_process_that_is_killed_costs_its_host_and_no_other() {
     expect_clean(&lab, &[1, 2, 3]);
 }
 
-/// The host goes in the second of several tests: that one says nothing, the others run without it, and nobody is blamed.
+/// The host is lost in the second of several tests. That test gives no verdict, the others run without the host, and no port is blamed.
 #[test]
 fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
     let lab = raise(4);
@@ -278,7 +278,7 @@ fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
         .iter()
         .any(|link| link.lane.from == 2 || link.lane.to == 2);
     assert!(!touched && !behind.links.is_empty(), "{finished}");
-    // A machine that stood still may leave it open; nobody fails.
+    // A stalled machine can leave the verdict open; no port fails.
     let fair = [
         VerdictWord::Pass,
         VerdictWord::Undecided,
@@ -297,7 +297,7 @@ fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
     expect_clean(&lab, &[1, 2, 4]);
 }
 
-/// Between tests processes of hosts and their sessions stay: an end from outside must take them along.
+/// Processes of hosts and their sessions stay alive between tests: a signal from outside must end them too.
 #[test]
 fn a_signal_in_a_later_test_ends_the_run_and_leaves_nothing() {
     let lab = raise(3);

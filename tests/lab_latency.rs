@@ -1,5 +1,5 @@
-//! Latencies of a fabric of two switches: predictions are held against measurements, a cable that delays is flagged and located, and a host
-//! that is missing costs its pairs.
+//! Tests latencies of a fabric of two switches: predictions match measurements, a cable with added delay is flagged and located,
+//! and a missing host costs its pairs.
 
 mod lab;
 mod tries;
@@ -13,7 +13,7 @@ use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Added to a cable, one way.
+/// Delay added to a cable in each direction, in microseconds.
 const DELAY_US: u32 = 500;
 
 /// Six hosts on two switches, three each.
@@ -31,7 +31,7 @@ fn raise() -> Lab {
     lab
 }
 
-/// `words` behind `pipebench latency`; the record is kept as `name`.
+/// Runs `pipebench latency` with `words`; stores the record as `name`.
 fn latency(lab: &Lab, name: &str, words: &str) -> (Finished, Record) {
     let all = format!(
         "{PIPEBENCH} latency {words} --quiet --wait sleep --output /tmp --json /tmp/{name}.json"
@@ -68,7 +68,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
         assert!(measured.cables.iter().all(|cable| cable.identified));
         assert!(measured.pairs.len() < 15 && measured.pairs.len() + measured.checks.len() == 15);
         should!(slow(&healthy).is_empty(), "{finished}");
-        // What stood still while this was measured hides every delay that is compared with it.
+        // A machine that stalls during the baseline hides every delay compared with it.
         let is_calm = |error_s: f64| error_s * 1e6 < 60.0;
         let calm = measured
             .cables
@@ -95,7 +95,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
             assert_eq!(finished.code(), Some(1), "{finished}");
             let expected = format!("FAIL  cable {cable} takes ");
             assert!(finished.stdout.starts_with(&expected), "{finished}");
-            // The delay itself, with what the wire's own process adds.
+            // The delay itself plus the overhead of the process that delays the cable.
             let of = |record: &Record| {
                 only(record)
                     .cables
@@ -106,7 +106,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
             };
             let added_us = (of(&record) - of(&healthy)) * 1e6;
             should!((450.0..900.0).contains(&added_us), "{added_us}: {finished}");
-            // The report states how close predictions come; those over the slow cable are far above what two processors add at random.
+            // The report states the error of the predictions. Latencies over the slow cable far exceed the random delay of two processors.
             assert!(finished.stdout.contains("check      "), "{finished}");
             let over = |pair: &&PairLatency| {
                 [pair.from, pair.to].contains(&(u32::try_from(host).expect("few") - 1))
@@ -119,7 +119,7 @@ fn predictions_hold_and_a_cable_that_delays_is_flagged_and_located() {
                 let words = format!("locate /tmp/lab.toml {hosts} {against}");
                 let (finished, record) = latency(&lab, "located", &words);
                 should!(record.verdict.word == VerdictWord::Fail, "{finished}");
-                // A few rounds are noisy: others may look slow once, and are not confirmed.
+                // A few rounds are noisy: other cables can look slow once, but are not confirmed.
                 let named = slow(&record)
                     .into_iter()
                     .filter(|(_, confirmed)| *confirmed);
@@ -154,7 +154,7 @@ fn a_host_that_is_missing_costs_its_pairs() {
             .iter()
             .all(|pair| pair.from != 2 && pair.to != 2)
     );
-    // With two hosts left on a switch its cables are known only with the trunk's: the rank falls by the missing cable.
+    // With two hosts left on a switch, its cables are known only together with the trunk: the rank falls by the missing cable.
     assert_eq!(
         (measured.planned.rank, measured.planned.used),
         (6, 6),

@@ -1,7 +1,7 @@
-//! Links that are cut in one direction or nearly stand still, through a relay between two hosts: each is named by the
-//! link, and ends within a deadline.
+//! Tests links that a relay between two hosts closes in one direction or slows to a trickle: the run names each link
+//! and ends within a deadline.
 //!
-//! The relay is a thread of this test that lives in two hosts at once, as in `lab_verify.rs`.
+//! The relay is a thread of this test with sockets in two hosts, as in `lab_verify.rs`.
 
 mod lab;
 
@@ -20,14 +20,14 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
 const PORT: u16 = 5201;
 
-/// What the relay does to the link from n1 to n2 behind this many bytes.
+/// Fault that the relay puts on the link from n1 to n2 after this many bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Deed {
-    /// Closes the way to the receiver, and swallows what the sender still sends.
+    /// Closes the direction to the receiver and discards the bytes that the sender still sends.
     CloseToReceiver(usize),
-    /// Closes the way back to the sender, and goes on.
+    /// Closes the direction back to the sender and continues to forward.
     CloseToSender(usize),
-    /// Goes on with one byte a second.
+    /// Continues with one byte a second.
     Trickle(usize),
 }
 
@@ -36,7 +36,7 @@ fn enter(namespace: &str) {
     setns(file, CloneFlags::CLONE_NEWNET).expect("entered");
 }
 
-/// Relays one connection; ends with it, or when the run is over.
+/// Relays one connection until it ends or the run is over.
 fn relay(
     [inner, outer]: [String; 2],
     address: Ipv4Addr,
@@ -48,7 +48,7 @@ fn relay(
     let listener = TcpListener::bind((address, PORT)).expect("a port");
     nix::sys::socket::setsockopt(&listener, nix::sys::socket::sockopt::IpTransparent, &true)
         .expect("set");
-    // What a deed leaves unread must not close the window: a few bytes of a segment keep all of it in memory.
+    // Unread bytes must not close the window: a few bytes of a segment keep the whole segment in memory.
     let room = nix::sys::socket::sockopt::RcvBufForce;
     nix::sys::socket::setsockopt(&listener, room, &1_000_000).expect("set");
     ready.send(()).expect("heard");
@@ -78,7 +78,7 @@ fn relay(
     });
 }
 
-/// Passes bytes on until either end or the run is over.
+/// Forwards bytes until either end closes or the run is over.
 fn pass(from: &mut TcpStream, to: &mut TcpStream, deed: Option<Deed>, over: &AtomicBool) {
     let mut bytes = [0; 10_000];
     let (mut passed, mut mute) = (0, false);
@@ -130,7 +130,7 @@ fn run_with(deed: Deed, more: &[&str]) -> Finished {
         ..LabOptions::default()
     });
     let address = lab.address(2);
-    // What n1 sends to the data port of n2 stays on n1, where the relay listens under n2's address.
+    // The route keeps n1's traffic to the data port of n2 on n1, where the relay listens on n2's address.
     let catch = format!(
         "echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind && \
          ip rule add to {address} ipproto tcp dport {PORT} table 100 && \
@@ -193,7 +193,7 @@ fn a_link_that_is_closed_towards_its_receiver_is_named() {
 
 #[test]
 fn a_link_that_is_closed_towards_its_sender_is_named() {
-    // With all of it in its socket, a sender that sees the end would take it for the one it waits for.
+    // A sender with all its data in the socket would take an early end for the expected one; the small buffer prevents this.
     let words = ["--buffers", "20", "--sndbuf", "64K"];
     let finished = run_with(Deed::CloseToSender(1_000_000), &words);
     expect(
@@ -202,7 +202,7 @@ fn a_link_that_is_closed_towards_its_sender_is_named() {
     );
 }
 
-/// A byte a second is no silence for the receiver, but the sender's queue stands still.
+/// One byte a second is not silence for the receiver, but the sender's queue stands still.
 #[test]
 fn a_link_that_trickles_in_the_window_is_named_by_its_sender() {
     let finished = run_with(Deed::Trickle(1_000_000), &["--time", "30s"]);
@@ -217,12 +217,12 @@ fn a_link_that_trickles_in_the_window_is_named_by_its_sender() {
         .next()
         .and_then(|word| word.parse().ok())
         .expect("seconds");
-    // Half more than the deadline, and up to a look later.
+    // The deadline plus half of it, plus up to one check interval.
     assert!((4.5..=6.5).contains(&silent), "{finished}");
 }
 
-/// At the end everything may lie in the relay already: then it is the drain that ends, which is given more time as
-/// long as bytes move, but not for ever.
+/// At the end the relay can hold all data already. Then the drain ends the run. A drain gets more time as long as bytes
+/// move, but not without limit.
 #[test]
 fn a_link_that_trickles_in_the_drain_ends_with_the_longest_drain() {
     let before = Instant::now();

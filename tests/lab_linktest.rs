@@ -1,5 +1,5 @@
-//! Link tests between hosts of the lab: a slow port stands at an end of each of the worst links and is blamed, sound ports pass, and messages
-//! that are too short to judge by are not judged.
+//! Link tests between hosts of the lab: a slow port is an end of each of the worst links and gets the blame, sound ports pass,
+//! and the judge ignores messages that are too short.
 
 mod lab;
 mod tries;
@@ -16,7 +16,7 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(180);
 const MBIT: u32 = 200;
 
-/// Hosts whose ports all pass as much.
+/// Raises hosts whose ports all have the same rate, `MBIT` Mbit/s each way.
 fn raise(hosts: usize) -> Lab {
     let lab = Lab::raise(LabOptions {
         hosts,
@@ -45,7 +45,7 @@ fn test(lab: &Lab, hosts: &str, words: &str) -> (Finished, Record) {
 #[test]
 fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_direction() {
     let lab = raise(4);
-    // Host n2 is rank 1. A bucket of 40 ms fills while the other direction is busy: messages are eight times as long.
+    // Host n2 is rank 1. A 40 ms token bucket fills while the other direction is busy, so messages are eight times as long.
     lab.shape_ingress(2, MBIT / 2);
     for (words, one_way) in [
         ("-n 1 -w 0 -s 8M --num-slowest 6", false),
@@ -56,7 +56,7 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
             let job = &record.jobs[0];
             let mut times = job.rounds[0].times.clone();
             times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-            // Three partners, and both directions where messages are bounced.
+            // Three partners; bounced messages count in both directions.
             let count = if one_way { 3 } else { 6 };
             let worst: BTreeSet<_> = times[..count]
                 .iter()
@@ -67,7 +67,7 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
                 .flat_map(|other| [(other, 1), (1, other)])
                 .filter(|(_, to)| !one_way || *to == 1)
                 .collect();
-            // Whoever else the machine puts aside may look slow; nobody else is blamed.
+            // The scheduler can make another rank look slow, but no other port gets the blame.
             let blamed: Vec<_> = record
                 .sheet
                 .faults
@@ -77,7 +77,7 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
             let innocent = blamed.iter().any(|one| *one != Culprit::Receive(1));
             assert!(!innocent, "{words}: {finished}");
             should!(worst == expected, "{worst:?} {words}: {finished}");
-            // The serial retest confirms them: none of the worst is faster alone.
+            // The serial retest confirms the worst links: none is faster alone.
             for again in job.rounds[0].retests.iter().take(count) {
                 assert!(expected.contains(&(again.from, again.to)), "{again:?}");
                 should!(again.new_s > 0.85 * again.old_s, "{again:?}\n{finished}");
@@ -139,7 +139,7 @@ fn a_path_that_goes_dead_ends_the_job_whoever_waits_for_whom() {
     let words: Vec<&str> = words.split_whitespace().collect();
     let running = lab.spawn(0, &words);
     running.wait_for_line("Serial Results for step 2", DEADLINE);
-    // What rank 1 sends to rank 2 in a barrier is lost, and both wait for somebody else.
+    // A barrier message from rank 1 to rank 2 is lost, and both wait for another rank.
     lab.block(2, 3);
     lab.block(3, 2);
     let finished = running.finish(Duration::from_secs(90));

@@ -1,4 +1,5 @@
-//! Traffic of others on the ports of a run: told before by `check`, never blamed on a port, and judged anew when it is gone.
+//! Tests foreign traffic on the ports of a run: `check` reports it beforehand, no port gets the blame, and a test is repeated
+//! once the traffic is gone.
 
 mod lab;
 mod tries;
@@ -14,7 +15,7 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(120);
 const WORDS: [&str; 4] = ["--hosts", "n1,n2,n3", "--link-speed", "200M"];
 
-/// Three hosts with ports of 200 Mbit/s, and a fourth one that is not of the run.
+/// Raises three hosts with ports of 200 Mbit/s, and a fourth host outside the run.
 fn raise() -> Lab {
     let lab = Lab::raise(LabOptions {
         hosts: 4,
@@ -28,7 +29,7 @@ fn raise() -> Lab {
     lab
 }
 
-/// The fourth host sends 40 Mbit/s to the first one for so many seconds.
+/// Makes the fourth host send 40 Mbit/s to the first one for `seconds`.
 fn sends(lab: &Lab, udp: bool, seconds: u32) -> (Running, Running) {
     let kind = if udp { "DGRAM" } else { "STREAM" };
     let sink = format!(
@@ -96,7 +97,7 @@ fn a_neighbours_traffic_is_told_before_and_fails_nobody() {
     assert_eq!(record.verdict.word, VerdictWord::Pass, "{said}");
 }
 
-/// It ends while the first test runs: that one is repeated, and the repeat is judged in its place.
+/// The traffic ends during the first test. The run repeats that test and judges the repeat instead.
 #[test]
 fn traffic_that_ends_during_a_run_is_no_reason_to_judge_less() {
     let lab = raise();

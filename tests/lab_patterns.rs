@@ -1,4 +1,4 @@
-//! Patterns between hosts whose ports have a known rate: what a stalled link does to its siblings, and head-of-line blocking.
+//! Tests patterns between hosts whose ports have a known rate: the effect of a stalled link on its siblings, and head-of-line blocking.
 
 mod lab;
 mod tries;
@@ -13,7 +13,7 @@ use tries::should;
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Hosts whose ports pass 100 Mbit/s each way.
+/// Raises hosts whose ports pass 100 Mbit/s each way.
 fn raise(hosts: usize) -> Lab {
     let lab = Lab::raise(LabOptions {
         hosts,
@@ -42,7 +42,7 @@ fn run(lab: &Lab, words: &[&str]) -> (Finished, Record) {
     (finished, json::read(&text).expect("a record"))
 }
 
-/// Mbit/s from node to node in the first test.
+/// Throughput from node to node in the first test, in Mbit/s.
 fn rate(record: &Record, from: usize, to: usize) -> f64 {
     let test = &record.tests[0];
     let own = test
@@ -52,7 +52,7 @@ fn rate(record: &Record, from: usize, to: usize) -> f64 {
     own.map(|link| test.rate_of(link) * 1000.0).sum()
 }
 
-/// One of three receivers takes next to nothing: what goes to the others fills the sender's port.
+/// One of three receivers takes almost nothing: traffic to the other two fills the sender's port.
 #[test]
 fn a_link_that_stalls_never_slows_its_siblings() {
     let lab = raise(4);
@@ -63,7 +63,7 @@ fn a_link_that_stalls_never_slows_its_siblings() {
             "n1,n2,n3,n4",
             "--pattern",
             "outcast:3",
-            // What waits in the socket of the slow one must come through before the run ends.
+            // The data queued in the slow receiver's socket must arrive before the run ends.
             "--sndbuf",
             "128K",
             "--workers",
@@ -74,7 +74,7 @@ fn a_link_that_stalls_never_slows_its_siblings() {
             let finished = finished.expect_success();
             let rates = [1, 2, 3].map(|to| rate(&record, 0, to));
             should!(rates[1] < 1.5, "{rates:?} {finished}");
-            // How two connections share a port in three seconds is TCP's; that they fill it is not.
+            // TCP decides the shares of two connections in three seconds; pipebench must ensure that together they fill the port.
             should!(rates[0] > 15.0 && rates[2] > 15.0, "{rates:?} {finished}");
             should!(rates[0] + rates[2] > 80.0, "{rates:?} {finished}");
             Ok(())
@@ -104,7 +104,7 @@ fn the_victim_beside_a_congested_port_keeps_its_half() {
     });
 }
 
-/// What half of a port's rate is must be known.
+/// The pattern needs half of a port's rate, so the rate must be known.
 #[test]
 fn head_of_line_blocking_needs_a_speed() {
     let lab = raise(4);
@@ -114,8 +114,8 @@ fn head_of_line_blocking_needs_a_speed() {
     assert!(line.contains("give --link-speed"), "{finished}");
 }
 
-/// A port that negotiated less than was ordered fails before a byte flows. Cables of the lab say they are of 10 Gbit/s, and of
-/// no hardware, so it is the MTU that is not as ordered here.
+/// A port that negotiated less than required fails before a byte flows. The lab's cables report 10 Gbit/s and no
+/// hardware, so here the MTU is the value that differs from the requirement.
 #[test]
 fn a_port_that_is_not_as_ordered_fails_before_a_byte_flows() {
     let lab = raise(3);
@@ -139,7 +139,7 @@ fn a_port_that_is_not_as_ordered_fails_before_a_byte_flows() {
     );
     assert!(record.tests.is_empty());
     let after = lab.interface_bytes(2);
-    // The executable went there, and nothing came back.
+    // The executable was copied there; no test data flowed.
     assert!(after.1 - before.1 < 3_000_000, "{before:?} {after:?}");
 }
 

@@ -1,5 +1,5 @@
-//! The whole program between hosts with their own namespaces and real sshd: the executable on none of them, one
-//! of them without OpenSSL's libraries, started from a host that is not part of the run.
+//! Tests the whole program between hosts with their own namespaces and real sshd. No host has the executable, one
+//! lacks OpenSSL's libraries, and the run starts from a host outside the run.
 
 mod lab;
 
@@ -21,7 +21,7 @@ fn raise() -> Lab {
     })
 }
 
-/// Runs pipebench on the launching host; the record is written there and read back from outside.
+/// Runs pipebench on the launching host, which writes the record there; reads the record back from outside.
 fn run(lab: &Lab, words: &[&str]) -> (Finished, Option<Record>) {
     let mut all = vec![PIPEBENCH, "--json", "/tmp/record.json"];
     all.extend(words);
@@ -33,7 +33,7 @@ fn run(lab: &Lab, words: &[&str]) -> (Finished, Option<Record>) {
     )
 }
 
-/// No process, no name in shared memory and no file but the cache of the executable.
+/// Expects no process, no name in shared memory and no file but the cached executable.
 fn expect_clean(lab: &Lab) {
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "pipebench", Duration::from_secs(10));
@@ -104,7 +104,7 @@ fn three_hosts_and_three_phases_over_the_built_in_ssh() {
     );
     expect_clean(&lab);
 
-    // The second time the executable is there: nothing is copied, and the run is as sound.
+    // The second run finds the executable in the cache and copies nothing; it must be as sound.
     let (finished, record) = run(
         &lab,
         &[
@@ -126,7 +126,7 @@ fn three_hosts_and_three_phases_over_the_built_in_ssh() {
     expect_clean(&lab);
 }
 
-/// What a shaped port must show: its links sum to what the shaping leaves, and exactly they limit.
+/// Checks a shaped port: its links sum to the shaped rate, and exactly they limit. Returns the mismatch, if any.
 fn shaped_port_fault(lab: &Lab) -> Option<String> {
     let words = [
         "--hosts", "n1,n2,n3", "--phases", "3", "--time", "8s", "--warmup", "2s",
@@ -150,7 +150,7 @@ fn shaped_port_fault(lab: &Lab) -> Option<String> {
     if !wrong.is_empty() {
         return Some(format!("{wrong:?}\n{finished}"));
     }
-    // With three phases what a port receives goes back out of it: the direction is not told.
+    // With three phases, a port sends back all that it receives, so the result cannot show the direction.
     let (port, ..) = figures.weakest().expect("ports");
     assert_eq!(port.label, "n2");
     assert!(
@@ -164,7 +164,7 @@ fn shaped_port_fault(lab: &Lab) -> Option<String> {
 fn a_port_shaped_to_200_mbit_is_filled_and_its_links_are_the_limiting_ones() {
     let lab = raise();
     lab.shape_ingress(2, 200);
-    // A virtual machine whose neighbours take its cores for a moment starves shaper and links alike: such a
+    // If neighbours of a virtual machine take its cores for a moment, shaper and links starve alike. Such a
     // moment must not last for three runs.
     let mut faults = Vec::new();
     while let Some(fault) = shaped_port_fault(&lab) {
@@ -183,7 +183,7 @@ fn the_plain_command_of_the_readme_measures_ten_seconds() {
     expect_sound(&record, 3, 3);
     let test = &record.tests[0];
     assert_eq!(test.window_ns, Some(10_000_000_000));
-    // How far ends lie apart is the machine's doing; that it is known and told is ours.
+    // The machine determines the skew; pipebench must measure and report it.
     assert!(test.skew_ns.is_some(), "{finished}");
     assert!(finished.stdout.contains("; skew "), "{finished}");
     assert!(test.seconds.len() >= 8);
@@ -298,7 +298,7 @@ fn another_build_in_the_cache_is_replaced_and_not_started() {
     let lab = raise();
     let words = ["--hosts", "n1,n2", "--buffers", "2"];
     run(&lab, &words).0.expect_success();
-    // The copy keeps its name and size, but is not what its name says.
+    // The copy keeps its name and size, but its content no longer matches its name.
     let folder = lab.path(1, "/root/.cache/pipebench");
     let copy = std::fs::read_dir(&folder)
         .expect("a cache")
@@ -420,9 +420,9 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
     }
 }
 
-/// The file system at /mnt of a host, on a disk that writes slowly and has next to no cache.
+/// A host's file system at /mnt, on a disk that writes slowly and has almost no cache.
 struct SlowDisk {
-    /// Of the block device, as `7:0`.
+    /// Device number of the block device, such as `7:0`.
     number: String,
 }
 
@@ -501,7 +501,7 @@ fn a_disk_that_fills_at_the_sink_is_named_and_keeps_nothing() {
         "--sink",
         "/mnt/copy",
     ];
-    // n1 has no small disk there, and writes what it gets into its own folder.
+    // n1 has no small disk at /mnt and writes the blocks it receives into its own tmpfs.
     lab.run(1, &["sh", "-c", "mount -t tmpfs tmpfs /mnt"], DEADLINE)
         .expect_success();
     let (finished, record) = run(&lab, &words);
@@ -520,7 +520,7 @@ fn a_disk_that_fills_at_the_sink_is_named_and_keeps_nothing() {
     expect_clean(&lab);
 }
 
-/// A stopped process can be asked nothing: the others find out by themselves, on both sides.
+/// A stopped process cannot answer: the other processes detect the loss independently, on both sides.
 #[test]
 fn a_stopped_node_is_lost_by_name_and_nothing_of_it_stays() {
     let lab = raise();

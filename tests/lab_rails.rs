@@ -1,4 +1,4 @@
-//! Several data interfaces per host, interface counters against payload, and paths that swallow large packets.
+//! Tests several data interfaces per host, interface counters against payload, and paths that drop large packets.
 
 mod lab;
 mod tries;
@@ -23,7 +23,7 @@ fn raise(hosts: usize, mtu: u32) -> Lab {
     })
 }
 
-/// Two ports of 100 Mbit/s on each host; the second one of the second host receives less.
+/// Raises hosts with two ports of 100 Mbit/s each; the second port of the second host receives only `less_mbit` Mbit/s.
 fn two_rails(hosts: usize, less_mbit: u32) -> Lab {
     let lab = raise(hosts, 1500);
     lab.add_rail(false);
@@ -96,7 +96,7 @@ fn two_rails_have_links_ports_and_rows_of_their_own() {
             "{finished}"
         );
     }
-    // Each interface shows the payload of its rail and not much more.
+    // Each interface counts the payload of its rail and little more.
     for (node, measured) in test.nodes.iter().enumerate() {
         let measured = measured.as_ref().expect("reported");
         for (rail, name) in ["eth0", "eth1"].into_iter().enumerate() {
@@ -114,7 +114,7 @@ fn two_rails_have_links_ports_and_rows_of_their_own() {
     }
 }
 
-/// A second look at two hosts loads all of their rails; the port is blamed all the same, and nobody else.
+/// A second look at two hosts loads all of their rails; still the slow port gets the blame, and no other.
 #[test]
 fn a_slow_port_of_a_second_rail_is_blamed() {
     tries::of_three(|| {
@@ -147,7 +147,7 @@ fn a_slow_port_of_a_second_rail_is_blamed() {
 fn two_rails_in_one_network_are_told_as_wrong_route_and_arp_flux() {
     let lab = raise(2, 1500);
     lab.add_rail(true);
-    // Both interfaces would answer for both addresses, and the first answer is a matter of chance.
+    // Otherwise both interfaces would answer ARP for both addresses, and the first answer would be random.
     sh(&lab, 2, "ip link set eth1 arp off");
     let data = "n1 data=10.77.0.1,10.77.0.101\nn2 data=10.77.0.2,10.77.0.102\n";
     std::fs::write(lab.path(0, "/root/hosts"), data).expect("written");
@@ -180,7 +180,7 @@ fn members_below_a_data_interface_are_counted_apart() {
          ip link set eth0 master data; ip link set eth1 master data
          ip addr add 10.77.0.1/24 dev data; ip link set data up",
     );
-    // Both switches are one network now, in which the second interface would answer for the first.
+    // Both switches form one network now, in which the second interface would answer for the first.
     sh(&lab, 2, "ip link set eth1 down");
     let words = ["--hosts", "n1,n2", "--buffers", "200"];
     let (finished, record) = run(&lab, &words);
@@ -247,12 +247,12 @@ fn foreign_traffic_is_told_from_one_per_cent_on() {
 fn a_path_that_swallows_large_packets_is_named_with_what_passes() {
     let lab = raise(3, 9000);
     lab.set_switch_mtu(2, 1500);
-    // The launching host reaches all of them.
+    // The launching host must reach all hosts.
     sh(&lab, 0, "ip link set eth0 mtu 1500");
     let words = ["--hosts", "n1,n2,n3", "--buffers", "20"];
     let (finished, record) = run(&lab, &words);
     assert_eq!(finished.code(), Some(10), "{finished}");
-    // Neither what n2 sends nor what it is sent may be larger; n1 and n3 have no quarrel. Who notices first is named.
+    // Packets from and to n2 must not be larger; n1 and n3 have no conflict. The message names the host that detects it first.
     let lines: Vec<&str> = finished
         .stderr
         .lines()
@@ -269,12 +269,12 @@ fn a_path_that_swallows_large_packets_is_named_with_what_passes() {
         assert!(line.ends_with(words), "{finished}");
     }
     assert_eq!(record.verdict.word.to_string(), "INVALID");
-    // The cure that is named is one.
+    // The cure in the message works.
     let (finished, _) = run(&lab, &[&words[..], &["--mss", "1460"]].concat());
     finished.expect_success();
 }
 
-/// No rung of a ladder: to the byte.
+/// The search finds the exact MTU, not the nearest of a list of common sizes.
 #[test]
 fn the_mtu_of_a_path_that_swallows_packets_is_found_to_the_byte() {
     let lab = raise(2, 1500);
@@ -312,7 +312,7 @@ fn a_path_that_is_known_to_be_narrower_is_told() {
     assert_eq!((last.path_mtu_bytes, last.mss_bytes), (1400, 1348));
 }
 
-/// Another machine answers for the address of a host, and two hosts of a run have one address: both are said before a link is made.
+/// Another machine answers for a host's address, or two hosts of a run share an address: the run reports both before a link connects.
 #[test]
 fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
     let lab = raise(4, 1500);
@@ -321,7 +321,7 @@ fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
     let short = [&words[..], &["--phases", "2", "--time", "1s"]].concat();
     let before = run(&lab, &short);
     assert_eq!(before.0.code(), Some(0), "{}", before.0);
-    // The fourth host is not of the run, and is the only one that answers.
+    // The fourth host is outside the run and is the only host that answers.
     sh(&lab, 4, "ip addr add 10.78.0.2/24 dev eth1");
     sh(&lab, 2, "ip link set eth1 arp off");
     for host in [1, 3] {
@@ -342,7 +342,7 @@ fn an_address_of_two_machines_is_named_and_not_a_refused_connection() {
     assert_ne!(checked.code(), Some(0), "{checked}");
     let line = format!("missing     n2: {said}");
     assert!(checked.stdout.contains(&line), "{checked}");
-    // A host of the run has it as its own.
+    // Another host of the run owns the same address.
     sh(&lab, 2, "ip link set eth1 arp on");
     sh(
         &lab,

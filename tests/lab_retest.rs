@@ -1,4 +1,4 @@
-//! A fault is found, a cable is moved, and the retest says whether the fault followed the host or stayed with the switch port.
+//! Tests `retest`: a run finds a fault, a cable is moved, and the retest reports if the fault followed the host or stayed with the switch port.
 
 mod lab;
 mod tries;
@@ -70,7 +70,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         let begun = run(&lab, &words);
         should!(begun.code() == Some(1), "{begun}");
         let (name, measured) = record(&lab, &first);
-        // The time of second looks is printed before they begin.
+        // The run prints the estimated time of the second looks before they begin.
         let told = "suspects are measured alone: 4 measurements, about ";
         let told = begun.stderr.split_once(told);
         let seconds = told.and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());
@@ -85,7 +85,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
                 .contains(&format!("`pipebench retest {name} --moved n2=PORT`")),
             "{begun}"
         );
-        // The cable of n2 is moved, and its port is as slow as before: NIC or cable.
+        // The cable of n2 moves to another port and n2 stays slow: the fault is in the NIC or the cable.
         let follows = run(
             &lab,
             &[
@@ -107,7 +107,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
     );
         let (_, again) = record(&lab, &second);
         assert_eq!(again.plan.repeats.as_deref(), Some(name.as_str()));
-        // n3 is plugged in where n2 was, and is slow there; n2 is well at n3's: the switch port.
+        // n2 and n3 swap ports. n3 is slow at n2's old port and n2 is fast at n3's: the fault is in the switch port.
         lab.shape_ingress(2, 100);
         lab.shape_ingress(3, 60);
         let moved = "n2=Eth1/3,n3=Eth1/2";

@@ -1,4 +1,4 @@
-//! The lab tested by itself: what the other lab tests take for granted.
+//! Tests the lab itself: the properties that the other lab tests rely on.
 
 mod lab;
 
@@ -66,7 +66,7 @@ fn hosts_share_no_files_names_or_processes() {
     }
 
     let sleeper = lab.spawn(1, &["sleep", "1234"]);
-    // While a process starts another program, its arguments read as empty for a moment.
+    // During exec, the arguments of a process read as empty for a moment.
     let started = || {
         let found = lab.survivors(1, "1234");
         found.len() == 1 && found[0].name == "sleep" && sleeper.pid() == Some(found[0].pid)
@@ -103,7 +103,7 @@ fn a_command_is_signalled_watched_and_ended_at_its_deadline() {
         state().is_some_and(|process| process.state == 'T')
     });
     running.signal(Signal::SIGCONT);
-    // Not SIGINT: a shell that waits for a child forgets it at times.
+    // Not SIGINT: a shell that waits for a child sometimes loses it.
     running.signal(Signal::SIGUSR1);
     let finished = running.finish(SHORT);
     assert_eq!(finished.code(), Some(7), "{finished}");
@@ -124,7 +124,7 @@ fn a_command_is_signalled_watched_and_ended_at_its_deadline() {
     assert!(text.contains("last words"), "{text}");
     lab.expect_no_survivors(1, "1234", SHORT);
 
-    // Orphans are buried by the host's first process.
+    // The host's first process reaps orphans.
     lab.run(1, &["sh", "-c", "sleep 0.2 >/dev/null 2>&1 &"], SHORT)
         .expect_success();
     lab.expect_no_survivors(1, "sleep", SHORT);
@@ -159,7 +159,7 @@ fn one_host_has_no_openssl_and_its_sshd_works() {
     assert_ne!(usual.stdout.trim(), "0");
     let bare = lab.run(0, &["ssh", "n2", find], SHORT);
     assert_eq!(bare.stdout.trim(), "0", "{bare}");
-    // ssh itself is linked against libcrypto, and is there on both.
+    // ssh itself links against libcrypto and exists on both hosts.
     lab.run(0, &["ssh", "n1", "ssh -V"], SHORT).expect_success();
     let broken = lab.run(0, &["ssh", "n2", "echo $LD_LIBRARY_PATH; ssh -V"], SHORT);
     assert_eq!(broken.code(), Some(127), "{broken}");
@@ -180,7 +180,7 @@ fn a_shaped_port_slows_what_passes_it() {
         "reno"
     );
 
-    // 8 MiB at 40 Mbit/s take 1.6 s; less the bursts, at least 1.3 s.
+    // 8 MiB at 40 Mbit/s take 1.6 s; with bursts subtracted, at least 1.3 s.
     let pull = |host: &str| {
         let from = Instant::now();
         lab.run(
@@ -285,11 +285,11 @@ fn two_labs_stand_at_once_and_leave_nothing() {
     let others = network_spaces(&two);
     drop(two);
     assert!(!others.iter().any(|space| held(space)), "{others:?}");
-    // A lab that another test raises meanwhile has a folder for a moment.
+    // A lab that another test raises at the same time has a folder for a moment.
     wait_until("no folder is left", SHORT, || my_folders().is_empty());
 }
 
-/// Plays both parts: the test, and with the variable set the process that is killed.
+/// This function plays both roles: the test and, if the variable is set, the process to be killed.
 #[test]
 fn a_killed_test_leaves_nothing() {
     const OWNER: &str = "LAB_SELFTEST_IS_OWNER";
@@ -335,7 +335,7 @@ fn network_spaces(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-/// Whether any process of the machine is in that network namespace.
+/// True if any process of the machine is in that network namespace.
 fn held(space: &str) -> bool {
     fs::read_dir("/proc")
         .expect("it is there")

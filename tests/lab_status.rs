@@ -1,5 +1,5 @@
-//! Runs seen from outside, between hosts: listed, watched and ended from a machine that takes no part, and busy hosts
-//! named by their labels.
+//! Tests commands on runs between hosts: a machine outside the run lists, watches and ends them, and messages name busy
+//! hosts by their labels.
 
 mod lab;
 
@@ -21,7 +21,7 @@ fn ask(lab: &Lab, words: &[&str]) -> Finished {
     lab.run(0, &[&[PIPEBENCH], words].concat(), DEADLINE)
 }
 
-/// The executable is on n0 alone, and where a visit has left a copy: that is put where everybody may run it.
+/// Puts the executable on a host where every user can run it. Only n0 has it at first; `status` leaves a copy in the cache.
 fn carry(lab: &Lab, host: usize) {
     ask(lab, &["status", &Lab::name(host)]).expect_success();
     let copy = format!("install -m 755 $(find /root/.cache/pipebench -size +1M) {CARRIED}");
@@ -31,7 +31,7 @@ fn carry(lab: &Lab, host: usize) {
 
 const CARRIED: &str = "/tmp/pipebench";
 
-/// A run from n0 over three hosts, under way.
+/// Starts a run from n0 over three hosts.
 fn start(lab: &Lab) -> Running {
     let words = [
         PIPEBENCH, "--hosts", "n1,n2,n3", "--phases", "2", "--time", "60s", "--rate", "40M",
@@ -65,14 +65,14 @@ fn a_run_on_three_hosts_is_listed_watched_and_ended_by_somebody_else() {
         assert_eq!((row[0].as_str(), &row[1]), (host, &run), "{seen}");
         assert_eq!(row[2], "root@n0", "{seen}");
         assert_eq!(row.last().map(String::as_str), Some("running"), "{seen}");
-        // Two links of 40 Mbit/s each way.
+        // The row shows two links of 40 Mbit/s each way.
         let rate: f64 = row[row.len() - 4].parse().expect("a rate in");
         assert!(rate > 0.0, "{seen}");
     }
 
     carry(&lab, 2);
     carry(&lab, 3);
-    // Whoever watches from one of the hosts sees its own part, and is told where the rest is.
+    // `watch` on one of the hosts shows that host's part and names the hosts of the rest.
     let part = lab.run(2, &[CARRIED, "watch", &run, "--count", "1"], DEADLINE);
     let part = part.expect_success();
     let elsewhere = format!(
@@ -96,7 +96,7 @@ fn a_run_on_three_hosts_is_listed_watched_and_ended_by_somebody_else() {
     }
     assert!(!last.contains("nodes are watched"), "{whole}");
 
-    // From another host than the launching one, on which the run is named by its first digits.
+    // A host other than the launching one ends the run, named by its first digits.
     let ended = lab.run(3, &[CARRIED, "status", "--end", &run[..4]], DEADLINE);
     let ended = ended.expect_success();
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_busy_host_is_named_and_hosts_that_are_not_there_are_told_apart() {
     assert!(first.contains(" by root@n2 since "), "{busy}");
     assert_eq!(errors.next(), None, "{busy}");
 
-    // The run was not touched, and the other hosts are free.
+    // The run continues untouched, and the other hosts are free.
     lab.link_down(3);
     let seen = ask(&lab, &["status", "n[1-3]", "--deadline", "connect=8s"]);
     assert_eq!(seen.code(), Some(10), "{seen}");
@@ -174,7 +174,7 @@ fn a_busy_host_is_named_and_hosts_that_are_not_there_are_told_apart() {
     });
 }
 
-/// Another user's run: the host is busy for everybody, its run is listed and not touched.
+/// Another user's run keeps the host busy for every user. Others can list that run but not end it.
 #[test]
 fn a_run_of_another_user_is_listed_and_cannot_be_ended() {
     let lab = raise();
@@ -211,7 +211,7 @@ fn a_run_of_another_user_is_listed_and_cannot_be_ended() {
     );
     let refused = as_nobody(&["watch", &run, "--count", "1"]);
     assert_eq!(refused.code(), Some(12), "{refused}");
-    // The holder answers everybody.
+    // The process that holds the host answers every user.
     let busy = as_nobody(&["--hosts", "local", "--time", "1s", "--quiet"]);
     assert_eq!(busy.code(), Some(12), "{busy}");
     assert!(

@@ -1,5 +1,5 @@
-//! Ten fabrics, most of them injured: what pipebench says of them is what was done to them. `cargo bench --bench truth` tries as
-//! many as one likes; docs/truth.md has what came of it.
+//! Tests ten fabrics, most with a known injury: pipebench must report that injury. `cargo bench --bench truth` tries any number
+//! of fabrics; docs/truth.md has the results.
 
 mod lab;
 mod tries;
@@ -11,12 +11,12 @@ use truth::{Case, Injury, Shape, try_case};
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
-/// Everything that one signs on, as short as can be.
+/// Arguments of a full acceptance, as short as possible.
 const ALL: &[&str] = &["--profile", "acceptance", "--time", "1s"];
-/// Enough to find what slows a port down.
+/// Arguments of the permutations, which suffice to find a slow port.
 const PERMUTATIONS: &[&str] = &["--pattern", "rotate", "--time", "1s"];
 
-/// The same for one switch, all of whose ports must carry their due at once.
+/// The permutations for one switch whose ports must all carry their required rate at once.
 const NON_BLOCKING: &[&str] = &[
     "--pattern",
     "rotate",
@@ -56,7 +56,7 @@ fn a_sound_fabric_passes() {
     expect(ALL, 4, Shape::Plain, None, 100, VerdictWord::Pass);
 }
 
-/// BBR's acknowledgements wait behind what a port receives: in a ring of six every second port is short.
+/// BBR's acknowledgements queue after a port's incoming data: in a ring of six, every second port falls short.
 #[test]
 fn a_sound_fabric_of_hosts_with_bbr_passes() {
     let case = Case {
@@ -145,7 +145,7 @@ fn two_faults_at_once_are_told_apart() {
     );
 }
 
-/// Its mean is above the floor.
+/// The port's mean rate is above the floor.
 #[test]
 fn a_port_that_is_slow_for_two_seconds_of_every_eight_is_named() {
     let tests = ["--pattern", "rotate", "--time", "8s", "--floor", "80"];

@@ -1,7 +1,7 @@
-//! A relay that flips, drops or repeats bytes between two hosts: what was done to a link is found and named.
+//! Tests verification with a relay that flips, drops or repeats bytes between two hosts: the run finds and names the damage.
 //!
-//! The relay is a thread of this test that lives in two hosts at once: it listens on n1 under the address of n2,
-//! where n1's links to n2 come by, and connects from n3 to the real n2.
+//! The relay is a thread of this test with sockets in two hosts: it listens on n1 under the address of n2,
+//! where it catches n1's links to n2, and connects from n3 to the real n2.
 
 mod lab;
 
@@ -18,7 +18,7 @@ const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
 const PORT: u16 = 5201;
 
-/// What the relay does to the bytes from n1 to n2, once, behind the given number of bytes.
+/// Damage that the relay does once to the bytes from n1 to n2, after the first 1,000,000 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Deed {
     Nothing,
@@ -32,11 +32,11 @@ fn enter(namespace: &str) {
     setns(file, CloneFlags::CLONE_NEWNET).expect("entered");
 }
 
-/// Relays one connection; ends with it.
+/// Relays one connection until it ends.
 fn relay(inner: String, outer: String, address: Ipv4Addr, deed: Deed, ready: Sender<()>) {
     enter(&inner);
     let listener = TcpListener::bind((address, PORT)).expect("a port");
-    // It answers under an address that is not this host's.
+    // The listener answers on an address that this host does not own.
     nix::sys::socket::setsockopt(&listener, nix::sys::socket::sockopt::IpTransparent, &true)
         .expect("set");
     ready.send(()).expect("heard");
@@ -57,7 +57,7 @@ fn relay(inner: String, outer: String, address: Ipv4Addr, deed: Deed, ready: Sen
         from.try_clone().expect("a copy"),
     );
     let back = std::thread::spawn(move || {
-        // What the receiver says is left alone; a closed end is passed on.
+        // The relay forwards the receiver's bytes unchanged and forwards a closed end.
         match std::io::copy(&mut back_from, &mut back_to) {
             Ok(_) | Err(_) => back_to.shutdown(Shutdown::Write).is_ok(),
         }
@@ -88,7 +88,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, deed: Deed) {
             break;
         }
     }
-    // The other side may be gone already.
+    // The peer can be gone already.
     match to.shutdown(Shutdown::Write) {
         Ok(()) | Err(_) => {}
     }
@@ -100,7 +100,7 @@ fn run_with(deed: Deed, verify: &str, phases: &[&str]) -> lab::Finished {
         ..LabOptions::default()
     });
     let address = lab.address(2);
-    // What n1 sends to the data port of n2 stays on n1, where the relay listens under n2's address.
+    // The route keeps n1's traffic to the data port of n2 on n1, where the relay listens on n2's address.
     let catch = format!(
         "echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind && \
          ip rule add to {address} ipproto tcp dport {PORT} table 100 && \
@@ -144,7 +144,7 @@ fn run_with(deed: Deed, verify: &str, phases: &[&str]) -> lab::Finished {
 
 const TWO: &[&str] = &["--phases", "2"];
 
-/// Whoever takes the block in the middle looks at it before it is told on: one that passes pages, and one that copies.
+/// The middle phase verifies a block before it forwards it: once with a relay that moves pages, once with one that copies.
 #[test]
 fn a_relay_that_passes_blocks_on_finds_what_was_changed_before_it() {
     for way in [["--datapath", "zerocopy"], ["--workers", "slot"]] {
@@ -173,7 +173,7 @@ fn a_relay_that_does_nothing_is_not_noticed() {
 fn flipped_dropped_and_repeated_bytes_are_found_and_named_by_link_and_sequence() {
     for (deed, expected) in [
         (Deed::Flip, "payload was changed: CRC-32"),
-        // What is lost or comes twice shifts what follows: a wrong sum, or no header where one was due.
+        // Lost or repeated bytes shift all later bytes: the check finds a wrong sum, or no header at the expected place.
         (Deed::Drop, "block"),
         (Deed::Repeat, "block"),
     ] {

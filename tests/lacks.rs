@@ -1,5 +1,5 @@
-//! What a host cannot give is said before anything starts, with the numbers, summed over the nodes of the host:
-//! real limits of the kernel, set for these runs alone. Where a kernel has no such limit, that is said.
+//! Tests resources that a host lacks: pipebench reports them before the run starts, with numbers summed over the host's nodes.
+//! The tests set real kernel limits for these runs alone. If a kernel lacks such a limit, the test says so.
 
 mod whole;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use whole::{Ended, PIPEBENCH, Run, SOON, wait_until};
 
-/// Runs the program behind other words that end in starting it.
+/// Runs the program through a wrapper command: `before` starts it.
 fn run_behind(before: &[&str], words: &[&str]) -> Ended {
     let mut command = Command::new(before[0]);
     command.args(&before[1..]).arg(PIPEBENCH);
@@ -29,7 +29,7 @@ fn a_port_range_that_is_too_short_is_refused_before_anything_listens() {
     );
 }
 
-/// Descriptors: the formula is enough, one less is refused, and it is not far off.
+/// The number of descriptors by the formula suffices, one less is refused, and the formula is close to the real use.
 #[test]
 fn as_many_descriptors_as_the_formula_says_are_enough_and_one_less_is_refused() {
     let words = ["--hosts", "local", "--phases", "2", "--streams", "32"];
@@ -50,13 +50,13 @@ fn as_many_descriptors_as_the_formula_says_are_enough_and_one_less_is_refused() 
     let node = held.tree().into_iter().find(|one| one.name == "pb-node");
     let status = format!("/proc/{}/status", node.expect("a node").pid);
     let status = fs::read_to_string(status).expect("a process");
-    // The kernel's table of descriptors has grown with those that were open at once, and never shrinks.
+    // The kernel's descriptor table grows with the number open at once and never shrinks.
     let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
     let size: usize = size.expect("a size").trim().parse().expect("a number");
     assert!(size >= needed, "{size}");
 }
 
-/// Everything a process has besides the buffers lies within what the formula allows it.
+/// The memory of a process without the buffers stays within the allowance of the formula.
 #[test]
 fn a_process_takes_no_more_memory_than_the_allowance() {
     let words = ["--hosts", "local:2", "--phases", "3", "--time", "1s"];
@@ -81,7 +81,7 @@ fn a_process_takes_no_more_memory_than_the_allowance() {
     }
 }
 
-/// A limit of processes holds for everybody but root, so the run is that of another user.
+/// The process limit applies to every user except root, so another user runs this.
 #[test]
 fn a_users_limit_of_processes_counts_what_the_user_has_and_all_nodes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -108,15 +108,15 @@ fn a_users_limit_of_processes_counts_what_the_user_has_and_all_nodes() {
             " (raise it, or fewer",
         ],
     );
-    // What the nodes and the launching side have already, and what is needed on top of it.
+    // Processes that the nodes and the launching side have already, plus those that the run still needs.
     run(14 + 12).expect("14 and 12 processes", 0, &[]);
 }
 
-/// A group of a version 1 hierarchy below the own one, removed with its value.
+/// A control group (version 1) below this process's group; dropping the value removes the group.
 struct Group(PathBuf);
 
 impl Group {
-    /// None where there is no such hierarchy, or where it may not be changed.
+    /// Creates the group; `None` if the hierarchy is missing or not writable.
     fn make(controller: &str) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").expect("a process");
         let path = own.lines().find_map(|line| {
@@ -196,7 +196,7 @@ fn a_control_groups_limit_of_memory_is_named_with_its_group() {
     );
 }
 
-/// Blocks that nobody asked for shrink before that, and a line says so.
+/// Blocks of the default size shrink before memory is refused, and a line reports it.
 #[test]
 fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
     let Some(group) = Group::make("memory") else {
@@ -207,7 +207,7 @@ fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
     let ended = group.run(&[&TWO_NODES[..], &more].concat());
     ended.expect("100 MiB", 0, &[]);
     let record = ended.record.expect("a record");
-    // How much smaller depends on what the group holds already, such as the executable.
+    // The final size depends on the memory that the group holds already, such as the executable.
     let kib = record.plan.tests[0].block_bytes >> 10;
     assert!([16, 32, 64, 128].contains(&kib), "{kib}");
     let named = |option: &&(String, String)| option.0 == "block-size";
@@ -221,7 +221,7 @@ fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
     );
 }
 
-/// From 6.14 on a pid namespace has its own limit; before, this would be the whole machine's.
+/// Since Linux 6.14 a pid namespace has its own limit; before that, the limit would be the whole machine's.
 #[test]
 fn too_few_process_ids_are_refused() {
     let release = nix::sys::utsname::uname().expect("a kernel");
@@ -263,7 +263,7 @@ fn shared_memory_that_is_too_small_is_refused() {
     );
 }
 
-/// A page of a segment that cannot be had would be a signal in the middle of a run.
+/// A segment page that the kernel cannot provide would raise a signal in the middle of a run.
 #[test]
 fn shared_memory_that_fills_after_the_check_is_an_error_and_no_signal() {
     let mut command = Command::new(SMALL_SHM[0]);

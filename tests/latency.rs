@@ -1,5 +1,5 @@
-//! `pipebench latency` as a user has it: fabrics from formulas and from what sites have, plans that are kept and run, predictions of all
-//! pairs, and one line for what is wrong.
+//! Tests `pipebench latency` as a user runs it: fabrics from formulas and from sites' files, stored plans, predictions of all
+//! pairs, and one-line errors.
 
 mod alone;
 
@@ -18,7 +18,7 @@ fn sample(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Exit code, output and errors of `pipebench latency` with these words.
+/// Runs `pipebench latency` with `words`; returns exit code, output and errors.
 fn latency(folder: &Path, words: &str) -> (Option<i32>, String, String) {
     let output = Command::new(PIPEBENCH)
         .arg("latency")
@@ -58,7 +58,7 @@ fn fabrics_are_read_from_what_sites_have() {
         text.contains("\"n1\", \"n2\", \"n3\", \"n4\",") && !text.contains("Aggregation"),
         "{text}"
     );
-    // What goes to n4 takes the second spine on its way up, as the tables say.
+    // Traffic to n4 takes the second spine on its way up, as the tables say.
     assert!(text.contains("\"n4\" = \"leaf1:18-spine2:1\""), "{text}");
     let said = well(folder.path(), "plan ib.toml --redundancy 1");
     assert!(
@@ -177,7 +177,7 @@ fn a_plan_is_kept_and_run_and_every_pair_is_predicted() {
             .iter()
             .all(|pair| pair.least_s > 0.0 && pair.least_s <= pair.median_s)
     );
-    // With one spine its two cables are only known together.
+    // With one spine, the latencies of its two cables are known only as a sum.
     assert_eq!(measured.together.len(), 1);
     assert_eq!(
         measured
@@ -187,7 +187,7 @@ fn a_plan_is_kept_and_run_and_every_pair_is_predicted() {
             .count(),
         6
     );
-    // Fewer hosts than the plan has: their pairs are left out, and the rest says all it can.
+    // With fewer hosts than the plan has, the run omits the missing hosts' pairs and reports the rest.
     let fewer = run("--plan plan.toml --hosts local:5 --map order");
     assert_eq!(fewer.latencies[0].absent, ["h5"]);
     assert!(fewer.latencies[0].planned.left_out > 0);
@@ -227,7 +227,7 @@ fn a_plan_is_kept_and_run_and_every_pair_is_predicted() {
             "{line}"
         );
     }
-    // Measured pairs that the plan has only once are what their values say; the others are near it.
+    // A pair that the plan measures once is predicted exactly; the others are close.
     for pair in &measured.pairs {
         let predicted = pair.predicted_s.expect("predicted") * 1e6;
         let shown = f64::from(value(pair.from as usize, pair.to as usize));

@@ -1,4 +1,4 @@
-//! Link tests on one machine: real ranks over real sockets, in LinkTest's words, lines and file.
+//! Link tests on one machine: real ranks over real sockets, with LinkTest's options, output lines and file.
 
 mod whole;
 
@@ -13,7 +13,7 @@ use pipebench::report::json;
 use pipebench::store::linktest::{self, Meaning};
 use whole::{PIPEBENCH, alone};
 
-/// What a link test came to.
+/// Result of a link test.
 struct Tested {
     said: String,
     record: Record,
@@ -34,7 +34,7 @@ impl Tested {
     }
 }
 
-/// Exit code, what was printed, and what was complained of.
+/// Runs pipebench; returns exit code, standard output and standard error.
 fn pipebench(folder: &Path, words: &str) -> (Option<i32>, String, String) {
     alone::wait();
     let output = Command::new(PIPEBENCH)
@@ -63,7 +63,7 @@ fn tested(words: &str) -> Tested {
     }
 }
 
-/// Every ordered pair of the ranks, exactly once in each round.
+/// Expects every ordered pair of ranks exactly once in each round.
 #[track_caller]
 fn expect_all_pairs(tested: &Tested, ranks: usize) {
     let all: BTreeSet<(usize, usize)> = (0..ranks)
@@ -149,7 +149,7 @@ fn schedules_and_buffers_are_those_that_were_asked_for() {
         "{}",
         halves.said
     );
-    // Contents differ from buffer to buffer, and are compared.
+    // The contents differ between buffers, and the ranks compare them.
     let checked = tested(
         "--hosts local:3 -n 7 -s 100001 --num-multi-buffer 3 --randomize-buffers --check-buffers --all-to-all --unidirectional",
     );
@@ -200,7 +200,7 @@ fn ranks_are_placed_as_asked_and_reach_each_other_within_and_between_nodes() {
         assert_eq!(placed, nodes);
         expect_all_pairs(&tested, 4);
     }
-    // Each has a processor of its own, where there are enough.
+    // Each rank has its own processor if the machine has enough.
     let pinned = tested("--hosts local --ranks-per-node 2 -n 3 -s 10");
     let on: BTreeSet<usize> = pinned
         .job()
@@ -339,7 +339,7 @@ fn what_cannot_be_read_or_done_is_one_line() {
         assert!(matches!(code, Some(2 | 12)), "{words}: {code:?}");
         assert!(errors.contains(expected), "{words}: {errors}");
     }
-    // Samples of others' files, as a user would look at them.
+    // Sample files of other programs, read as a user would read them.
     for name in [
         "n2_basic",
         "n4_a2a_retest3",

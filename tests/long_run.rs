@@ -1,5 +1,5 @@
-//! What makes a run of a day bearable: bounded storage, clocks that are measured again, evidence on the disk while it
-//! goes on, and processes that do not grow.
+//! Tests the needs of a day-long run: bounded storage, repeated clock measurement, evidence on disk during the run,
+//! and processes that do not grow.
 
 mod alone;
 
@@ -29,7 +29,7 @@ fn record_in(folder: &Path) -> Record {
     json::read(&text).expect("a record")
 }
 
-/// The one folder of a run below a folder.
+/// The only run folder below `parent`.
 fn run_folder(parent: &Path) -> PathBuf {
     let mut all = std::fs::read_dir(parent).expect("a folder").flatten();
     let first = all.next().expect("a run folder").path();
@@ -84,7 +84,7 @@ fn samples_tell_every_link_of_every_second() {
             lane.boundary,
             lane.stream
         );
-        // What came behind the last full second is in no sample.
+        // No sample holds the bytes after the last full second.
         assert!(
             sums[&name] > 0 && sums[&name] <= link.received_bytes,
             "{name}"
@@ -122,7 +122,7 @@ fn clocks_are_measured_again_and_the_window_keeps_its_length() {
     let test = &record.tests[0];
     assert_eq!(test.clocks.len(), 2);
     for clock in &test.clocks {
-        // Before, behind, and each second but for the last two, unless the machine stood still.
+        // Measured before, after, and each second except the last two, unless the machine stalled.
         assert!((3..=11).contains(&clock.measured), "{clock:?}");
         assert!(
             clock.before_ns.unsigned_abs() <= clock.uncertainty_ns,
@@ -132,7 +132,7 @@ fn clocks_are_measured_again_and_the_window_keeps_its_length() {
     }
     for node in test.nodes.iter().flatten() {
         let off = node.interval_ns.abs_diff(6_000_000_000);
-        // A warm-up that is counted, or a window that moves, is further off than a machine that stands still for a moment.
+        // A counted warm-up or a moved window causes a larger error than a machine that stalls for a moment.
         assert!(
             off < 2_000_000_000,
             "the window was {} ns",
@@ -141,7 +141,7 @@ fn clocks_are_measured_again_and_the_window_keeps_its_length() {
     }
 }
 
-/// Whether a machine is steady is its own affair (what is steady: `stats/steady.rs`); that the sheet says what the record has is ours.
+/// The machine decides if a run is steady (`stats/steady.rs` defines it); the test checks that the sheet agrees with the record.
 #[test]
 fn whether_a_paced_run_was_steady_is_told() {
     alone::wait();
@@ -158,7 +158,7 @@ fn whether_a_paced_run_was_steady_is_told() {
     assert!(summary.contains(&expected), "{expected}: {summary}");
 }
 
-/// A run that stands still before its start.
+/// Starts a run that is held before its start.
 fn held(words: &[&str]) -> (Child, BufReader<std::process::ChildStderr>) {
     let mut child = Command::new(PIPEBENCH)
         .args(words)
@@ -265,7 +265,7 @@ fn results_that_could_not_be_written_are_told_before_anything_runs() {
     assert_eq!(left, 1, "nothing is left but what was there");
 }
 
-/// Resident bytes and open descriptors of a process and everything below it.
+/// Resident bytes and open descriptors of a process and all its descendants.
 fn weight(root: u32) -> (u64, usize) {
     let mut pids = vec![root];
     let mut at = 0;
@@ -308,7 +308,7 @@ fn weight(root: u32) -> (u64, usize) {
     )
 }
 
-/// An hour of this is run by hand with `PIPEBENCH_LONG_RUN_S=3600 cargo test --test long_run flat -- --nocapture`.
+/// For an hour-long test, run `PIPEBENCH_LONG_RUN_S=3600 cargo test --test long_run flat -- --nocapture` by hand.
 #[test]
 fn memory_descriptors_and_files_stay_flat() {
     alone::wait();
@@ -332,7 +332,7 @@ fn memory_descriptors_and_files_stay_flat() {
     let begun = Instant::now();
     let mut readings = Vec::new();
     let step = Duration::from_secs((seconds / 10).max(1));
-    // Until shortly before the end; the first fifth is for settling.
+    // Take readings until shortly before the end; skip the first fifth, in which the run settles.
     while begun.elapsed().as_secs() < seconds - 2 {
         std::thread::sleep(step);
         if begun.elapsed().as_secs() >= seconds / 5 + 2 {

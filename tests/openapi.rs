@@ -1,4 +1,4 @@
-//! The API against its own description, by a client that makes requests of it at random: every answer is one that the description has.
+//! Tests the API against its own description with a client that makes random requests: the description must contain every answer.
 
 mod site;
 
@@ -31,7 +31,7 @@ fn the_api_is_as_its_description_says() {
         .arg(format!("http://{}/api/v1/openapi.json", server.address))
         .args(["--url", &format!("http://{}/api/v1", server.address)])
         .args(["--header", &format!("Authorization: {BEARER}")])
-        // What is as described may still be more than the site allows; guesses of tokens are counted, and turned away in the end.
+        // The site can refuse a valid request that exceeds its limits. It counts guessed tokens and finally rejects the client.
         .args([
             "--checks",
             "all",
@@ -60,7 +60,7 @@ fn the_api_is_as_its_description_says() {
         String::from_utf8_lossy(&output.stderr),
         server.said()
     );
-    // It learns names of groups from one answer and uses them in another: some runs did begin.
+    // The client learns group names from one answer and uses them in another request, so some runs did begin.
     assert!(!site.names().is_empty(), "{said}");
     for name in site.names() {
         server.post(&format!("/api/v1/runs/{name}/cancel"), "");

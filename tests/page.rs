@@ -1,4 +1,4 @@
-//! The page in a real browser: as wide as a phone and as a desk, on paper, and its figures against the record's.
+//! Tests the page in a real browser: at phone and desktop width, on paper, and its figures against the record's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const RECORDS: [&str; 13] = [
     "undecided",
     "not-as-ordered",
 ];
-/// Chromium's word for what a reader prefers.
+/// Chromium's option for a reader's preferred colour scheme.
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 
@@ -62,7 +62,7 @@ fn make(name: &str, folder: &Path) -> PathBuf {
     page
 }
 
-/// Runs the browser to its end; what it wrote to standard output.
+/// Runs the browser to its end; returns its standard output.
 fn browse(folder: &Path, words: &[&str], page: &Path) -> String {
     let out = fs::File::create(folder.join("out")).expect("a file");
     let profile = format!("--user-data-dir={}", folder.join("profile").display());
@@ -98,12 +98,12 @@ fn browse(folder: &Path, words: &[&str], page: &Path) -> String {
     }
 }
 
-/// What a script finds in the page, shown in a frame of this width.
+/// Result of a script that runs on the page in a frame of this width.
 fn asked(folder: &Path, page: &Path, width: u32, script: &str) -> String {
     asked_by(folder, page, width, LIGHT, script)
 }
 
-/// The same by a reader who prefers light or dark.
+/// Like `asked`, for a reader who prefers light or dark.
 fn asked_by(folder: &Path, page: &Path, width: u32, prefers: &str, script: &str) -> String {
     let frame = folder.join("frame.html");
     let name = page.file_name().expect("a name").to_string_lossy();
@@ -156,7 +156,7 @@ fn no_page_is_wider_than_its_screen_or_loads_anything() {
     }
 }
 
-/// Every text against what is behind it, as WCAG 2.1 (1.4.3) counts: at least 4.5 to 1, and 3 to 1 where letters are large.
+/// The contrast of every text to its background by WCAG 2.1 (1.4.3) is at least 4.5 to 1, and 3 to 1 for large letters.
 #[test]
 fn every_text_can_be_read_in_the_light_and_in_the_dark() {
     const FAINT: &str = include_str!("browser/faint.js");
@@ -185,7 +185,7 @@ fn every_text_can_be_read_in_the_light_and_in_the_dark() {
     }
 }
 
-/// What a run of so many hosts would leave: every permutation, and a host into which only 45 % pass.
+/// Record of a synthetic run of `hosts` hosts: every permutation, and a host that receives only 45 % of its rate.
 fn large(hosts: usize, slow: usize) -> Record {
     let mut record = record("acceptance");
     record.plan.nodes = (0..hosts)
@@ -235,7 +235,7 @@ fn large(hosts: usize, slow: usize) -> Record {
         .collect();
     let planned = record.plan.tests.iter().enumerate();
     record.tests = planned.map(|(number, one)| measured(number, one)).collect();
-    // What the judge wants to see once more, it sees.
+    // The loop adds every second look that the judge asks for.
     loop {
         let said = verdict::judge(&record.plan, &record.hosts, &record.tests, &[]);
         if said.open.is_empty() {
@@ -274,7 +274,7 @@ fn a_page_of_256_hosts_can_be_read_and_sent() {
             .expect("a number");
         assert!(wide <= width, "{wide} at {width}");
     }
-    // All cells of the slow host's column are of the lowest class, and none elsewhere; a screen shows each wider than two pixels.
+    // All cells of the slow host's column have the lowest class, and no others. A screen shows each cell wider than two pixels.
     let script = "d => { const svg = d.querySelector('svg.heat'), all = {}; \
                   for (const p of svg.querySelectorAll('path')) for (const m of p.getAttribute('d').matchAll(/M(\\d+) (\\d+)h(\\d+)/g)) \
                   for (let c = +m[1]; c < +m[1] + +m[3]; c++) all[m[2] + ',' + c] = p.getAttribute('class'); \
@@ -332,7 +332,7 @@ fn a_page_shows_the_figures_of_its_record() {
             let share = format!("{:.1} %", one.share.expect("judged") * 100.0);
             assert_eq!(cells[4], share, "{row}");
         }
-        // Cells of the map are rates of links.
+        // The cells of the map show link rates.
         let titles =
             "d => [...d.querySelectorAll('svg.heat title')].map(t => t.textContent).join('|')";
         for title in asked(folder.path(), &page, 1280, titles).split('|') {
@@ -402,7 +402,7 @@ fn a_page_of_a_link_test_shows_every_link_and_the_slowest_first() {
     let rows = asked(folder.path(), &page, 1280, rows);
     let rows: Vec<&str> = rows.split('|').collect();
     assert_eq!(rows.len(), 10);
-    // The port into n2 is slow: it is at an end of the six slowest links, and of no others.
+    // The port into n2 is slow: it is an end of the six slowest links and of no others.
     let slow = |row: &&str| row.contains("(n2)");
     assert!(
         rows[..6].iter().all(slow) && !rows[6..].iter().any(slow),

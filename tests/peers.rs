@@ -1,5 +1,5 @@
-//! The arithmetic and the command lines of the benchmark `peers`: pure parts, no traffic. A benchmark has no tests of its
-//! own that cargo would run.
+//! Tests the arithmetic and the command lines of the benchmark `peers`: pure parts, no traffic. They are here because
+//! cargo does not run tests inside a benchmark.
 
 #[path = "../benches/peers/cases.rs"]
 mod cases;
@@ -29,7 +29,7 @@ fn row(name: &str, side: Side, zero_copy: bool, rates: &[f64]) -> Row {
         gb_per_s: *rate,
         cpu_s_per_gb: 0.1,
     };
-    // A rate of zero stands for a run that was rejected.
+    // A rate of zero means a rejected run.
     let samples = rates.iter().map(|rate| (*rate > 0.0).then(|| sample(rate)));
     Row {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Plan files: written, run, broken off and gone on with; and the pre-flight on this machine.
+//! Tests plan files: written, run, interrupted and resumed; and the pre-flight check on this machine.
 
 mod whole;
 
@@ -105,7 +105,7 @@ fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
         out.contains("      switch a switch; operator A. Tester\n"),
         "{out}"
     );
-    // Thresholds that were changed afterwards are told.
+    // The output reports thresholds that were changed afterwards.
     let mut changed = record.clone();
     changed.plan.criteria.floor = 0.7;
     let path = folder.path().join("changed.json");
@@ -117,7 +117,7 @@ fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
     );
 }
 
-/// The launching side is killed in the fourth of five tests: three are taken over, two are run.
+/// The launching side is killed in the fourth of five tests: the resumed run keeps three and runs two.
 #[test]
 fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let folder = folder(PLAN);
@@ -138,7 +138,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
         .expect("a name")
         .to_string_lossy()
         .into_owned();
-    // Another threshold is another test.
+    // A plan with another threshold is another test.
     fs::write(&plan, text.replace("floor = 80", "floor = 70")).expect("a plan");
     let (_, err) = said(folder.path(), &["run", &plan, "--resume", &name], 2);
     assert!(
@@ -161,7 +161,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let numbers: Vec<usize> = record.tests.iter().map(|test| test.test).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
     let journal = fs::read_to_string(first.join("journal.jsonl")).expect("a journal");
-    // It was killed in the fourth, if the machine did not put this test aside.
+    // The kill came in the fourth test, unless the scheduler delayed this test program.
     let whole_tests = journal
         .lines()
         .filter(|line| line.starts_with("{\"test\":"))
@@ -213,7 +213,7 @@ fn a_preflight_needs_no_plan() {
     );
     let (_, err) = said(folder.path(), &["check", "--hosts", "local:1"], 2);
     assert_eq!(err, "pipebench: check needs at least 2 nodes; there is 1\n");
-    // One that is missing costs its row, and differs from the others in nothing.
+    // A missing host costs its row and counts in no comparison with the others.
     let words = ["check", "--hosts", "local:2,nosuch.invalid", "--quiet"];
     let (out, err) = said(folder.path(), &words, 10);
     assert!(
@@ -233,7 +233,7 @@ fn a_preflight_needs_no_plan() {
         0,
     );
     assert!(plan.contains("mesh"), "{plan}");
-    // Whatever was ordered, it is one test of one buffer, and nothing is measured again: it took two minutes.
+    // Required rates do not change the check: one test of one buffer, no second measurement. It once took two minutes.
     let ordered = [
         "check",
         "--hosts",
@@ -256,7 +256,7 @@ fn a_preflight_needs_no_plan() {
     assert!(out.contains("\nREADY  "), "{out}");
 }
 
-/// More tests than there is time for: what was run is in the record, and what was not is said.
+/// The time limit is too short for all tests: the record has the finished ones, and a message reports the rest.
 #[test]
 fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -265,7 +265,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     let began = Instant::now();
     let limited = [&words[..], &times, &["--max-time", "6s"]].concat();
     let (out, err) = said(folder.path(), &limited, 3);
-    // Five windows of two seconds, and two seconds for each to start and drain.
+    // Five windows of two seconds, plus two seconds each to start and drain.
     let estimate =
         "5 tests, about 20 s; what falls short is measured again, which takes longer (at most 6 s)";
     assert!(err.contains(estimate), "{err}");
@@ -283,7 +283,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
         run + 1
     );
     assert!(err.contains(&notice), "{err}");
-    // Where not even the first test fits in, nothing is measured and one line says why.
+    // If not even the first test fits, the run measures nothing and one line says why.
     let none = [&words[..4], &times, &["--max-time", "1s"]].concat();
     let (out, err) = said(folder.path(), &none, 2);
     let line = "pipebench: --max-time 1 s: ended before test 1 of 5, which takes about";
@@ -296,7 +296,7 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     assert!(err.contains("--max-time 0.5s: at least 1s"), "{err}");
 }
 
-/// 100,000 hosts were allowed, and a dry run of them did not end.
+/// Once 100,000 hosts were allowed, and a dry run of them did not end.
 #[test]
 fn the_largest_list_of_hosts_is_planned_and_a_larger_one_refused_before_it_is_written_out() {
     let folder = tempfile::tempdir().expect("a folder");
