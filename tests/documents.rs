@@ -769,9 +769,10 @@ fn every_threshold_of_the_judge_stands_in_its_page() {
             .trim_end_matches(';');
         let row = format!("| `{name}` | {value} | {meaning} |");
         assert!(
-            page.lines().any(|line| line == row),
+            !meaning.is_empty() && page.lines().any(|line| line == row),
             "not in docs/judging.md: {row}"
         );
+        meaning = "";
         seen += 1;
     }
     assert!(seen > 50, "only {seen} thresholds were found");

@@ -24,6 +24,7 @@ use crate::record::{
 };
 use crate::stats::offset::{Offset, Sample};
 use crate::sys::clock::{self, Lull};
+use crate::units::sum;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{Hello, Listener, Progress, RankWord, ToNode};
 
@@ -75,6 +76,8 @@ pub struct Member {
     /// Clock offset, from the latest samples.
     offset: Option<Offset>,
     progress: VecDeque<Progress>,
+    /// Payload that it has moved in this test, in bytes, and the last time it was more than before.
+    moved: (u64, Option<Instant>),
     /// Seconds per figure, and the figures of each requested link.
     series: Option<(u64, Vec<Vec<u64>>)>,
     report: Option<NodeReport>,
@@ -94,6 +97,16 @@ pub struct Member {
 }
 
 impl Member {
+    /// Notes whether bytes have moved.
+    fn note_moved(&mut self, progress: &Progress) {
+        let to_others = progress.sent_bytes.iter().chain(&progress.received_bytes);
+        let here = [progress.same_host_bytes, progress.own_bytes];
+        let bytes = sum(to_others.copied().chain(here));
+        if bytes > self.moved.0 {
+            self.moved = (bytes, Some(Instant::now()));
+        }
+    }
+
     /// Notes a sign of life.
     fn was_heard(&mut self) {
         self.heard = Some(Instant::now());
@@ -110,6 +123,7 @@ impl Member {
         self.ready = false;
         self.report = None;
         self.progress.clear();
+        self.moved = (0, None);
         self.series = None;
     }
 
@@ -461,19 +475,20 @@ impl Crew {
                 return Ok(());
             }
             if Instant::now() > until {
-                let late: Vec<String> = self
-                    .members
-                    .iter()
-                    .filter(open)
-                    .map(|member| member.label.clone())
-                    .collect();
-                let what = format!("cannot {what}: timed out after {} s", limit_ms / 1000);
-                return Err(Halt::Trouble(Box::new(Trouble {
-                    node: launcher::hosts::fold(&late),
-                    ..Trouble::own(TroubleKind::Deadline, what)
-                })));
+                return Err(self.late(what, limit_ms / 1000, open));
             }
         }
+    }
+
+    /// Failure of the members that have not done something in time.
+    fn late(&self, what: &str, seconds: u64, open: impl Fn(&&Member) -> bool) -> Halt {
+        let late = self.members.iter().filter(open);
+        let late: Vec<String> = late.map(|member| member.label.clone()).collect();
+        let what = format!("cannot {what}: timed out after {seconds} s");
+        Halt::Trouble(Box::new(Trouble {
+            node: launcher::hosts::fold(&late),
+            ..Trouble::own(TroubleKind::Deadline, what)
+        }))
     }
 
     /// Waits until `done` returns true. Fails after `limit_ms`.
@@ -498,14 +513,17 @@ impl Crew {
         Ok(())
     }
 
-    /// Waits for the reports of all nodes and passes each second to the observer. Fails after `limit_ms`.
+    /// Waits for the reports of a test, `until_end_ms` at least. Then a node may take `beyond_ms` more, counted from the last time that its
+    /// bytes moved, and `most_ms` from now in all: one that hides its report and says that it lives is not waited for as long as one that drains.
     pub fn await_reports(
         &mut self,
-        limit_ms: u64,
+        (until_end_ms, beyond_ms, most_ms): (u64, u64, u64),
         test: &Test,
         observer: &mut dyn Observer,
     ) -> Result<(), Halt> {
-        let until = Instant::now() + Duration::from_millis(limit_ms);
+        let ms = Duration::from_millis;
+        let began = Instant::now();
+        let (end, most) = (began + ms(until_end_ms), began + ms(most_ms));
         loop {
             self.turn();
             while let Some(told) = self.next_progress() {
@@ -523,8 +541,13 @@ impl Crew {
             if self.members.iter().all(reported) {
                 return Ok(());
             }
-            if Instant::now() > until {
-                return self.await_all("report", 0, |member| member.report.is_some());
+            let now = Instant::now();
+            let is_late = |member: &&Member| {
+                let from = member.moved.1.map_or(end, |moved| moved.max(end));
+                !reported(member) && now > (from + ms(beyond_ms)).min(most)
+            };
+            if self.members.iter().any(|member| is_late(&member)) {
+                return Err(self.late("report", began.elapsed().as_secs(), is_late));
             }
         }
     }

@@ -332,16 +332,24 @@ impl RunState<'_> {
 
     fn watch(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
         let deadlines = &self.plan.deadlines;
-        let running_ms = match test.bound {
+        // The nodes' own deadlines expire first and name what is late.
+        let collect_ms = deadlines.collect_ms + 5_000;
+        let limits = match test.bound {
             Bound::Time {
                 warmup_ns,
                 window_ns,
-            } => (warmup_ns + window_ns) / 1_000_000,
-            Bound::Volume { .. } | Bound::Files => deadlines.volume_ms,
+            } => {
+                let running_ms = (warmup_ns + window_ns) / 1_000_000;
+                let most_ms = running_ms + deadlines.longest_drain_ms() + collect_ms;
+                (running_ms, deadlines.drain_ms + collect_ms, most_ms)
+            }
+            Bound::Volume { .. } | Bound::Files => {
+                let beyond_ms = deadlines.longest_drain_ms() + collect_ms;
+                let most_ms = deadlines.volume_ms + beyond_ms;
+                (deadlines.volume_ms, beyond_ms, most_ms)
+            }
         };
-        // The nodes' own deadlines expire first and name what is late.
-        let limit = running_ms + deadlines.longest_drain_ms() + deadlines.collect_ms + 5_000;
-        crew.await_reports(limit, test, self.observer)
+        crew.await_reports(limits, test, self.observer)
     }
 }
 

@@ -441,6 +441,10 @@ mod tests {
                 "--floor peer: from 1 to 100 percent, or peers",
             ),
             (
+                "--hosts n1 --floor 1",
+                "--floor 1: 1 percent? (write 90, or 1% if that is meant)",
+            ),
+            (
                 "--hosts n1 --floor 0.9",
                 "--floor 0.9: from 1 to 100 percent, or peers",
             ),

@@ -40,6 +40,13 @@ pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, Us
             percent.unwrap_or(f64::NAN) / 100.0
         }
     };
+    // "1" is more often all of it than a hundredth.
+    if floor < 0.1 && !order.floor.ends_with('%') && (0.01..).contains(&floor) {
+        return refuse(format!(
+            "--floor {0}: {0} percent? (write 90, or {0}% if that is meant)",
+            order.floor
+        ));
+    }
     if !(0.01..=1.0).contains(&floor) {
         return refuse(format!(
             "--floor {}: from 1 to 100 percent, or peers",

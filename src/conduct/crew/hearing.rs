@@ -213,6 +213,7 @@ impl Crew {
                 });
             }
             FromNode::Progress(progress) => {
+                member.note_moved(&progress);
                 const KEPT: usize = 64;
                 // A few bytes of a message become many numbers in memory.
                 const NUMBERS: usize = 1 << 20;
