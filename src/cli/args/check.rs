@@ -6,7 +6,7 @@ pub const LONG: &str = "Looks at hosts, ports and pairs before a run: reaches ev
     holds speed and MTU against what was ordered; and reads error counters before and after.\n\n\
     Takes the options of the plain command: `pipebench check --hostfile cluster.txt --link-speed 25G --mtu 9000`. Hosts that cannot be reached are \
     named, and the others are looked at.\n\n\
-    Exit codes: 0 ready; 1 a port is not as ordered; 2 bad usage; 10 a host cannot be reached; others as of a run.";
+    Exit codes: 0 ready; 1 a port is not as ordered; 2 bad usage; 10 a host cannot be reached; the others are those of a run.";
 
 /// Options of the plain command.
 #[derive(Debug, Clone, clap::Args)]

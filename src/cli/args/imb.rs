@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::hosts::HostWords;
 use super::launch::Launch;
+use super::ranks::RankWords;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
@@ -29,39 +30,9 @@ pub struct ImbArguments {
     #[command(flatten)]
     pub hosts: HostWords,
 
-    /// Ranks on each node
-    ///
-    /// Default 1. Example: --ranks-per-node 2
-    #[arg(long, value_name = "R", default_value_t = 1, help_heading = "Hosts")]
-    pub ranks_per_node: usize,
-
-    /// Which rank is on which node: block or round-robin
-    ///
-    /// Default block. Example: --rank-order round-robin
-    #[arg(
-        long,
-        value_name = "ORDER",
-        default_value = "block",
-        help_heading = "Hosts"
-    )]
-    pub rank_order: String,
-
-    /// Let the scheduler move ranks from processor to processor
-    ///
-    /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
-    #[arg(long, help_heading = "Hosts")]
-    pub no_pin: bool,
-
-    /// What ranks do while nothing moves: auto, spin, yield or sleep
-    ///
-    /// `auto` spins while a host has a processor for each rank, and yields otherwise. Default auto. Example: --wait yield
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "auto",
-        help_heading = "Hosts"
-    )]
-    pub wait: String,
+    /// Ranks on each node.
+    #[command(flatten)]
+    pub ranks: RankWords,
 
     /// What messages go over: auto, tcp, unix or shm
     ///

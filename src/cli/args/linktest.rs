@@ -7,6 +7,7 @@ use clap::Subcommand;
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::order::Order;
+use super::ranks::RankWords;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
@@ -29,40 +30,9 @@ pub struct LinktestArguments {
     #[command(flatten)]
     pub hosts: HostWords,
 
-    /// Ranks on each node
-    ///
-    /// One loads its port with one link at a time, which is what tells a slow port. Default 1. Example: --ranks-per-node 2
-    #[arg(long, value_name = "R", default_value_t = 1, help_heading = "Hosts")]
-    pub ranks_per_node: usize,
-
-    /// Which rank is on which node: block or round-robin
-    ///
-    /// Default block. Example: --rank-order round-robin
-    #[arg(
-        long,
-        value_name = "ORDER",
-        default_value = "block",
-        help_heading = "Hosts"
-    )]
-    pub rank_order: String,
-
-    /// Let the scheduler move ranks from processor to processor
-    ///
-    /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
-    #[arg(long, help_heading = "Hosts")]
-    pub no_pin: bool,
-
-    /// What ranks do while nothing moves: auto, spin, yield or sleep
-    ///
-    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
-    /// a round trip. Default auto. Example: --wait sleep
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "auto",
-        help_heading = "Hosts"
-    )]
-    pub wait: String,
+    /// Ranks on each node.
+    #[command(flatten)]
+    pub ranks: RankWords,
 
     /// What links are made of: tcp, unix or auto
     ///

@@ -11,6 +11,7 @@ mod launch;
 pub mod linktest;
 mod order;
 mod plan;
+mod ranks;
 mod records;
 mod sockets;
 mod visits;

@@ -7,7 +7,7 @@ use crate::cli::resolve::{self, UsageError};
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Asked, Benchmark, Class, Imb, MOST_LOG, Multi, Part, Rules, usual};
 use crate::plan::job::{Job, RANKS};
-use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
+use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
 use crate::report;
 use crate::units::show_bytes;
@@ -49,7 +49,7 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
     }
-    if words.transport == "shm" && nodes.len() > 1 && words.ranks_per_node == 1 {
+    if words.transport == "shm" && nodes.len() > 1 && words.ranks.ranks_per_node == 1 {
         return refuse(
             "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
@@ -57,18 +57,10 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
     let sockets = resolve::sockets_of(&words.sockets)?;
     resolve::check_sockets(&sockets)?;
     let ranks = Ranks {
-        per_node: words.ranks_per_node,
-        order: match words.rank_order.as_str() {
-            "block" => RankOrder::Block,
-            "round-robin" => RankOrder::RoundRobin,
-            other => {
-                return refuse(format!(
-                    "--rank-order {other:?} is not known (write block or round-robin)"
-                ));
-            }
-        },
-        pinned: !words.no_pin,
-        wait: resolve::wait_of(&words.wait)?,
+        per_node: words.ranks.ranks_per_node,
+        order: resolve::order_of(&words.ranks.rank_order)?,
+        pinned: !words.ranks.no_pin,
+        wait: resolve::wait_of(&words.ranks.wait)?,
         transport,
         sockets,
         ports: resolve::ports_of(&words.sockets)?,
@@ -364,8 +356,11 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
             Some(format!("{} imb", env!("CARGO_PKG_VERSION"))),
         ),
         ("ranks", Some(ranks.to_string())),
-        ("ranks-per-node", Some(words.ranks_per_node.to_string())),
-        ("rank-order", Some(words.rank_order.clone())),
+        (
+            "ranks-per-node",
+            Some(words.ranks.ranks_per_node.to_string()),
+        ),
+        ("rank-order", Some(words.ranks.rank_order.clone())),
         ("transport", Some(words.transport.clone())),
         ("rules", Some(words.rules.clone())),
         ("part", Some(words.part.clone())),
@@ -386,10 +381,10 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
                 .then(|| words.time.unwrap_or(USUAL_SECONDS).to_string()),
         ),
         ("mem", Some(words.mem.to_string())),
-        ("wait", Some(words.wait.clone())),
+        ("wait", Some(words.ranks.wait.clone())),
         ("check", words.check.then(|| "yes".to_owned())),
         ("algorithm", words.algorithm.clone()),
-        ("no-pin", words.no_pin.then(|| "yes".to_owned())),
+        ("no-pin", words.ranks.no_pin.then(|| "yes".to_owned())),
         (
             "congestion",
             Some(sockets.congestion.clone().unwrap_or_else(system)),

@@ -6,7 +6,7 @@ use crate::cli::measure::Intent;
 use crate::cli::resolve::{self, UsageError};
 use crate::plan::job::{BUFFERS, Job, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
+use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{PLAN_VERSION, Profile, RunPlan};
 use crate::units::{self, show_bytes};
 use crate::{jobs, report};
@@ -85,18 +85,10 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
     }
     let linktest = Linktest {
         ranks: Ranks {
-            per_node: arguments.ranks_per_node,
-            order: match arguments.rank_order.as_str() {
-                "block" => RankOrder::Block,
-                "round-robin" => RankOrder::RoundRobin,
-                other => {
-                    return refuse(format!(
-                        "--rank-order {other:?} is not known (write block or round-robin)"
-                    ));
-                }
-            },
-            pinned: !arguments.no_pin,
-            wait: resolve::wait_of(&arguments.wait)?,
+            per_node: arguments.ranks.ranks_per_node,
+            order: resolve::order_of(&arguments.ranks.rank_order)?,
+            pinned: !arguments.ranks.no_pin,
+            wait: resolve::wait_of(&arguments.ranks.wait)?,
             transport,
             sockets,
             ports: resolve::ports_of(&arguments.sockets)?,
@@ -216,8 +208,11 @@ fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, Stri
             "ranks",
             Some(linktest.ranks.count(plan.nodes.len()).to_string()),
         ),
-        ("ranks-per-node", Some(arguments.ranks_per_node.to_string())),
-        ("rank-order", Some(arguments.rank_order.clone())),
+        (
+            "ranks-per-node",
+            Some(arguments.ranks.ranks_per_node.to_string()),
+        ),
+        ("rank-order", Some(arguments.ranks.rank_order.clone())),
         ("mode", Some(arguments.mode.clone())),
         ("kernel", Some(linktest.kernel.name().to_owned())),
         ("num-messages", Some(linktest.messages.to_string())),
@@ -258,7 +253,7 @@ fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, Stri
             "min-runtime",
             (arguments.min_runtime > 0.0).then(|| format!("{}s", arguments.min_runtime)),
         ),
-        ("no-pin", yes(arguments.no_pin)),
+        ("no-pin", yes(arguments.ranks.no_pin)),
         (
             "congestion",
             Some(

@@ -18,4 +18,4 @@ pub use error::UsageError;
 pub use launch::{deadlines_of, settings};
 pub use nodes::{host_lines, hosts_of, nodes_of};
 pub use sockets::{network_of, ports_of, sockets_of};
-pub use values::wait_of;
+pub use values::{order_of, wait_of};

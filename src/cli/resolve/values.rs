@@ -1,6 +1,6 @@
 //! Parsers for single values.
 
-use crate::plan::ranks::Wait;
+use crate::plan::ranks::{RankOrder, Wait};
 use crate::units;
 
 use super::error::UsageError;
@@ -35,4 +35,13 @@ pub fn wait_of(text: &str) -> Result<Wait, UsageError> {
             names.join(", ")
         ))
     })
+}
+
+/// Parses `--rank-order`: the node of each rank.
+pub fn order_of(text: &str) -> Result<RankOrder, UsageError> {
+    match text {
+        "block" => Ok(RankOrder::Block),
+        "round-robin" => Ok(RankOrder::RoundRobin),
+        other => Err(choice("--rank-order", other, "block or round-robin")),
+    }
 }

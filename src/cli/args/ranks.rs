@@ -1,0 +1,42 @@
+//! The words for ranks: the same for every command that starts several on a node.
+
+use clap::Args;
+
+/// Ranks on each node.
+#[derive(Debug, Clone, Args)]
+pub struct RankWords {
+    /// Ranks on each node
+    ///
+    /// One loads its port with one link at a time, which is what tells a slow port. Default 1. Example: --ranks-per-node 2
+    #[arg(long, value_name = "R", default_value_t = 1, help_heading = "Hosts")]
+    pub ranks_per_node: usize,
+
+    /// Which rank is on which node: block or round-robin
+    ///
+    /// Default block. Example: --rank-order round-robin
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "block",
+        help_heading = "Hosts"
+    )]
+    pub rank_order: String,
+
+    /// Let the scheduler move ranks from processor to processor
+    ///
+    /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
+    #[arg(long, help_heading = "Hosts")]
+    pub no_pin: bool,
+
+    /// What ranks do while nothing moves: auto, spin, yield or sleep
+    ///
+    /// `auto` spins while a host has a processor for each rank, and yields otherwise. `sleep` leaves processors to others, and adds 30 to 50 us to each half of
+    /// a round trip. Default auto. Example: --wait sleep
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        help_heading = "Hosts"
+    )]
+    pub wait: String,
+}
