@@ -70,7 +70,13 @@ fn floor(pairs: usize) {
                     "{words} -s {bytes} -n {messages} -w {}",
                     messages / 10
                 ));
-                let mean = mean(&record.jobs[0].rounds[0]);
+                let mean = mean(
+                    &record
+                        .outcome
+                        .linktest()
+                        .expect("results of this kind")
+                        .rounds[0],
+                );
                 bare.push(floor);
                 own.push(mean);
                 ratios.push(mean / floor);
@@ -191,7 +197,11 @@ fn steps(pairs: usize) {
                 "--hosts local --ranks-per-node {ranks} -s 1 -n 100 -w 0 --num-slowest 0 --min-iterations 2"
             );
             let record = linktest(&words);
-            let round = &record.jobs[0].rounds[1];
+            let round = &record
+                .outcome
+                .linktest()
+                .expect("results of this kind")
+                .rounds[1];
             count = round.steps;
             let step = round.span_ns as f64 / 1e9 / count as f64;
             let of = longest(round, 100.0) / count as f64;
@@ -229,8 +239,20 @@ fn checked(pairs: usize) {
                 "--hosts local:2 -s {bytes} -n {messages} -w {} --randomize-buffers",
                 messages / 10
             );
-            let without = mean(&linktest(&words).jobs[0].rounds[0]);
-            let with = mean(&linktest(&format!("{words} --check-buffers")).jobs[0].rounds[0]);
+            let without = mean(
+                &linktest(&words)
+                    .outcome
+                    .linktest()
+                    .expect("results of this kind")
+                    .rounds[0],
+            );
+            let with = mean(
+                &linktest(&format!("{words} --check-buffers"))
+                    .outcome
+                    .linktest()
+                    .expect("results of this kind")
+                    .rounds[0],
+            );
             ratios.push(with / without);
         }
         println!("| {bytes} | {:.3} |", median(&mut ratios));

@@ -96,7 +96,7 @@ fn run(words: &str) -> Record {
 /// Rate in GB/s over all links, and CPU seconds per GB.
 fn measure(words: &str) -> (f64, f64) {
     let record = run(&format!("{words} --time 2s --warmup 500ms"));
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     let bytes: u64 = test.links.iter().map(|link| link.interval_bytes).sum();
     let nodes = || test.nodes.iter().flatten();
     let cpu = |node: &NodeRecord| {
@@ -183,13 +183,13 @@ fn starts(rounds: usize) {
         let mut last = None;
         for _ in 0..rounds {
             let (record, fall) = fall_during(|| run(&words));
-            let set_up_ns = record.tests[0].set_up_ns.expect("it started");
+            let set_up_ns = record.tests()[0].set_up_ns.expect("it started");
             seconds.push(set_up_ns as f64 / 1e9);
             memory.push(fall);
             last = Some(record);
         }
         let record = last.expect("a round");
-        let test = &record.plan.tests[0];
+        let test = &record.plan.tests()[0];
         let size = pipebench::plan::size::of(test, nodes);
         let (seconds, memory) = (median(seconds), median(memory));
         let links = size.links as f64;

@@ -59,14 +59,14 @@ fn expect_volume(way: Way, words: &[&str], buffers: u64) {
     let count = buffers.to_string();
     let (code, record, errors) = run(way, &[words, &["--buffers", &count]].concat());
     assert_eq!(code, Some(0), "{way:?} {words:?}: {errors}");
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert!(test.complete, "{way:?} {words:?}");
     assert_eq!(
         test.conservation.agreeing,
         test.links.len(),
         "{way:?} {words:?}"
     );
-    let block = record.plan.tests[0].block_bytes as u64;
+    let block = record.plan.tests()[0].block_bytes as u64;
     for link in &test.links {
         let carried = (link.blocks, link.sent_bytes, link.received_bytes);
         let due = (buffers, buffers * block, buffers * block);
@@ -141,16 +141,16 @@ fn every_pattern_moves_its_volume_in_every_way() {
             ];
             let (code, record, errors) = run(way, &words);
             assert_eq!(code, Some(0), "{way:?} {words:?}: {errors}");
-            let found: Vec<usize> = record.tests.iter().map(|test| test.links.len()).collect();
+            let found: Vec<usize> = record.tests().iter().map(|test| test.links.len()).collect();
             assert_eq!(found, links, "{way:?} {words:?}");
-            for test in &record.tests {
+            for test in record.tests() {
                 assert!(test.complete, "{way:?} {words:?}");
                 assert_eq!(
                     test.conservation.agreeing,
                     test.links.len(),
                     "{way:?} {words:?}"
                 );
-                let block = record.plan.tests[test.test].block_bytes as u64;
+                let block = record.plan.tests()[test.test].block_bytes as u64;
                 let whole = |link: &pipebench::record::LinkRecord| link.received_bytes == 3 * block;
                 assert!(test.links.iter().all(whole), "{way:?} {words:?}");
             }
@@ -222,7 +222,7 @@ fn a_timed_run_ends_with_everything_at_its_sink_and_every_wait_accounted_for() {
         tries::of_three(|| {
             let (code, record, errors) = run(way, &[&words[..], &["--warmup", "300ms"]].concat());
             assert_eq!(code, Some(0), "{way:?}: {errors}");
-            let test = &record.tests[0];
+            let test = &record.tests()[0];
             assert_eq!(test.conservation.agreeing, test.links.len(), "{way:?}");
             for link in &test.links {
                 should!(link.interval_bytes > 0, "{way:?} {:?}", link.lane);

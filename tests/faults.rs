@@ -121,8 +121,8 @@ fn kill_at(stage: Stage) {
         assert_eq!(record.exit_code, 20, "{what}");
         // At the hello, the nodes have received no test yet. At collect, all nodes have reported, so the test can be complete.
         let tests = usize::from(stage != Stage::Hello);
-        assert_eq!(record.tests.len(), tests, "{what}");
-        let complete = record.tests.iter().any(|test| test.complete);
+        assert_eq!(record.tests().len(), tests, "{what}");
+        let complete = record.tests().iter().any(|test| test.complete);
         assert!(!complete || stage == Stage::Collect, "{what}");
         expect_gone(&what, &tree);
         expect_removed(&what, &segments);
@@ -176,7 +176,11 @@ fn whoever_is_stopped_is_named_and_nothing_stays() {
         send(pick(&run, victim).pid, Signal::SIGSTOP);
         let ended = run.end(&what, SOON);
         ended.expect(&what, 20, &[words, "stopped by signal 19"]);
-        assert!(ended.record.is_some_and(|record| !record.tests[0].complete));
+        assert!(
+            ended
+                .record
+                .is_some_and(|record| !record.tests()[0].complete)
+        );
         expect_gone(&what, &tree);
         expect_removed(&what, &segments);
     }
@@ -237,7 +241,8 @@ fn ten_thousand_strangers_are_counted_and_do_not_keep_a_run_from_its_links() {
         run.release();
         let ended = run.end(&what, SOON);
         ended.expect(&what, 0, &[]);
-        let test = &ended.record.expect("a record").tests[0];
+        let record = ended.record.expect("a record");
+        let test = &record.tests()[0];
         let counted: u64 = test.nodes.iter().flatten().map(|node| node.strangers).sum();
         // The listener closes without counting the strangers that it was still reading when the links stood.
         assert!(counted > STRANGERS as u64 / 2, "{what}: {counted} counted");
@@ -265,7 +270,8 @@ fn strangers_at_the_ports_of_ranks_are_counted_and_end_nothing() {
         let open = flood([23470, 23471], EACH, words);
         let ended = run.end(&what, SOON);
         ended.expect(&what, 0, &[]);
-        let ranks = &ended.record.expect("a record").jobs[0].ranks;
+        let record = ended.record.expect("a record");
+        let ranks = record.outcome.ranks();
         // The ranks closed most strangers to accept others, because they lack descriptors for all.
         let counted = ranks.iter().map(|rank| rank.strangers);
         assert!(counted.sum::<u64>() > EACH as u64, "{what}: {ranks:?}");
@@ -317,7 +323,8 @@ fn a_rank_that_is_killed_or_stopped_ends_the_job_with_its_name() {
             let rank = victim.trim_start_matches("pb-").replace("rank-", "rank ");
             ended.expect(&what, 20, &[&format!("{rank}: {said}")]);
             let record = ended.record.expect("a record");
-            assert!(record.jobs.len() == 1 && !record.jobs[0].complete, "{what}");
+            let linktest = record.outcome.linktest().expect("a link test");
+            assert!(!linktest.complete, "{what}");
             expect_gone(&what, &tree);
         }
     }
@@ -356,7 +363,7 @@ fn a_rank_that_is_killed_in_a_plan_of_latencies_costs_only_what_was_not_measured
         }
         let ended = run.end("killed", SOON);
         let record = ended.record.as_ref().expect("a record");
-        let measured = &record.latencies[0];
+        let measured = record.outcome.latency().expect("latencies");
         match measured.pairs.len() {
             0 => ticks *= 2,
             pairs if pairs < measured.planned.pairs => {
@@ -391,9 +398,11 @@ fn a_rank_that_is_killed_in_a_table_of_patterns_costs_only_the_lines_behind() {
     let ended = run.end("killed", SOON);
     ended.expect("killed", 20, &["rank 2: killed by signal 9"]);
     let record = ended.record.expect("a record");
-    let lines = record.patterns[0].tables[0].lines.len();
+    let lines = record.outcome.imb().expect("patterns").tables[0]
+        .lines
+        .len();
     assert!(lines > 0 && lines < 5_000, "{lines}");
-    assert!(!record.patterns[0].complete);
+    assert!(!record.outcome.imb().expect("patterns").complete);
     expect_gone("killed", &tree);
 }
 

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pipebench::record::{RECORD_VERSION, Record, VerdictWord};
+use pipebench::record::{Outcome, RECORD_VERSION, Record, VerdictWord};
 use pipebench::report::compare::Comparison;
 use pipebench::report::merge::Merged;
 use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
@@ -144,7 +144,10 @@ fn documents_of_several() -> Vec<(&'static str, String)> {
             let patterns = record("patterns");
             let mut slower = patterns.clone();
             slower.token = "5a".repeat(16);
-            let tables = slower.patterns.iter_mut().flat_map(|job| &mut job.tables);
+            let Outcome::Imb(imb) = &mut slower.outcome else {
+                panic!("patterns");
+            };
+            let tables = imb.tables.iter_mut();
             for times in tables
                 .flat_map(|table| &mut table.lines)
                 .flat_map(|line| &mut line.groups)
@@ -230,8 +233,57 @@ fn another_version_is_refused_by_naming_both() {
         .to_string();
     assert_eq!(
         error,
-        format!("record of version {other}, this is version {RECORD_VERSION}")
+        format!(
+            "record of version {other}; this version of pipebench reads versions 1 to {RECORD_VERSION}"
+        )
     );
+}
+
+/// `version-1` has a record of each kind as version 1 stored it.
+#[test]
+fn records_of_version_1_are_converted() {
+    let read = |kind: &str| {
+        let text = text_of(&folder("version-1").join(format!("{kind}.json")));
+        let record = json::read(&text).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!(
+            json::read(&json::write(&record).expect("JSON")).expect("JSON"),
+            record
+        );
+        assert!(record.outcome.has_begun(), "{kind}");
+        assert!(
+            documents(&record)
+                .iter()
+                .all(|(_, text)| !text.contains("nothing was measured"))
+        );
+        record
+    };
+    let acceptance = read("acceptance");
+    assert_eq!(acceptance.tests().len(), acceptance.plan.tests().len());
+    assert_eq!(
+        read("linktest")
+            .outcome
+            .linktest()
+            .expect("links")
+            .rounds
+            .len(),
+        1
+    );
+    assert_eq!(
+        read("latency")
+            .outcome
+            .latency()
+            .expect("latencies")
+            .pairs
+            .len(),
+        11
+    );
+    assert_eq!(read("imb").outcome.imb().expect("patterns").tables.len(), 3);
+    // A run whose work did not begin had an empty list.
+    let text = text_of(&folder("version-1").join("linktest.json"));
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    value.as_object_mut().expect("a record").remove("jobs");
+    let unbegun = json::read(&value.to_string()).expect("a record");
+    assert!(!unbegun.outcome.has_begun() && unbegun.outcome.linktest().is_some());
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn another_user_who_reads_names_of_sockets_takes_no_link_and_stops_no_run() {
     for run in runs {
         assert_eq!(run.code, Some(0), "{}", run.errors);
         let record = run.record.expect("a record");
-        let nodes = record.tests[0].nodes.iter().flatten();
+        let nodes = record.tests()[0].nodes.iter().flatten();
         strangers += nodes.map(|node| node.strangers).sum::<u64>();
     }
     assert!(

@@ -93,7 +93,7 @@ struct Ran {
 
 impl Ran {
     fn job(&self) -> &ImbRecord {
-        &self.record.patterns[0]
+        self.record.outcome.imb().expect("results of this kind")
     }
 }
 

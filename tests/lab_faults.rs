@@ -352,7 +352,7 @@ fn a_cable_pulled_in_the_window_is_named_and_both_sides_end() {
     lab.link_down(2);
     let finished = running.finish(DEADLINE);
     expect("link down", &finished, 20, &["n2: lost: silent for 5 s"]);
-    assert!(!record(&lab).expect("a record").tests[0].complete);
+    assert!(!record(&lab).expect("a record").tests()[0].complete);
     // The node at the dead end of the cable has detected the loss without the launching side.
     expect_clean("link down", &lab);
 }
@@ -396,7 +396,7 @@ fn a_slow_port_may_drain_for_longer_than_one_deadline() {
         let words = [&words[..], bound].concat();
         let finished = start(&lab, &words).finish(DEADLINE);
         expect(&format!("{bound:?}"), &finished, 0, &[]);
-        assert!(record(&lab).expect("a record").tests[0].complete);
+        assert!(record(&lab).expect("a record").tests()[0].complete);
         expect_clean("a slow port", &lab);
     }
 }

@@ -50,7 +50,7 @@ fn expect_clean(lab: &Lab, hosts: &[usize]) {
 /// Expects that no link lost data and that every link between remaining hosts carried bytes in the window.
 fn expect_the_others_ran(record: &Record, finished: &Finished) {
     assert_eq!(record.exit_code, 0, "{finished}");
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert!(test.complete, "{finished}");
     let conservation = &test.conservation;
     assert_eq!(conservation.faults, Vec::<String>::new(), "{finished}");
@@ -198,7 +198,7 @@ fn lose_power_in_the_window(way: &[&str]) {
         at_s >= 2 && at_s <= killed_within_s,
         "{at_s} {killed_within_s}"
     );
-    assert_eq!(record.tests[0].conservation.unchecked, 2 * 7);
+    assert_eq!(record.tests()[0].conservation.unchecked, 2 * 7);
     assert!(
         finished
             .stdout
@@ -270,8 +270,8 @@ fn a_host_that_is_lost_in_one_test_takes_no_part_in_those_behind_it() {
     let lost = &record.missing[0];
     assert_eq!((lost.node.as_str(), lost.test), ("n3", 1), "{finished}");
     assert!(lost.at_ns.is_some(), "{finished}");
-    assert!(record.tests.len() >= 3, "{finished}");
-    let behind = &record.tests[2];
+    assert!(record.tests().len() >= 3, "{finished}");
+    let behind = &record.tests()[2];
     assert!(behind.complete && behind.nodes[2].is_none(), "{finished}");
     let touched = behind
         .links

@@ -45,8 +45,7 @@ fn latency(lab: &Lab, name: &str, words: &str) -> (Finished, Record) {
 }
 
 fn only(record: &Record) -> &LatencyRecord {
-    assert_eq!(record.latencies.len(), 1);
-    &record.latencies[0]
+    record.outcome.latency().expect("latencies")
 }
 
 fn slow(record: &Record) -> Vec<(&str, bool)> {

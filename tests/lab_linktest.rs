@@ -53,7 +53,7 @@ fn a_slow_port_is_at_an_end_of_exactly_the_worst_links_and_blamed_in_its_directi
     ] {
         tries::of_three(|| {
             let (finished, record) = test(&lab, "n[1-4]", words);
-            let job = &record.jobs[0];
+            let job = record.outcome.linktest().expect("results of this kind");
             let mut times = job.rounds[0].times.clone();
             times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
             // Three partners; bounced messages count in both directions.
@@ -123,8 +123,25 @@ fn sound_ports_pass_and_short_messages_are_not_judged() {
         record.verdict.reason.contains("too few or too short"),
         "{finished}"
     );
-    assert_eq!(record.jobs[0].ranks.len(), 8);
-    assert_eq!(record.jobs[0].rounds[0].times.len(), 56);
+    assert_eq!(
+        record
+            .outcome
+            .linktest()
+            .expect("results of this kind")
+            .ranks
+            .len(),
+        8
+    );
+    assert_eq!(
+        record
+            .outcome
+            .linktest()
+            .expect("results of this kind")
+            .rounds[0]
+            .times
+            .len(),
+        56
+    );
     for host in lab.test_hosts() {
         lab.expect_no_survivors(host, "pb-", Duration::from_secs(20));
     }

@@ -105,7 +105,7 @@ fn traffic_that_ends_during_a_run_is_no_reason_to_judge_less() {
         let traffic = sends(&lab, true, 6);
         let (said, record) = rotate(&lab);
         drop(traffic);
-        should!(record.tests.len() > 2, "{said}");
+        should!(record.tests().len() > 2, "{said}");
         should!(record.verdict.word == VerdictWord::Pass, "{said}");
         Ok(())
     });

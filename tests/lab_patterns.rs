@@ -44,7 +44,7 @@ fn run(lab: &Lab, words: &[&str]) -> (Finished, Record) {
 
 /// Throughput from node to node in the first test, in Mbit/s.
 fn rate(record: &Record, from: usize, to: usize) -> f64 {
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     let own = test
         .links
         .iter()
@@ -137,7 +137,7 @@ fn a_port_that_is_not_as_ordered_fails_before_a_byte_flows() {
                 .contains("n1 eth0 has MTU 1500, ordered is 9000; and 2 more"),
         "{finished}"
     );
-    assert!(record.tests.is_empty());
+    assert!(record.tests().is_empty());
     let after = lab.interface_bytes(2);
     // The executable was copied there; no test data flowed.
     assert!(after.1 - before.1 < 3_000_000, "{before:?} {after:?}");

@@ -49,7 +49,7 @@ fn expect_clean(lab: &Lab) {
 
 fn expect_sound(record: &Record, nodes: usize, phases: usize) {
     assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert!(test.complete);
     let links = nodes * nodes * (phases - 1);
     assert_eq!(test.links.len(), links);
@@ -122,7 +122,7 @@ fn three_hosts_and_three_phases_over_the_built_in_ssh() {
     let record = record.expect("a record");
     expect_sound(&record, 3, 2);
     assert!(record.hosts.iter().all(|host| host.transport == "rsh"));
-    assert!(record.tests[0].links.iter().all(|link| link.blocks == 20));
+    assert!(record.tests()[0].links.iter().all(|link| link.blocks == 20));
     expect_clean(&lab);
 }
 
@@ -135,7 +135,7 @@ fn shaped_port_fault(lab: &Lab) -> Option<String> {
     let finished = finished.expect_success();
     let record = record.expect("a record");
     expect_sound(&record, 3, 3);
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     let figures = Figures::of(&record, test);
     // 1448 bytes of payload in a frame that the bucket counts as 1514 bytes.
     let left_for_payload = 0.2 * 1448.0 / 1514.0;
@@ -181,7 +181,7 @@ fn the_plain_command_of_the_readme_measures_ten_seconds() {
     let finished = finished.expect_success();
     let record = record.expect("a record");
     expect_sound(&record, 3, 3);
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert_eq!(test.window_ns, Some(10_000_000_000));
     // The machine determines the skew; pipebench must measure and report it.
     assert!(test.skew_ns.is_some(), "{finished}");
@@ -408,9 +408,9 @@ fn a_host_that_dies_during_the_run_is_named_and_what_was_measured_is_kept() {
     );
     let text = std::fs::read_to_string(lab.path(0, "/tmp/record.json")).expect("a partial record");
     let record = json::read(&text).expect("a record");
-    assert!(!record.tests[0].complete);
+    assert!(!record.tests()[0].complete);
     assert!(
-        record.tests[0]
+        record.tests()[0]
             .links
             .iter()
             .any(|link| link.received_bytes > 0)
@@ -512,7 +512,7 @@ fn a_disk_that_fills_at_the_sink_is_named_and_keeps_nothing() {
         .find(|line| line.starts_with("pipebench:"));
     let expected = "pipebench: n2: phase 1: cannot write sink /mnt/copy: no space left on device";
     assert_eq!(first, Some(expected), "{finished}");
-    assert!(!record.expect("a record").tests[0].complete);
+    assert!(!record.expect("a record").tests()[0].complete);
     for host in [1, 2] {
         let left = lab.run(host, &["ls", "-A", "/mnt"], DEADLINE).stdout;
         assert_eq!(left, "", "n{host}");

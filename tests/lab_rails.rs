@@ -65,7 +65,7 @@ fn two_rails_have_links_ports_and_rows_of_their_own() {
     ];
     let (finished, record) = run(&lab, &words);
     let finished = finished.expect_success();
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert_eq!(test.links.len(), 3 * 3 * 2);
     assert_eq!(test.conservation.agreeing, test.links.len());
     assert_eq!(test.wires, [], "{finished}");
@@ -154,7 +154,11 @@ fn two_rails_in_one_network_are_told_as_wrong_route_and_arp_flux() {
     let words = ["--hostfile", "/root/hosts", "--buffers", "200"];
     let (finished, record) = run(&lab, &words);
     let finished = finished.expect_success();
-    let kinds: Vec<&WireKind> = record.tests[0].wires.iter().map(|one| &one.kind).collect();
+    let kinds: Vec<&WireKind> = record.tests()[0]
+        .wires
+        .iter()
+        .map(|one| &one.kind)
+        .collect();
     let by = Some("eth0".to_owned());
     assert!(
         kinds.contains(&&WireKind::WrongRoute { by: by.clone() }),
@@ -185,7 +189,7 @@ fn members_below_a_data_interface_are_counted_apart() {
     let words = ["--hosts", "n1,n2", "--buffers", "200"];
     let (finished, record) = run(&lab, &words);
     let finished = finished.expect_success();
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert_eq!(test.wires, [], "{finished}");
     let interfaces = &test.nodes[0].as_ref().expect("reported").interfaces;
     let sent = |name: &str| {
@@ -220,7 +224,7 @@ fn foreign_traffic_is_told_from_one_per_cent_on() {
     let (finished, record) = run(&lab, &["--hosts", "n1,n2", "--time", "3s"]);
     let finished = finished.expect_success();
     drop((client, server));
-    let wires = &record.tests[0].wires;
+    let wires = &record.tests()[0].wires;
     let of = |node: &str| {
         wires
             .iter()
@@ -304,7 +308,7 @@ fn a_path_that_is_known_to_be_narrower_is_told() {
             .contains("note: path MTU: n1->n2 passes 1400, not 1500\n"),
         "{finished}"
     );
-    let link = record.tests[0]
+    let link = record.tests()[0]
         .links
         .iter()
         .find(|link| link.lane.from == 0 && link.lane.to == 1);

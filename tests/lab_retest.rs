@@ -74,7 +74,7 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         let told = "suspects are measured alone: 4 measurements, about ";
         let told = begun.stderr.split_once(told);
         let seconds = told.and_then(|(_, rest)| rest.split(' ').next()?.parse::<u32>().ok());
-        let looks = measured.tests.iter().skip(2);
+        let looks = measured.tests().iter().skip(2);
         should!(
             looks.count() == 4 && (8..=24).contains(&seconds.unwrap_or(0)),
             "{begun}"
@@ -106,7 +106,8 @@ fn a_fault_that_follows_the_host_is_told_from_one_that_stays_with_the_port() {
         "{follows}"
     );
         let (_, again) = record(&lab, &second);
-        assert_eq!(again.plan.repeats.as_deref(), Some(name.as_str()));
+        let plan = again.plan.acceptance().expect("tests");
+        assert_eq!(plan.repeats.as_deref(), Some(name.as_str()));
         // n2 and n3 swap ports. n3 is slow at n2's old port and n2 is fast at n3's: the fault is in the switch port.
         lab.shape_ingress(2, 100);
         lab.shape_ingress(3, 60);

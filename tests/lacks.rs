@@ -208,7 +208,7 @@ fn a_control_groups_limit_of_memory_makes_blocks_smaller() {
     ended.expect("100 MiB", 0, &[]);
     let record = ended.record.expect("a record");
     // The final size depends on the memory that the group holds already, such as the executable.
-    let kib = record.plan.tests[0].block_bytes >> 10;
+    let kib = record.plan.tests()[0].block_bytes >> 10;
     assert!([16, 32, 64, 128].contains(&kib), "{kib}");
     let named = |option: &&(String, String)| option.0 == "block-size";
     let said = record.options.iter().find(named).map(|option| &option.1);

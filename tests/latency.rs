@@ -166,7 +166,7 @@ fn a_plan_is_kept_and_run_and_every_pair_is_predicted() {
         json::read(&std::fs::read_to_string(at.join("run.json")).expect("kept")).expect("a record")
     };
     let record = run("--plan plan.toml --hosts local:6 --map order");
-    let measured = &record.latencies[0];
+    let measured = &record.outcome.latency().expect("results of this kind");
     assert!(measured.complete);
     let planned = first.matches("[\"h").count();
     assert_eq!(measured.pairs.len(), planned);
@@ -189,8 +189,23 @@ fn a_plan_is_kept_and_run_and_every_pair_is_predicted() {
     );
     // With fewer hosts than the plan has, the run omits the missing hosts' pairs and reports the rest.
     let fewer = run("--plan plan.toml --hosts local:5 --map order");
-    assert_eq!(fewer.latencies[0].absent, ["h5"]);
-    assert!(fewer.latencies[0].planned.left_out > 0);
+    assert_eq!(
+        fewer
+            .outcome
+            .latency()
+            .expect("results of this kind")
+            .absent,
+        ["h5"]
+    );
+    assert!(
+        fewer
+            .outcome
+            .latency()
+            .expect("results of this kind")
+            .planned
+            .left_out
+            > 0
+    );
     let run_folder = std::fs::read_dir(at)
         .expect("listed")
         .filter_map(Result::ok);

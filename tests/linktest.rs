@@ -2,6 +2,7 @@
 
 mod whole;
 
+use pipebench::plan::Work;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -22,11 +23,14 @@ struct Tested {
 
 impl Tested {
     fn job(&self) -> &LinktestRecord {
-        &self.record.jobs[0]
+        self.record.outcome.linktest().expect("a link test")
     }
 
     fn plan(&self) -> &Linktest {
-        self.record.plan.jobs[0].kernel().expect("a link test")
+        match &self.record.plan.work {
+            Work::Linktest(linktest) => linktest,
+            _ => panic!("a link test"),
+        }
     }
 
     fn file(&self, name: &str) -> Vec<u8> {

@@ -70,7 +70,7 @@ fn samples_tell_every_link_of_every_second() {
         let link = words[1..5].join(",");
         *sums.entry(link).or_default() += words[6].parse::<u64>().expect("bytes");
     }
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert_eq!(sums.len(), test.links.len());
     assert_eq!(count % test.links.len(), 0);
     assert!(count / test.links.len() >= 2, "{count}");
@@ -119,7 +119,7 @@ fn clocks_are_measured_again_and_the_window_keeps_its_length() {
         "-",
     ]);
     let record = json::read(&String::from_utf8_lossy(&output.stdout)).expect("a record");
-    let test = &record.tests[0];
+    let test = &record.tests()[0];
     assert_eq!(test.clocks.len(), 2);
     for clock in &test.clocks {
         // Measured before, after, and each second except the last two, unless the machine stalled.
@@ -149,9 +149,9 @@ fn whether_a_paced_run_was_steady_is_told() {
         "--hosts", "local:2", "--rate", "300M", "--time", "7s", "--json", "-",
     ]);
     let record = json::read(&String::from_utf8_lossy(&output.stdout)).expect("a record");
-    assert!(record.tests[0].seconds.len() >= 5);
+    assert!(record.tests()[0].seconds.len() >= 5);
     let summary = pipebench::report::text::summary(&record);
-    let expected = match record.tests[0].steady_from_s {
+    let expected = match record.tests()[0].steady_from_s {
         Some(from) => format!("checks: steady from {from} s;"),
         None => " % of their mean;".to_owned(),
     };

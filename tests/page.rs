@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pipebench::judge::{ask, verdict};
 use pipebench::plan::lanes::{self, Lane};
 use pipebench::plan::{Pattern, Test};
-use pipebench::record::{Record, TestRecord, VerdictWord};
+use pipebench::record::{AcceptanceRecord, Outcome, Record, TestRecord, VerdictWord};
 use pipebench::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -206,7 +206,7 @@ fn large(hosts: usize, slow: usize) -> Record {
             one
         })
         .collect();
-    let (test, model) = (record.plan.tests[0].clone(), record.tests[0].clone());
+    let (test, model) = (record.plan.tests()[0].clone(), record.tests()[0].clone());
     let measured = |number: usize, planned: &Test| {
         let link = |lane: Lane| {
             let mut one = model.links[0].clone();
@@ -226,28 +226,32 @@ fn large(hosts: usize, slow: usize) -> Record {
             ..model.clone()
         }
     };
-    record.plan.tests = (1..hosts)
+    record.plan.acceptance_mut().expect("an acceptance").tests = (1..hosts)
         .map(|by| Test {
             pattern: Pattern::Shift(by),
             streams: 1,
             ..test.clone()
         })
         .collect();
-    let planned = record.plan.tests.iter().enumerate();
-    record.tests = planned.map(|(number, one)| measured(number, one)).collect();
+    let planned = record.plan.tests().iter().enumerate();
+    let tests = planned.map(|(number, one)| measured(number, one)).collect();
+    record.outcome = Outcome::Acceptance(AcceptanceRecord { tests });
     // The loop adds every second look that the judge asks for.
     loop {
-        let said = verdict::judge(&record.plan, &record.hosts, &record.tests, &[]);
+        let said = verdict::judge(&record.plan, &record.hosts, record.measured());
         if said.open.is_empty() {
             (record.sheet, record.verdict) = (said.sheet, said.verdict);
             return record;
         }
-        assert!(record.tests.len() < hosts + 20, "looks without end");
-        let base = record.plan.tests[0].clone();
+        assert!(record.tests().len() < hosts + 20, "looks without end");
+        let base = record.plan.tests()[0].clone();
         for request in &said.open {
             let look = ask::test_for(&record.plan, &record.hosts, &base, request);
-            record.tests.push(measured(record.tests.len(), &look));
-            record.plan.tests.push(look);
+            let seen = measured(record.tests().len(), &look);
+            let known = record.outcome.acceptance_mut().expect("an acceptance");
+            known.tests.push(seen);
+            let plan = record.plan.acceptance_mut().expect("an acceptance");
+            plan.tests.push(look);
         }
     }
 }
@@ -304,7 +308,7 @@ fn a_page_shows_the_figures_of_its_record() {
             record.verdict.word,
             ports * (ports - 1),
             (2 * ports).min(10),
-            record.tests.len(),
+            record.tests().len(),
             record.sheet.faults.len()
         );
         assert_eq!(asked(folder.path(), &page, 1280, texts), expected, "{name}");
@@ -354,7 +358,7 @@ fn a_page_shows_the_figures_of_its_record() {
                     .expect("a node")
             };
             let (from, to) = (node(from), node(to));
-            let measured = &record.tests[test - 1];
+            let measured = &record.tests()[test - 1];
             let links = measured
                 .links
                 .iter()
@@ -370,7 +374,7 @@ fn a_page_shows_the_figures_of_its_record() {
 fn a_page_of_a_link_test_shows_every_link_and_the_slowest_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = record("linktest");
-    let job = &record.jobs[0];
+    let job = record.outcome.linktest().expect("results of this kind");
     let page = make("linktest", folder.path());
     let titles = "d => [...d.querySelectorAll('svg.heat title')].map(t => t.textContent).join('|')";
     let titles = asked(folder.path(), &page, 1280, titles);
@@ -414,7 +418,7 @@ fn a_page_of_a_link_test_shows_every_link_and_the_slowest_first() {
 fn a_page_of_latencies_shows_every_cable_and_the_slow_one_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = record("latency");
-    let latency = &record.latencies[0];
+    let latency = record.outcome.latency().expect("results of this kind");
     let page = make("latency", folder.path());
     let titles =
         "d => [...d.querySelectorAll('#cables svg.heat title')].map(t => t.textContent).join('|')";

@@ -47,7 +47,7 @@ fn said(folder: &Path, words: &[&str], code: i32) -> (String, String) {
 }
 
 fn runs(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder.join("results")).expect("results");
+    let entries = fs::read_dir(folder.join("results of this kind")).expect("results");
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.expect("a run").path()).collect();
     runs.sort();
     runs
@@ -87,8 +87,8 @@ fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
     let folder = folder(PLAN);
     let (out, _) = said(folder.path(), &["run", "plan.toml"], 0);
     let record = record(&runs(folder.path())[0]);
-    assert_eq!(record.tests.len(), 5);
-    assert!(record.tests.iter().all(|test| test.complete));
+    assert_eq!(record.tests().len(), 5);
+    assert!(record.tests().iter().all(|test| test.complete));
     assert_eq!(
         (record.plan.criteria.floor, record.plan.criteria.loss),
         (0.8, 1e-4)
@@ -122,7 +122,7 @@ fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
 fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let folder = folder(PLAN);
     let plan = folder.path().join("plan.toml").display().to_string();
-    let output = folder.path().join("results");
+    let output = folder.path().join("results of this kind");
     let text = PLAN.replace("results", &output.display().to_string());
     fs::write(&plan, &text).expect("a plan");
     let mut run = whole::Run::start(&["run", &plan]);
@@ -158,7 +158,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let second = runs(folder.path())[1].clone();
     let record = record(&second);
     assert_eq!(record.resumed.as_deref(), Some(name.as_str()));
-    let numbers: Vec<usize> = record.tests.iter().map(|test| test.test).collect();
+    let numbers: Vec<usize> = record.tests().iter().map(|test| test.test).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
     let journal = fs::read_to_string(first.join("journal.jsonl")).expect("a journal");
     // The kill came in the fourth test, unless the scheduler delayed this test program.
@@ -167,7 +167,7 @@ fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
         .filter(|line| line.starts_with("{\"test\":"))
         .count();
     assert!((3..5).contains(&whole_tests), "{whole_tests}");
-    for (number, test) in record.tests.iter().enumerate() {
+    for (number, test) in record.tests().iter().enumerate() {
         let line = serde_json::to_string(&serde_json::json!({ "test": test })).expect("JSON");
         let taken_over = journal.lines().any(|other| {
             let same = serde_json::from_str::<serde_json::Value>(other).ok();
@@ -272,9 +272,9 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
     assert!(began.elapsed() < Duration::from_secs(12), "{err}");
     let text = fs::read_to_string(folder.path().join("r")).expect("a record");
     let record = json::read(&text).expect("a record");
-    let run = record.tests.len();
+    let run = record.tests().len();
     assert!((1..5).contains(&run), "{run} tests");
-    assert!(record.tests.iter().all(|test| test.complete), "{err}");
+    assert!(record.tests().iter().all(|test| test.complete), "{err}");
     let verdict =
         format!("UNDECIDED  {run} of 5 tests were run in the time that --max-time allows");
     assert!(out.contains(&verdict), "{out}");

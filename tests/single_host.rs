@@ -195,12 +195,12 @@ fn bytes_add_up_over_every_shape_and_transport() {
     for shape in shapes {
         let record = record_of(&[shape, &["--buffers", "37"]].concat());
         assert_eq!(record.exit_code, 0, "{shape:?}: {:?}", record.troubles);
-        let test = &record.tests[0];
+        let test = &record.tests()[0];
         assert!(
             test.complete && test.conservation.faults.is_empty(),
             "{shape:?}"
         );
-        let block = record.plan.tests[0].block_bytes as u64;
+        let block = record.plan.tests()[0].block_bytes as u64;
         for link in &test.links {
             assert_eq!(
                 (link.blocks, link.received_bytes),
@@ -238,7 +238,7 @@ fn a_timed_run_counts_one_window_and_its_waits_fill_it() {
         tries::of_three(|| {
             let record = record_of(&words);
             assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
-            let test = &record.tests[0];
+            let test = &record.tests()[0];
             assert_eq!(test.window_ns, Some(1_000_000_000));
             assert!(test.skew_ns.is_some());
             for link in &test.links {
@@ -303,7 +303,7 @@ fn a_rate_limit_holds_on_tcp_and_on_unix_sockets() {
                 "--transport",
                 transport,
             ]);
-            for link in record.tests[0]
+            for link in record.tests()[0]
                 .links
                 .iter()
                 .filter(|link| !link.lane.is_own())
@@ -321,12 +321,12 @@ fn a_same_node_chain_does_not_run_ahead_of_the_others() {
     let record = record_of(&[
         "--hosts", "local:3", "--phases", "2", "--time", "1s", "--rate", "200M",
     ]);
-    for lane in record.tests[0]
+    for lane in record.tests()[0]
         .links
         .iter()
         .filter(|link| link.lane.is_own())
     {
-        let others: Vec<u64> = record.tests[0]
+        let others: Vec<u64> = record.tests()[0]
             .links
             .iter()
             .filter(|link| link.lane.from == lane.lane.from && !link.lane.is_own())
@@ -566,9 +566,9 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
         );
         wait_until_gone(&tree, "after the signal");
         let record = json::read(&fs::read_to_string(&path).expect("a record")).expect("a record");
-        assert!(!record.tests[0].complete);
+        assert!(!record.tests()[0].complete);
         assert!(
-            record.tests[0]
+            record.tests()[0]
                 .links
                 .iter()
                 .any(|link| link.received_bytes > 0)
@@ -579,7 +579,7 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
 #[test]
 fn results_go_where_they_are_asked_to() {
     let folder = tempfile::tempdir().expect("a folder");
-    let parent = folder.path().join("results");
+    let parent = folder.path().join("results of this kind");
     let csv = folder.path().join("table.csv");
     let words = ["--hosts", "local:2", "--phases", "3", "--buffers", "5"];
     let output = run(&[
@@ -789,8 +789,8 @@ fn strangers_at_a_data_port_are_closed_and_counted_and_do_no_harm() {
     let reached = strangers.join().expect("strangers end");
     let record = json::read(&String::from_utf8(output.stdout).expect("text")).expect("a record");
     assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
-    assert!(record.tests[0].conservation.faults.is_empty());
-    let counted: u64 = record.tests[0]
+    assert!(record.tests()[0].conservation.faults.is_empty());
+    let counted: u64 = record.tests()[0]
         .nodes
         .iter()
         .flatten()

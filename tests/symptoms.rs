@@ -8,6 +8,14 @@ use pipebench::plan::{Pattern, Sink, Uplink};
 use pipebench::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
 use pipebench::report::{json, text};
 
+/// Leaves the first tests of a record.
+fn keep_tests(record: &mut Record, count: usize) {
+    let plan = record.plan.acceptance_mut().expect("an acceptance");
+    plan.tests.truncate(count);
+    let measured = record.outcome.acceptance_mut().expect("an acceptance");
+    measured.tests.truncate(count);
+}
+
 fn record(name: &str) -> Record {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let text = fs::read_to_string(golden.join(name).join("record.json")).expect("a stored record");
@@ -15,7 +23,7 @@ fn record(name: &str) -> Record {
 }
 
 fn judged(record: &Record) -> Judgement {
-    verdict::judge(&record.plan, &record.hosts, &record.tests, &[])
+    verdict::judge(&record.plan, &record.hosts, record.measured())
 }
 
 /// Summary of a record, judged again.
@@ -50,7 +58,7 @@ fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::record::NodeRec
 #[test]
 fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
     let mut record = record("acceptance");
-    let test = &mut record.tests[0];
+    let test = &mut record.tests_mut()[0];
     node(test, 3).interval_ns = 200_000;
     for link in test.links.iter_mut().filter(|link| link.lane.to == 3) {
         (link.interval_ns, link.interval_bytes) = (200_000, 20 << 20);
@@ -69,7 +77,7 @@ fn a_host_robbed_of_its_processors_for_seconds_fails_no_port() {
 #[test]
 fn windows_that_lie_far_apart_are_no_evidence() {
     let mut record = record("acceptance");
-    record.tests[0].skew_ns = Some(400_000_000);
+    record.tests_mut()[0].skew_ns = Some(400_000_000);
     let said = judged(&record);
     expect_word(&said, VerdictWord::HostLimited);
     let reason = "test 1 was not what was asked for: the nodes' windows lie 400 ms apart, of 3 s";
@@ -80,7 +88,7 @@ fn windows_that_lie_far_apart_are_no_evidence() {
 #[test]
 fn a_host_robbed_in_every_test_is_named() {
     let mut record = record("acceptance");
-    for test in &mut record.tests {
+    for test in record.tests_mut() {
         node(test, 3).interval_ns = 200_000;
     }
     let said = judged(&record);
@@ -93,7 +101,7 @@ fn a_host_robbed_in_every_test_is_named() {
 #[test]
 fn a_run_in_which_nothing_moved_is_invalid() {
     let mut record = record("acceptance");
-    for test in &mut record.tests {
+    for test in record.tests_mut() {
         for link in &mut test.links {
             link.interval_bytes = 0;
         }
@@ -108,7 +116,11 @@ fn a_run_in_which_nothing_moved_is_invalid() {
 fn waits_that_contradict_a_blame_veto_it() {
     let mut record = record("slow-receiver");
     assert_eq!(judged(&record).verdict.word, VerdictWord::Fail);
-    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+    for link in record
+        .tests_mut()
+        .iter_mut()
+        .flat_map(|test| &mut test.links)
+    {
         link.held_by = pipebench::record::HeldBy::Mixed;
     }
     let said = judged(&record);
@@ -121,14 +133,13 @@ fn waits_that_contradict_a_blame_veto_it() {
 fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
     const SECOND_NS: u64 = 1_000_000_000;
     let mut record = record("acceptance");
-    record.plan.tests.truncate(1);
-    record.tests.truncate(1);
-    record.plan.tests[0].bound = pipebench::plan::Bound::Time {
+    keep_tests(&mut record, 1);
+    record.plan.tests_mut()[0].bound = pipebench::plan::Bound::Time {
         warmup_ns: 2 * SECOND_NS,
         window_ns: 20 * SECOND_NS,
     };
     let mean = (0..20).map(carried).sum::<f64>() / 20.0;
-    let test = &mut record.tests[0];
+    let test = &mut record.tests_mut()[0];
     test.window_ns = Some(20 * SECOND_NS);
     for number in 0..4 {
         node(test, number).interval_ns = 20 * SECOND_NS;
@@ -251,7 +262,7 @@ fn a_share_above_100_says_where_it_comes_from() {
     let beyond = |part: f64| {
         let mut record = record("acceptance");
         let ceiling = record.sheet.ports[1].ceiling_bits_per_s.expect("a speed");
-        let test = &mut record.tests[0];
+        let test = &mut record.tests_mut()[0];
         let into = |link: &&mut LinkRecord| link.lane.to == 1 && link.crosses_switch;
         let links = test
             .links
@@ -279,10 +290,14 @@ fn a_share_above_100_says_where_it_comes_from() {
 #[test]
 fn a_slow_sink_is_named_and_none_of_its_partners() {
     let mut record = record("acceptance");
-    for test in &mut record.plan.tests {
+    for test in record.plan.tests_mut() {
         test.sink = Sink::File("/scratch/%n".to_owned());
     }
-    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+    for link in record
+        .tests_mut()
+        .iter_mut()
+        .flat_map(|test| &mut test.links)
+    {
         if link.lane.to == 1 && link.crosses_switch {
             link.interval_bytes /= 5;
             link.waits.waiting_for_slot_ns = link.interval_ns / 10 * 7;
@@ -301,7 +316,11 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
     );
     assert!(said.sheet.faults.is_empty() && said.open.is_empty());
     // A sink that keeps up says nothing about its disk.
-    for link in record.tests.iter_mut().flat_map(|test| &mut test.links) {
+    for link in record
+        .tests_mut()
+        .iter_mut()
+        .flat_map(|test| &mut test.links)
+    {
         link.waits.waiting_for_slot_ns = 0;
     }
     let told = "what went into files went into the page cache of the hosts: no figure here is that of a disk";
@@ -311,8 +330,7 @@ fn a_slow_sink_is_named_and_none_of_its_partners() {
 /// A stored run of four hosts as two leaves of two hosts, with uplinks of this speed, cut to its first `tests` tests.
 fn leaves(name: &str, uplink_bits_per_s: u64, tests: usize) -> Record {
     let mut record = record(name);
-    record.plan.tests.truncate(tests);
-    record.tests.truncate(tests);
+    keep_tests(&mut record, tests);
     for (number, node) in record.plan.nodes.iter_mut().enumerate() {
         node.group = Some(if number < 2 { "a" } else { "b" }.to_owned());
     }
@@ -348,10 +366,9 @@ fn a_switch_that_was_not_loaded_as_a_whole_does_not_pass_as_non_blocking() {
     let mut record = record("acceptance");
     record.plan.criteria.non_blocking = true;
     expect_word(&judged(&record), VerdictWord::Pass);
-    record.plan.tests.truncate(1);
-    record.tests.truncate(1);
-    record.plan.tests[0].pattern = Pattern::Links(vec![(0, 1)]);
-    record.tests[0]
+    keep_tests(&mut record, 1);
+    record.plan.tests_mut()[0].pattern = Pattern::Links(vec![(0, 1)]);
+    record.tests_mut()[0]
         .links
         .retain(|link| (link.lane.from, link.lane.to) == (0, 1));
     let said = judged(&record);
@@ -377,7 +394,7 @@ fn a_port_that_was_seen_behind_a_full_uplink_only_does_not_pass() {
 #[test]
 fn the_weakest_port_says_what_it_leaves_out() {
     let mut record = leaves("acceptance", 100_000_000, 3);
-    let test = &mut record.tests[1];
+    let test = &mut record.tests_mut()[1];
     for link in test.links.iter_mut().filter(|link| link.crosses_switch) {
         link.interval_bytes /= 2;
     }

@@ -112,7 +112,7 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
     };
     assert_eq!(plan(&own), plan(&other));
     let shape = |record: &Record| {
-        let tests = record.tests.iter();
+        let tests = record.tests().iter();
         let tests: Vec<_> = tests
             .map(|test| {
                 (

@@ -266,7 +266,12 @@ fn by_pipebench(folder: &Path, (over, ranks): (Over, usize)) -> BTreeMap<Case, f
     assert!(output.status.success(), "{errors}");
     let text = std::fs::read_to_string(path).expect("a record");
     let record: Record = json::read(&text).expect("a record");
-    let tables = record.patterns[0].tables.iter();
+    let tables = record
+        .outcome
+        .imb()
+        .expect("results of this kind")
+        .tables
+        .iter();
     let lines = tables.flat_map(|table| {
         let kernel = table.table.benchmark;
         table

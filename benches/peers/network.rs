@@ -185,7 +185,7 @@ fn sample_of(record: &Record, links: usize) -> Result<Sample, String> {
         let first = record.troubles.first();
         return Err(format!("exit code {}: {first:?}", record.exit_code));
     }
-    let test: &TestRecord = record.tests.first().ok_or("no test in the record")?;
+    let test: &TestRecord = record.tests().first().ok_or("no test in the record")?;
     if !test.complete || test.links.len() != links {
         return Err(format!("{} links instead of {links}", test.links.len()));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use pipebench::judge::verdict;
+use pipebench::record::{AcceptanceRecord, Measured};
 use pipebench::report::json;
 
 use crate::fabrics::{Draw, Kind, World};
@@ -58,8 +59,14 @@ fn add_records(sum: &mut crc32fast::Hasher) {
     for path in paths {
         let text = std::fs::read_to_string(&path).expect("a stored record");
         let record = json::read(&text).expect("a stored record");
-        for tests in 1..=record.tests.len() {
-            let said = verdict::judge(&record.plan, &record.hosts, &record.tests[..tests], &[]);
+        let Measured::Acceptance(plan, whole) = record.measured() else {
+            continue;
+        };
+        for count in 1..=whole.tests.len() {
+            let tests = whole.tests[..count].to_vec();
+            let measured = AcceptanceRecord { tests };
+            let measured = Measured::Acceptance(plan, &measured);
+            let said = verdict::judge(&record.plan, &record.hosts, measured);
             let faults = said.sheet.faults.iter();
             let faults = faults.map(|fault| {
                 let culprit = serde_json::to_string(&fault.culprit).expect("a culprit is JSON");

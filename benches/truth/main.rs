@@ -1,12 +1,13 @@
 //! Verdicts of pipebench on injured and sound fabrics: any number of drawn cases, in the lab.
 //!
 //! `cargo bench --bench truth -- [INJURED] [SOUND] [--seed S] [--time T] [--only WORDS+WORDS] [--at-once N]
-//! [--again] [--floor peers] [--keep FOLDER] [--write]`.
+//! [--again] [--floor peers] [--keep FOLDER] [--write] [--beside PROGRAM]`.
 //! Prints each case when it ends, and keeps it in `rows.jsonl` in this folder with a check sum of the judge's findings. Several runs add up,
 //! and an interrupted run resumes. Rows of an older judge do not count. `--write` makes docs/truth.md from all rows. `--only` draws until
 //! a case has all of these words. `--at-once` runs N cases at the same time: one takes about 7 % of two processors. `--again` tries the same
 //! draws a second time. `--floor peers` judges ports by similar ports, too. `--keep` puts the record of each run into a folder. A case takes
-//! half a minute to a minute and a half. Needs root, because the lab does.
+//! half a minute to a minute and a half. `--beside` compares durations only: it runs another executable on the same fabrics in turn and keeps
+//! no rows. Needs root, because the lab does.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 
@@ -41,6 +42,7 @@ struct Options {
     floor: Option<String>,
     records: Option<PathBuf>,
     write: bool,
+    beside: Option<String>,
 }
 
 /// A case that was drawn.
@@ -75,22 +77,32 @@ fn main() {
                 options.seed, options.only
             );
             // Known cases are skipped: an interrupted run resumes after them.
-            if !known.iter().any(|row| row.key == key) {
+            if options.beside.is_some() || !known.iter().any(|row| row.key == key) {
                 cases.push(Drawn { case, number, key });
             }
         }
     }
     let queue = Mutex::new(cases.into_iter());
     let next = || queue.lock().expect("no thread panics here").next();
+    let durations = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..options.at_once {
             scope.spawn(|| {
                 while let Some(drawn) = next() {
-                    try_one(&drawn, &options);
+                    match &options.beside {
+                        None => try_one(&drawn, &options),
+                        Some(other) => {
+                            let both = time_both(&drawn, &options, other);
+                            durations.lock().expect("no thread panics here").push(both);
+                        }
+                    }
                 }
             });
         }
     });
+    if options.beside.is_some() {
+        return compare(&durations.into_inner().expect("all threads have ended"));
+    }
     let rows = table::read(&results());
     let page = table::page(&rows);
     println!("{page}");
@@ -130,6 +142,42 @@ fn try_one(drawn: &Drawn, options: &Options) {
     }
 }
 
+/// Seconds of a case with this executable and with another one, which alternate in who begins.
+fn time_both(drawn: &Drawn, options: &Options, other: &str) -> (f64, f64) {
+    let Drawn { case, number, .. } = drawn;
+    let tests = ["--profile", "acceptance", "--time", time(case, options)];
+    let seconds = |program| {
+        let begun = std::time::Instant::now();
+        let outcome = try_case(program, case, &tests);
+        (begun.elapsed().as_secs_f64(), outcome.word)
+    };
+    let ((own, word), (others, other_word)) = match number % 2 {
+        0 => (seconds(PIPEBENCH), seconds(other)),
+        _ => {
+            let others = seconds(other);
+            (seconds(PIPEBENCH), others)
+        }
+    };
+    println!("{number:4} {own:4.0} s {word:?}, the other {others:4.0} s {other_word:?}  {case}");
+    (own, others)
+}
+
+/// Prints the medians of both executables and of their ratios.
+fn compare(durations: &[(f64, f64)]) {
+    let median = |of: fn(&(f64, f64)) -> f64| {
+        let mut values: Vec<f64> = durations.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    println!(
+        "{} cases: {:.0} s in the median, the other {:.0} s; ratio case by case {:.2}",
+        durations.len(),
+        median(|(own, _)| *own),
+        median(|(_, other)| *other),
+        median(|(own, other)| own / other)
+    );
+}
+
 /// Length of a test. If one frame in ten thousand is lost, a test needs more time to lose enough frames to tell the loss from chance.
 fn time<'a>(case: &Case, options: &'a Options) -> &'a str {
     match (&options.time, case.injury) {
@@ -162,6 +210,7 @@ fn options() -> Options {
         floor: None,
         records: None,
         write: false,
+        beside: None,
     };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     let mut counts = Vec::new();
@@ -176,6 +225,7 @@ fn options() -> Options {
             "--floor" => options.floor = Some(value()),
             "--keep" => options.records = Some(value().into()),
             "--write" => options.write = true,
+            "--beside" => options.beside = Some(value()),
             count => counts.push(count.parse().expect("a number of cases")),
         }
     }

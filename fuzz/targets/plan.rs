@@ -53,7 +53,7 @@ fn follow_plan(plan: &RunPlan) -> String {
         shown.len()
     );
     let sizes: String = plan
-        .tests
+        .tests()
         .iter()
         .take(4)
         .map(|test| magnitude(size::of(test, plan.nodes.len()).processes))

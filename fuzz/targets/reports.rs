@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use pipebench::conduct::assemble;
-use pipebench::record::{NodeReport, Record};
+use pipebench::record::{AcceptanceRecord, NodeReport, Outcome, Record};
 use pipebench::report::json;
 use pipebench::stats::offset::{Sample, estimate};
 
@@ -79,7 +79,7 @@ pub fn run(input: &[u8]) -> String {
         test.span_ns.is_some(),
         magnitude(test.conservation.faults.len())
     );
-    test.seconds = std::mem::take(&mut record.tests[0].seconds);
-    record.tests = vec![test];
+    test.seconds = std::mem::take(&mut record.tests_mut()[0].seconds);
+    record.outcome = Outcome::Acceptance(AcceptanceRecord { tests: vec![test] });
     format!("{outcome} {}", super::record::follow(&record))
 }

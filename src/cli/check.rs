@@ -31,7 +31,7 @@ pub fn run(words: &CheckArguments) -> u8 {
     arguments.keep_going = true;
     let intent = match resolve::parse(&arguments, process::seed(), &process::here()) {
         Ok(mut intent) => {
-            for test in &mut intent.plan.tests {
+            for test in intent.plan.tests_mut() {
                 test.purpose = Purpose::Check;
             }
             intent

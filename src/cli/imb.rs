@@ -5,10 +5,9 @@ mod meaning;
 use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
 use crate::plan::imb::{Imb, Table};
-use crate::plan::job::Job;
-use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LineRecord, Second, VerdictWord};
-use crate::report::{header, imb};
+use crate::plan::{RunPlan, Test, Work};
+use crate::record::{HostRecord, LineRecord, Measured as Results, Second, VerdictWord};
+use crate::report::{csv, header, imb, text};
 use crate::units::show_utc;
 
 use super::args::imb::ImbArguments;
@@ -56,14 +55,17 @@ pub fn run(words: &ImbArguments) -> u8 {
         Err(code) => return code,
     };
     watching.close();
-    watching.print(imb::end(&record));
+    match record.measured() {
+        Results::Imb(plan, done) => watching.print(imb::end(plan, done)),
+        Results::Acceptance(..) | Results::Linktest(..) | Results::Latency(..) => {}
+    }
     measure::tell_troubles(&record, &mut terminal);
     let verdict = &record.verdict;
     if verdict.word == VerdictWord::Fail {
         terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
     }
-    let table = || imb::csv(&record).map_err(|error| error.to_string());
-    let said = imb::summary(&record);
+    let table = || csv::write(&record).map_err(|error| error.to_string());
+    let said = text::summary(&record);
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
     exit_code(record.exit_code, told && written, &terminal)
@@ -103,7 +105,7 @@ impl Observer for Watching<'_> {
     }
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
-        if let Some(Job::Imb(job)) = plan.jobs.first() {
+        if let Work::Imb(job) = &plan.work {
             self.ranks = job.ranks.count(hosts.len());
             let command: Vec<String> = std::env::args_os()
                 .map(|word| word.to_string_lossy().into_owned())

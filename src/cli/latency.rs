@@ -11,7 +11,7 @@ use crate::exit;
 use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
 use crate::record::{HostRecord, PairTime, RoundProgress, Second, VerdictWord};
-use crate::report::{header, latency, text};
+use crate::report::{csv, header, text};
 
 use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
 use super::files::exit_code;
@@ -75,11 +75,10 @@ fn report(files: Files<'_>, measured: &Measured, terminal: &mut Terminal) -> u8 
     let (record, folder) = (&measured.record, measured.folder.as_deref());
     measure::tell_troubles(record, terminal);
     let said = text::summary(record);
-    let mut jobs = record.latencies.iter();
-    if jobs.any(|one| !one.pairs.is_empty()) || record.verdict.word == VerdictWord::Fail {
+    if record.outcome.has_begun() || record.verdict.word == VerdictWord::Fail {
         terminal.result(&said);
     }
-    let table = || latency::csv(record).map_err(|error| error.to_string());
+    let table = || csv::write(record).map_err(|error| error.to_string());
     let written = measure::keep(files, folder, record, &table, &said, terminal);
     exit_code(record.exit_code, measured.told && written, terminal)
 }

@@ -9,9 +9,11 @@ use crate::conduct::{Hold, LinkSample, Observer};
 use crate::exit;
 use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, PairTime, Record, RoundProgress, Second, VerdictWord};
-use crate::report::linktest::{lines, table};
-use crate::report::{header, text};
+use crate::record::{
+    HostRecord, Measured as Results, PairTime, Record, RoundProgress, Second, VerdictWord,
+};
+use crate::report::linktest::lines;
+use crate::report::{csv, header, text};
 use crate::store;
 
 use super::args::linktest::LinktestArguments;
@@ -69,13 +71,13 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
     measure::tell_troubles(&record, &mut terminal);
     let said = text::summary(&record);
     let verdict = &record.verdict;
-    if record.jobs.iter().any(|job| !job.rounds.is_empty()) {
+    if record.outcome.has_begun() {
         terminal.result(&said);
     } else if verdict.word == VerdictWord::Fail {
         terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
     }
     let sion_written = sion.is_none_or(|path| keep_sion(path, &record, &mut terminal));
-    let table = || table::csv(&record).map_err(|error| error.to_string());
+    let table = || csv::write(&record).map_err(|error| error.to_string());
     let folder = folder.as_deref();
     let written = measure::keep(files, folder, &record, &table, &said, &mut terminal);
     exit_code(record.exit_code, told && sion_written && written, &terminal)
@@ -83,23 +85,24 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
 
 /// Writes a result file for each iteration. Several files are numbered as in LinkTest. Returns false if one cannot be written.
 fn keep_sion(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
+    let files = match record.measured() {
+        Results::Linktest(plan, linktest) => store::linktest::files(record, plan, linktest),
+        Results::Acceptance(..) | Results::Latency(..) | Results::Imb(..) => Vec::new(),
+    };
+    let several = files.len() > 1;
     let mut written = true;
-    for job in &record.jobs {
-        let files = store::linktest::files(record, job);
-        let several = files.len() > 1;
-        for (number, file) in files.iter().enumerate() {
-            let path = match several {
-                true => meaning::numbered(output, number),
-                false => output.to_owned(),
-            };
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let bytes = store::linktest::write(file, &name, BLOCK_BYTES);
-            match store::write_file(&path, bytes) {
-                Ok(()) => terminal.result(&format!("result {}\n", path.display())),
-                Err(error) => {
-                    complain(&error.to_string());
-                    written = false;
-                }
+    for (number, file) in files.iter().enumerate() {
+        let path = match several {
+            true => meaning::numbered(output, number),
+            false => output.to_owned(),
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let bytes = store::linktest::write(file, &name, BLOCK_BYTES);
+        match store::write_file(&path, bytes) {
+            Ok(()) => terminal.result(&format!("result {}\n", path.display())),
+            Err(error) => {
+                complain(&error.to_string());
+                written = false;
             }
         }
     }
@@ -124,8 +127,8 @@ impl Observer for Watching<'_> {
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         if !self.terminal.is_quiet() {
-            let count = plan.jobs.iter().map(|job| job.ranks().count(hosts.len()));
-            let ranks = count.max().unwrap_or(0);
+            let ranks = plan.work.ranks();
+            let ranks = ranks.map_or(0, |ranks| ranks.count(hosts.len()));
             self.terminal.result(&format!(
                 "{}{}{ranks} ranks\n\n",
                 header::options(options),

@@ -7,7 +7,7 @@ use clap::Parser;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::plan::{PLAN_VERSION, Purpose, Site, Test};
+use crate::plan::{Purpose, Site, Test};
 use crate::store::bounded;
 
 use super::args::Arguments;
@@ -16,6 +16,9 @@ use super::resolve::{self, Intent};
 use super::terminal::first_sentence;
 
 /// Template that `pipebench init` writes.
+/// Version of plan files.
+const FILE_VERSION: u32 = 1;
+
 pub const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.
@@ -158,7 +161,7 @@ impl Reader<'_> {
             return Err(self.wrong(
                 0,
                 "version",
-                format!("missing: write version = {PLAN_VERSION}"),
+                format!("missing: write version = {FILE_VERSION}"),
             ));
         }
         self.settle(&run, &tests, lines, site, loss)
@@ -166,11 +169,11 @@ impl Reader<'_> {
 
     fn version(&self, at: usize, value: &DeValue<'_>) -> Result<(), PlanFileError> {
         match integer(value) {
-            Some(version) if version == i64::from(PLAN_VERSION) => Ok(()),
+            Some(version) if version == i64::from(FILE_VERSION) => Ok(()),
             Some(version) => Err(self.wrong(
                 at,
                 "version",
-                format!("plan of version {version}, this is version {PLAN_VERSION}"),
+                format!("plan of version {version}, this is version {FILE_VERSION}"),
             )),
             None => Err(self.wrong(at, "version", "not a number")),
         }
@@ -385,6 +388,7 @@ impl Reader<'_> {
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = process::seed();
         let mut found: Option<(Arguments, Intent)> = None;
+        let mut all = Vec::new();
         for test in planned {
             let words = run.with(&test.words);
             let mut arguments = Arguments::try_parse_from(words.line()).map_err(|error| {
@@ -401,7 +405,7 @@ impl Reader<'_> {
             let Intent { plan, .. } = &intent;
             let mut own: Vec<Test> = Vec::new();
             for _ in 0..test.repeat {
-                own.extend(plan.tests.iter().cloned());
+                own.extend(plan.tests().iter().cloned());
             }
             if test.held {
                 if own.iter().any(|test| test.phases > 2) {
@@ -413,18 +417,16 @@ impl Reader<'_> {
                 }
                 own.iter_mut().for_each(|test| test.purpose = Purpose::Loss);
             }
-            match &mut found {
-                None => {
-                    let mut intent = intent;
-                    intent.plan.tests = own;
-                    found = Some((arguments, intent));
-                }
-                Some((_, first)) => first.plan.tests.extend(own),
-            }
+            found.get_or_insert((arguments, intent));
+            all.extend(own);
         }
         let Some((arguments, mut intent)) = found else {
             return Err(self.wrong(0, "", "nothing to do"));
         };
+        let count = all.len();
+        if let Some(acceptance) = intent.plan.acceptance_mut() {
+            acceptance.tests = all;
+        }
         intent.plan.site = site;
         if let Some(loss) = loss {
             intent.plan.criteria.loss = loss;
@@ -432,11 +434,7 @@ impl Reader<'_> {
         if tests.len() > 1 {
             for (option, value) in &mut intent.options {
                 if option == "pattern" {
-                    *value = format!(
-                        "{} tests of {}",
-                        intent.plan.tests.len(),
-                        self.path.display()
-                    );
+                    *value = format!("{count} tests of {}", self.path.display());
                 }
             }
         }
@@ -537,8 +535,8 @@ mod tests {
         let (arguments, intent) = understood(TEMPLATE).unwrap();
         assert_eq!(arguments.order.link_speed.as_deref(), Some("25G"));
         assert_eq!(intent.plan.nodes.len(), 4);
+        assert_eq!(intent.plan.tests().len(), 9);
         assert_eq!(intent.plan.site.unwrap().ports, Some(48));
-        assert_eq!(intent.plan.tests.len(), 9);
     }
 
     #[test]
@@ -547,7 +545,7 @@ mod tests {
             "{HOSTS}[run]\nlink-speed = \"10G\"\nstreams = 2\n[[tests]]\npattern = \"rotate\"\ntime = \"3s\"\nrepeat = 2\n[[tests]]\npattern = \"ring\"\nheld = true\nstreams = 1\n"
         );
         let (_, intent) = understood(&text).unwrap();
-        let tests = &intent.plan.tests;
+        let tests = &intent.plan.tests();
         let shapes: Vec<(String, usize, Purpose)> = tests
             .iter()
             .map(|test| (test.pattern.to_string(), test.streams, test.purpose))

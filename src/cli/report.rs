@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::exit;
-use crate::record::{Record, VerdictWord};
+use crate::record::{Outcome, Record, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::merge::Merged;
 use crate::report::{csv, json, junit, listing, metrics, page, text};
@@ -112,7 +112,7 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
     }
     if std::iter::once(record)
         .chain(&all)
-        .any(|run| run.patterns.is_empty())
+        .any(|run| !matches!(run.outcome, Outcome::Imb(_)))
     {
         return refuse(
             "--beside is for runs of pipebench imb: one of these has no patterns".to_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::outside;
-use crate::plan::{Purpose, RunPlan, seal};
+use crate::plan::{PLAN_VERSION, Purpose, RunPlan, seal};
 use crate::record::{Resumed, TestRecord};
 use crate::report::json;
 use crate::store::runs;
@@ -21,6 +21,17 @@ struct Line {
     plan: Option<RunPlan>,
     seal: Option<String>,
     test: Option<TestRecord>,
+}
+
+/// A line of a journal with a plan of any version.
+#[derive(Deserialize)]
+struct Versioned {
+    plan: PlanHead,
+}
+
+#[derive(Deserialize)]
+struct PlanHead {
+    version: u32,
 }
 
 /// The earlier run, as far as it was stored.
@@ -61,7 +72,7 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
     let is_planned = |test: &&TestRecord| {
         earlier
             .plan
-            .tests
+            .tests()
             .get(test.test)
             .is_some_and(|plan| plan.purpose != Purpose::Isolated)
     };
@@ -95,13 +106,8 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
         return Err(format!("{} has no whole test: begin anew", earlier.name));
     }
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
-    for (own, then) in intent
-        .plan
-        .tests
-        .iter_mut()
-        .zip(&earlier.plan.tests)
-        .take(tests.len())
-    {
+    let own = intent.plan.tests_mut().iter_mut();
+    for (own, then) in own.zip(earlier.plan.tests()).take(tests.len()) {
         own.clone_from(then);
     }
     intent.resumed = Some(Resumed {
@@ -119,10 +125,10 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
                 json::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Earlier {
                 name: runs::name_of(&path),
+                tests: record.tests().to_vec(),
                 plan: record.plan,
                 seal: record.seal,
                 whole: record.troubles.is_empty(),
-                tests: record.tests,
             })
         }
         // The launching side died: a journal exists, but no record.
@@ -138,6 +144,14 @@ fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     for (number, line) in text.lines().enumerate() {
         // The last line can be cut off.
         let Ok(line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
+            if let Ok(Versioned { plan }) = outside::read(line.as_bytes())
+                && plan.version != PLAN_VERSION
+            {
+                return Err(format!(
+                    "{name}: its plan has version {}, and this version of pipebench goes on with version {PLAN_VERSION}",
+                    plan.version
+                ));
+            }
             continue;
         };
         if let (Some(plan), Some(_), Some(_)) = (line.plan, line.token, line.started_ms) {

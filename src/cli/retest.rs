@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::exit;
 use crate::judge::again;
-use crate::plan::Pattern;
+use crate::plan::{Acceptance, Pattern, Work};
 use crate::record::Record;
 
 use super::args::{Arguments, RetestArguments, Subcommand};
@@ -69,18 +69,31 @@ fn prepare(
     is_own: bool,
 ) -> Result<(Arguments, Intent), String> {
     let name = record.name();
-    if let Some(first) = &record.plan.repeats {
-        return Err(format!(
-            "{name} is a retest itself: name the run whose faults it measured again ({first})"
-        ));
+    let again = |what: &str| {
+        let command = record.command.join(" ");
+        Err(format!(
+            "{name} {what}: give its command once more (pipebench {command})"
+        ))
+    };
+    match &record.plan.work {
+        Work::Acceptance(Acceptance {
+            repeats: Some(first),
+            ..
+        }) => {
+            return Err(format!(
+                "{name} is a retest itself: name the run whose faults it measured again ({first})"
+            ));
+        }
+        Work::Acceptance(_) => {}
+        Work::Linktest(_) => {
+            return again("is a link test, which measures its slowest links again by itself");
+        }
+        Work::Latency(_) => {
+            return again("measured latencies, and measured slow cables again by itself");
+        }
+        Work::Imb(_) => return again("measured patterns, which nothing judges"),
     }
-    if record.tests.is_empty() && !record.jobs.is_empty() {
-        return Err(format!(
-            "{name} is a link test, which measures its slowest links again by itself: give its command once more (pipebench {})",
-            record.command.join(" ")
-        ));
-    }
-    let tests = again::tests(record).ok_or_else(|| {
+    let mut tests = again::tests(record).ok_or_else(|| {
         format!(
             "nothing was at fault in {name} ({}): there is nothing to measure again",
             record.verdict.word
@@ -110,7 +123,6 @@ fn prepare(
     };
     // The files of the first run stay unchanged.
     (arguments.json, arguments.csv, arguments.samples) = (None, None, None);
-    intent.plan.samples = false;
     if words.output.is_some() {
         arguments.output.clone_from(&words.output);
     }
@@ -134,7 +146,6 @@ fn prepare(
             then.join(",")
         ));
     }
-    intent.plan.tests = tests;
     for moved in &words.moved {
         let known = moved
             .split_once('=')
@@ -166,10 +177,14 @@ fn prepare(
         .map(|node| node.switch_port.as_deref())
         .collect();
     let swaps = again::swaps(&before, &after);
-    again::add_other_ends(&mut intent.plan.tests, &swaps);
+    again::add_other_ends(&mut tests, &swaps);
+    if let Some(acceptance) = intent.plan.acceptance_mut() {
+        (acceptance.tests, acceptance.samples) = (tests, false);
+        acceptance.repeats = Some(name.clone());
+    }
     let used: BTreeSet<usize> = intent
         .plan
-        .tests
+        .tests()
         .iter()
         .flat_map(|test| match &test.pattern {
             Pattern::Links(links) => links.iter().flat_map(|(from, to)| [*from, *to]).collect(),
@@ -181,7 +196,6 @@ fn prepare(
         .map(|node| then[node].as_str())
         .collect();
     leave_out(&mut intent, &idle);
-    intent.plan.repeats = Some(name.clone());
     for (option, value) in &mut intent.options {
         if option == "pattern" {
             *value = format!("faults of {name}");

@@ -52,7 +52,7 @@ impl Telling<'_> {
     fn summary(&self, record: &Record) -> String {
         match self {
             Self::Preflight => preflight::lines(record).join("\n") + "\n",
-            Self::Run(Some(before)) if !record.tests.is_empty() => {
+            Self::Run(Some(before)) if record.outcome.has_begun() => {
                 text::summary(record) + &beside(&Comparison::of(before, record))
             }
             Self::Run(_) => text::summary(record),
@@ -62,7 +62,7 @@ impl Telling<'_> {
     /// True if there is something to print in addition to failures.
     fn has_summary(&self, record: &Record) -> bool {
         let is_judged = record.verdict.word == VerdictWord::Fail;
-        matches!(self, Self::Preflight) || is_judged || !record.tests.is_empty()
+        matches!(self, Self::Preflight) || is_judged || record.outcome.has_begun()
     }
 
     fn exit_code(&self, record: &Record) -> u8 {

@@ -182,7 +182,7 @@ impl Observer for Terminal {
     }
 
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
-        let rails = plan.tests.first().map_or(1, |test| test.rails);
+        let rails = plan.tests().first().map_or(1, |test| test.rails);
         let ports = plan.nodes.iter().zip(hosts).flat_map(|(node, host)| {
             (0..rails).map(move |rail| {
                 let interface = host.rails.get(rail).and_then(|one| one.interface.as_ref());

@@ -7,7 +7,7 @@ use launcher::hosts::Host;
 
 use crate::conduct::{self, Conditions, Hold, Observer};
 use crate::exit;
-use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan, Test};
+use crate::plan::{Acceptance, RunPlan, Test, Work};
 use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
@@ -46,21 +46,10 @@ impl Destination {
             is_new
         });
         resolve::check_launch(&words.launch)?;
-        let plan = RunPlan {
-            profile: Profile::Quick,
-            shortened: false,
-            criteria: Criteria::default(),
-            version: PLAN_VERSION,
-            nodes: resolve::nodes_of(&hosts)?,
-            tests: Vec::new(),
-            deadlines: resolve::deadlines_of(&words.launch)?,
-            seed: 0,
-            keep_going: false,
-            samples: false,
-            repeats: None,
-            jobs: Vec::new(),
-            site: None,
-        };
+        // A visit starts nodes and gives them no work.
+        let work = Work::Acceptance(Acceptance::default());
+        let nodes = resolve::nodes_of(&hosts)?;
+        let plan = RunPlan::of(nodes, work, resolve::deadlines_of(&words.launch)?);
         Ok(Self { plan, hosts })
     }
 

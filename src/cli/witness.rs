@@ -165,7 +165,7 @@ impl Observer for Witness<'_> {
     fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
         self.terminal.hosts(plan, hosts, options);
         self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
-        self.rails = plan.tests.first().map_or(1, |test| test.rails);
+        self.rails = plan.tests().first().map_or(1, |test| test.rails);
         if let Some(journal) = &mut self.journal {
             journal.append_json(&Opening {
                 journal: JOURNAL_VERSION,

@@ -8,24 +8,20 @@ use super::crew::{Crew, Halt};
 use super::run_state::RunState;
 
 impl RunState<'_> {
-    pub(super) fn all_tests(&mut self, crew: &mut Crew) -> Result<(), Halt> {
-        let launched = crew.await_hellos(self.observer);
-        self.hosts = crew.host_records();
-        if let Err(halt) = launched {
-            self.leave_behind(crew, halt)?;
-        }
+    /// Runs the tests. Keeps what was measured even if a later test fails.
+    pub(super) fn acceptance(&mut self, crew: &mut Crew) -> Result<(), Halt> {
         let mut number = self.first;
         if number > 0 {
             // The judge needs the ports that the taken-over tests used.
             self.choose_ports(crew, number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
-        while number < self.plan.tests.len() || self.looks_again(crew) {
+        while number < self.plan.tests().len() || self.looks_again(crew) {
             if !self.is_possible(crew, number)? {
                 continue;
             }
             if let Some(late) = self.is_too_late(number) {
-                if self.tests.is_empty() {
+                if self.outcome.tests().is_empty() {
                     return Err(Halt::Trouble(Box::new(Trouble::own(
                         TroubleKind::Usage,
                         late,
@@ -42,14 +38,9 @@ impl RunState<'_> {
                     // Everything measured so far belongs in the record.
                     crew.gather_reports();
                     let offsets = crew.offsets();
-                    self.tests.push(assemble::test(
-                        &self.plan,
-                        number,
-                        &self.hosts,
-                        crew,
-                        &offsets,
-                        &offsets,
-                    ));
+                    let test =
+                        assemble::test(&self.plan, number, &self.hosts, crew, &offsets, &offsets);
+                    self.keep(test);
                 }
                 return Err(Halt::Noted);
             }

@@ -2,7 +2,7 @@
 
 use crate::judge::{ask, verdict};
 use crate::plan::{Bound, Pattern, Purpose, Test, lanes};
-use crate::record::{Trouble, TroubleKind};
+use crate::record::{Measured, Trouble, TroubleKind};
 use crate::sys::clock;
 use crate::units::show_ns;
 
@@ -17,23 +17,29 @@ impl RunState<'_> {
         /// Most second looks; further ones tell nothing new.
         const MOST_LOOKS: usize = 256;
         let looks = |test: &&Test| test.purpose == Purpose::Isolated;
-        if self.plan.tests.iter().filter(looks).count() >= MOST_LOOKS {
+        if self.plan.tests().iter().filter(looks).count() >= MOST_LOOKS {
             return false;
         }
-        let open = verdict::judge(&self.plan, &self.hosts, &self.tests, &[]).open;
-        let complete = self.tests.iter().filter(|test| test.complete).count();
+        let measured = Measured::of(&self.plan.work, &self.outcome);
+        let open = verdict::judge(&self.plan, &self.hosts, measured).open;
+        let complete = self
+            .outcome
+            .tests()
+            .iter()
+            .filter(|test| test.complete)
+            .count();
         if open == self.asked.0 && complete == self.asked.1 {
             return false; // The requests could not be measured, for example because a host is gone.
         }
         self.asked = (open.clone(), complete);
-        let base = self.plan.tests.iter().find(|test| !looks(test)).cloned();
+        let base = self.plan.tests().iter().find(|test| !looks(test)).cloned();
         let Some(base) = base.filter(|_| !open.is_empty()) else {
             return false;
         };
         let of = |request| ask::test_for(&self.plan, &self.hosts, &base, request);
         let tests = open.iter().map(of);
         let tests: Vec<Test> = tests
-            .filter(|test| ask::may_tell(&self.plan.tests, test))
+            .filter(|test| ask::may_tell(self.plan.tests(), test))
             .collect();
         if tests.is_empty() {
             return false;
@@ -47,7 +53,9 @@ impl RunState<'_> {
             true => "tests are repeated as they were",
             false => "suspects are measured alone",
         };
-        self.plan.tests.extend(tests);
+        if let Some(acceptance) = self.plan.acceptance_mut() {
+            acceptance.tests.extend(tests);
+        }
         crew.notice(&format!(
             "{what}: {looks}, about {}",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
@@ -58,7 +66,7 @@ impl RunState<'_> {
 
     /// Shows the estimated time of the planned tests, if all of them are bounded by time.
     pub(super) fn tell_estimate(&mut self) {
-        let tests = &self.plan.tests[self.first..];
+        let tests = &self.plan.tests()[self.first..];
         let is_timed = |test: &Test| matches!(test.bound, Bound::Time { .. });
         if tests.is_empty() || !tests.iter().all(is_timed) {
             return;
@@ -89,10 +97,10 @@ impl RunState<'_> {
             } => warmup_ns.saturating_add(window_ns),
             Bound::Volume { .. } | Bound::Files => 0,
         };
-        let own = self.tests.iter().skip(self.first);
+        let own = self.outcome.tests().iter().skip(self.first);
         let windows: u64 = own
             .clone()
-            .filter_map(|record| self.plan.tests.get(record.test))
+            .filter_map(|record| self.plan.tests().get(record.test))
             .map(bound_ns)
             .sum();
         let passed = clock::monotonic_ns().saturating_sub(self.tests_began_ns);
@@ -106,13 +114,13 @@ impl RunState<'_> {
     pub(super) fn is_too_late(&self, number: usize) -> Option<String> {
         let limit_ns = self.plan.deadlines.run_ms?.saturating_mul(1_000_000);
         let passed = clock::monotonic_ns().saturating_sub(self.began_ns);
-        let takes_ns = self.takes_ns(&self.plan.tests[number]);
+        let takes_ns = self.takes_ns(&self.plan.tests()[number]);
         (passed.saturating_add(takes_ns) > limit_ns).then(|| {
             format!(
                 "--max-time {}: ended before test {} of {}, which takes about {}",
                 show_ns(limit_ns),
                 number + 1,
-                self.plan.tests.len(),
+                self.plan.tests().len(),
                 show_ns(takes_ns.next_multiple_of(SECOND_NS))
             )
         })
@@ -120,17 +128,17 @@ impl RunState<'_> {
 
     /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
     pub(super) fn is_possible(&mut self, crew: &mut Crew, number: usize) -> Result<bool, Halt> {
-        let test = &self.plan.tests[number];
+        let test = &self.plan.tests()[number];
         let loss = test.purpose == Purpose::Loss;
         let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
         if !test.paces.is_empty() || !(loss || hol) {
             return Ok(true);
         }
         self.choose_ports(crew, number)?;
-        let test = &self.plan.tests[number];
+        let test = &self.plan.tests()[number];
         match ask::paces(&self.plan, &self.hosts, test) {
             Some(paces) => {
-                self.plan.tests[number].paces = paces;
+                self.plan.tests_mut()[number].paces = paces;
                 Ok(true)
             }
             None if hol => {
@@ -143,7 +151,9 @@ impl RunState<'_> {
             None => {
                 crew.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
                 self.tell_notices(crew);
-                self.plan.tests.remove(number);
+                if let Some(acceptance) = self.plan.acceptance_mut() {
+                    acceptance.tests.remove(number);
+                }
                 Ok(false)
             }
         }
@@ -155,7 +165,7 @@ impl RunState<'_> {
         if !(0..nodes).any(|node| crew.is_lost(node)) {
             return Ok(());
         }
-        let test = &mut self.plan.tests[number];
+        let test = &mut self.plan.tests_mut()[number];
         let all = lanes::of_boundary(test, nodes, 0);
         let here = |lane: &&lanes::Lane| !crew.is_lost(lane.from) && !crew.is_lost(lane.to);
         let mut left: Vec<(usize, usize)> = all

@@ -53,7 +53,7 @@ pub fn from_reports(
     before: &[Offset],
     after: &[Offset],
 ) -> TestRecord {
-    let test = &plan.tests[number];
+    let test = &plan.tests()[number];
     let views: Vec<Option<View<'_>>> = reports.iter().map(|report| report.map(View::new)).collect();
     let links: Vec<LinkRecord> = lanes::all(test, plan.nodes.len())
         .into_iter()
@@ -527,7 +527,7 @@ mod tests {
     fn counters_of_a_node_that_are_too_large_to_be_added_do_not_end_the_launching_side() {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
         let own: Record = serde_json::from_str(text).unwrap();
-        let test = &own.plan.tests[0];
+        let test = &own.plan.tests()[0];
         let of_node = |node: usize| {
             let lanes = lanes::all(test, 2).into_iter();
             let ends = lanes.flat_map(|lane| {

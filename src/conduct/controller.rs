@@ -6,12 +6,14 @@ use launcher::hosts::Host;
 
 use crate::exit;
 use crate::judge::closing::{Ended, close};
-use crate::plan::RunPlan;
-use crate::record::{self, RECORD_VERSION, Record, Trouble, TroubleKind};
+use crate::plan::{RunPlan, Work};
+use crate::record::{
+    self, AcceptanceRecord, Measured, Outcome, RECORD_VERSION, Record, Trouble, TroubleKind,
+};
 use crate::sys::clock;
 
 use super::conditions::{Conditions, Observer};
-use super::crew::Crew;
+use super::crew::{Crew, Halt};
 use super::run_state::RunState;
 
 /// Conducts a run from the first connection to the record. The record holds all failures.
@@ -23,12 +25,9 @@ pub fn conduct(
 ) -> Record {
     let token = conditions.token.clone();
     let taken_over = conditions.resumed.as_ref();
-    let tests = taken_over
-        .map(|resumed| resumed.tests.clone())
-        .unwrap_or_default();
+    let tests = taken_over.map_or_else(Vec::new, |resumed| resumed.tests.clone());
     let mut crew = Crew::start(&plan, hosts, conditions);
     let mut run = RunState {
-        plan,
         token: &token,
         started_ms: conditions.started_ms,
         began_ns: clock::monotonic_ns(),
@@ -37,28 +36,24 @@ pub fn conduct(
         options: conditions.options.clone(),
         hosts: Vec::new(),
         first: tests.len(),
-        tests,
-        jobs: Vec::new(),
-        latencies: Vec::new(),
-        patterns: Vec::new(),
+        outcome: match &plan.work {
+            Work::Acceptance(_) => Outcome::Acceptance(AcceptanceRecord { tests }),
+            work => Outcome::open(work),
+        },
+        plan,
         missing: Vec::new(),
         order: Vec::new(),
         asked: (Vec::new(), 0),
         tests_began_ns: 0,
     };
-    let outcome = run.all_tests(&mut crew);
-    let outcome = outcome.and_then(|()| run.all_jobs(&mut crew));
-    if let Err(halt) = outcome {
+    if let Err(halt) = run.launch(&mut crew).and_then(|()| run.measure(&mut crew)) {
         crew.note(halt);
     }
     let RunState {
         plan,
         options,
         hosts: host_records,
-        tests,
-        jobs,
-        latencies,
-        patterns,
+        outcome,
         mut missing,
         order,
         ..
@@ -70,11 +65,8 @@ pub fn conduct(
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
         .ok()
         .filter(|signal| *signal > 0);
-    let broken = tests.iter().any(|test| !test.complete)
-        || jobs.iter().any(|job| !job.complete)
-        || latencies.iter().any(|job| !job.complete)
-        || patterns.iter().any(|job| !job.complete);
-    if broken && troubles.is_empty() {
+    // Ports that differ from their order end a run before data flows, and that is no defect.
+    if !outcome.is_complete() && order.is_empty() && troubles.is_empty() {
         let what = "its run is not complete, and it gave no reason";
         troubles.push(match unexplained.is_empty() {
             true => Trouble::own(TroubleKind::Bug, "a run broke off and no reason was given"),
@@ -84,9 +76,8 @@ pub fn conduct(
             },
         });
     }
-    let invalid = tests
-        .iter()
-        .find(|test| test.complete && !test.conservation.faults.is_empty());
+    let mut tests = outcome.tests().iter();
+    let invalid = tests.find(|test| test.complete && !test.conservation.faults.is_empty());
     if let (Some(test), true) = (invalid, troubles.is_empty()) {
         let what = format!("bytes do not add up: {}", test.conservation.faults[0]);
         troubles.push(Trouble::own(TroubleKind::Invalid, what));
@@ -94,10 +85,7 @@ pub fn conduct(
     let (verdict, sheet) = close(Ended {
         plan: &plan,
         hosts: &host_records,
-        tests: &tests,
-        jobs: &jobs,
-        latencies: &latencies,
-        patterns: &patterns,
+        measured: Measured::of(&plan.work, &outcome),
         missing: &missing,
         order,
         troubles: &troubles,
@@ -112,10 +100,7 @@ pub fn conduct(
         started_ms: conditions.started_ms,
         options,
         hosts: host_records,
-        tests,
-        jobs,
-        latencies,
-        patterns,
+        outcome,
         exit_code: match troubles.is_empty() {
             true => exit::of_verdict(verdict.word),
             false => exit::of(&troubles, signal),
@@ -129,5 +114,33 @@ pub fn conduct(
         seal: conditions.seal.clone(),
         resumed: taken_over.map(|resumed| resumed.run.clone()),
         name: conditions.name.clone(),
+    }
+}
+
+impl RunState<'_> {
+    /// Waits until all nodes have started. Hosts without which the run goes on are left out of its plan.
+    fn launch(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+        let launched = crew.await_hellos(self.observer);
+        self.hosts = crew.host_records();
+        match launched {
+            Ok(()) => Ok(()),
+            Err(halt) => self.leave_behind(crew, halt),
+        }
+    }
+
+    /// Does the work of the run.
+    fn measure(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+        let work = self.plan.work.clone();
+        if let Some(job) = work.job()
+            && !self.start_ranks(crew, &job)?
+        {
+            return Ok(());
+        }
+        match &work {
+            Work::Acceptance(_) => self.acceptance(crew),
+            Work::Linktest(linktest) => self.linktest(crew, linktest),
+            Work::Latency(latency) => self.latency(crew, latency),
+            Work::Imb(imb) => self.imb(crew, imb),
+        }
     }
 }

@@ -247,7 +247,7 @@ impl Crew {
             start_ns: 0,
             born_ns: clock::monotonic_ns(),
             window_end_ns: 0,
-            samples: plan.samples || conditions.watched,
+            samples: plan.samples() || conditions.watched,
             pulse: Pulse::default(),
             clocks: Clocks {
                 interval: Duration::from_millis(plan.deadlines.clocks_ms.max(1)),

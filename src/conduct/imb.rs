@@ -3,7 +3,7 @@
 use crate::plan::imb::{Imb, Table};
 use crate::plan::job::Round;
 use crate::record::{
-    ImbRecord, LineRecord, RankLine, RankRecord, TableRecord, Trouble, TroubleKind,
+    ImbRecord, LineRecord, Outcome, RankLine, RankRecord, TableRecord, Trouble, TroubleKind,
 };
 use crate::stats::imb as figures;
 use crate::wire::message::{RankWord, ToNode};
@@ -13,15 +13,9 @@ use super::run_state::RunState;
 
 impl RunState<'_> {
     /// Measures all tables. Keeps the measured ones even if a later one fails.
-    pub(super) fn patterns(
-        &mut self,
-        crew: &mut Crew,
-        number: usize,
-        imb: &Imb,
-    ) -> Result<(), Halt> {
+    pub(super) fn imb(&mut self, crew: &mut Crew, imb: &Imb) -> Result<(), Halt> {
         let ranks = imb.ranks.count(self.hosts.len());
         let mut record = ImbRecord {
-            job: number,
             complete: false,
             ranks: self.rank_records(&imb.ranks),
             tables: Vec::new(),
@@ -56,7 +50,7 @@ impl RunState<'_> {
             who: format!("rank {rank}"),
             ..Trouble::own(TroubleKind::Invalid, what)
         });
-        self.patterns.push(record);
+        self.outcome = Outcome::Imb(record);
         // Wrong data ends no table: it becomes a failure only here, after the measurements.
         match (outcome, wrong) {
             (Err(halt), Some(wrong)) => {

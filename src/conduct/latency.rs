@@ -6,7 +6,7 @@ use crate::plan::job::Round;
 use crate::plan::latency::Latency;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{
-    LatencyRecord, PairLatency, PairTime, Planned, RankRecord, Trouble, TroubleKind,
+    LatencyRecord, Outcome, PairLatency, PairTime, Planned, RankRecord, Trouble, TroubleKind,
 };
 use crate::sys::clock;
 use latency::analysis::{Analysis, Question, analyse};
@@ -50,12 +50,7 @@ impl Measuring<'_> {
 
 impl RunState<'_> {
     /// Measures a latency job and calculates its results.
-    pub(super) fn latency(
-        &mut self,
-        crew: &mut Crew,
-        number: usize,
-        latency: &Latency,
-    ) -> Result<(), Halt> {
+    pub(super) fn latency(&mut self, crew: &mut Crew, latency: &Latency) -> Result<(), Halt> {
         let refuse = |what: String| {
             Err(Halt::Trouble(Box::new(Trouble::own(
                 TroubleKind::Usage,
@@ -80,12 +75,12 @@ impl RunState<'_> {
             plan,
             rank_of,
         };
-        let mut record = begun(&measuring, number, &present, changed);
+        let mut record = begun(&measuring, &present, changed);
         record.ranks = self.rank_records(&latency.probe.ranks);
         record.started_ms = self.now_ms();
         let outcome = self.measure_all(crew, &measuring, &mut record);
         record.complete = outcome.is_ok();
-        self.latencies.push(record);
+        self.outcome = Outcome::Latency(Box::new(record));
         outcome
     }
 
@@ -98,7 +93,7 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let began_ns = clock::monotonic_ns();
         let rounds = &measuring.plan.rounds;
-        let (pairs, outcome) = self.rounds(crew, measuring, rounds, &mut record.ranks);
+        let (pairs, outcome) = self.latency_rounds(crew, measuring, rounds, &mut record.ranks);
         record.pairs = pairs;
         record.span_ns = clock::monotonic_ns() - began_ns;
         outcome?;
@@ -107,14 +102,16 @@ impl RunState<'_> {
         let mut outcome = Ok(());
         if !analysis.suspects.is_empty() {
             let alone = looks(&analysis);
-            (record.looks, outcome) = self.rounds(crew, measuring, &alone, &mut record.ranks);
+            (record.looks, outcome) =
+                self.latency_rounds(crew, measuring, &alone, &mut record.ranks);
             if outcome.is_ok() {
                 again = Some(with_looks(measuring, record));
             }
         }
         if outcome.is_ok() {
             let open = unplanned(measuring);
-            (record.checks, outcome) = self.rounds(crew, measuring, &open, &mut record.ranks);
+            (record.checks, outcome) =
+                self.latency_rounds(crew, measuring, &open, &mut record.ranks);
         }
         let findings = Findings {
             model: measuring.model(),
@@ -128,7 +125,7 @@ impl RunState<'_> {
     }
 
     /// Measures pairs round by round. Returns all measurements, even if the job ends early.
-    fn rounds(
+    fn latency_rounds(
         &mut self,
         crew: &mut Crew,
         measuring: &Measuring<'_>,
@@ -143,7 +140,7 @@ impl RunState<'_> {
             kernel: Kernel::Semidirectional,
         };
         let probe: &Linktest = &measuring.latency.probe;
-        let (told, outcome) = self.round(crew, probe, (0, 0), &round);
+        let (told, outcome) = self.pairs(crew, probe, (0, 0), &round);
         told.note_places(ranks);
         let mut times = told.times;
         times.sort_by_key(|time| (time.step, time.from, time.to));
@@ -220,7 +217,6 @@ pub fn size_of(latency: &Latency) -> Option<(usize, usize)> {
 
 fn begun(
     measuring: &Measuring<'_>,
-    number: usize,
     present: &[u32],
     (left_out, added): (usize, usize),
 ) -> LatencyRecord {
@@ -230,7 +226,6 @@ fn begun(
         .zip(&fabric.hosts)
         .filter(|(host, _)| present.binary_search(host).is_err());
     LatencyRecord {
-        job: number,
         complete: false,
         ranks: Vec::new(),
         absent: absent.map(|(_, name)| name.clone()).collect(),

@@ -16,6 +16,7 @@ mod findings;
 mod heartbeat;
 mod imb;
 mod latency;
+mod linktest;
 mod pulse;
 mod ranks;
 mod run_state;

@@ -2,9 +2,7 @@
 
 use crate::judge::confirm::Request;
 use crate::plan::RunPlan;
-use crate::record::{
-    HostRecord, ImbRecord, LatencyRecord, LinktestRecord, Missing, TestRecord, Trouble, TroubleKind,
-};
+use crate::record::{HostRecord, Missing, Outcome, TestRecord, Trouble, TroubleKind};
 
 use super::conditions::{Conditions, Observer};
 use super::crew::{Crew, Halt};
@@ -40,10 +38,8 @@ pub(super) struct RunState<'a> {
     pub(super) hosts: Vec<HostRecord>,
     /// Index of the first test to run; earlier ones were taken over.
     pub(super) first: usize,
-    pub(super) tests: Vec<TestRecord>,
-    pub(super) jobs: Vec<LinktestRecord>,
-    pub(super) latencies: Vec<LatencyRecord>,
-    pub(super) patterns: Vec<ImbRecord>,
+    /// Results so far.
+    pub(super) outcome: Outcome,
     pub(super) missing: Vec<Missing>,
     /// Ports that differ from what was ordered, one sentence each.
     pub(super) order: Vec<String>,
@@ -62,7 +58,7 @@ impl RunState<'_> {
 
     /// Announces a stage, with number and pattern of its test if the plan has several tests.
     pub(super) fn stage(&mut self, number: usize, text: &str) {
-        let tests = &self.plan.tests;
+        let tests = self.plan.tests();
         match tests.len() {
             1 => self.observer.stage(text),
             all => self.observer.stage(&format!(
@@ -82,8 +78,7 @@ impl RunState<'_> {
         let left = crew.leave_behind().ok_or(Halt::Noted)?;
         self.tell_notices(crew);
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
-        self.plan.leave_out(&labels);
-        if self.plan.tests.is_empty() && self.plan.jobs.is_empty() {
+        if !self.plan.leave_out(&labels) {
             let what = "no test can be run by the hosts that are left";
             return Err(Halt::Trouble(Box::new(Trouble::own(
                 TroubleKind::Usage,
@@ -93,5 +88,12 @@ impl RunState<'_> {
         self.hosts = crew.host_records();
         self.missing.extend(left);
         Ok(())
+    }
+
+    /// Keeps the record of a test.
+    pub(super) fn keep(&mut self, test: TestRecord) {
+        if let Some(acceptance) = self.outcome.acceptance_mut() {
+            acceptance.tests.push(test);
+        }
     }
 }

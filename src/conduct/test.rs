@@ -19,10 +19,10 @@ use super::{addresses, assemble, pulse};
 
 impl RunState<'_> {
     pub(super) fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
-        if self.plan.tests.len() > 1 {
-            let all = self.plan.tests.len();
+        if self.plan.tests().len() > 1 {
+            let all = self.plan.tests().len();
             self.observer
-                .test(number + 1, all, &self.plan.tests[number]);
+                .test(number + 1, all, &self.plan.tests()[number]);
         }
         let (test, before) = loop {
             self.leave_out_lost(crew, number)?;
@@ -52,7 +52,7 @@ impl RunState<'_> {
             record.worst_links = series;
         }
         self.observer.tested(&record);
-        self.tests.push(record);
+        self.keep(record);
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl RunState<'_> {
                 bbr: host.facts.congestion.starts_with("bbr"),
             })
             .collect();
-        let test = &mut self.plan.tests[number];
+        let test = &mut self.plan.tests_mut()[number];
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
@@ -134,7 +134,7 @@ impl RunState<'_> {
 
     /// Chooses the data address of each rail of each node.
     pub(super) fn choose_ports(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
-        let test = &self.plan.tests[number];
+        let test = &self.plan.tests()[number];
         self.choose_addresses(crew, &test.network.clone(), test.rails)
     }
 
@@ -183,7 +183,7 @@ impl RunState<'_> {
                 deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
-                samples: self.plan.samples || self.conditions.watched,
+                samples: self.plan.samples() || self.conditions.watched,
                 neighbours: match number == self.first {
                     true => addresses::to_ask_for(&self.hosts, node),
                     false => Vec::new(),

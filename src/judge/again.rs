@@ -13,7 +13,7 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
     if sheet.faults.is_empty() {
         return None;
     }
-    let own = record.plan.tests.iter();
+    let own = record.plan.tests().iter();
     let own: Vec<Test> = own
         .filter(|test| test.purpose != Purpose::Isolated)
         .map(|test| Test {

@@ -14,13 +14,13 @@ const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
 /// Test for a request, as similar to `base` as possible.
 pub fn test_for(plan: &RunPlan, hosts: &[HostRecord], base: &Test, request: &Request) -> Test {
-    if let Some(again) = request.again.and_then(|number| plan.tests.get(number)) {
+    if let Some(again) = request.again.and_then(|number| plan.tests().get(number)) {
         return Test {
             purpose: Purpose::Isolated,
             ..again.clone()
         };
     }
-    let view = View::of(plan, hosts, &[]);
+    let view = View::unmeasured(plan, hosts);
     let node = |port: usize| view.ports[port].node;
     let mut links: Vec<(usize, usize)> = request
         .pairs
@@ -80,7 +80,7 @@ pub fn may_tell(made: &[Test], look: &Test) -> bool {
 
 /// Window in nanoseconds: `times` that of the plan's own loss tests, between that window and the longer of it and 10 s.
 fn stretched(plan: &RunPlan, times: f64) -> u64 {
-    let own = plan.tests.iter().find_map(|test| match test.bound {
+    let own = plan.tests().iter().find_map(|test| match test.bound {
         Bound::Time { window_ns, .. } if test.purpose == Purpose::Loss => Some(window_ns),
         _ => None,
     });
@@ -90,7 +90,7 @@ fn stretched(plan: &RunPlan, times: f64) -> u64 {
 
 /// Rates to which the pairs of a test are held so that nothing need be lost. `None` if a speed is unknown.
 pub fn paces(plan: &RunPlan, hosts: &[HostRecord], test: &Test) -> Option<Vec<Pace>> {
-    let view = View::of(plan, hosts, &[]);
+    let view = View::unmeasured(plan, hosts);
     let pairs = pairs(plan, hosts, test);
     if let Pattern::Hol = test.pattern {
         let ceiling = view.ceiling(view.port_at(hosts, 0, 0))?;

@@ -2,12 +2,13 @@
 
 use crate::plan::{Criteria, Purpose, RunPlan};
 use crate::record::{
-    HostRecord, ImbRecord, LatencyRecord, LinktestRecord, Missing, Sheet, TestRecord, Trouble,
-    TroubleKind, Verdict, VerdictWord, WireFinding, WireKind,
+    HostRecord, ImbRecord, Measured, Missing, Sheet, TestRecord, Trouble, TroubleKind, Verdict,
+    VerdictWord, WireFinding, WireKind,
 };
 
+use super::cables;
 use super::confirm::Request;
-use super::{cables, verdict};
+use super::verdict::{self, Judgement};
 
 /// Everything known at the end of a run.
 pub struct Ended<'a> {
@@ -15,14 +16,8 @@ pub struct Ended<'a> {
     pub plan: &'a RunPlan,
     /// Records of the hosts.
     pub hosts: &'a [HostRecord],
-    /// Records of the tests that were run.
-    pub tests: &'a [TestRecord],
-    /// Records of the link tests.
-    pub jobs: &'a [LinktestRecord],
-    /// Records of the latencies of fabrics.
-    pub latencies: &'a [LatencyRecord],
-    /// Records of the patterns of the Intel MPI Benchmarks.
-    pub patterns: &'a [ImbRecord],
+    /// Plan and results of the work.
+    pub measured: Measured<'a>,
     /// Hosts that were absent or lost.
     pub missing: &'a [Missing],
     /// One sentence for each finding on ports that differ from their order.
@@ -33,28 +28,44 @@ pub struct Ended<'a> {
 
 /// Returns the verdict and the sheet of a run.
 pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
-    let judged = verdict::judge(of.plan, of.hosts, of.tests, of.jobs);
-    let (mut verdict, mut sheet) = (judged.verdict, judged.sheet);
-    match (judged.open.as_slice(), of.jobs.is_empty()) {
-        ([], _) => {}
-        (_, false) => leave_open(&mut verdict),
-        (open, true) => leave_unmeasured(&mut verdict, &sheet, open, &of.plan.criteria),
-    }
-    leave_elsewhere(&mut verdict, of.tests);
-    leave_absent(&mut verdict, of.missing);
-    let is_planned = |test: usize| of.plan.tests[test].purpose != Purpose::Isolated;
-    let planned = (0..of.plan.tests.len()).filter(|test| is_planned(*test));
-    let run = of.tests.iter().filter(|test| is_planned(test.test));
-    leave_unrun(&mut verdict, planned.count(), run.count());
+    let (verdict, mut sheet, tests) = match of.measured {
+        Measured::Acceptance(acceptance, record) => {
+            let Judgement {
+                open,
+                mut verdict,
+                sheet,
+            } = verdict::judge(of.plan, of.hosts, of.measured);
+            if !open.is_empty() {
+                leave_unmeasured(&mut verdict, &sheet, &open, &of.plan.criteria);
+            }
+            leave_elsewhere(&mut verdict, &record.tests);
+            leave_absent(&mut verdict, of.missing);
+            let is_planned = |test: usize| acceptance.tests[test].purpose != Purpose::Isolated;
+            let planned = (0..acceptance.tests.len()).filter(|test| is_planned(*test));
+            let run = record.tests.iter().filter(|test| is_planned(test.test));
+            leave_unrun(&mut verdict, planned.count(), run.count());
+            (verdict, sheet, record.tests.as_slice())
+        }
+        Measured::Linktest(..) => {
+            let Judgement {
+                open,
+                mut verdict,
+                sheet,
+            } = verdict::judge(of.plan, of.hosts, of.measured);
+            if !open.is_empty() {
+                leave_open(&mut verdict);
+            }
+            leave_absent(&mut verdict, of.missing);
+            (verdict, sheet, &[][..])
+        }
+        Measured::Latency(_, latency) => (cables::verdict(latency), Sheet::default(), &[][..]),
+        Measured::Imb(_, imb) => (only_told(imb), Sheet::default(), &[][..]),
+    };
     sheet.order = of.order;
     let verdict = match (of.troubles.first(), sheet.order.first()) {
-        (Some(first), _) => broken_by(first, of.hosts, of.tests),
+        (Some(first), _) => broken_by(first, of.hosts, tests),
         (None, Some(first)) => not_as_ordered(first, sheet.order.len()),
-        (None, None) => match of.latencies.last() {
-            Some(latency) => cables::verdict(latency),
-            None if !of.patterns.is_empty() => only_told(of.patterns),
-            None => verdict,
-        },
+        (None, None) => verdict,
     };
     (verdict, sheet)
 }
@@ -218,8 +229,8 @@ fn leave_absent(verdict: &mut Verdict, missing: &[Missing]) {
 }
 
 /// Verdict of a run of patterns, which are reported and not judged.
-fn only_told(patterns: &[ImbRecord]) -> Verdict {
-    let tables: usize = patterns.iter().map(|job| job.tables.len()).sum();
+fn only_told(imb: &ImbRecord) -> Verdict {
+    let tables = imb.tables.len();
     let noun = if tables == 1 { "table" } else { "tables" };
     Verdict {
         word: VerdictWord::NotJudged,
@@ -260,14 +271,14 @@ mod tests {
             kind,
         };
         let mut verdict = passed();
-        record.tests[0].wires = vec![finding(WireKind::ForeignSent { bytes: 7 })];
-        leave_elsewhere(&mut verdict, &record.tests);
+        record.tests_mut()[0].wires = vec![finding(WireKind::ForeignSent { bytes: 7 })];
+        leave_elsewhere(&mut verdict, record.tests());
         assert_eq!(verdict, passed());
         let by = Some("eth0".to_owned());
-        record.tests[0]
+        record.tests_mut()[0]
             .wires
             .push(finding(WireKind::WrongRoute { by }));
-        leave_elsewhere(&mut verdict, &record.tests);
+        leave_elsewhere(&mut verdict, record.tests());
         assert_eq!(verdict.word, VerdictWord::Undecided);
         let said = "what n1 eth1 should have carried left by eth0: that port was not loaded";
         assert!(verdict.reason.starts_with(said), "{}", verdict.reason);
@@ -338,10 +349,10 @@ mod tests {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
         let of = |kind| Trouble::own(kind, "no byte moved for 15 s");
-        let of_kind = |kind, record: &Record| broken_by(&of(kind), &record.hosts, &record.tests);
+        let of_kind = |kind, record: &Record| broken_by(&of(kind), &record.hosts, record.tests());
         let said = |record: &Record| of_kind(TroubleKind::Deadline, record).reason;
         let counted = |record: &mut Record, times: u64| {
-            let node = record.tests[0].nodes[1].as_mut().unwrap();
+            let node = record.tests_mut()[0].nodes[1].as_mut().unwrap();
             node.interfaces[0].1.carrier_changes = Some(times);
         };
         counted(&mut record, 12);
@@ -350,8 +361,8 @@ mod tests {
             "no byte moved for 15 s",
             "the test came to its end"
         );
-        record.tests[0].complete = false;
-        let name = record.tests[0].nodes[1].as_ref().unwrap().interfaces[0]
+        record.tests_mut()[0].complete = false;
+        let name = record.tests()[0].nodes[1].as_ref().unwrap().interfaces[0]
             .0
             .clone();
         assert_eq!(

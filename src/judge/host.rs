@@ -139,8 +139,8 @@ mod tests {
     /// A test of two hosts in which no host is at its limit.
     fn sound() -> TestRecord {
         let text = include_str!("../../tests/golden/two-hosts/record.json");
-        let mut record: crate::record::Record = serde_json::from_str(text).unwrap();
-        let mut test = record.tests.remove(0);
+        let record: crate::record::Record = serde_json::from_str(text).unwrap();
+        let mut test = record.tests()[0].clone();
         for node in test.nodes.iter_mut().flatten() {
             (node.interval_ns, node.run_delay_ns) = (10_000_000_000, 0);
             node.cpu.senders_ns = 3_000_000_000;

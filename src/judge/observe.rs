@@ -6,7 +6,7 @@ use crate::plan::lanes::{self, Lane};
 use crate::plan::{Coupling, Pattern, Purpose, RunPlan, Test};
 use crate::record::InterfaceCounters;
 use crate::record::TcpInfo;
-use crate::record::{self, Basis, HeldBy, HostRecord, LinktestRecord, TestRecord};
+use crate::record::{self, Basis, HeldBy, HostRecord, Measured, TestRecord};
 use crate::stats::ceiling::Framing;
 use crate::units::sum;
 
@@ -32,19 +32,9 @@ fn speed_of(plan: &RunPlan, host: &HostRecord, node: usize, rail: usize) -> Opti
 }
 
 impl View {
-    /// Builds the view from the tests measured so far.
-    pub fn of(plan: &RunPlan, hosts: &[HostRecord], tests: &[TestRecord]) -> Self {
-        Self::of_all(plan, hosts, tests, &[])
-    }
-
-    /// The same, with the results of link tests.
-    pub fn of_all(
-        plan: &RunPlan,
-        hosts: &[HostRecord],
-        tests: &[TestRecord],
-        jobs: &[LinktestRecord],
-    ) -> Self {
-        let rails = plan.tests.first().map_or(1, |test| test.rails.max(1));
+    /// Builds the view of ports that were not measured yet.
+    pub fn unmeasured(plan: &RunPlan, hosts: &[HostRecord]) -> Self {
+        let rails = plan.tests().first().map_or(1, |test| test.rails.max(1));
         let groups: Vec<(String, u64)> = plan
             .criteria
             .uplinks
@@ -75,30 +65,51 @@ impl View {
                 }
             }
         }
+        view
+    }
+
+    /// Builds the view from everything measured so far. Latencies and patterns do not load ports, so they add nothing.
+    pub fn of(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Self {
+        let mut view = Self::unmeasured(plan, hosts);
+        match measured {
+            Measured::Acceptance(acceptance, record) => {
+                view.add_tests(plan, hosts, &acceptance.tests, &record.tests);
+            }
+            Measured::Linktest(linktest, record) => view.add_links(hosts, linktest, record),
+            Measured::Latency(..) | Measured::Imb(..) => {}
+        }
+        view
+    }
+
+    fn add_tests(
+        &mut self,
+        plan: &RunPlan,
+        hosts: &[HostRecord],
+        all: &[Test],
+        tests: &[TestRecord],
+    ) {
         let run: Vec<usize> = tests.iter().map(|test| test.test).collect();
         for test in tests {
-            let planned = &plan.tests[test.test];
-            view.mark_gone(hosts, test);
-            view.count(hosts, test);
+            let planned = &all[test.test];
+            self.mark_gone(hosts, test);
+            self.count(hosts, test);
             let tells = planned.coupling == Coupling::Block && planned.purpose != Purpose::Check;
             if test.complete && tells && is_whole(test) {
-                let alike = disturbed::repeated(&plan.tests, &run, test.test);
+                let alike = disturbed::repeated(all, &run, test.test);
                 let repeats = alike.into_iter().map(|first| (first, test.test));
-                view.all_repeats.extend(repeats.clone());
+                self.all_repeats.extend(repeats.clone());
                 match unfit::why(hosts, planned, test) {
                     Some(unfit) => {
-                        view.unfit.insert(test.test, unfit);
+                        self.unfit.insert(test.test, unfit);
                     }
                     None => {
-                        view.add_test(plan, hosts, planned, test);
-                        view.repeats.extend(repeats);
+                        self.add_test(plan, hosts, planned, test);
+                        self.repeats.extend(repeats);
                     }
                 }
             }
         }
-        unfit::stand_in(&mut view);
-        view.add_jobs(plan, hosts, jobs);
-        view
+        unfit::stand_in(self);
     }
 
     /// Adds the counters of each port's interface in a test.
@@ -143,7 +154,7 @@ impl View {
         let v6 = address.is_some_and(|port| port.address.is_ipv6());
         // A smaller requested segment size also makes packets smaller.
         let headers = if v6 { 60 } else { 40 };
-        let asked = plan.tests.first().and_then(|test| test.sockets.mss_bytes);
+        let asked = plan.tests().first().and_then(|test| test.sockets.mss_bytes);
         let asked = asked.map_or(u32::MAX, |mss| mss.saturating_add(headers));
         let mtu_bytes = interface.map_or(1500, |one| one.mtu_bytes).min(asked);
         self.ports.push(PortView {

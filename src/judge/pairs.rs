@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plan::RunPlan;
-use crate::plan::job::{Job, Round};
+use crate::plan::job::Round;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{Effort, HostRecord, LinktestRecord, PairTime, RoundRecord};
 
@@ -14,32 +13,35 @@ use super::thresholds::{RANK_BUSY, RANK_WAITS, SHORTEST_LINK_S, SHORTEST_MESSAGE
 use super::view::View;
 
 impl View {
-    /// Adds the results of link tests. The numbers of their observations follow those of all tests.
-    pub(super) fn add_jobs(
+    /// Adds the results of a link test.
+    pub(super) fn add_links(
         &mut self,
-        plan: &RunPlan,
         hosts: &[HostRecord],
-        jobs: &[LinktestRecord],
+        linktest: &Linktest,
+        record: &LinktestRecord,
     ) {
-        let mut number = plan.tests.len();
-        for job in jobs {
-            let Some(Job::Linktest(linktest)) = plan.jobs.get(job.job) else {
+        let mut number = 0;
+        for round in &record.rounds {
+            for times in turns(round) {
+                self.add_turn(
+                    hosts,
+                    record,
+                    linktest,
+                    linktest.kernel,
+                    number,
+                    &times,
+                    false,
+                );
+                number += 1;
+            }
+        }
+        for look in &record.looks {
+            let Round::Alone { kernel, .. } = look.round else {
                 continue;
             };
-            for round in &job.rounds {
-                for times in turns(round) {
-                    self.add_turn(hosts, job, linktest, linktest.kernel, number, &times, false);
-                    number += 1;
-                }
-            }
-            for look in &job.looks {
-                let Round::Alone { kernel, .. } = look.round else {
-                    continue;
-                };
-                for time in &look.times {
-                    self.add_turn(hosts, job, linktest, kernel, number, &[time], true);
-                    number += 1;
-                }
+            for time in &look.times {
+                self.add_turn(hosts, record, linktest, kernel, number, &[time], true);
+                number += 1;
             }
         }
     }
@@ -185,13 +187,9 @@ fn turns(round: &RoundRecord) -> Vec<Vec<&PairTime>> {
     turns.into_values().collect()
 }
 
-/// Reason why link tests judge nothing although speeds are known, if they do not.
-pub fn why_not(view: &View, plan: &RunPlan, jobs: &[LinktestRecord]) -> Option<String> {
-    let job = jobs.first()?;
-    let Some(Job::Linktest(linktest)) = plan.jobs.get(job.job) else {
-        return None;
-    };
-    let nodes: BTreeSet<usize> = job.ranks.iter().map(|rank| rank.node).collect();
+/// Reason why a link test judges nothing although speeds are known, if it does not.
+pub fn why_not(view: &View, linktest: &Linktest, record: &LinktestRecord) -> Option<String> {
+    let nodes: BTreeSet<usize> = record.ranks.iter().map(|rank| rank.node).collect();
     if nodes.len() < 2 || !view.observations.is_empty() {
         return None;
     }

@@ -21,7 +21,7 @@ const MOST: usize = 10;
 impl Writer<'_> {
     /// All remarks of a run.
     pub(super) fn remarks(&self, faults: &[FaultSheet]) -> Vec<String> {
-        let any = |is: fn(&Test) -> bool| self.plan.tests.iter().any(is);
+        let any = |is: fn(&Test) -> bool| self.plan.tests().iter().any(is);
         let mut remarks = self.repeated.clone();
         if any(|test| test.coupling == Coupling::Buffer) {
             remarks.push(

@@ -81,7 +81,7 @@ impl Writer<'_> {
         let asked = self.plan.criteria.min_rate_bits_per_s;
         let is_held = self
             .plan
-            .tests
+            .tests()
             .get(test)
             .is_some_and(|test| test.pattern == Pattern::Hol);
         !is_held && asked.is_some_and(|asked| rate < asked as f64)
@@ -181,7 +181,7 @@ impl Writer<'_> {
             pass.judged && !pass.isolated && pass.is_short() && !self.is_held_down(*place, pass)
         })?;
         // Users do not know the numbers of link test observations.
-        let at = match pass.test < self.plan.tests.len() {
+        let at = match pass.test < self.plan.tests().len() {
             true => format!(" in test {}", pass.test + 1),
             false => String::new(),
         };

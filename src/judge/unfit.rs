@@ -164,7 +164,7 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     if !view.has_speeds() || is_in_vain(view) {
         return Vec::new();
     }
-    let tests = plan.tests.iter().enumerate();
+    let tests = plan.tests().iter().enumerate();
     let planned = tests.filter(|(_, test)| test.purpose != Purpose::Isolated);
     let wanted = planned.map(|(number, _)| number).filter(|number| {
         let repeats = view.all_repeats.iter().filter(|(first, _)| first == number);
@@ -227,7 +227,7 @@ pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
 /// Verdict if a test and all its repeats were no evidence, or if a port always had other traffic.
 pub fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
     let first_unfit = view.unfit.iter().find(|(test, _)| {
-        let planned = plan.tests.get(**test);
+        let planned = plan.tests().get(**test);
         let repeats = || view.all_repeats.iter().filter(|(first, _)| first == *test);
         let repeated_well = repeats().any(|(_, repeat)| !view.unfit.contains_key(repeat));
         planned.is_some_and(|test| test.purpose != Purpose::Isolated) && !repeated_well

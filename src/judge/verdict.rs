@@ -2,8 +2,8 @@
 
 use crate::plan::{Pattern, RunPlan};
 use crate::record::{
-    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, LinktestRecord, PortSheet,
-    Sheet, SignedFigure, StretchSheet, TestRecord, UplinkSheet, Verdict, VerdictWord,
+    Contention, DirectionSheet, FaultKind, FaultSheet, HostRecord, Measured, PortSheet, Sheet,
+    SignedFigure, StretchSheet, UplinkSheet, Verdict, VerdictWord,
 };
 
 use super::case::{Case, Pass};
@@ -34,13 +34,8 @@ pub struct Judgement {
 }
 
 /// Judges a run by the measurements so far.
-pub fn judge(
-    plan: &RunPlan,
-    hosts: &[HostRecord],
-    tests: &[TestRecord],
-    jobs: &[LinktestRecord],
-) -> Judgement {
-    let mut view = View::of_all(plan, hosts, tests, jobs);
+pub fn judge(plan: &RunPlan, hosts: &[HostRecord], measured: Measured<'_>) -> Judgement {
+    let mut view = View::of(plan, hosts, measured);
     let mut losses = loss::judge(&view.fabric, &view.observations, plan.criteria.loss);
     let blocking = hol::judge(&view.fabric, &view.observations);
     let (mut decision, mut open) = rates(&view);
@@ -122,7 +117,10 @@ pub fn judge(
             verdict = unfit;
         }
     }
-    let why_not = pairs::why_not(&view, plan, jobs);
+    let why_not = match measured {
+        Measured::Linktest(linktest, record) => pairs::why_not(&view, linktest, record),
+        Measured::Acceptance(..) | Measured::Latency(..) | Measured::Imb(..) => None,
+    };
     if let (VerdictWord::NotJudged, Some(reason)) = (verdict.word, why_not) {
         verdict.reason = reason;
     }
@@ -469,7 +467,7 @@ impl Writer<'_> {
         let mut least: Option<(f64, SignedFigure)> = None;
         // A bounced message loads one direction at a time, so it gives no figure to sign.
         let is_load =
-            |pass: &Pass| !pass.isolated && pass.judged && pass.test < self.plan.tests.len();
+            |pass: &Pass| !pass.isolated && pass.judged && pass.test < self.plan.tests().len();
         for port in 0..self.view.ports.len() {
             let both =
                 [Place::Send(port), Place::Receive(port)].map(|place| self.case.passes(place));
@@ -503,8 +501,8 @@ impl Writer<'_> {
             return None;
         }
         // The numbers of link test observations follow those of all tests.
-        let load = |test: usize| &self.plan.tests[test];
-        let is_test = |one: &&Observation| one.test < self.plan.tests.len();
+        let load = |test: usize| &self.plan.tests()[test];
+        let is_test = |one: &&Observation| one.test < self.plan.tests().len();
         let is_single = |test: usize| matches!(load(test).pattern, Pattern::Shift(_));
         let is_mesh = |test: usize| matches!(load(test).pattern, Pattern::Mesh | Pattern::AllToAll);
         let seen: Vec<usize> = self

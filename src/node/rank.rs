@@ -182,10 +182,6 @@ impl Rank<'_> {
             Job::Linktest(linktest) => {
                 Work::Pairs(Box::new(Tester::new(linktest, post.number, world.size())))
             }
-            Job::Latency(latency) => {
-                let tester = Tester::new(&latency.probe, post.number, world.size());
-                Work::Pairs(Box::new(tester))
-            }
             Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb, &assignment.token))),
         };
         Ok((world, work))

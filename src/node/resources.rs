@@ -28,7 +28,7 @@ pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Tro
         ports: assignment.job.ranks().ports,
         cures: match assignment.job {
             Job::Imb(_) => cure_of_patterns,
-            Job::Linktest(_) | Job::Latency(_) => cure_of_job,
+            Job::Linktest(_) => cure_of_job,
         },
     };
     needs_of_ranks(assignment)

@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::imb::{self, Imb, Table};
-use super::latency::Latency;
 use super::linktest::{Kernel, Linktest};
 use super::ranks::{RankLink, RankTransport, Ranks};
 use super::{DataPort, Deadlines};
@@ -21,62 +20,38 @@ pub const BUFFERS: RangeInclusive<usize> = 1..=4096;
 /// Maximum number of rounds. A short job that should run for long ends after it, because a record should not hold more.
 pub const MOST_ROUNDS: u64 = 100_000;
 
-/// Work of the ranks.
+/// The part of a run's work that ranks do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Job {
-    /// Every pair of ranks, as LinkTest measures them.
+    /// Messages between two ranks at a time.
     Linktest(Linktest),
-    /// Round trips of planned pairs, and the latencies of cables that follow from them.
-    Latency(Latency),
     /// Patterns of the Intel MPI Benchmarks.
     Imb(Imb),
 }
 
 impl Job {
-    /// Settings for messages between two ranks, if the job consists only of such messages.
-    pub fn kernel(&self) -> Option<&Linktest> {
-        match self {
-            Self::Linktest(linktest) => Some(linktest),
-            Self::Latency(latency) => Some(&latency.probe),
-            Self::Imb(_) => None,
-        }
-    }
-
     /// Ranks that do the job.
     pub fn ranks(&self) -> &Ranks {
         match self {
             Self::Linktest(linktest) => &linktest.ranks,
-            Self::Latency(latency) => &latency.probe.ranks,
             Self::Imb(imb) => &imb.ranks,
-        }
-    }
-
-    /// The part of the job that ranks need: without the purpose of the measurement.
-    pub fn for_ranks(&self) -> Self {
-        match self {
-            Self::Latency(latency) => Self::Linktest(latency.probe.clone()),
-            Self::Linktest(_) | Self::Imb(_) => self.clone(),
         }
     }
 
     /// Bytes of message buffers that a rank needs.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
-        let kernel = match self {
-            Self::Linktest(linktest) => linktest,
-            Self::Latency(latency) => &latency.probe,
-            Self::Imb(imb) => return imb.bytes_per_rank(ranks),
-        };
-        let partners = if kernel.all_to_all { ranks } else { 1 };
-        let kept = kernel.buffers + partners - 1;
-        kernel.message_bytes.saturating_mul(2).saturating_mul(kept)
+        match self {
+            Self::Linktest(linktest) => linktest.bytes_per_rank(ranks),
+            Self::Imb(imb) => imb.bytes_per_rank(ranks),
+        }
     }
 
     /// The same, with the scratch memory of collectives.
     pub fn memory_per_rank(&self, ranks: usize) -> usize {
         match self {
+            Self::Linktest(linktest) => linktest.bytes_per_rank(ranks),
             Self::Imb(imb) => imb.memory_per_rank(ranks),
-            Self::Linktest(_) | Self::Latency(_) => self.bytes_per_rank(ranks),
         }
     }
 }
@@ -191,40 +166,32 @@ impl RankAssignment {
         if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
             return Err(RankAssignmentError::Nodes(node, nodes));
         }
-        // A single rank can write files.
-        let least = match self.job {
-            Job::Imb(_) => 1,
-            Job::Linktest(_) | Job::Latency(_) => *RANKS.start(),
-        };
-        let mut within = vec![
-            (
-                "ranks per node",
-                self.job.ranks().per_node,
-                1..=*RANKS.end(),
-            ),
-            ("ranks", self.ranks(), least..=*RANKS.end()),
-        ];
-        if let Some(linktest) = self.job.kernel() {
-            within.extend([
+        let ranks = self.job.ranks().per_node;
+        let mut within = vec![("ranks per node", ranks, 1..=*RANKS.end())];
+        match &self.job {
+            Job::Linktest(linktest) => within.extend([
+                ("ranks", self.ranks(), RANKS),
                 ("bytes of a message", linktest.message_bytes, MESSAGE_BYTES),
                 ("messages", linktest.messages, MESSAGES),
                 ("buffers", linktest.buffers, BUFFERS),
-            ]);
-        }
-        if let Job::Imb(imb) = &self.job {
-            let longest = imb.lengths.iter().flatten().max().copied();
-            let largest = imb.logs.map_or(0, |logs| logs.1);
-            let largest = usize::try_from(largest).unwrap_or(usize::MAX);
-            within.extend([
-                ("repetitions", imb.counts.repetitions.unwrap_or(1), MESSAGES),
-                ("repetitions", imb.counts.single.unwrap_or(1), MESSAGES),
-                (
-                    "bytes of a message",
-                    longest.unwrap_or(0),
-                    0..=*MESSAGE_BYTES.end(),
-                ),
-                ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
-            ]);
+            ]),
+            Job::Imb(imb) => {
+                let longest = imb.lengths.iter().flatten().max().copied();
+                let largest = imb.logs.map_or(0, |logs| logs.1);
+                let largest = usize::try_from(largest).unwrap_or(usize::MAX);
+                within.extend([
+                    // A single rank can write files.
+                    ("ranks", self.ranks(), 1..=*RANKS.end()),
+                    ("repetitions", imb.counts.repetitions.unwrap_or(1), MESSAGES),
+                    ("repetitions", imb.counts.single.unwrap_or(1), MESSAGES),
+                    (
+                        "bytes of a message",
+                        longest.unwrap_or(0),
+                        0..=*MESSAGE_BYTES.end(),
+                    ),
+                    ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
+                ]);
+            }
         }
         for (what, number, limits) in within {
             if !limits.contains(&number) {

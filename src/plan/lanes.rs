@@ -176,8 +176,8 @@ pub(crate) mod tests {
     use crate::plan::SocketOptions;
     use crate::plan::pattern;
     use crate::plan::{
-        Bound, Coupling, Criteria, DataNetwork, Deadlines, NodeSpec, PLAN_VERSION, Profile,
-        RunPlan, Sink, Source, Transport, Verify,
+        Acceptance, Bound, Coupling, DataNetwork, Deadlines, NodeSpec, RunPlan, Sink, Source,
+        Transport, Verify, Work,
     };
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -210,21 +210,11 @@ pub(crate) mod tests {
 
     /// A plan of one test, with defaults for all other fields.
     pub(crate) fn plan_of(nodes: Vec<NodeSpec>, test: Test) -> RunPlan {
-        RunPlan {
-            version: PLAN_VERSION,
-            nodes,
+        let work = Work::Acceptance(Acceptance {
             tests: vec![test],
-            profile: Profile::Quick,
-            shortened: false,
-            criteria: Criteria::default(),
-            deadlines: Deadlines::default(),
-            seed: 1,
-            keep_going: false,
-            samples: false,
-            repeats: None,
-            jobs: Vec::new(),
-            site: None,
-        }
+            ..Acceptance::default()
+        });
+        RunPlan::of(nodes, work, Deadlines::default())
     }
 
     proptest! {

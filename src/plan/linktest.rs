@@ -45,6 +45,15 @@ pub struct Linktest {
     pub min_runtime_ns: u64,
 }
 
+impl Linktest {
+    /// Bytes of message buffers that a rank needs.
+    pub fn bytes_per_rank(&self, ranks: usize) -> usize {
+        let partners = if self.all_to_all { ranks } else { 1 };
+        let kept = self.buffers + partners - 1;
+        self.message_bytes.saturating_mul(2).saturating_mul(kept)
+    }
+}
+
 /// Message pattern of a pair. The formulas are those of LinkTest's documentation: n is the number of messages, S their size in bytes, t0 and
 /// t1 are the clock of the starting rank before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! The run plan: all work of a run as validated, versioned, pure data.
 //!
-//! A plan is a list of tests; a plain command is a plan of one test. `cli/` turns arguments into a plan and validates them; later stages of
+//! A plan is one kind of [`Work`] on some nodes. `cli/` turns arguments into a plan and validates them; later stages of
 //! the launching side rely on that. Read next: [`lanes`] for sender, receiver and slots of each link, [`size`] for processes and memory.
 
+mod acceptance;
 mod assignment;
 pub mod collective;
 mod criteria;
@@ -20,12 +21,14 @@ pub mod seal;
 pub mod size;
 mod sockets;
 mod test;
+mod work;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+pub use acceptance::{Acceptance, Profile};
 pub use assignment::{Assignment, AssignmentError, DataPort, LinkKind, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
@@ -35,6 +38,7 @@ pub use test::{
     Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, SAMPLE, Sink,
     Source, Test, Transport, Unasked, Verify, Workers, file_name,
 };
+pub use work::Work;
 
 #[cfg(test)]
 pub(crate) use assignment::tests;
@@ -48,7 +52,7 @@ pub const STREAMS: RangeInclusive<usize> = 1..=256;
 /// Allowed payload of a block, in bytes.
 pub const BLOCK_BYTES: RangeInclusive<usize> = 64..=1 << 30;
 /// Version of the run plan. A reader refuses another version with a message that names both.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// All parameters of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,17 +61,8 @@ pub struct RunPlan {
     pub version: u32,
     /// The nodes, in the order in which the user named them.
     pub nodes: Vec<NodeSpec>,
-    /// The tests, in the order in which they run.
-    pub tests: Vec<Test>,
-    /// Jobs of ranks, which run after the tests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub jobs: Vec<job::Job>,
-    /// Thoroughness of the run.
-    #[serde(default)]
-    pub profile: Profile,
-    /// True if the tests are shorter than the profile asks for.
-    #[serde(default)]
-    pub shortened: bool,
+    /// What the run measures.
+    pub work: Work,
     /// Criteria for the verdict.
     #[serde(default)]
     pub criteria: Criteria,
@@ -78,59 +73,110 @@ pub struct RunPlan {
     /// True if the run continues without hosts that are unreachable or lost. Their rows are then missing.
     #[serde(default)]
     pub keep_going: bool,
-    /// True if the run reports each second of every link, not only sums.
-    #[serde(default)]
-    pub samples: bool,
-    /// Name of the run whose faults this run measures again.
-    #[serde(default)]
-    pub repeats: Option<String>,
     /// Tested switch, place and people, from a plan file.
     #[serde(default)]
     pub site: Option<Site>,
 }
 
 impl RunPlan {
+    /// A plan without criteria.
+    pub fn of(nodes: Vec<NodeSpec>, work: Work, deadlines: Deadlines) -> Self {
+        Self {
+            version: PLAN_VERSION,
+            nodes,
+            work,
+            criteria: Criteria::default(),
+            deadlines,
+            seed: 0,
+            keep_going: false,
+            site: None,
+        }
+    }
+
+    /// The pipeline tests of an acceptance; no other kind has any.
+    pub fn tests(&self) -> &[Test] {
+        self.acceptance()
+            .map_or(&[], |acceptance| &acceptance.tests)
+    }
+
+    /// The plan of an acceptance.
+    pub fn acceptance(&self) -> Option<&Acceptance> {
+        match &self.work {
+            Work::Acceptance(acceptance) => Some(acceptance),
+            Work::Linktest(_) | Work::Latency(_) | Work::Imb(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn acceptance_mut(&mut self) -> Option<&mut Acceptance> {
+        match &mut self.work {
+            Work::Acceptance(acceptance) => Some(acceptance),
+            Work::Linktest(_) | Work::Latency(_) | Work::Imb(_) => None,
+        }
+    }
+
+    /// Its tests, to change them; no other kind has any.
+    pub fn tests_mut(&mut self) -> &mut [Test] {
+        match self.acceptance_mut() {
+            Some(acceptance) => &mut acceptance.tests,
+            None => &mut [],
+        }
+    }
+
+    /// True if the run reports each second of every link, not only sums.
+    pub fn samples(&self) -> bool {
+        self.acceptance()
+            .is_some_and(|acceptance| acceptance.samples)
+    }
+
     /// Checks that the nodes can run the tests. A plan that was read from a file can contain anything.
     pub fn check(&self) -> Result<(), PatternError> {
-        let mut tests = self.tests.iter();
+        let mut tests = self.tests().iter();
         tests.try_for_each(|test| test.pattern.check(self.nodes.len(), test.phases))
     }
 
-    /// Removes nodes before the first measurement. Also removes tests that cannot run without them.
-    pub fn leave_out(&mut self, labels: &[&str]) {
+    /// Removes nodes before the first measurement. Also removes tests that cannot run without them. Returns false if no work is left.
+    pub fn leave_out(&mut self, labels: &[&str]) -> bool {
         let is_gone = |node: &NodeSpec| labels.contains(&node.label.as_str());
         let all = self.nodes.len();
         let gone: Vec<usize> = (0..all)
             .filter(|node| is_gone(&self.nodes[*node]))
             .collect();
         self.nodes.retain(|node| !is_gone(node));
-        for job in &mut self.jobs {
-            if let job::Job::Latency(latency) = job {
+        match &mut self.work {
+            Work::Acceptance(acceptance) => {
+                let tests = std::mem::take(&mut acceptance.tests).into_iter();
+                acceptance.tests = tests.filter_map(|test| without(test, &gone, all)).collect();
+                !acceptance.tests.is_empty()
+            }
+            Work::Latency(latency) => {
                 let mut node = 0;
                 latency.hosts.retain(|_| {
                     node += 1;
                     !gone.contains(&(node - 1))
                 });
+                true
             }
-        }
-        for test in std::mem::take(&mut self.tests) {
-            let Some(pattern) = test.pattern.without(&gone, all) else {
-                continue;
-            };
-            let here = |pace: &Pace| !gone.contains(&pace.from) && !gone.contains(&pace.to);
-            let moved = |pace: Pace| Pace {
-                from: pattern::renumbered(pace.from, &gone),
-                to: pattern::renumbered(pace.to, &gone),
-                ..pace
-            };
-            let paces = test.paces.iter().copied().filter(here).map(moved).collect();
-            self.tests.push(Test {
-                pattern,
-                paces,
-                ..test
-            });
+            Work::Linktest(_) | Work::Imb(_) => true,
         }
     }
+}
+
+/// A test without the nodes that are gone, of `all` nodes. `None` if it cannot run without them.
+fn without(test: Test, gone: &[usize], all: usize) -> Option<Test> {
+    let pattern = test.pattern.without(gone, all)?;
+    let here = |pace: &Pace| !gone.contains(&pace.from) && !gone.contains(&pace.to);
+    let moved = |pace: Pace| Pace {
+        from: pattern::renumbered(pace.from, gone),
+        to: pattern::renumbered(pace.to, gone),
+        ..pace
+    };
+    let paces = test.paces.iter().copied().filter(here).map(moved).collect();
+    Some(Test {
+        pattern,
+        paces,
+        ..test
+    })
 }
 
 /// Tested switch, place and people. Reports print this and use it for nothing else.
@@ -168,19 +214,6 @@ impl Site {
             .filter_map(|(name, text)| Some((name, text.as_deref()?)));
         said.collect()
     }
-}
-
-/// Thoroughness of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// Screening: one test of any shape.
-    #[default]
-    Quick,
-    /// Basis for signing off a switch: all permutations, losses, and the mesh repeatedly.
-    Acceptance,
-    /// The mesh for a day.
-    Soak,
 }
 
 /// One node of a run.

@@ -10,7 +10,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
     let criteria = criteria(plan);
     let mut text = format!("pipebench {tool_version} {tool_digest}\n{criteria}");
     for test in plan
-        .tests
+        .tests()
         .iter()
         .filter(|test| test.purpose != Purpose::Isolated)
     {

@@ -8,10 +8,8 @@ use crate::plan::imb::Table;
 use super::RankRecord;
 
 /// Results of a job of these patterns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ImbRecord {
-    /// Index of the job in the plan.
-    pub job: usize,
     /// True if all tables were measured.
     pub complete: bool,
     /// The ranks, in their order.

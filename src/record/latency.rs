@@ -5,10 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::RankRecord;
 
 /// Results of a latency plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyRecord {
-    /// Index among the jobs of the plan.
-    pub job: usize,
     /// True if all pairs were measured.
     pub complete: bool,
     /// The ranks, one for each node.

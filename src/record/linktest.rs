@@ -5,10 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::plan::job::Round;
 
 /// Results of a link test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinktestRecord {
-    /// Index among the jobs of the plan.
-    pub job: usize,
     /// True if every round finished.
     pub complete: bool,
     /// The ranks, in their order.

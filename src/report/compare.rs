@@ -205,8 +205,8 @@ fn rates_of(record: &Record) -> Vec<(String, bool, f64)> {
         return rates;
     }
     let is_load =
-        |test: &&crate::record::TestRecord| record.plan.tests[test.test].purpose == Purpose::Load;
-    let Some(test) = record.tests.iter().find(is_load) else {
+        |test: &&crate::record::TestRecord| record.plan.tests()[test.test].purpose == Purpose::Load;
+    let Some(test) = record.tests().iter().find(is_load) else {
         return rates;
     };
     for port in Figures::of(record, test)
@@ -237,7 +237,11 @@ pub fn conditions(before: &Record, now: &Record) -> Vec<String> {
     compare("version", a, b);
     let (a, b) = each(&|record| short(&record.tool_digest));
     compare("executable", a, b);
-    let (a, b) = each(&|record| format!("{:?}", record.plan.profile).to_lowercase());
+    let (a, b) = each(&|record| {
+        let acceptance = record.plan.acceptance();
+        let profile = acceptance.map(|acceptance| format!("{:?}", acceptance.profile));
+        profile.unwrap_or_default().to_lowercase()
+    });
     compare("profile", a, b);
     let (a, b) = each(&|record| crate::judge::names::floor_text(&record.plan));
     compare("floor", a, b);

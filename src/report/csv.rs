@@ -2,7 +2,7 @@
 //! Tests are counted from 1, as in every text.
 
 use crate::record::TcpInfo;
-use crate::record::{LinkRecord, Record, TestRecord};
+use crate::record::{LinkRecord, Measured, Record, TestRecord};
 use crate::units::sum;
 
 use super::cells;
@@ -44,20 +44,22 @@ const COLUMNS: [&str; 33] = [
     "purpose",
 ];
 
-/// The table of a record. A record without tests gets the table of its latencies, patterns or link tests instead.
+/// The table of a record.
 pub fn write(record: &Record) -> Result<String, csv::Error> {
-    if record.tests.is_empty() && !record.latencies.is_empty() {
-        return super::latency::csv(record);
+    match record.measured() {
+        Measured::Acceptance(..) => tests(record),
+        Measured::Linktest(plan, linktest) => super::linktest::table::csv(
+            &super::linktest::figures::Figures::of(record, plan, linktest),
+        ),
+        Measured::Latency(_, latency) => super::latency::csv(latency),
+        Measured::Imb(plan, imb) => super::imb::csv(record, plan, imb),
     }
-    if record.tests.is_empty() && !record.patterns.is_empty() {
-        return super::imb::csv(record);
-    }
-    if record.tests.is_empty() && !record.jobs.is_empty() {
-        return super::linktest::table::csv(record);
-    }
+}
+
+fn tests(record: &Record) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
-    for test in &record.tests {
+    for test in record.tests() {
         let figures = Figures::of(record, test);
         for port in &figures.ports {
             let sums = [
@@ -130,8 +132,8 @@ pub fn write(record: &Record) -> Result<String, csv::Error> {
 
 fn blank(record: &Record, kind: &str, test: &TestRecord) -> Vec<String> {
     let mut row = vec![String::new(); COLUMNS.len()];
-    row[32] = record.plan.tests[test.test].purpose.to_string();
-    row[31] = erased::Word::word(&record.plan.tests[test.test].datapath);
+    row[32] = record.plan.tests()[test.test].purpose.to_string();
+    row[31] = erased::Word::word(&record.plan.tests()[test.test].datapath);
     row[0] = kind.to_owned();
     row[1] = (test.test + 1).to_string();
     row
@@ -145,7 +147,7 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
     row[5].clone_from(&record.plan.nodes[lane.from].label);
     row[6].clone_from(&record.plan.nodes[lane.to].label);
     row[7] = lane.stream.to_string();
-    row[29] = record.plan.tests[test.test]
+    row[29] = record.plan.tests()[test.test]
         .rail_of(lane.stream)
         .to_string();
     row[8] = word(&link.kind);

@@ -45,7 +45,7 @@ fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
     let loads = record
         .counted()
         .into_iter()
-        .filter(|test| test.complete && record.plan.tests[test.test].purpose != Purpose::Loss);
+        .filter(|test| test.complete && record.plan.tests()[test.test].purpose != Purpose::Loss);
     loads
         .flat_map(|test| &test.links)
         .filter(|link| link.crosses_switch)
@@ -81,7 +81,7 @@ fn goodput(record: &Record) -> Option<String> {
     let loads = record
         .counted()
         .into_iter()
-        .filter(|test| test.complete && record.plan.tests[test.test].purpose != Purpose::Loss);
+        .filter(|test| test.complete && record.plan.tests()[test.test].purpose != Purpose::Loss);
     let totals: Vec<f64> = loads
         .map(|test| Figures::of(record, test))
         .filter(|figures| figures.crosses_switch)

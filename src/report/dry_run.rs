@@ -21,8 +21,12 @@ pub fn dry_run(plan: &RunPlan) -> String {
         labels.len(),
         super::fold(&labels)
     ));
-    let loads: Vec<Load> = plan.tests.iter().map(|test| Load::of(plan, test)).collect();
-    match &plan.tests[..] {
+    let loads: Vec<Load> = plan
+        .tests()
+        .iter()
+        .map(|test| Load::of(plan, test))
+        .collect();
+    match plan.tests() {
         [] => {}
         [test] => say(format!(
             "test       {}, {} phases, streams per pair: {}",
@@ -36,7 +40,7 @@ pub fn dry_run(plan: &RunPlan) -> String {
         }
     }
     let Some((test, load)) = plan
-        .tests
+        .tests()
         .iter()
         .zip(&loads)
         .max_by_key(|(_, load)| load.size.processes)

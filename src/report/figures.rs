@@ -83,13 +83,13 @@ impl Figures {
         let crosses_switch = test.links.iter().any(|link| link.crosses_switch);
         let limiting = limiting(test);
         let counts = |link: &&LinkRecord| counted(link, crosses_switch);
-        let rails = record.plan.tests[test.test].rails.max(1);
+        let rails = record.plan.tests()[test.test].rails.max(1);
         let of_hosts = groups(record, crosses_switch).into_iter();
         let of_hosts = of_hosts.filter(|nodes| !was_lost_before(record, test, nodes));
         let ports: Vec<Port> = of_hosts
             .flat_map(|nodes| (0..rails).map(move |rail| (nodes.clone(), rail)))
             .map(|(nodes, rail)| {
-                let plan = &record.plan.tests[test.test];
+                let plan = &record.plan.tests()[test.test];
                 let here = |link: &LinkRecord, node: usize| {
                     nodes.contains(&node) && plan.rail_of(link.lane.stream) == rail
                 };

@@ -4,9 +4,8 @@
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
-use crate::plan::job::Job;
 use crate::plan::ranks::RankTransport;
-use crate::record::{FileTimes, GroupTimes, HostRecord, LineRecord, Record};
+use crate::record::{FileTimes, GroupTimes, HostRecord, ImbRecord, LineRecord, Record};
 use crate::stats::imb::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::units::show_utc;
 
@@ -354,60 +353,42 @@ pub fn table_foot(lines: &[LineRecord]) -> String {
 }
 
 /// Text after the last table: today's suite announces its end there, and programs that read its output wait for that line.
-pub fn end(record: &Record) -> &'static str {
-    let current = record.plan.jobs.iter().any(|job| match job {
-        Job::Imb(imb) => imb.rules == Rules::Current,
-        _ => false,
-    });
-    let complete = record.patterns.iter().all(|job| job.complete);
-    match current && complete && !record.patterns.is_empty() {
+pub fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
+    match plan.rules == Rules::Current && imb.complete {
         true => "\n\n# All processes entering MPI_Finalize\n\n",
         false => "",
     }
 }
 
 /// The verdict, the head and all tables of a record.
-pub fn summary(record: &Record) -> String {
+pub fn summary(record: &Record, plan: &Imb, imb: &ImbRecord) -> String {
     let verdict = &record.verdict;
-    let jobs = record.plan.jobs.iter();
-    let mut suites = jobs.filter_map(|job| match job {
-        Job::Imb(imb) => Some(imb),
-        _ => None,
-    });
     let date = show_utc(record.started_ms);
     let command = format!("pipebench {}", record.command.join(" "));
-    let head = suites
-        .next()
-        .map(|imb| head(imb, &record.hosts, &date, &command));
     format!(
         "{}  {}\n{}{}",
         verdict.word,
         verdict.reason,
-        head.unwrap_or_default(),
-        tables(record)
+        head(plan, &record.hosts, &date, &command),
+        tables(plan, imb)
     )
 }
 
-/// All tables of a record, as the run printed them.
-pub fn tables(record: &Record) -> String {
+/// All tables, as the run printed them.
+pub fn tables(plan: &Imb, imb: &ImbRecord) -> String {
     let mut text = String::new();
-    for job in &record.patterns {
-        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
-            continue;
-        };
-        for table in &job.tables {
-            text += &table_head(imb, &table.table, job.ranks.len());
-            for line in &table.lines {
-                text += &lines(imb, &table.table, line);
-            }
-            text += &table_foot(&table.lines);
+    for table in &imb.tables {
+        text += &table_head(plan, &table.table, imb.ranks.len());
+        for line in &table.lines {
+            text += &lines(plan, &table.table, line);
         }
+        text += &table_foot(&table.lines);
     }
     text
 }
 
 /// Every line as CSV, with figures that the tables lack.
-pub fn csv(record: &Record) -> Result<String, csv::Error> {
+pub fn csv(record: &Record, plan: &Imb, imb: &ImbRecord) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "benchmark",
@@ -441,18 +422,13 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
         "transport",
         "rules",
     ])?;
-    for job in &record.patterns {
-        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
-            continue;
-        };
-        let transport = transport(imb, &record.hosts);
-        for table in &job.tables {
-            for line in &table.lines {
-                for (number, times) in line.groups.iter().enumerate() {
-                    let mut row = row(imb, &table.table, line, (number, times));
-                    row.extend([transport.clone(), imb.rules.name().to_owned()]);
-                    writer.write_record(row)?;
-                }
+    let transport = transport(plan, &record.hosts);
+    for table in &imb.tables {
+        for line in &table.lines {
+            for (number, times) in line.groups.iter().enumerate() {
+                let mut row = row(plan, &table.table, line, (number, times));
+                row.extend([transport.clone(), plan.rules.name().to_owned()]);
+                writer.write_record(row)?;
             }
         }
     }

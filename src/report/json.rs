@@ -2,7 +2,7 @@
 
 use crate::outside;
 use crate::plan::{PHASES, RAILS, STREAMS};
-use crate::record::{RECORD_VERSION, Record};
+use crate::record::{Measured, PairTime, RECORD_VERSION, Record, version_1};
 
 /// Reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,9 @@ pub enum JsonError {
     #[error("not a record: it contradicts itself: {0}")]
     Contradiction(String),
     /// The record has another version.
-    #[error("record of version {0}, this is version {RECORD_VERSION}")]
+    #[error(
+        "record of version {0}; this version of pipebench reads versions 1 to {RECORD_VERSION}"
+    )]
     Version(u64),
 }
 
@@ -34,10 +36,17 @@ pub fn read(text: &str) -> Result<Record, JsonError> {
         version: u64,
     }
     let Head { version } = outside::read(text.as_bytes())?;
-    if version != u64::from(RECORD_VERSION) {
-        return Err(JsonError::Version(version));
-    }
-    let record = outside::read_but(text.as_bytes(), &LINES)?;
+    let record: Record = match version {
+        1 => {
+            let old = outside::read_but(text.as_bytes(), &LINES)?;
+            let new = version_1::upgraded(old).map_err(JsonError::Contradiction)?;
+            serde_json::from_value(new)?
+        }
+        version if version == u64::from(RECORD_VERSION) => {
+            outside::read_but(text.as_bytes(), &LINES)?
+        }
+        version => return Err(JsonError::Version(version)),
+    };
     check(&record).map_err(JsonError::Contradiction)?;
     Ok(record)
 }
@@ -59,7 +68,36 @@ fn check(record: &Record) -> Result<(), String> {
     if hosts > nodes {
         return Err(format!("{hosts} hosts, {nodes} nodes in the plan"));
     }
-    for (number, plan) in record.plan.tests.iter().enumerate() {
+    if !record.outcome.is_of(&record.plan.work) {
+        return Err("plan and outcome are of different kinds".to_owned());
+    }
+    let mut ranks = record.outcome.ranks().iter();
+    if let Some(rank) = ranks.find(|rank| rank.node >= hosts) {
+        return Err(format!("a rank on node {} of {hosts}", rank.node));
+    }
+    match record.measured() {
+        Measured::Acceptance(..) => check_tests(record),
+        Measured::Linktest(_, linktest) => {
+            let ranks = linktest.ranks.len();
+            let rounds = linktest.rounds.iter().chain(&linktest.looks);
+            let times = rounds.clone().flat_map(|round| &round.times);
+            let times = times.map(|time: &PairTime| (time.from, time.to));
+            let again = rounds.flat_map(|round| &round.retests);
+            let again = again.map(|one| (one.from, one.to));
+            let is_there = |(from, to): &(usize, usize)| *from < ranks && *to < ranks;
+            match times.chain(again).find(|link| !is_there(link)) {
+                Some((from, to)) => Err(format!("a link from rank {from} to {to}, of {ranks}")),
+                None => Ok(()),
+            }
+        }
+        Measured::Latency(..) | Measured::Imb(..) => Ok(()),
+    }
+}
+
+/// Checks the indices of pipeline tests.
+fn check_tests(record: &Record) -> Result<(), String> {
+    let (nodes, hosts) = (record.plan.nodes.len(), record.hosts.len());
+    for (number, plan) in record.plan.tests().iter().enumerate() {
         let (rails, streams, phases) = (plan.rails, plan.streams, plan.phases);
         if !RAILS.contains(&rails) || !STREAMS.contains(&streams) || !PHASES.contains(&phases) {
             return Err(format!(
@@ -67,44 +105,9 @@ fn check(record: &Record) -> Result<(), String> {
             ));
         }
     }
-    for job in &record.jobs {
-        let (jobs, ranks) = (record.plan.jobs.len(), job.ranks.len());
-        if job.job >= jobs {
-            return Err(format!("job {} of {jobs}", job.job));
-        }
-        if let Some(rank) = job.ranks.iter().find(|rank| rank.node >= hosts) {
-            return Err(format!("a rank on node {} of {hosts}", rank.node));
-        }
-        let rounds = job.rounds.iter().chain(&job.looks);
-        let times = rounds.clone().flat_map(|round| &round.times);
-        let times = times.map(|time| (time.from, time.to));
-        let again = rounds.flat_map(|round| &round.retests);
-        let again = again.map(|one| (one.from, one.to));
-        if let Some((from, to)) = times
-            .chain(again)
-            .find(|(from, to)| *from >= ranks || *to >= ranks)
-        {
-            return Err(format!("a link from rank {from} to {to}, of {ranks}"));
-        }
-    }
-    for patterns in &record.patterns {
-        let jobs = record.plan.jobs.len();
-        if patterns.job >= jobs {
-            return Err(format!("patterns of job {} of {jobs}", patterns.job));
-        }
-    }
-    for latency in &record.latencies {
-        if latency.job >= record.plan.jobs.len() {
-            return Err(format!(
-                "latencies of job {} of {}",
-                latency.job,
-                record.plan.jobs.len()
-            ));
-        }
-    }
-    for test in &record.tests {
-        let tests = record.plan.tests.len();
-        let Some(plan) = record.plan.tests.get(test.test) else {
+    for test in record.tests() {
+        let tests = record.plan.tests().len();
+        let Some(plan) = record.plan.tests().get(test.test) else {
             return Err(format!("test {} of {tests}", test.test));
         };
         if hosts != nodes || test.nodes.len() != nodes {
@@ -139,7 +142,7 @@ mod tests {
     fn a_share_with_many_digits_is_read_as_it_was_written() {
         let mut record = read(SOUND).unwrap();
         for ticks in 1..300 {
-            let node = record.tests[0].nodes[0].as_mut().unwrap();
+            let node = record.tests_mut()[0].nodes[0].as_mut().unwrap();
             node.busiest_core = Some(f64::from(ticks) / 300.7);
             assert_eq!(read(&write(&record).unwrap()).unwrap(), record);
         }
@@ -153,7 +156,7 @@ mod tests {
             read(&write(&record).unwrap()).unwrap_err().to_string()
         };
         assert_eq!(
-            refused(|record| record.tests[0].test = 7),
+            refused(|record| record.tests_mut()[0].test = 7),
             "not a record: it contradicts itself: test 7 of 1"
         );
         assert_eq!(
@@ -162,13 +165,13 @@ mod tests {
         );
         let others = [
             refused(|record| record.hosts.truncate(1)),
-            refused(|record| record.tests[0].nodes.clear()),
+            refused(|record| record.tests_mut()[0].nodes.clear()),
             refused(|record| record.plan.nodes.truncate(1)),
-            refused(|record| record.plan.tests[0].rails = 0),
-            refused(|record| record.plan.tests[0].rails = usize::MAX),
-            refused(|record| record.tests[0].links[0].lane.from = 2),
-            refused(|record| record.tests[0].links[0].lane.to = usize::MAX),
-            refused(|record| record.tests[0].links[0].lane.boundary = usize::MAX),
+            refused(|record| record.plan.tests_mut()[0].rails = 0),
+            refused(|record| record.plan.tests_mut()[0].rails = usize::MAX),
+            refused(|record| record.tests_mut()[0].links[0].lane.from = 2),
+            refused(|record| record.tests_mut()[0].links[0].lane.to = usize::MAX),
+            refused(|record| record.tests_mut()[0].links[0].lane.boundary = usize::MAX),
         ];
         for text in others {
             assert!(text.contains("it contradicts itself"), "{text}");

@@ -65,7 +65,7 @@ pub fn loaded(record: &Record) -> Option<Loaded> {
         [of(send), of(receive)]
     });
     let known = |share: &f64| share.is_finite();
-    let rails = record.plan.tests.first().map_or(1, |test| test.rails);
+    let rails = record.plan.tests().first().map_or(1, |test| test.rails);
     let never = record.missing.iter().filter(|missing| {
         let mut nodes = record.plan.nodes.iter();
         !nodes.any(|node| node.label == missing.node)
@@ -129,7 +129,7 @@ pub fn to_sign(record: &Record) -> Option<String> {
         .hosts
         .get(port.node)
         .and_then(|host| host.interface_of(host.rails.get(port.rail)?));
-    let asked = record.plan.tests.first();
+    let asked = record.plan.tests().first();
     let asked = asked.and_then(|test| test.sockets.mss_bytes);
     let mtu = match (asked, interface) {
         (Some(mss), _) => format!("with segments of {mss} bytes "),
@@ -209,7 +209,7 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.extend(
         resumed.map(|run| format!("      the first tests are those of {run}, which broke off")),
     );
-    if record.verdict.word.is_judged() && !record.tests.is_empty() {
+    if record.verdict.word.is_judged() && !record.tests().is_empty() {
         lines.extend(loaded_line(record));
     }
     let faults = || record.sheet.faults.iter();
@@ -252,7 +252,7 @@ pub fn lines(record: &Record) -> Vec<String> {
 fn mtu(record: &Record) -> Option<String> {
     if record
         .plan
-        .tests
+        .tests()
         .iter()
         .any(|test| test.sockets.mss_bytes.is_some())
     {
@@ -268,7 +268,7 @@ fn mtu(record: &Record) -> Option<String> {
     mtus.sort_unstable();
     mtus.dedup();
     // The path MTU that TCP found shows if a full packet had this size.
-    let paths = record.tests.iter().flat_map(|test| &test.links);
+    let paths = record.tests().iter().flat_map(|test| &test.links);
     let narrow = paths
         .filter(|link| link.crosses_switch)
         .filter_map(|link| Some(link.tcp?.1.path_mtu_bytes))
@@ -282,13 +282,13 @@ fn mtu(record: &Record) -> Option<String> {
 
 /// The use that these figures permit, and the basis of their judgement. Returns `None` if nothing was judged.
 pub fn standing(record: &Record) -> Option<String> {
-    if !record.verdict.word.is_judged() || record.tests.is_empty() {
+    if !record.verdict.word.is_judged() || record.tests().is_empty() {
         return None;
     }
     let basis = basis(record);
     let loads: Vec<_> = record
         .plan
-        .tests
+        .tests()
         .iter()
         .filter(|test| test.purpose == Purpose::Load)
         .collect();
@@ -320,8 +320,9 @@ pub fn standing(record: &Record) -> Option<String> {
     ];
     let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
     let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
-    let looked = record.plan.tests.iter().any(looked);
-    let word = match (record.plan.profile, record.plan.shortened) {
+    let looked = record.plan.tests().iter().any(looked);
+    let acceptance = record.plan.acceptance()?;
+    let word = match (acceptance.profile, acceptance.shortened) {
         (Profile::Acceptance, false) if !looked => {
             "SCREENING (acceptance, but losses were not looked for)"
         }
@@ -334,7 +335,7 @@ pub fn standing(record: &Record) -> Option<String> {
         (Profile::Soak, true) => "SCREENING (soak, shortened)",
         (Profile::Quick, _) => "SCREENING, not acceptance:",
     };
-    if let Some(first) = &record.plan.repeats {
+    if let Some(first) = &acceptance.repeats {
         let count = loads.len();
         return Some(format!(
             "      RETEST of {first}: {count} links, each alone; {basis}"
@@ -372,15 +373,15 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
 
 /// The number of a test, counted from 1 for readers. Returns `None` for observations of link tests, which have no number that readers know.
 pub fn number(record: &Record, test: usize) -> Option<usize> {
-    (test < record.plan.tests.len()).then(|| test + 1)
+    (test < record.plan.tests().len()).then(|| test + 1)
 }
 
 /// The command to run after a cable was moved.
 fn again(record: &Record, port: &str) -> String {
-    if record.tests.is_empty() {
+    let Some(acceptance) = record.plan.acceptance() else {
         return "the same command again".to_owned();
-    }
-    let first = record.plan.repeats.clone();
+    };
+    let first = acceptance.repeats.clone();
     let run = first.unwrap_or_else(|| record.name());
     format!("`pipebench retest {run} --moved {port}=PORT`")
 }
@@ -497,7 +498,7 @@ fn fell_short_in_a_permutation(record: &Record, fault: &FaultSheet) -> bool {
         Culprit::Receive(to) => port(to).and_then(|one| one.receive),
         _ => None,
     };
-    let test = direction.and_then(|one| record.plan.tests.get(one.test));
+    let test = direction.and_then(|one| record.plan.tests().get(one.test));
     test.is_some_and(|test| test.pattern.is_permutation(record.plan.nodes.len()))
 }
 
@@ -561,7 +562,7 @@ pub fn commands(record: &Record, fault: &FaultSheet) -> Option<(String, String)>
         return None;
     }
     let one = fault.direct_evidence().next()?;
-    let first = record.plan.tests.first();
+    let first = record.plan.tests().first();
     let (streams, rails) = first.map_or((1, 1), |test| (test.streams, test.rails.max(1)));
     let held = match fault.kind {
         // The rate limit applies to each stream.
@@ -613,7 +614,7 @@ mod tests {
         assert!(crate::report::text::summary(&record).contains("; speed as ordered, "));
         let judged = |record: &mut Record| {
             let judgement =
-                crate::judge::verdict::judge(&record.plan, &record.hosts, &record.tests, &[]);
+                crate::judge::verdict::judge(&record.plan, &record.hosts, record.measured());
             (record.sheet, record.verdict) = (judgement.sheet, judgement.verdict);
             crate::report::text::summary(record)
         };
@@ -646,7 +647,7 @@ mod tests {
             "{}",
             said(&record)
         );
-        record.plan.tests[0].pattern = Pattern::RING;
+        record.plan.tests_mut()[0].pattern = Pattern::RING;
         let longer = "decide: the same command with a longer --time";
         assert!(said(&record).contains(longer), "{}", said(&record));
     }

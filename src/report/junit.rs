@@ -8,7 +8,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use crate::judge::cables;
 use crate::judge::names::name_of;
-use crate::record::{Culprit, DirectionSheet, LatencyRecord, Record, VerdictWord};
+use crate::record::{self, Culprit, DirectionSheet, LatencyRecord, PortSheet, Record, VerdictWord};
 use crate::units::{show_gbit, show_utc};
 
 use super::{judged, text};
@@ -154,12 +154,16 @@ fn cases(record: &Record) -> Vec<Case> {
         what: record.verdict.reason.clone(),
         more,
     }];
-    cases.extend(record.latencies.iter().flat_map(cases_of_cables));
-    // Latency jobs and patterns do not load ports, so these get no cases.
-    let ports = sheet.ports.iter().enumerate();
-    for (number, port) in
-        ports.filter(|_| record.latencies.is_empty() && record.patterns.is_empty())
-    {
+    // Latencies and patterns do not load ports.
+    let ports: &[PortSheet] = match &record.outcome {
+        record::Outcome::Acceptance(_) | record::Outcome::Linktest(_) => &sheet.ports,
+        record::Outcome::Latency(latency) => {
+            cases.extend(cases_of_cables(latency));
+            &[]
+        }
+        record::Outcome::Imb(_) => &[],
+    };
+    for (number, port) in ports.iter().enumerate() {
         let both = [
             (Culprit::Send(number), "send", port.send),
             (Culprit::Receive(number), "receive", port.receive),
@@ -278,15 +282,22 @@ fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
     .collect()
 }
 
-/// Total length of all tests, link test rounds and latency jobs, in seconds.
+/// Total length of all measurements, in seconds.
 fn seconds(record: &Record) -> f64 {
-    let tests = record.tests.iter().filter_map(|test| test.span_ns);
-    let rounds = record.jobs.iter().flat_map(|job| &job.rounds);
-    let latencies = record.latencies.iter().map(|one| one.span_ns);
-    let spans = tests
-        .chain(rounds.map(|round| round.span_ns))
-        .chain(latencies);
+    let spans: Vec<u64> = match &record.outcome {
+        record::Outcome::Acceptance(acceptance) => {
+            let tests = acceptance.tests.iter();
+            tests.filter_map(|test| test.span_ns).collect()
+        }
+        record::Outcome::Linktest(linktest) => {
+            let rounds = linktest.rounds.iter();
+            rounds.map(|round| round.span_ns).collect()
+        }
+        record::Outcome::Latency(latency) => vec![latency.span_ns],
+        record::Outcome::Imb(_) => Vec::new(),
+    };
     // Starts at 0.0, since the sum of an empty iterator is -0.0.
+    let spans = spans.into_iter();
     spans.fold(0.0, |sum, span| sum + span as f64 / 1e9)
 }
 

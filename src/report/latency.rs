@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, Together};
 use crate::units::{show_ns, show_us};
 
@@ -12,16 +13,8 @@ const MOST_CABLES: usize = 10;
 /// Maximum number of combinations shown.
 const MOST_TOGETHER: usize = 10;
 
-/// The summary of all latency jobs of a record.
-pub fn summary(record: &Record) -> String {
-    record
-        .latencies
-        .iter()
-        .map(|one| of_job(record, one))
-        .collect()
-}
-
-fn of_job(record: &Record, latency: &LatencyRecord) -> String {
+/// The summary of a record of latencies.
+pub fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     let verdict = &record.verdict;
     let mut text = format!("{}  {}\n", verdict.word, verdict.reason);
     for line in planned(latency) {
@@ -32,7 +25,7 @@ fn of_job(record: &Record, latency: &LatencyRecord) -> String {
         text += &classes(latency);
         text += &slowest(latency);
         text += &together(latency);
-        text += &close(record, latency);
+        text += &close(record, plan, latency);
         text += &missing(latency);
     }
     if verdict.word.is_judged() {
@@ -286,23 +279,17 @@ pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
 }
 
 /// Label of a fabric's host, or `host N` if it has no node in the plan.
-pub fn host_name(record: &Record, latency: &LatencyRecord, host: u32) -> String {
-    let job = record.plan.jobs.get(latency.job);
-    let node = match job {
-        Some(crate::plan::job::Job::Latency(plan)) => {
-            plan.hosts.iter().position(|known| *known == host)
-        }
-        _ => None,
-    };
+pub fn host_name(record: &Record, plan: &Latency, host: u32) -> String {
+    let node = plan.hosts.iter().position(|known| *known == host);
     let label = node.and_then(|node| record.plan.nodes.get(node));
     label.map_or_else(|| format!("host {host}"), |node| node.label.clone())
 }
 
-fn close(record: &Record, latency: &LatencyRecord) -> String {
+fn close(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     let Some((middle, worst, pair)) = differences(latency) else {
         return String::new();
     };
-    let name = |host| host_name(record, latency, host);
+    let name = |host| host_name(record, plan, host);
     format!(
         "check      {} pairs that were not planned: predicted within {:.1} % of what was measured in the middle, {:+.1} % at most ({} and {}: {} for {})\n",
         latency.checks.len(),
@@ -344,7 +331,7 @@ fn missing(latency: &LatencyRecord) -> String {
 }
 
 /// The CSV table of cables. Times are in microseconds.
-pub fn csv(record: &Record) -> Result<String, csv::Error> {
+pub fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "cable",
@@ -360,23 +347,21 @@ pub fn csv(record: &Record) -> Result<String, csv::Error> {
             .map(|seconds| format!("{:.4}", seconds * 1e6))
             .unwrap_or_default()
     };
-    for latency in &record.latencies {
-        for cable in &latency.cables {
-            let slow = latency.slow.iter().find(|slow| slow.name == cable.name);
-            writer.write_record([
-                cable.name.clone(),
-                cable.class.clone(),
-                us(cable.value_s.filter(|_| cable.identified)),
-                us(cable.error_s.filter(|_| cable.identified)),
-                cable.identified.to_string(),
-                cable.pairs.to_string(),
-                match slow {
-                    Some(slow) if slow.confirmed => "confirmed".to_owned(),
-                    Some(_) => "once".to_owned(),
-                    None => "no".to_owned(),
-                },
-            ])?;
-        }
+    for cable in &latency.cables {
+        let slow = latency.slow.iter().find(|slow| slow.name == cable.name);
+        writer.write_record([
+            cable.name.clone(),
+            cable.class.clone(),
+            us(cable.value_s.filter(|_| cable.identified)),
+            us(cable.error_s.filter(|_| cable.identified)),
+            cable.identified.to_string(),
+            cable.pairs.to_string(),
+            match slow {
+                Some(slow) if slow.confirmed => "confirmed".to_owned(),
+                Some(_) => "once".to_owned(),
+                None => "no".to_owned(),
+            },
+        ])?;
     }
     super::cells::finish(writer)
 }

@@ -23,10 +23,10 @@ pub type Row = [String; 7];
 
 /// The row of a run with its result.
 pub fn row(name: &str, record: &Record) -> Row {
-    let spans = record.tests.iter().filter_map(|test| test.span_ns);
+    let spans = record.tests().iter().filter_map(|test| test.span_ns);
     let took = crate::units::sum(spans) / 1_000_000_000;
     let weakest = judged::weakest(record).or_else(|| {
-        let test = record.tests.first()?;
+        let test = record.tests().first()?;
         let figures = Figures::of(record, test);
         let (port, direction, rate) = figures.weakest()?;
         Some(format!(
@@ -41,7 +41,7 @@ pub fn row(name: &str, record: &Record) -> Row {
         show_utc(record.started_ms),
         show_age(took),
         record.plan.nodes.len().to_string(),
-        record.tests.len().to_string(),
+        record.tests().len().to_string(),
         record.verdict.word.to_string(),
         weakest
             .strip_prefix("weakest ")

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::record::{DirectionSheet, Record, VerdictWord};
+use crate::record::{DirectionSheet, Outcome, Record, SlowCable, VerdictWord};
 
 use super::figures::Figures;
 
@@ -213,8 +213,11 @@ fn faults(out: &mut Exposition, record: &Record) {
     ] {
         let faults = record.sheet.faults.iter();
         let of_ports = faults.filter(|fault| fault.word == word).count();
-        let cables = record.latencies.iter().flat_map(|latency| &latency.slow);
-        let of_cables = cables.filter(|cable| match word {
+        let cables: &[SlowCable] = match &record.outcome {
+            Outcome::Latency(latency) => &latency.slow,
+            Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => &[],
+        };
+        let of_cables = cables.iter().filter(|cable| match word {
             VerdictWord::Fail => cable.confirmed,
             VerdictWord::Undecided => !cable.confirmed,
             _ => false,
@@ -229,7 +232,7 @@ fn faults(out: &mut Exposition, record: &Record) {
 }
 
 fn tests(out: &mut Exposition, record: &Record) {
-    if record.tests.is_empty() {
+    if record.tests().is_empty() {
         return;
     }
     out.family(
@@ -237,8 +240,8 @@ fn tests(out: &mut Exposition, record: &Record) {
         "",
         "Payload through the switch one way, all ports together; a total hides single ports.",
     );
-    for test in &record.tests {
-        let plan = &record.plan.tests[test.test];
+    for test in record.tests() {
+        let plan = &record.plan.tests()[test.test];
         let purpose = plan.purpose.to_string();
         let number = (test.test + 1).to_string();
         let pattern = plan.pattern.to_string();

@@ -61,11 +61,11 @@ mod tests {
         let most = u64::MAX;
         let sound = include_str!("../../tests/golden/two-hosts/record.json");
         let mut record: Record = json::read(sound).unwrap();
-        record.plan.tests[0].bound = Bound::Time {
+        record.plan.tests_mut()[0].bound = Bound::Time {
             warmup_ns: most,
             window_ns: most,
         };
-        let test = &mut record.tests[0];
+        let test = &mut record.tests_mut()[0];
         test.window_ns = Some(most);
         for node in test.nodes.iter_mut().flatten() {
             (node.retransmits, node.strangers) = (most, most);

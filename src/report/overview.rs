@@ -18,7 +18,7 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut crosses = false;
     for test in tests {
-        let plan = &record.plan.tests[test.test];
+        let plan = &record.plan.tests()[test.test];
         let figures = Figures::of(record, test);
         crosses |= figures.crosses_switch;
         let what = match figures.crosses_switch {
@@ -98,11 +98,12 @@ pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
 /// True if an acceptance run has load tests with one link per port (shifts) and load tests with another pattern.
 fn is_comparable(record: &Record) -> bool {
     let loads = || {
-        let tests = record.plan.tests.iter();
+        let tests = record.plan.tests().iter();
         tests.filter(|test| test.purpose == Purpose::Load)
     };
     let shifts = |test: &&crate::plan::Test| matches!(test.pattern, Pattern::Shift(_));
-    record.plan.profile == Profile::Acceptance
+    let acceptance = record.plan.acceptance();
+    acceptance.is_some_and(|acceptance| acceptance.profile == Profile::Acceptance)
         && loads().any(|test| shifts(&test))
         && loads().any(|test| !shifts(&test))
 }

@@ -89,7 +89,7 @@ fn count(number: usize, what: &str) -> String {
 
 /// Statement on the links between hosts: their number, and the proof that each is connected and passed a full packet.
 fn pairs(record: &Record) -> String {
-    let links = record.tests.first().map_or(0, |test| {
+    let links = record.tests().first().map_or(0, |test| {
         test.links.iter().filter(|link| link.crosses_switch).count()
     });
     match links {
@@ -117,8 +117,8 @@ fn busy(record: &Record) -> Vec<String> {
     const MUCH: f64 = 0.02;
     const UNKNOWN_MBIT: u64 = 1_000;
     let mut lines = Vec::new();
-    for test in &record.tests {
-        let listens_ns = record.plan.tests[test.test].purpose.listens_ns();
+    for test in record.tests() {
+        let listens_ns = record.plan.tests()[test.test].purpose.listens_ns();
         for one in &test.wires {
             let (way, bytes) = match one.kind {
                 WireKind::ForeignSent { bytes } => ("sent", bytes),
@@ -155,7 +155,7 @@ fn busy(record: &Record) -> Vec<String> {
 /// Error counters that increased while links were made.
 fn counted(record: &Record) -> Vec<String> {
     let mut found = Vec::new();
-    for test in &record.tests {
+    for test in record.tests() {
         for (node, measured) in test.nodes.iter().enumerate() {
             let (Some(measured), Some(host)) = (measured, record.hosts.get(node)) else {
                 continue;
@@ -198,7 +198,7 @@ pub fn untold(record: &Record) -> Vec<String> {
     let mut by_counter: Vec<(&str, Vec<String>)> = Vec::new();
     let firsts = record.hosts.iter().enumerate();
     for (node, host) in firsts.filter(|(node, host)| host.host_index == *node) {
-        let tests = record.tests.iter();
+        let tests = record.tests().iter();
         let Some(measured) = tests.flat_map(|test| test.nodes.get(node)).flatten().next() else {
             continue;
         };

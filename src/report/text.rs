@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify, size};
 use crate::record::{
-    ClockRecord, HeldBy, HostRecord, LinkRecord, Missing, Record, TestRecord, Trouble, VerdictWord,
+    ClockRecord, HeldBy, HostRecord, LinkRecord, Measured, Missing, Record, TestRecord, Trouble,
+    VerdictWord,
 };
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
@@ -13,23 +14,28 @@ use super::{described, fold, imb, judged, latency, linktest, overview, wires};
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {
-    if record.tests.is_empty() && !record.latencies.is_empty() {
-        return latency::summary(record);
-    }
-    if record.tests.is_empty() && !record.patterns.is_empty() {
-        return imb::summary(record);
-    }
-    if record.tests.is_empty() && !record.jobs.is_empty() {
-        return linktest::summary::summary(record);
-    }
-    let mut out = Page::default();
-    if record.tests.is_empty() {
+    if !record.outcome.has_begun() {
+        let mut out = Page::default();
         out.line(&format!(
             "{}  nothing was measured: {}",
             record.verdict.word, record.verdict.reason
         ));
         preface(&mut out, record);
+        return out.text;
     }
+    match record.measured() {
+        Measured::Acceptance(..) => acceptance(record),
+        Measured::Linktest(plan, linktest) => linktest::summary::summary(
+            record,
+            &linktest::figures::Figures::of(record, plan, linktest),
+        ),
+        Measured::Latency(plan, latency) => latency::summary(record, plan, latency),
+        Measured::Imb(plan, imb) => imb::summary(record, plan, imb),
+    }
+}
+
+fn acceptance(record: &Record) -> String {
+    let mut out = Page::default();
     match &record.counted()[..] {
         [] => {}
         [test] => {
@@ -74,7 +80,7 @@ impl Page {
 }
 
 fn one_test(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) {
-    let plan = &record.plan.tests[test.test];
+    let plan = &record.plan.tests()[test.test];
     if test.links.iter().all(|link| link.interval_ns == 0) {
         return; // The test ended before it measured anything.
     }
@@ -195,7 +201,7 @@ fn accounted(record: &Record) -> Option<String> {
     };
     let never = record.missing.iter().filter(|one| !in_plan(one)).count();
     let all = record.plan.nodes.len() + never;
-    let several = record.plan.tests.len() > 1;
+    let several = record.plan.tests().len() > 1;
     let told = |missing: &Missing| match missing.at_ns {
         Some(at) => {
             let test = match several {

@@ -102,7 +102,7 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
 /// Links whose path takes smaller packets than both of their ends. Returns `None` if the tests saw no such link.
 pub fn short_paths(record: &Record, test: &TestRecord) -> Option<String> {
     const NAMED: usize = 4;
-    let plan = &record.plan.tests[test.test];
+    let plan = &record.plan.tests()[test.test];
     let mtu = |node: usize, rail: usize| {
         let host = &record.hosts[node];
         let interface = host

@@ -225,7 +225,7 @@ impl Extent {
             false => Ok(()),
         };
         let mut data_ns = 0_u64;
-        for test in &plan.tests {
+        for test in plan.tests() {
             let Bound::Time {
                 warmup_ns,
                 window_ns,
@@ -244,11 +244,16 @@ impl Extent {
         if plan.nodes.iter().all(|node| node.local) {
             hosts.clear();
         }
-        let rails = plan.tests.iter().map(|test| test.rails).max().unwrap_or(1);
+        let rails = plan
+            .tests()
+            .iter()
+            .map(|test| test.rails)
+            .max()
+            .unwrap_or(1);
         Ok(Self {
             ports: hosts.len() * rails,
             nodes: plan.nodes.len(),
-            tests: plan.tests.len(),
+            tests: plan.tests().len(),
             data_ms: data_ns / 1_000_000,
         })
     }

@@ -6,9 +6,9 @@ use crate::cli::measure::Intent;
 use crate::cli::resolve::{self, UsageError};
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Asked, Benchmark, Class, Imb, MOST_LOG, Multi, Part, Rules, usual};
-use crate::plan::job::{Job, RANKS};
+use crate::plan::job::RANKS;
 use crate::plan::ranks::{RankTransport, Ranks};
-use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
+use crate::plan::{RunPlan, Work};
 use crate::report;
 use crate::units::show_bytes;
 
@@ -78,21 +78,8 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             }
         ));
     }
-    let plan = RunPlan {
-        version: PLAN_VERSION,
-        nodes,
-        tests: Vec::new(),
-        jobs: vec![Job::Imb(imb)],
-        profile: Profile::Quick,
-        shortened: false,
-        criteria: Criteria::default(),
-        deadlines: resolve::deadlines_of(&words.launch)?,
-        seed: 0,
-        keep_going: false,
-        samples: false,
-        repeats: None,
-        site: None,
-    };
+    let deadlines = resolve::deadlines_of(&words.launch)?;
+    let plan = RunPlan::of(nodes, Work::Imb(imb), deadlines);
     let options = effective(words, count);
     Ok(Intent {
         plan,
@@ -404,7 +391,7 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
 pub fn dry_run(intent: &Intent) -> String {
     let mut text = report::header::options(&intent.options);
     let nodes = intent.plan.nodes.len();
-    if let Some(Job::Imb(imb)) = intent.plan.jobs.first() {
+    if let Work::Imb(imb) = &intent.plan.work {
         let ranks = imb.ranks.count(nodes);
         text += &format!(
             "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
@@ -446,8 +433,8 @@ mod tests {
         let all = ["imb", "--hosts", "local:4"].into_iter();
         let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
         let intent = understand(&words.imb).map_err(|error| error.to_string())?;
-        match intent.plan.jobs.into_iter().next() {
-            Some(Job::Imb(imb)) => Ok(imb),
+        match intent.plan.work {
+            Work::Imb(imb) => Ok(imb),
             _ => Err("no patterns".to_owned()),
         }
     }

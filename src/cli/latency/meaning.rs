@@ -9,12 +9,12 @@ use crate::cli::resolve;
 use crate::cli::terminal::complain;
 use crate::conduct;
 use crate::exit;
-use crate::plan::job::{Job, MESSAGE_BYTES, MESSAGES, RANKS};
+use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
-use crate::plan::{Criteria, PLAN_VERSION, Profile, RunPlan};
-use crate::record::Record;
+use crate::plan::{RunPlan, Work};
+use crate::record::{LatencyRecord, Outcome};
 use crate::report::header;
 use crate::units;
 use latency::fabric::Fabric;
@@ -26,25 +26,27 @@ use super::fabrics;
 use super::plans;
 use crate::cli::args::latency::RunArguments;
 
-/// Name and record of the run to compare with, if the user named one. The error is the exit code.
-pub fn baseline(words: &RunArguments) -> Result<Option<(String, Record)>, u8> {
+/// Name and results of the run to compare with, if the user named one. The error is the exit code.
+pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
     let Some(name) = &words.baseline else {
         return Ok(None);
     };
     let kept = report::read(name, words.output.as_deref().unwrap_or(Path::new(".")))?;
-    if kept.record.latencies.is_empty() {
-        complain(&format!(
-            "--baseline {name}: no latencies were measured in this run"
-        ));
-        return Err(exit::USAGE);
+    match kept.record.outcome {
+        Outcome::Latency(latency) => Ok(Some((crate::store::runs::name_of(&kept.path), *latency))),
+        Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => {
+            complain(&format!(
+                "--baseline {name}: this run measured no latencies"
+            ));
+            Err(exit::USAGE)
+        }
     }
-    Ok(Some((crate::store::runs::name_of(&kept.path), kept.record)))
 }
 
 /// Turns arguments into an intent.
 pub fn understand(
     words: &RunArguments,
-    baseline: Option<(String, Record)>,
+    baseline: Option<(String, LatencyRecord)>,
     locate: bool,
 ) -> Result<Intent, String> {
     let by_rsh = words.launch.rsh.is_some();
@@ -170,22 +172,13 @@ pub fn understand(
         baseline,
     };
     let options = effective(words, &fabric, &latency);
+    let deadlines = resolve::deadlines_of(&words.launch).map_err(said)?;
     Ok(Intent {
         plan: RunPlan {
-            version: PLAN_VERSION,
-            nodes,
-            tests: Vec::new(),
-            jobs: vec![Job::Latency(latency)],
-            profile: Profile::Quick,
-            shortened: false,
-            criteria: Criteria::default(),
-            deadlines: resolve::deadlines_of(&words.launch).map_err(said)?,
             seed: words.choice.plan_seed,
             // A missing host costs only its pairs.
             keep_going: true,
-            samples: false,
-            repeats: None,
-            site: None,
+            ..RunPlan::of(nodes, Work::Latency(latency), deadlines)
         },
         hosts,
         options,
@@ -249,11 +242,8 @@ fn of_baseline(
     model: &Model<'_>,
     hosts: &[u32],
     run: String,
-    record: &Record,
+    latency: &LatencyRecord,
 ) -> Result<Baseline, String> {
-    let latency = record.latencies.last();
-    let latency = latency
-        .ok_or_else(|| format!("--baseline {run}: no latencies were measured in this run"))?;
     if latency.planned.fabric != model.fabric.name || latency.planned.directed != model.directed {
         return Err(format!(
             "--baseline {run}: it measured another fabric ({})",
@@ -322,8 +312,7 @@ fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(S
 /// Text of a dry run.
 pub fn dry_run(intent: &Intent) -> String {
     let mut text = header::options(&intent.options);
-    let job = intent.plan.jobs.first();
-    if let Some(Job::Latency(latency)) = job {
+    if let Work::Latency(latency) = &intent.plan.work {
         let nodes = intent.plan.nodes.len();
         let (rounds, pairs) = conduct::size_of(latency).unwrap_or((0, 0));
         let messages = 2 * (latency.probe.messages + latency.probe.warmups);

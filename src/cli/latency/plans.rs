@@ -8,7 +8,7 @@ use crate::cli::files::{can_keep, keep_file};
 use crate::cli::terminal::{complain, write_all};
 use crate::conduct;
 use crate::exit;
-use crate::plan::job::Job;
+use crate::record::Measured;
 use crate::report::latency::combination;
 use crate::sys::why;
 use latency::fabric::Fabric;
@@ -205,15 +205,9 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
 /// Predicts the round trips of all pairs from a run; returns the exit code.
 pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
     let kept = crate::cli::report::read(&words.run, &words.folder)?;
-    let Some(latency) = kept.record.latencies.last() else {
+    let Measured::Latency(job, latency) = kept.record.measured() else {
         return wrong(&format!(
-            "{}: no latencies were measured in this run",
-            kept.path.display()
-        ));
-    };
-    let Some(Job::Latency(job)) = kept.record.plan.jobs.get(latency.job) else {
-        return wrong(&format!(
-            "{}: its plan has no latencies",
+            "{}: this run measured no latencies",
             kept.path.display()
         ));
     };

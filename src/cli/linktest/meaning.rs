@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::measure::Intent;
 use crate::cli::resolve::{self, UsageError};
-use crate::plan::job::{BUFFERS, Job, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
+use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankTransport, Ranks};
-use crate::plan::{PLAN_VERSION, Profile, RunPlan};
+use crate::plan::{RunPlan, Work};
 use crate::units::{self, show_bytes};
 use crate::{jobs, report};
 
@@ -119,22 +119,13 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
         min_runtime_ns: numbers::whole(arguments.min_runtime * 1e9),
     };
     check(&linktest, nodes.len())?;
+    let deadlines = resolve::deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
-        version: PLAN_VERSION,
-        nodes,
-        tests: Vec::new(),
-        jobs: vec![Job::Linktest(linktest)],
-        profile: Profile::Quick,
-        shortened: false,
         criteria,
-        deadlines: resolve::deadlines_of(&arguments.launch)?,
         seed: arguments.seed_randomize_buffers,
-        keep_going: false,
-        samples: false,
-        repeats: None,
-        site: None,
+        ..RunPlan::of(nodes, Work::Linktest(linktest.clone()), deadlines)
     };
-    let options = effective(arguments, &plan);
+    let options = effective(arguments, &plan, &linktest);
     Ok(Intent {
         plan,
         hosts,
@@ -192,10 +183,11 @@ fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
     Ok(())
 }
 
-fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, String)> {
-    let Some(linktest) = linktest_of(plan) else {
-        return Vec::new();
-    };
+fn effective(
+    arguments: &LinktestArguments,
+    plan: &RunPlan,
+    linktest: &Linktest,
+) -> Vec<(String, String)> {
     let yes = |given: bool| given.then(|| "yes".to_owned());
     let list = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
     let sockets = &arguments.sockets;
@@ -281,7 +273,7 @@ fn effective(arguments: &LinktestArguments, plan: &RunPlan) -> Vec<(String, Stri
 pub fn dry_run(intent: &Intent) -> String {
     let plan = &intent.plan;
     let mut text = report::header::options(&intent.options);
-    if let Some(linktest) = linktest_of(plan) {
+    if let Work::Linktest(linktest) = &plan.work {
         let nodes = plan.nodes.len();
         let ranks = linktest.ranks.count(nodes);
         let steps = jobs::linktest::step_count(linktest, ranks);
@@ -312,7 +304,7 @@ pub fn dry_run(intent: &Intent) -> String {
             ranks + nodes,
             2 * pairs,
             show_bytes(volume),
-            show_bytes(plan.jobs[0].bytes_per_rank(ranks) as u64),
+            show_bytes(linktest.bytes_per_rank(ranks) as u64),
         );
     }
     for note in &intent.notes {
@@ -329,11 +321,6 @@ pub fn numbered(path: &Path, number: usize) -> PathBuf {
         None => format!("{stem}_i{number:03}"),
     };
     path.with_file_name(name)
-}
-
-/// The link test of a plan, if it has one.
-pub fn linktest_of(plan: &RunPlan) -> Option<&Linktest> {
-    plan.jobs.first().and_then(Job::kernel)
 }
 
 #[cfg(test)]
@@ -353,6 +340,13 @@ mod tests {
         understand(&words.arguments).map_err(|error| error.to_string())
     }
 
+    fn linktest_of(plan: &RunPlan) -> &Linktest {
+        match &plan.work {
+            Work::Linktest(linktest) => linktest,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn the_call_of_an_acceptance_is_read_as_it_stands() {
         let intent = understood(
@@ -360,7 +354,7 @@ mod tests {
              --bidirectional",
         )
         .unwrap();
-        let linktest = linktest_of(&intent.plan).unwrap();
+        let linktest = linktest_of(&intent.plan);
         assert_eq!(
             (linktest.warmups, linktest.messages, linktest.message_bytes),
             (3, 25, 16 << 20)
@@ -368,7 +362,7 @@ mod tests {
         assert!(linktest.bisection && linktest.kernel == Kernel::Bidirectional);
         assert_eq!(intent.notes.len(), 1, "{:?}", intent.notes);
         let short = understood("--hosts local:3 -m tcp -w 1 -n 2 -s 4K -o x.sion").unwrap();
-        let linktest = linktest_of(&short.plan).unwrap();
+        let linktest = linktest_of(&short.plan);
         assert_eq!(linktest.message_bytes, 4096);
         assert_eq!(linktest.ranks.transport, RankTransport::Tcp);
     }

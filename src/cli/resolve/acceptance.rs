@@ -5,8 +5,8 @@ use launcher::hosts::Host;
 use crate::conduct::Hold;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
-    Bound, Coupling, Datapath, PLAN_VERSION, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,
-    Transport, Unasked, Verify, Workers,
+    Acceptance, Bound, Coupling, Datapath, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,
+    Transport, Unasked, Verify, Work, Workers,
 };
 use crate::record::Resumed;
 use crate::sys::affinity;
@@ -70,20 +70,18 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     let open = tests.iter().any(|test| fit::is_open(test, &capacities));
     let mut deadlines = deadlines_of(&arguments.launch)?;
     deadlines.run_ms = max_time(arguments)?;
-    let plan = RunPlan {
-        version: PLAN_VERSION,
-        nodes,
+    let work = Work::Acceptance(Acceptance {
         tests,
         profile,
         shortened,
-        criteria,
-        deadlines,
-        seed: arguments.seed.unwrap_or(seed),
-        keep_going: arguments.keep_going,
         samples: arguments.samples.is_some(),
         repeats: None,
-        jobs: Vec::new(),
-        site: None,
+    });
+    let plan = RunPlan {
+        criteria,
+        seed: arguments.seed.unwrap_or(seed),
+        keep_going: arguments.keep_going,
+        ..RunPlan::of(nodes, work, deadlines)
     };
     let options = effective(arguments, &plan);
     let hold = arguments.hold.as_deref().map(hold_of).transpose()?;
@@ -219,7 +217,7 @@ fn joined(words: &[String]) -> Option<String> {
 }
 
 fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
-    let test = &plan.tests[0];
+    let test = &plan.tests()[0];
     let word = |value: String| value;
     let mut all = vec![
         ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
@@ -333,7 +331,7 @@ mod tests {
             .map(|node| node.label.as_str())
             .collect();
         assert_eq!(labels, ["n1#1", "n2", "n1#2"]);
-        let test = &intent.plan.tests[0];
+        let test = &intent.plan.tests()[0];
         assert_eq!(
             (test.phases, test.streams, test.block_bytes),
             (3, 1, 1 << 20)
@@ -352,7 +350,7 @@ mod tests {
     #[test]
     fn many_nodes_on_a_host_have_smaller_blocks_and_fewer_processes() {
         let shape = |words: &str| {
-            let test = intent(words).unwrap().plan.tests[0].clone();
+            let test = intent(words).unwrap().plan.tests()[0].clone();
             let buffers = test.sockets.send_buffer_bytes.map(|bytes| bytes >> 10);
             (test.block_bytes >> 10, test.workers, buffers)
         };
@@ -539,9 +537,9 @@ mod tests {
         ];
         for (words, most) in cases {
             let intent = intent(&format!("{words} --profile acceptance")).expect(words);
-            let streams = intent.plan.tests.iter().map(|test| test.streams);
+            let streams = intent.plan.tests().iter().map(|test| test.streams);
             assert_eq!(streams.clone().max(), Some(most), "{words}");
-            for test in &intent.plan.tests {
+            for test in intent.plan.tests() {
                 assert!(crate::plan::STREAMS.contains(&test.streams), "{words}");
                 assert_eq!(test.streams % test.rails, 0, "{words}");
             }

@@ -57,9 +57,9 @@ pub fn settings(launch: &Launch, plan: &RunPlan, stop: &Arc<AtomicUsize>) -> lau
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;
-    let of_tests = plan.tests.first().map(|test| test.network.family);
-    let of_jobs = plan.jobs.first().map(|job| job.ranks().network.family);
-    let family = of_tests.or(of_jobs).unwrap_or_default();
+    let of_tests = plan.tests().first().map(|test| test.network.family);
+    let of_ranks = plan.work.ranks().map(|ranks| ranks.network.family);
+    let family = of_tests.or(of_ranks).unwrap_or_default();
     launcher::Settings {
         remote_shell: launch.rsh.clone(),
         user: launch.user.clone(),

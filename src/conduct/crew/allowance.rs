@@ -26,7 +26,7 @@ pub fn message_bytes(plan: &RunPlan) -> usize {
         let links = nodes.saturating_mul(test.streams * test.rails.max(1));
         links.saturating_mul(2 * test.phases.saturating_sub(1))
     };
-    let most = plan.tests.iter().map(ends).max().unwrap_or(0);
+    let most = plan.tests().iter().map(ends).max().unwrap_or(0);
     MESSAGE_BYTES.saturating_add(most.saturating_mul(LINK_END_BYTES))
 }
 

@@ -34,9 +34,8 @@ pub struct Link<'a> {
 }
 
 impl<'a> Figures<'a> {
-    /// Collects the figures of a job of the record. Returns `None` if the plan has no such link test.
-    pub fn of(record: &'a Record, job: &'a LinktestRecord) -> Option<Self> {
-        let plan = record.plan.jobs.get(job.job)?.kernel()?;
+    /// Collects the figures of a link test.
+    pub fn of(record: &'a Record, plan: &'a Linktest, job: &'a LinktestRecord) -> Self {
         let ranks = job.ranks.len();
         let mut table: BTreeMap<(usize, usize), Vec<&PairTime>> = BTreeMap::new();
         let times = job.rounds.iter().flat_map(|round| &round.times);
@@ -52,12 +51,12 @@ impl<'a> Figures<'a> {
                 times,
             }
         };
-        Some(Self {
+        Self {
             plan,
             job,
             names: names(&record.plan, job),
             links: table.into_iter().map(link).collect(),
-        })
+        }
     }
 
     /// A rank and its node, as text.
@@ -203,18 +202,25 @@ fn names(plan: &RunPlan, job: &LinktestRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Measured, Outcome};
 
     #[test]
     fn the_worst_link_is_first_whichever_round_measured_it() {
         let text = include_str!("../../../tests/golden/linktest/record.json");
         let mut record: Record = serde_json::from_str(text).unwrap();
-        let rounds = &mut record.jobs[0].rounds;
+        let Outcome::Linktest(linktest) = &mut record.outcome else {
+            panic!("a link test");
+        };
+        let rounds = &mut linktest.rounds;
         let mut second = rounds[0].clone();
         second.retests.truncate(1);
         second.retests[0].old_s *= 2.0;
         let worst = second.retests[0].old_s;
         rounds.push(second);
-        let figures = Figures::of(&record, &record.jobs[0]).unwrap();
+        let Measured::Linktest(plan, linktest) = record.measured() else {
+            panic!("a link test");
+        };
+        let figures = Figures::of(&record, plan, linktest);
         let old: Vec<f64> = figures.retests().iter().map(|one| one.old_s).collect();
         assert!(old.is_sorted_by(|a, b| a >= b), "{old:?}");
         assert_eq!(old.first(), Some(&worst));

@@ -16,14 +16,8 @@ const BAR: usize = 50;
 /// If a link's time alone is below this fraction of its time among others, the others' load makes it slow, not the link.
 const FASTER: f64 = 0.9;
 
-/// The summary of all link tests of a record.
-pub fn summary(record: &Record) -> String {
-    let figures = record.jobs.iter();
-    let figures = figures.filter_map(|job| Figures::of(record, job));
-    figures.map(|one| of_job(record, &one)).collect()
-}
-
-fn of_job(record: &Record, figures: &Figures<'_>) -> String {
+/// The summary of a record of a link test.
+pub fn summary(record: &Record, figures: &Figures<'_>) -> String {
     let Some(extent) = figures.extent() else {
         return format!(
             "{}  nothing was measured: {}\n",

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::record::Record;
 use crate::report::cells::finish;
 
 use super::figures::Figures;
@@ -31,43 +30,37 @@ struct Line<'a> {
     alone_s: Option<f64>,
 }
 
-/// CSV table of the links of all link tests of a record.
-pub fn csv(record: &Record) -> Result<String, csv::Error> {
+/// CSV table of the links of a link test.
+pub fn csv(figures: &Figures<'_>) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    for figures in record
-        .jobs
-        .iter()
-        .filter_map(|job| Figures::of(record, job))
-    {
-        let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
-        for (number, round) in figures.job.rounds.iter().enumerate() {
-            let again: BTreeMap<(usize, usize), f64> = round
-                .retests
-                .iter()
-                .map(|one| ((one.from, one.to), one.new_s))
-                .collect();
-            for time in &round.times {
-                let spread = time.spread;
-                writer.serialize(Line {
-                    round: number,
-                    iteration: round.iteration,
-                    step: time.step.saturating_add(1),
-                    from: time.from,
-                    to: time.to,
-                    from_node: name(time.from),
-                    to_node: name(time.to),
-                    seconds: time.seconds,
-                    bytes_per_s: figures.bandwidth(time.seconds),
-                    messages: spread.map(|one| one.count),
-                    least_s: spread.map(|one| one.least_s),
-                    median_s: spread.map(|one| one.median_s),
-                    p90_s: spread.map(|one| one.p90_s),
-                    p99_s: spread.map(|one| one.p99_s),
-                    most_s: spread.map(|one| one.most_s),
-                    deviation_s: spread.map(|one| one.deviation_s),
-                    alone_s: again.get(&(time.from, time.to)).copied(),
-                })?;
-            }
+    let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
+    for (number, round) in figures.job.rounds.iter().enumerate() {
+        let again: BTreeMap<(usize, usize), f64> = round
+            .retests
+            .iter()
+            .map(|one| ((one.from, one.to), one.new_s))
+            .collect();
+        for time in &round.times {
+            let spread = time.spread;
+            writer.serialize(Line {
+                round: number,
+                iteration: round.iteration,
+                step: time.step.saturating_add(1),
+                from: time.from,
+                to: time.to,
+                from_node: name(time.from),
+                to_node: name(time.to),
+                seconds: time.seconds,
+                bytes_per_s: figures.bandwidth(time.seconds),
+                messages: spread.map(|one| one.count),
+                least_s: spread.map(|one| one.least_s),
+                median_s: spread.map(|one| one.median_s),
+                p90_s: spread.map(|one| one.p90_s),
+                p99_s: spread.map(|one| one.p99_s),
+                most_s: spread.map(|one| one.most_s),
+                deviation_s: spread.map(|one| one.deviation_s),
+                alone_s: again.get(&(time.from, time.to)).copied(),
+            })?;
         }
     }
     finish(writer)

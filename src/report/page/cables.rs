@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use crate::plan::latency::Latency;
 use crate::record::{CableLatency, LatencyRecord, Record};
 use crate::report::latency;
 use crate::units::show_us;
@@ -19,42 +20,38 @@ const NAMED_TO: usize = 4096;
 /// Maximum number of cables listed.
 const WORST: usize = 20;
 
-/// The tiles of all latency jobs, for the first screen.
-pub fn tiles(record: &Record) -> Markup {
+/// The tiles for the first screen.
+pub fn tiles(one: &LatencyRecord) -> Markup {
     html! {
-        @for one in &record.latencies {
+        li {
+            b { (one.planned.pairs) " of " (one.planned.pairs_of_hosts()) }
+            span { "pairs measured, in " (one.planned.rounds) " rounds; all are known from these" }
+        }
+        li {
+            b { (one.cables.iter().filter(|cable| cable.identified).count()) " of " (one.cables.len()) }
+            span { "cables have a value of their own" }
+        }
+        @if let Some((cable, ratio)) = latency::ranked(one).first() {
             li {
-                b { (one.planned.pairs) " of " (one.planned.pairs_of_hosts()) }
-                span { "pairs measured, in " (one.planned.rounds) " rounds; all are known from these" }
+                b { (format!("{ratio:.2} x")) }
+                span { "the middle of its class: " (cable.name) ", " (show_us(cable.value_s.unwrap_or(0.0))) " one way" }
             }
-            li {
-                b { (one.cables.iter().filter(|cable| cable.identified).count()) " of " (one.cables.len()) }
-                span { "cables have a value of their own" }
-            }
-            @if let Some((cable, ratio)) = latency::ranked(one).first() {
-                li {
-                    b { (format!("{ratio:.2} x")) }
-                    span { "the middle of its class: " (cable.name) ", " (show_us(cable.value_s.unwrap_or(0.0))) " one way" }
-                }
-            }
-            @if let Some((middle, ..)) = latency::differences(one) {
-                li { b { (format!("{:.1} %", middle * 100.0)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
-            }
+        }
+        @if let Some((middle, ..)) = latency::differences(one) {
+            li { b { (format!("{:.1} %", middle * 100.0)) } span { "how close predictions come to pairs that were not planned, in the middle" } }
         }
     }
 }
 
-/// The sections of all latency jobs that have cables.
-pub fn sections(record: &Record) -> Markup {
-    html! { @for latency in record.latencies.iter().filter(|one| !one.cables.is_empty()) { (one(record, latency)) } }
-}
-
-fn one(record: &Record, one: &LatencyRecord) -> Markup {
+/// The sections on cables, if any were measured.
+pub fn sections(record: &Record, plan: &Latency, one: &LatencyRecord) -> Markup {
     html! {
         @if !latency::ranked(one).is_empty() { (map(one)) (slowest(one)) }
-        section #latencies {
-            h2 { "What was measured" }
-            dl { @for (name, value) in described(record, one) { dt { (name) } dd { (value) } } }
+        @if !one.cables.is_empty() {
+            section #latencies {
+                h2 { "What was measured" }
+                dl { @for (name, value) in described(record, plan, one) { dt { (name) } dd { (value) } } }
+            }
         }
     }
 }
@@ -129,7 +126,7 @@ fn slowest(one: &LatencyRecord) -> Markup {
     }
 }
 
-fn described(record: &Record, one: &LatencyRecord) -> Vec<(&'static str, String)> {
+fn described(record: &Record, plan: &Latency, one: &LatencyRecord) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
     for line in latency::planned(one) {
         let (name, value) = line.split_at(line.len().min(11));
@@ -142,7 +139,7 @@ fn described(record: &Record, one: &LatencyRecord) -> Vec<(&'static str, String)
         }
     }
     if let Some((middle, worst, pair)) = latency::differences(one) {
-        let name = |host| latency::host_name(record, one, host);
+        let name = |host| latency::host_name(record, plan, host);
         all.push((
             "predictions",
             format!(

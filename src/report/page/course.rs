@@ -36,13 +36,13 @@ impl Course {
     /// Collects the points of all tests that load the fabric.
     pub fn of(record: &Record) -> Self {
         let loads: Vec<&TestRecord> = record
-            .tests
+            .tests()
             .iter()
-            .filter(|test| record.plan.tests[test.test].purpose == Purpose::Load)
+            .filter(|test| record.plan.tests()[test.test].purpose == Purpose::Load)
             .collect();
         let ports = |test: &TestRecord| crossing_ports(record, test);
         let tests = loads.iter().map(|test| {
-            let name = record.plan.tests[test.test].pattern.to_string();
+            let name = record.plan.tests()[test.test].pattern.to_string();
             let own = ports(test);
             let points = test
                 .seconds
@@ -140,7 +140,7 @@ impl Course {
 
 /// Columns in [`Second::received_bytes`] of the ports that receive from other hosts in a test.
 fn crossing_ports(record: &Record, test: &TestRecord) -> Vec<usize> {
-    let plan = &record.plan.tests[test.test];
+    let plan = &record.plan.tests()[test.test];
     let rails = plan.rails.max(1);
     let mut columns: Vec<usize> = test
         .links

@@ -57,7 +57,7 @@ pub enum Kind {
 impl Heat {
     /// The least that each pair carried: in permutations if the run has any, else in all load tests.
     pub fn of(record: &Record) -> Self {
-        let view = View::of(&record.plan, &record.hosts, &record.tests);
+        let view = View::of(&record.plan, &record.hosts, record.measured());
         let loads = || {
             let all = view.observations.iter();
             all.filter(|one| !one.isolated && !one.paced)

@@ -15,11 +15,12 @@ pub use tables::changes;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::record::{Record, VerdictWord};
+use crate::record::{Measured, Outcome, Record, VerdictWord};
 use crate::units::{show_gbit, show_utc};
 
 use super::compare::Comparison;
 use super::judged;
+use super::linktest::figures::Figures as Links;
 use course::Course;
 use heat::Heat;
 
@@ -40,10 +41,12 @@ pub fn write(record: &Record, baseline: Option<&Comparison>, beside: &[Record]) 
                     (verdict(record))
                     (tiles(record))
                     (evidence::section(record))
-                    (Heat::of(record).draw())
-                    (ranks::sections(record))
-                    (cables::sections(record))
-                    (patterns::sections(record, beside))
+                    @match record.measured() {
+                        Measured::Acceptance(..) => (Heat::of(record).draw()),
+                        Measured::Linktest(plan, linktest) => (ranks::sections(&Links::of(record, plan, linktest))),
+                        Measured::Latency(plan, latency) => (cables::sections(record, plan, latency)),
+                        Measured::Imb(plan, imb) => (patterns::sections(record, plan, imb, beside)),
+                    }
                     (tables::worst(record))
                     (tables::uplinks(record))
                     (tables::wires(record))
@@ -75,7 +78,10 @@ pub fn head(title: &str) -> Markup {
 
 /// True if the record measures ports, so neither cables nor patterns of messages.
 fn is_of_ports(record: &Record) -> bool {
-    record.latencies.is_empty() && record.patterns.is_empty()
+    match &record.outcome {
+        Outcome::Acceptance(_) | Outcome::Linktest(_) => true,
+        Outcome::Latency(_) | Outcome::Imb(_) => false,
+    }
 }
 
 /// Fixed sentence on the kind of test and its limits.
@@ -139,9 +145,14 @@ fn tiles(record: &Record) -> Markup {
                     span { "of what " (label(contention.port)) " carries with one at a time, with all at once" }
                 }
             }
-            @if !record.latencies.is_empty() { (cables::tiles(record)) } @else if !record.patterns.is_empty() { (patterns::tiles(record)) } @else if record.jobs.is_empty() {
-                li { b { (record.tests.len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
-            } @else { (ranks::tiles(record)) }
+            @match record.measured() {
+                Measured::Acceptance(..) => {
+                    li { b { (record.tests().len()) } span { "tests of " (record.plan.nodes.len()) " nodes" } }
+                }
+                Measured::Linktest(plan, linktest) => (ranks::tiles(record, &Links::of(record, plan, linktest))),
+                Measured::Latency(_, latency) => (cables::tiles(latency)),
+                Measured::Imb(_, imb) => (patterns::tiles(record, imb)),
+            }
         }
     }
 }

@@ -3,8 +3,7 @@
 use maud::{Markup, html};
 
 use crate::plan::imb::{Benchmark, Imb, Mode, Table};
-use crate::plan::job::Job;
-use crate::record::{ImbRecord, Record, TableRecord};
+use crate::record::{ImbRecord, Measured, Record, TableRecord};
 use crate::report::imb;
 use crate::stats::imb::{megabytes_per_s, over};
 
@@ -33,43 +32,31 @@ const LETTERS: [&str; MOST_BESIDE + 1] = ["A", "B", "C", "D", "E", "F"];
 pub const MOST_BESIDE: usize = 5;
 
 /// The sections on patterns: curves, spreads and tables.
-pub fn sections(record: &Record, beside: &[Record]) -> Markup {
-    let known = record.patterns.iter().filter_map(|job| {
-        let Some(Job::Imb(imb)) = record.plan.jobs.get(job.job) else {
-            return None;
-        };
-        Some((imb, job))
-    });
+pub fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record]) -> Markup {
     html! {
-        @for (imb, job) in known {
-            section #patterns {
-                h2 { "Times and throughput over the length of messages" }
-                p { "Messages went over " (said_of(imb, record)) "." }
-                p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
-                @if !beside.is_empty() {
-                    p .note {
-                        @for (letter, run) in LETTERS.iter().zip(std::iter::once(record).chain(beside)) {
-                            b { (letter) } " " (run.name()) ", " (over_what(run)) ". "
-                        }
-                        "Broken lines are of the other runs."
+        section #patterns {
+            h2 { "Times and throughput over the length of messages" }
+            p { "Messages went over " (said_of(plan, record)) "." }
+            p .note { "Of the slowest rank, both axes logarithmic; a line for each number of ranks. Lengths from 1 byte on. Of one-sided transfers: each complete by itself, or all together." }
+            @if !beside.is_empty() {
+                p .note {
+                    @for (letter, run) in LETTERS.iter().zip(std::iter::once(record).chain(beside)) {
+                        b { (letter) } " " (run.name()) ", " (over_what(run)) ". "
                     }
+                    "Broken lines are of the other runs."
                 }
-                @for benchmark in benchmarks(job) { (of_benchmark(imb, job, benchmark, beside)) }
             }
+            @for benchmark in benchmarks(job) { (of_benchmark(plan, job, benchmark, beside)) }
         }
-        @if !record.patterns.is_empty() {
-            section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(record)) } } }
-        }
+        section #printed { h2 { "Tables" } div .wide { pre { (imb::tables(plan, job)) } } }
     }
 }
 
 /// The tiles for the first screen: the number of tables and of ranks.
-pub fn tiles(record: &Record) -> Markup {
-    let tables: usize = record.patterns.iter().map(|job| job.tables.len()).sum();
-    let ranks = record.patterns.iter().map(|job| job.ranks.len()).max();
+pub fn tiles(record: &Record, imb: &ImbRecord) -> Markup {
     html! {
-        li { b { (tables) } span { "tables of patterns" } }
-        li { b { (ranks.unwrap_or(0)) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }
+        li { b { (imb.tables.len()) } span { "tables of patterns" } }
+        li { b { (imb.ranks.len()) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }
     }
 }
 
@@ -85,13 +72,18 @@ fn benchmarks(job: &ImbRecord) -> Vec<Benchmark> {
 
 /// Transport of a run's messages and the rules that it followed, as text.
 fn over_what(record: &Record) -> String {
-    let jobs = record.patterns.iter();
-    let mut plans = jobs.filter_map(|job| match record.plan.jobs.get(job.job) {
-        Some(Job::Imb(imb)) => Some(imb),
-        _ => None,
-    });
-    let plan = plans.next();
-    plan.map_or_else(|| "no patterns".to_owned(), |plan| said_of(plan, record))
+    match of_patterns(record) {
+        Some((plan, _)) => said_of(plan, record),
+        None => "no patterns".to_owned(),
+    }
+}
+
+/// Plan and results of a record of patterns.
+fn of_patterns(record: &Record) -> Option<(&Imb, &ImbRecord)> {
+    match record.measured() {
+        Measured::Imb(plan, imb) => Some((plan, imb)),
+        Measured::Acceptance(..) | Measured::Linktest(..) | Measured::Latency(..) => None,
+    }
 }
 
 fn said_of(plan: &Imb, record: &Record) -> String {
@@ -105,17 +97,13 @@ fn said_of(plan: &Imb, record: &Record) -> String {
 
 /// The tables of a benchmark in a run, each with the plan of its job.
 fn tables_of(record: &Record, benchmark: Benchmark) -> Vec<(&Imb, &TableRecord)> {
-    let jobs = record.patterns.iter();
-    let all = jobs.flat_map(|job| {
-        let imb = match record.plan.jobs.get(job.job) {
-            Some(Job::Imb(imb)) => Some(imb),
-            _ => None,
-        };
-        job.tables
-            .iter()
-            .filter_map(move |table| Some((imb?, table)))
-    });
-    all.filter(|(_, table)| table.table.benchmark == benchmark)
+    let Some((plan, imb)) = of_patterns(record) else {
+        return Vec::new();
+    };
+    let tables = imb.tables.iter();
+    tables
+        .filter(|table| table.table.benchmark == benchmark)
+        .map(|table| (plan, table))
         .collect()
 }
 

@@ -17,41 +17,30 @@ use super::spread;
 /// Number of slowest links shown.
 const WORST: usize = 10;
 
-/// The tiles of each link test, for the first screen.
-pub fn tiles(record: &Record) -> Markup {
+/// The tiles for the first screen.
+pub fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
     html! {
-        @for figures in all(record) {
+        li {
+            b { (figures.job.ranks.len()) }
+            span { "ranks on " (record.plan.nodes.len()) " nodes, " (figures.links.len()) " links" }
+        }
+        @if let Some(slowest) = figures.slowest() {
             li {
-                b { (figures.job.ranks.len()) }
-                span { "ranks on " (record.plan.nodes.len()) " nodes, " (figures.links.len()) " links" }
+                b { (bandwidth(figures.bandwidth(slowest.mean_s)).trim_start()) }
+                span { "the slowest link: " (figures.rank(slowest.from)) " to " (figures.rank(slowest.to)) }
             }
-            @if let Some(slowest) = figures.slowest() {
-                li {
-                    b { (bandwidth(figures.bandwidth(slowest.mean_s)).trim_start()) }
-                    span { "the slowest link: " (figures.rank(slowest.from)) " to " (figures.rank(slowest.to)) }
-                }
-            }
-            @if let Some(rate) = figures.bisection() {
-                li { b { (bandwidth(rate).trim_start()) } span { "between the two halves, on average" } }
-            }
-            @if let Some(all) = figures.all_to_all() {
-                li { b { (time(all.most_s).trim_start()) } span { "a message from each rank to every other one, at the same time" } }
-            }
+        }
+        @if let Some(rate) = figures.bisection() {
+            li { b { (bandwidth(rate).trim_start()) } span { "between the two halves, on average" } }
+        }
+        @if let Some(all) = figures.all_to_all() {
+            li { b { (time(all.most_s).trim_start()) } span { "a message from each rank to every other one, at the same time" } }
         }
     }
 }
 
-/// The sections on the links of all link tests.
-pub fn sections(record: &Record) -> Markup {
-    html! { @for figures in all(record) { (one(&figures)) } }
-}
-
-fn all(record: &Record) -> Vec<Figures<'_>> {
-    let jobs = record.jobs.iter();
-    jobs.filter_map(|job| Figures::of(record, job)).collect()
-}
-
-fn one(figures: &Figures<'_>) -> Markup {
+/// The sections on links.
+pub fn sections(figures: &Figures<'_>) -> Markup {
     let Some((middle, _)) = usual(&figures.means()) else {
         return html! {};
     };

@@ -70,7 +70,7 @@ pub fn worst(record: &Record) -> Markup {
 /// The highest rate of each port direction in isolated tests at full rate, in bits per second, by port and direction (true for sending). In these
 /// tests the link is alone, or alone at its port. Links that a fault at the other end held down do not count, since they say nothing about this port.
 fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
-    let view = View::of_all(&record.plan, &record.hosts, &record.tests, &record.jobs);
+    let view = View::of(&record.plan, &record.hosts, record.measured());
     let faults = record.sheet.faults.iter();
     let at_fault = |culprit: Culprit| faults.clone().any(|fault| fault.culprit == culprit);
     let looks = view.observations.iter();
@@ -127,7 +127,7 @@ pub fn uplinks(record: &Record) -> Markup {
 
 /// Contradictions between interface counters and payload.
 pub fn wires(record: &Record) -> Markup {
-    let tests: Vec<&TestRecord> = record.tests.iter().collect();
+    let tests: Vec<&TestRecord> = record.tests().iter().collect();
     let lines = interfaces::of_all(record, &tests);
     html! {
         @if !lines.is_empty() {
@@ -189,7 +189,7 @@ pub fn hosts(record: &Record) -> Markup {
             .collect();
         let measured = || {
             record
-                .tests
+                .tests()
                 .iter()
                 .filter_map(move |test| test.nodes.get(node)?.as_ref())
         };
@@ -296,7 +296,7 @@ pub fn excluded(record: &Record) -> Markup {
 /// Every test with its weakest port.
 pub fn tests(record: &Record) -> Markup {
     let row = |test: &crate::record::TestRecord| {
-        let plan = &record.plan.tests[test.test];
+        let plan = &record.plan.tests()[test.test];
         let figures = Figures::of(record, test);
         let known = |port: &Port, direction| judged::is_at_fault(record, port, direction);
         let weakest = figures.weakest_but(&known);
@@ -324,21 +324,21 @@ pub fn tests(record: &Record) -> Markup {
             }
         }
     };
-    if record.tests.is_empty() {
+    if record.tests().is_empty() {
         return html! {};
     }
     html! {
         section #tests {
             h2 { "Tests" }
-            details open[record.tests.len() <= 12] {
-                summary { (record.tests.len()) " tests" }
+            details open[record.tests().len() <= 12] {
+                summary { (record.tests().len()) " tests" }
                 div .wide {
                     table {
                         thead { tr {
                             th .number { "test" } th { "pattern" } th { "purpose" } th .number { "window" } th .number { "one way, Gbit/s" } th { "weakest" }
                             th { "links sent = received" } th .number { "skew" } th {}
                         } }
-                        tbody { @for test in &record.tests { (row(test)) } }
+                        tbody { @for test in record.tests() { (row(test)) } }
                     }
                 }
             }

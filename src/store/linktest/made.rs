@@ -1,6 +1,5 @@
 //! Results of this program's link test, in the form in which LinkTest would write them.
 
-use crate::plan::job::Job;
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::RankTransport;
 use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
@@ -14,10 +13,7 @@ const HASH_DIGITS: usize = 40;
 
 /// Makes one file for each complete iteration of a link test; each file holds a set for every order of the ranks. Returns no files if
 /// nothing was measured completely.
-pub fn files(record: &Record, job: &LinktestRecord) -> Vec<LinktestFile> {
-    let Some(Job::Linktest(plan)) = record.plan.jobs.get(job.job) else {
-        return Vec::new();
-    };
+pub fn files(record: &Record, plan: &Linktest, job: &LinktestRecord) -> Vec<LinktestFile> {
     let whole: Vec<&RoundRecord> = job
         .rounds
         .iter()
