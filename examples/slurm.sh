@@ -23,5 +23,5 @@ rsh='srun --nodes=1 --ntasks=1 --overlap --cpu-bind=none -w %h'
 pipebench --hosts auto --phases 2 --time 60s --dry-run
 
 # Two phases tell the direction of a fault, three load the switch as a relay would.
-pipebench --hosts auto --rsh "$rsh" --phases 2 --time 60s --output "$out"
-pipebench --hosts auto --rsh "$rsh" --phases 3 --time 60s --output "$out"
+pipebench --hosts auto --rsh "$rsh" --phases 2 --time 60s --folder "$out"
+pipebench --hosts auto --rsh "$rsh" --phases 3 --time 60s --folder "$out"

@@ -11,10 +11,10 @@ out=${1:-results}
 time=${TIME:-5s}
 
 # Two phases, source to sink: the least work per byte.
-pipebench --hosts local:3 --phases 2 --time "$time" --output "$out"
+pipebench --hosts local:3 --phases 2 --time "$time" --folder "$out"
 
 # Three phases: the middle one passes every block on, as a relay would.
-pipebench --hosts local:3 --phases 3 --time "$time" --output "$out"
+pipebench --hosts local:3 --phases 3 --time "$time" --folder "$out"
 
 # A known volume instead of a time: 200 blocks of 256 KiB on every link.
-pipebench --hosts local:3 --phases 3 --buffers 200 --output "$out"
+pipebench --hosts local:3 --phases 3 --buffers 200 --folder "$out"

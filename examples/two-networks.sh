@@ -22,4 +22,4 @@ pipebench --hosts "$hosts" --data-network "$network" --port-range 5201-5210 --ph
 
 # Several links per pair, since paths may be chosen by hashing and one TCP connection may not fill a port.
 pipebench --hosts "$hosts" --data-network "$network" --port-range 5201-5210 --phases 2 --streams 4 \
-  --time "${TIME:-30s}" --output "$out"
+  --time "${TIME:-30s}" --folder "$out"

@@ -188,11 +188,7 @@ fn of_kept_runs(words: &str) -> Option<Output> {
         let stored = root().join("tests/golden").join(record).join("record.json");
         let text = fs::read_to_string(stored).expect("a stored record");
         write(
-            folder
-                .path()
-                .join("results of this kind")
-                .join(run)
-                .join("record.json"),
+            folder.path().join("results").join(run).join("record.json"),
             text,
         );
     }
@@ -605,7 +601,7 @@ fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
     command
         .arg(root().join("examples").join(name))
         .args(arguments)
-        .arg(folder.path().join("results of this kind"))
+        .arg(folder.path().join("results"))
         .env("PATH", format!("{}:{path}", folder.path().display()))
         .env("TIME", "1s")
         .env("TREES", "4x2 8x2")
@@ -617,7 +613,7 @@ fn run_example(name: &str, arguments: &[&str]) -> (Output, tempfile::TempDir) {
 fn the_example_of_three_local_nodes_runs() {
     let (output, folder) = run_example("three-local-nodes.sh", &[]);
     expect_success(&output, "three-local-nodes.sh");
-    let runs = fs::read_dir(folder.path().join("results of this kind"))
+    let runs = fs::read_dir(folder.path().join("results"))
         .expect("results of this kind")
         .count();
     assert_eq!(runs, 3);
@@ -644,9 +640,8 @@ fn the_example_of_the_papers_tables_runs() {
     }
     // The calculated latencies equal the set ones in all digits shown.
     assert_eq!(said.matches("| 0.000 | 0.000 |").count(), 2, "{said}");
-    let table = |name: &str| {
-        fs::read_to_string(folder.path().join("results of this kind").join(name)).expect("a table")
-    };
+    let table =
+        |name: &str| fs::read_to_string(folder.path().join("results").join(name)).expect("a table");
     for (name, rows) in [
         ("pairs-4-2.csv", 28),
         ("cables-4-2.csv", 16),

@@ -192,7 +192,7 @@ fn a_launching_side_that_is_killed_leaves_a_journal() {
     let text = std::fs::read_to_string(journal).expect("a journal");
     let opening: serde_json::Value =
         serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
-    assert_eq!(opening["journal"], 1);
+    assert_eq!(opening["journal"], 2);
     assert_eq!(opening["plan"]["nodes"].as_array().map(Vec::len), Some(2));
     assert_eq!(opening["hosts"][1]["node"], "local2");
     assert_eq!(opening["token"].as_str().map(str::len), Some(32));

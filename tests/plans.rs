@@ -47,7 +47,7 @@ fn said(folder: &Path, words: &[&str], code: i32) -> (String, String) {
 }
 
 fn runs(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder.join("results of this kind")).expect("results");
+    let entries = fs::read_dir(folder.join("results")).expect("results");
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.expect("a run").path()).collect();
     runs.sort();
     runs
@@ -122,7 +122,7 @@ fn a_plan_is_run_and_its_seal_and_site_are_in_the_record() {
 fn a_run_that_broke_off_goes_on_behind_its_last_whole_test() {
     let folder = folder(PLAN);
     let plan = folder.path().join("plan.toml").display().to_string();
-    let output = folder.path().join("results of this kind");
+    let output = folder.path().join("results");
     let text = PLAN.replace("results", &output.display().to_string());
     fs::write(&plan, &text).expect("a plan");
     let mut run = whole::Run::start(&["run", &plan]);

@@ -179,7 +179,7 @@ fn runs_are_listed_and_found_by_the_beginning_of_their_names() {
     let nothing = tempfile::tempdir().expect("a folder");
     assert_eq!(
         said(nothing.path(), &["list"], 0),
-        "no runs in . (runs are kept with --output DIR)\n"
+        "no runs in . (runs are kept with --folder DIR)\n"
     );
     // What cannot be read is named, and the others are listed.
     fs::write(

@@ -579,7 +579,7 @@ fn interrupt_and_termination_end_a_run_at_once_with_a_partial_record() {
 #[test]
 fn results_go_where_they_are_asked_to() {
     let folder = tempfile::tempdir().expect("a folder");
-    let parent = folder.path().join("results of this kind");
+    let parent = folder.path().join("results");
     let csv = folder.path().join("table.csv");
     let words = ["--hosts", "local:2", "--phases", "3", "--buffers", "5"];
     let output = run(&[

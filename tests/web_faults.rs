@@ -130,7 +130,7 @@ fn a_run_that_is_killed_is_said_to_be_and_the_next_one_has_its_turn() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
     let [first, second] = server.one_runs_and_one_waits();
-    kill_at_once(process_with(&site, "--folder="));
+    kill_at_once(process_with(&site, "--run-folder="));
     let (state, why) = end_of(&server, &first);
     assert_eq!(
         (state.as_str(), why.as_str()),

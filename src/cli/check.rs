@@ -6,9 +6,10 @@ use crate::exit;
 use crate::plan::Purpose;
 
 use super::args::{Arguments, CheckArguments};
+use super::drive::{self, Output};
 use super::process;
 use super::resolve;
-use super::run::{self, Telling};
+use super::run;
 use super::terminal::{complain, explain};
 
 /// Runs the check; returns the exit code.
@@ -28,13 +29,13 @@ pub fn run(words: &CheckArguments) -> u8 {
     arguments.phases = 2;
     (arguments.time, arguments.warmup, arguments.buffers) = (None, None, Some(1));
     arguments.block_size = Some("64K".to_owned());
-    arguments.keep_going = true;
-    let intent = match resolve::parse(&arguments, process::seed(), &process::here()) {
-        Ok(mut intent) => {
-            for test in intent.plan.tests_mut() {
+    arguments.results.keep_going = true;
+    let spec = match resolve::parse(&arguments, process::seed(), &process::here()) {
+        Ok(mut spec) => {
+            for test in spec.plan.tests_mut() {
                 test.purpose = Purpose::Check;
             }
-            intent
+            spec
         }
         Err(error) => {
             // The user gave no pattern here.
@@ -46,5 +47,9 @@ pub fn run(words: &CheckArguments) -> u8 {
             return exit::USAGE;
         }
     };
-    run::execute(&arguments, intent, &Telling::Preflight)
+    let output = Output {
+        preflight: true,
+        ..run::output_of(&arguments)
+    };
+    drive::drive(spec, &output)
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::conduct::{Hold, LinkSample, Observer};
-use crate::plan::{Bound, RunPlan, Test};
-use crate::record::{HostRecord, LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
+use crate::conduct::{LinkSample, Observer, RunEvent};
+use crate::plan::{Bound, Test};
+use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;
 use crate::store;
 
@@ -15,95 +15,39 @@ const NOTICES: usize = 20;
 const SECOND_NS: u64 = 1_000_000_000;
 const BITS: u64 = 8;
 
-/// Passes all events on to another observer and updates the document.
-pub struct Ticker<'a> {
-    observer: &'a mut dyn Observer,
-    path: Option<PathBuf>,
+/// Keeps the document.
+pub struct LiveDocument {
+    path: PathBuf,
     live: Live,
     course: Series<u64>,
 }
 
-impl<'a> Ticker<'a> {
-    /// Keeps the document at `path`, if one is given.
-    pub fn new(observer: &'a mut dyn Observer, path: Option<&Path>) -> Self {
+impl LiveDocument {
+    /// Keeps the document at `path`.
+    pub fn new(path: &Path) -> Self {
         let live = Live {
             version: LIVE_VERSION,
             stretch_s: 1,
             ..Live::default()
         };
         Self {
-            observer,
-            path: path.map(Path::to_owned),
+            path: path.to_owned(),
             live,
             course: Series::default(),
         }
     }
 
     fn write(&mut self) {
-        let Some(path) = &self.path else {
-            return;
-        };
         self.live.at_ms = now_ms();
         if let Ok(text) = serde_json::to_string(&self.live) {
             // After a failure readers see an older document; no measurement is lost.
-            match store::replace_file(path, &text) {
+            match store::replace_file(&self.path, &text) {
                 Ok(()) | Err(_) => {}
             }
         }
     }
-}
-
-/// Entry of a test that begins.
-fn begun(number: usize, of: usize, test: &Test) -> LiveTest {
-    let planned_s = match test.bound {
-        Bound::Time {
-            warmup_ns,
-            window_ns,
-        } => Some(warmup_ns.saturating_add(window_ns).div_ceil(SECOND_NS)),
-        Bound::Volume { .. } | Bound::Files => None,
-    };
-    LiveTest {
-        number,
-        of,
-        what: format!("{}, {} phases", test.pattern, test.phases),
-        planned_s,
-        passed_s: 0,
-    }
-}
-
-impl Observer for Ticker<'_> {
-    fn notice(&mut self, text: &str) {
-        self.observer.notice(text);
-        self.live.notices.push(text.to_owned());
-        let surplus = self.live.notices.len().saturating_sub(NOTICES);
-        self.live.notices.drain(..surplus);
-        self.write();
-    }
-
-    fn stage(&mut self, text: &str) {
-        self.observer.stage(text);
-        text.clone_into(&mut self.live.stage);
-        self.write();
-    }
-
-    fn test(&mut self, number: usize, of: usize, test: &Test) {
-        self.observer.test(number, of, test);
-        self.live.test = Some(begun(number, of, test));
-        self.write();
-    }
-
-    fn tested(&mut self, test: &crate::record::TestRecord) {
-        self.observer.tested(test);
-    }
-
-    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
-        self.observer.hosts(plan, hosts, options);
-        self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
-        self.write();
-    }
 
     fn second(&mut self, test: &Test, second: &Second) {
-        self.observer.second(test, second);
         let nodes = self.live.nodes.len();
         // Nodes of one host send to each other, too. Received bytes include this traffic, which crosses no switch.
         let per_node = |ports: &[u64], near: Option<&[u64]>| -> Vec<u64> {
@@ -124,14 +68,12 @@ impl Observer for Ticker<'_> {
         self.live.stretch_s = self.course.stretch();
         let points = self.course.points().iter();
         self.live.course_bits_per_s = points.map(|sum| sum / self.live.stretch_s).collect();
-        // A run does not announce its only test.
-        let now = self.live.test.get_or_insert_with(|| begun(1, 1, test));
-        now.passed_s = second.at_ns / SECOND_NS;
-        self.write();
+        if let Some(now) = &mut self.live.test {
+            now.passed_s = second.at_ns / SECOND_NS;
+        }
     }
 
     fn samples(&mut self, samples: &[LinkSample]) {
-        self.observer.samples(samples);
         let nodes = self.live.nodes.len();
         if nodes > MOST_IN_MATRIX {
             return;
@@ -148,8 +90,68 @@ impl Observer for Ticker<'_> {
         }
         self.live.matrix_bits_per_s = matrix;
     }
+}
 
-    fn held(&mut self, at: Hold) {
-        self.observer.held(at);
+/// A pipeline test that begins.
+fn begun(number: usize, of: usize, test: &Test) -> LiveTest {
+    let planned_s = match test.bound {
+        Bound::Time {
+            warmup_ns,
+            window_ns,
+        } => Some(warmup_ns.saturating_add(window_ns).div_ceil(SECOND_NS)),
+        Bound::Volume { .. } | Bound::Files => None,
+    };
+    LiveTest {
+        number,
+        of,
+        what: format!("{}, {} phases", test.pattern, test.phases),
+        planned_s,
+        passed_s: 0,
+    }
+}
+
+/// A part of the work of ranks: number `number` of `of`.
+fn part(number: usize, of: usize, what: String) -> LiveTest {
+    LiveTest {
+        number,
+        of,
+        what,
+        planned_s: None,
+        passed_s: 0,
+    }
+}
+
+impl Observer for LiveDocument {
+    fn see(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Notice(text) => {
+                self.live.notices.push(text.to_owned());
+                let surplus = self.live.notices.len().saturating_sub(NOTICES);
+                self.live.notices.drain(..surplus);
+            }
+            RunEvent::Stage(text) => text.clone_into(&mut self.live.stage),
+            RunEvent::Hosts { plan, .. } => {
+                self.live.nodes = plan.nodes.iter().map(|node| node.label.clone()).collect();
+            }
+            RunEvent::Test { number, of, test } => self.live.test = Some(begun(number, of, test)),
+            RunEvent::Second { test, second } => self.second(test, second),
+            RunEvent::Step { progress, .. } => {
+                let what = format!("steps of round {}", progress.number + 1);
+                self.live.test = Some(part(progress.ended, progress.steps, what));
+            }
+            RunEvent::Table {
+                table, number, of, ..
+            } => {
+                let what = table.benchmark.name().to_owned();
+                self.live.test = Some(part(number, of, what));
+            }
+            // The next second writes the samples.
+            RunEvent::Samples(samples) => return self.samples(samples),
+            RunEvent::Tested(_)
+            | RunEvent::Round { .. }
+            | RunEvent::Line { .. }
+            | RunEvent::Held(_) => return,
+        }
+        self.write();
     }
 }

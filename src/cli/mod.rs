@@ -2,25 +2,28 @@
 
 mod args;
 mod check;
-mod chronicle;
 mod completions;
+mod drive;
 mod files;
 mod imb;
+mod journal;
 mod latency;
 mod linktest;
 mod live;
 mod manual;
-mod measure;
 mod node;
 mod planfile;
 mod process;
+mod progress;
 mod report;
 mod resolve;
 mod resume;
 mod retest;
 mod run;
 mod runplan;
+mod samples;
 mod secret;
+mod sion;
 mod status;
 mod terminal;
 mod version;
@@ -28,7 +31,6 @@ mod visit;
 mod watch;
 #[cfg(feature = "web")]
 mod web;
-mod witness;
 
 use std::process::ExitCode;
 
@@ -37,7 +39,7 @@ use clap::FromArgMatches;
 use crate::exit;
 
 pub use args::{Arguments, Subcommand};
-pub use resolve::{Intent, UsageError};
+pub use resolve::{RunSpec, UsageError};
 
 use terminal::{explain, tell};
 

@@ -12,7 +12,7 @@ use crate::store::bounded;
 
 use super::args::Arguments;
 use super::process;
-use super::resolve::{self, Intent};
+use super::resolve::{self, RunSpec};
 use super::terminal::first_sentence;
 
 /// Template that `pipebench init` writes.
@@ -101,8 +101,8 @@ impl Words {
     }
 }
 
-/// Reads a plan file. Returns its arguments and the resulting intent.
-pub fn read(path: &Path) -> Result<(Arguments, Intent), PlanFileError> {
+/// Reads a plan file. Returns its arguments and the resulting spec.
+pub fn read(path: &Path) -> Result<(Arguments, RunSpec), PlanFileError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
     Reader { path, text: &text }.read()
@@ -124,7 +124,7 @@ impl Reader<'_> {
         }
     }
 
-    fn read(&self) -> Result<(Arguments, Intent), PlanFileError> {
+    fn read(&self) -> Result<(Arguments, RunSpec), PlanFileError> {
         let root = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.wrong(at, "", error.message().trim().replace('\n', "; "))
@@ -359,7 +359,7 @@ impl Reader<'_> {
         Ok(tests)
     }
 
-    /// Arguments and intent of the whole plan.
+    /// Arguments and spec of the whole plan.
     fn settle(
         &self,
         run: &Words,
@@ -367,7 +367,7 @@ impl Reader<'_> {
         lines: Option<String>,
         site: Option<Site>,
         loss: Option<f64>,
-    ) -> Result<(Arguments, Intent), PlanFileError> {
+    ) -> Result<(Arguments, RunSpec), PlanFileError> {
         let profile = run.all.iter().find(|(option, ..)| option == "profile");
         if let (Some((_, _, at)), Some(_)) = (profile, tests.first()) {
             return Err(self.wrong(
@@ -387,7 +387,7 @@ impl Reader<'_> {
         let one = [Planned::default()];
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = process::seed();
-        let mut found: Option<(Arguments, Intent)> = None;
+        let mut found: Option<(Arguments, RunSpec)> = None;
         let mut all = Vec::new();
         for test in planned {
             let words = run.with(&test.words);
@@ -399,10 +399,10 @@ impl Reader<'_> {
                 )
             })?;
             arguments.host_lines.clone_from(&lines);
-            let intent = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
+            let spec = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
                 self.wrong(self.place(&words, &error.to_string(), test.at), "", error)
             })?;
-            let Intent { plan, .. } = &intent;
+            let RunSpec { plan, .. } = &spec;
             let mut own: Vec<Test> = Vec::new();
             for _ in 0..test.repeat {
                 own.extend(plan.tests().iter().cloned());
@@ -417,28 +417,28 @@ impl Reader<'_> {
                 }
                 own.iter_mut().for_each(|test| test.purpose = Purpose::Loss);
             }
-            found.get_or_insert((arguments, intent));
+            found.get_or_insert((arguments, spec));
             all.extend(own);
         }
-        let Some((arguments, mut intent)) = found else {
+        let Some((arguments, mut spec)) = found else {
             return Err(self.wrong(0, "", "nothing to do"));
         };
         let count = all.len();
-        if let Some(acceptance) = intent.plan.acceptance_mut() {
+        if let Some(acceptance) = spec.plan.acceptance_mut() {
             acceptance.tests = all;
         }
-        intent.plan.site = site;
+        spec.plan.site = site;
         if let Some(loss) = loss {
-            intent.plan.criteria.loss = loss;
+            spec.plan.criteria.loss = loss;
         }
         if tests.len() > 1 {
-            for (option, value) in &mut intent.options {
+            for (option, value) in &mut spec.options {
                 if option == "pattern" {
                     *value = format!("{count} tests of {}", self.path.display());
                 }
             }
         }
-        Ok((arguments, intent))
+        Ok((arguments, spec))
     }
 
     /// Byte offset of the option that `sentence` names, or `otherwise` if it names none.
@@ -514,7 +514,7 @@ fn words_of(name: &str, value: &DeValue<'_>) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn understood(text: &str) -> Result<(Arguments, Intent), String> {
+    fn understood(text: &str) -> Result<(Arguments, RunSpec), String> {
         let reader = Reader {
             path: Path::new("plan.toml"),
             text,
@@ -532,11 +532,11 @@ mod tests {
 
     #[test]
     fn the_template_is_a_plan() {
-        let (arguments, intent) = understood(TEMPLATE).unwrap();
+        let (arguments, spec) = understood(TEMPLATE).unwrap();
         assert_eq!(arguments.order.link_speed.as_deref(), Some("25G"));
-        assert_eq!(intent.plan.nodes.len(), 4);
-        assert_eq!(intent.plan.tests().len(), 9);
-        assert_eq!(intent.plan.site.unwrap().ports, Some(48));
+        assert_eq!(spec.plan.nodes.len(), 4);
+        assert_eq!(spec.plan.tests().len(), 9);
+        assert_eq!(spec.plan.site.unwrap().ports, Some(48));
     }
 
     #[test]
@@ -544,8 +544,8 @@ mod tests {
         let text = format!(
             "{HOSTS}[run]\nlink-speed = \"10G\"\nstreams = 2\n[[tests]]\npattern = \"rotate\"\ntime = \"3s\"\nrepeat = 2\n[[tests]]\npattern = \"ring\"\nheld = true\nstreams = 1\n"
         );
-        let (_, intent) = understood(&text).unwrap();
-        let tests = &intent.plan.tests();
+        let (_, spec) = understood(&text).unwrap();
+        let tests = &spec.plan.tests();
         let shapes: Vec<(String, usize, Purpose)> = tests
             .iter()
             .map(|test| (test.pattern.to_string(), test.streams, test.purpose))

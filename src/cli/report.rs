@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::exit;
 use crate::record::{Outcome, Record, VerdictWord};
 use crate::report::compare::Comparison;
+use crate::report::compared;
 use crate::report::merge::Merged;
 use crate::report::{csv, json, junit, listing, metrics, page, text};
 use crate::store::{self, runs};
@@ -44,10 +45,10 @@ pub fn report(words: &ReportArguments) -> u8 {
 }
 
 fn made(words: &ReportArguments) -> Result<u8, u8> {
-    let kept = read(&words.run, &words.shelf.folder)?;
+    let kept = read(&words.run, words.within.path())?;
     let baseline = words.baseline.as_deref();
     let baseline = baseline
-        .map(|name| read(name, &words.shelf.folder))
+        .map(|name| read(name, words.within.path()))
         .transpose()?;
     let comparison = baseline.map(|before| Comparison::of(&before.record, &kept.record));
     if comparison.is_some() && !matches!(words.format, Format::Text | Format::Html) {
@@ -107,7 +108,7 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
     }
     let mut all = Vec::new();
     for name in &words.beside {
-        let kept = read(name, &words.shelf.folder)?;
+        let kept = read(name, words.within.path())?;
         all.push(kept.record);
     }
     if std::iter::once(record)
@@ -157,7 +158,7 @@ pub fn list(words: &ListArguments) -> u8 {
     }
     if rows.is_empty() && unreadable == 0 {
         return print(&format!(
-            "no runs in {} (runs are kept with --output DIR)\n",
+            "no runs in {} (runs are kept with --folder DIR)\n",
             words.folder.display()
         ));
     }
@@ -173,12 +174,16 @@ pub fn compare(words: &CompareArguments) -> u8 {
         ));
         return exit::USAGE;
     }
-    let both = read(&words.before, &words.shelf.folder)
-        .and_then(|before| Ok((before, read(&words.now, &words.shelf.folder)?)));
+    let both = read(&words.before, words.within.path())
+        .and_then(|before| Ok((before, read(&words.now, words.within.path())?)));
     let (before, now) = match both {
         Ok(both) => both,
         Err(code) => return code,
     };
+    if let Some(refusal) = compared::refusal(&before.record, &now.record.plan.work) {
+        complain(&refusal);
+        return exit::USAGE;
+    }
     let comparison = Comparison::of(&before.record, &now.record);
     let mut text = comparison.lines(usize::MAX).join("\n");
     text.push('\n');
@@ -194,7 +199,7 @@ pub fn merge(words: &MergeArguments) -> u8 {
     let kept: Result<Vec<Kept>, u8> = words
         .runs
         .iter()
-        .map(|name| read(name, &words.shelf.folder))
+        .map(|name| read(name, words.within.path()))
         .collect();
     let records: Vec<Record> = match kept {
         Ok(kept) => kept.into_iter().map(|kept| kept.record).collect(),

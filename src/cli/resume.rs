@@ -11,7 +11,7 @@ use crate::report::json;
 use crate::store::runs;
 
 use super::process;
-use super::resolve::Intent;
+use super::resolve::RunSpec;
 
 /// A line of a journal: its opening, or a test.
 #[derive(Deserialize)]
@@ -44,12 +44,12 @@ struct Earlier {
     whole: bool,
 }
 
-/// Makes an intent begin after the last complete test of a run. Fails if the run does not match the intent.
-pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), String> {
+/// Makes a request begin after the last complete test of a run. Fails if the run does not match the spec.
+pub fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
     let digest = process::own_digest()
         .map_err(|error| format!("cannot read the own executable: {error}"))?;
-    let now = seal::text(&intent.plan, env!("CARGO_PKG_VERSION"), &digest);
+    let now = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &digest);
     let then = earlier
         .seal
         .ok_or_else(|| format!("{} was not made by a plan that was sealed", earlier.name))?;
@@ -62,7 +62,7 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
     let labels = |plan: &RunPlan| -> Vec<String> {
         plan.nodes.iter().map(|node| node.label.clone()).collect()
     };
-    if labels(&earlier.plan) != labels(&intent.plan) {
+    if labels(&earlier.plan) != labels(&spec.plan) {
         return Err(format!(
             "{} cannot go on: hosts were left out of it",
             earlier.name
@@ -76,7 +76,7 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
             .get(test.test)
             .is_some_and(|plan| plan.purpose != Purpose::Isolated)
     };
-    let nodes = intent.plan.nodes.len();
+    let nodes = spec.plan.nodes.len();
     let fits = |test: &TestRecord| {
         let ends = test
             .links
@@ -106,11 +106,11 @@ pub fn go_on(intent: &mut Intent, name: &str, folder: &Path) -> Result<(), Strin
         return Err(format!("{} has no whole test: begin anew", earlier.name));
     }
     // The earlier plan also holds the rate limits of links, which were calculated once the hosts were known.
-    let own = intent.plan.tests_mut().iter_mut();
+    let own = spec.plan.tests_mut().iter_mut();
     for (own, then) in own.zip(earlier.plan.tests()).take(tests.len()) {
         own.clone_from(then);
     }
-    intent.resumed = Some(Resumed {
+    spec.resumed = Some(Resumed {
         run: earlier.name,
         tests,
     });

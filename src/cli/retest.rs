@@ -11,23 +11,28 @@ use crate::judge::again;
 use crate::plan::{Acceptance, Pattern, Work};
 use crate::record::Record;
 
-use super::args::{Arguments, RetestArguments, Subcommand};
+use super::args::{Arguments, Measurement, RetestArguments, Subcommand};
+use super::drive::{self, Output};
 use super::planfile;
 use super::process;
 use super::report;
-use super::resolve::{self, Intent};
-use super::run::{self, Telling};
+use super::resolve::{self, RunSpec};
+use super::run;
 use super::terminal::complain;
 
 /// Measures the links again; returns the exit code.
 pub fn run(words: &RetestArguments) -> u8 {
-    let kept = match report::read(&words.run, &words.shelf.folder) {
+    let kept = match report::read(&words.run, words.within.path()) {
         Ok(kept) => kept,
         Err(code) => return code,
     };
     match prepare(words, &kept.record, is_own(&kept.path)) {
-        Ok((arguments, intent)) => {
-            run::execute(&arguments, intent, &Telling::Run(Some(&kept.record)))
+        Ok((arguments, spec)) => {
+            let output = Output {
+                baseline: Some(&kept.record),
+                ..run::output_of(&arguments)
+            };
+            drive::drive(spec, &output)
         }
         Err(error) => {
             complain(&error);
@@ -67,7 +72,7 @@ fn prepare(
     words: &RetestArguments,
     record: &Record,
     is_own: bool,
-) -> Result<(Arguments, Intent), String> {
+) -> Result<(Arguments, RunSpec), String> {
     let name = record.name();
     let again = |what: &str| {
         let command = record.command.join(" ");
@@ -113,33 +118,41 @@ fn prepare(
         ));
     }
     let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");
-    let (mut arguments, mut intent) = match &arguments.subcommand {
+    let (mut arguments, mut spec) = match &arguments.subcommand {
         Some(Subcommand::Run(plan)) => planfile::read(&plan.plan).map_err(|error| told(&error))?,
         _ => {
-            let intent = resolve::parse(&arguments, process::seed(), &process::here());
-            let intent = intent.map_err(|error| told(&error))?;
-            (arguments, intent)
+            let spec = resolve::parse(&arguments, process::seed(), &process::here());
+            let spec = spec.map_err(|error| told(&error))?;
+            (arguments, spec)
         }
     };
     // The files of the first run stay unchanged.
-    (arguments.json, arguments.csv, arguments.samples) = (None, None, None);
-    if words.output.is_some() {
-        arguments.output.clone_from(&words.output);
-    }
-    arguments.quiet |= words.quiet;
-    arguments.dry_run = words.dry_run;
+    arguments.samples = None;
+    let kept = arguments.folder().map(Path::to_owned);
+    arguments.output = None;
+    arguments.results = Measurement {
+        keep_going: arguments.results.keep_going,
+        folder: words
+            .output
+            .clone()
+            .or(words.within.folder.clone())
+            .or(kept),
+        quiet: words.quiet || arguments.results.quiet,
+        dry_run: words.dry_run,
+        ..Measurement::default()
+    };
     let labels = |nodes: &[crate::plan::NodeSpec]| -> Vec<String> {
         nodes.iter().map(|node| node.label.clone()).collect()
     };
-    let (then, now) = (labels(&record.plan.nodes), labels(&intent.plan.nodes));
+    let (then, now) = (labels(&record.plan.nodes), labels(&spec.plan.nodes));
     // Hosts that were left out of the first run are left out of this one.
     let gone: Vec<&str> = now
         .iter()
         .filter(|label| !then.contains(label))
         .map(String::as_str)
         .collect();
-    leave_out(&mut intent, &gone);
-    if labels(&intent.plan.nodes) != then {
+    leave_out(&mut spec, &gone);
+    if labels(&spec.plan.nodes) != then {
         return Err(format!(
             "the command of {name} names other hosts now than then ({}; then {})",
             now.join(","),
@@ -153,7 +166,7 @@ fn prepare(
         let Some((host, port)) = known else {
             return Err(format!("--moved {moved:?} is not HOST=PORT (n07=Eth1/8)"));
         };
-        let mut nodes = intent
+        let mut nodes = spec
             .plan
             .nodes
             .iter_mut()
@@ -170,7 +183,7 @@ fn prepare(
         .iter()
         .map(|node| node.switch_port.as_deref())
         .collect();
-    let after: Vec<Option<&str>> = intent
+    let after: Vec<Option<&str>> = spec
         .plan
         .nodes
         .iter()
@@ -178,11 +191,11 @@ fn prepare(
         .collect();
     let swaps = again::swaps(&before, &after);
     again::add_other_ends(&mut tests, &swaps);
-    if let Some(acceptance) = intent.plan.acceptance_mut() {
+    if let Some(acceptance) = spec.plan.acceptance_mut() {
         (acceptance.tests, acceptance.samples) = (tests, false);
         acceptance.repeats = Some(name.clone());
     }
-    let used: BTreeSet<usize> = intent
+    let used: BTreeSet<usize> = spec
         .plan
         .tests()
         .iter()
@@ -195,25 +208,25 @@ fn prepare(
         .filter(|node| !used.contains(node))
         .map(|node| then[node].as_str())
         .collect();
-    leave_out(&mut intent, &idle);
-    for (option, value) in &mut intent.options {
+    leave_out(&mut spec, &idle);
+    for (option, value) in &mut spec.options {
         if option == "pattern" {
             *value = format!("faults of {name}");
         }
     }
-    Ok((arguments, intent))
+    Ok((arguments, spec))
 }
 
-fn leave_out(intent: &mut Intent, labels: &[&str]) {
-    let stays: Vec<bool> = intent
+fn leave_out(spec: &mut RunSpec, labels: &[&str]) {
+    let stays: Vec<bool> = spec
         .plan
         .nodes
         .iter()
         .map(|node| !labels.contains(&node.label.as_str()))
         .collect();
     let mut stays = stays.into_iter();
-    intent.hosts.retain(|_| stays.next().unwrap_or(true));
-    intent.plan.leave_out(labels);
+    spec.hosts.retain(|_| stays.next().unwrap_or(true));
+    spec.plan.leave_out(labels);
 }
 
 fn first_line(text: &str) -> &str {

@@ -5,37 +5,38 @@ use std::path::Path;
 use crate::exit;
 use crate::store;
 
-use super::args::{InitArguments, RunArguments};
+use super::args::{InitArguments, Measurement, RunArguments};
+use super::drive;
 use super::planfile;
 use super::resume;
-use super::run::{self, Telling};
+use super::run;
 use super::terminal::{complain, write_all};
 
 /// Runs a plan file; returns the exit code.
 pub fn run(words: &RunArguments) -> u8 {
-    let (mut arguments, mut intent) = match planfile::read(&words.plan) {
+    let (mut arguments, mut spec) = match planfile::read(&words.plan) {
         Ok(read) => read,
         Err(error) => {
             complain(&error.to_string());
             return exit::USAGE;
         }
     };
-    arguments.json.clone_from(&words.json);
-    arguments.csv.clone_from(&words.csv);
-    arguments.quiet = words.quiet;
-    arguments.dry_run = words.dry_run;
+    let kept = arguments.folder().map(Path::to_owned);
+    let of_plan = arguments.results;
+    arguments.results = Measurement {
+        folder: words.results.folder.clone().or(kept),
+        baseline: words.results.baseline.clone().or(of_plan.baseline),
+        ..words.results.clone()
+    };
+    spec.plan.keep_going |= words.results.keep_going;
     if let Some(name) = &words.resume {
-        let folder = arguments.output.as_deref().unwrap_or(Path::new("."));
-        if let Err(error) = resume::go_on(&mut intent, name, folder) {
+        let folder = arguments.folder().unwrap_or(Path::new("."));
+        if let Err(error) = resume::go_on(&mut spec, name, folder) {
             complain(&error);
             return exit::USAGE;
         }
     }
-    let baseline = match run::baseline(&arguments) {
-        Ok(baseline) => baseline,
-        Err(code) => return code,
-    };
-    run::execute(&arguments, intent, &Telling::Run(baseline.as_ref()))
+    drive::compared(spec, &run::output_of(&arguments))
 }
 
 /// Writes the template of a plan file; returns the exit code.

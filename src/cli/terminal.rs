@@ -4,13 +4,8 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use crate::conduct::{Hold, Observer};
 use crate::exit;
 use crate::outside;
-use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, Second};
-use crate::report::header;
-use crate::units::gbit_per_s;
 
 /// Prints an error or warning of the program as one line on standard error.
 pub fn complain(text: &str) {
@@ -89,10 +84,6 @@ pub struct Terminal {
     /// Standard output carries a table or record, so that all other output goes to standard error.
     taken: bool,
     live: bool,
-    labels: Vec<String>,
-    /// Names of the ports, node by node and rail by rail.
-    ports: Vec<String>,
-    host_indices: Vec<usize>,
     line_open: bool,
     lost: bool,
 }
@@ -105,9 +96,6 @@ impl Terminal {
             quiet,
             taken,
             live,
-            labels: Vec::new(),
-            ports: Vec::new(),
-            host_indices: Vec::new(),
             line_open: false,
             lost: false,
         }
@@ -134,7 +122,8 @@ impl Terminal {
         self.lost
     }
 
-    fn aside(&mut self, text: &str) {
+    /// Prints a line beside the results, unless the user wants only these.
+    pub fn aside(&mut self, text: &str) {
         if self.quiet {
             return;
         }
@@ -150,7 +139,8 @@ impl Terminal {
         }
     }
 
-    fn live_line(&mut self, text: &str) {
+    /// Replaces the live line; prints a line if there is none.
+    pub fn live_line(&mut self, text: &str) {
         if self.quiet {
             return;
         }
@@ -162,79 +152,26 @@ impl Terminal {
             write_all(&mut io::stderr().lock(), &format!("{text}\n"));
         }
     }
-}
 
-impl Observer for Terminal {
-    fn notice(&mut self, text: &str) {
-        self.aside(text);
-    }
-
-    fn stage(&mut self, text: &str) {
+    /// Shows a stage on the live line.
+    pub fn stage(&mut self, text: &str) {
         if self.live {
             self.live_line(&format!("... {text}"));
         }
     }
 
-    fn test(&mut self, number: usize, of: usize, test: &Test) {
-        if !self.live {
-            self.aside(&format!("test {number} of {of}, {}", test.pattern));
-        }
-    }
-
-    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
-        let rails = plan.tests().first().map_or(1, |test| test.rails);
-        let ports = plan.nodes.iter().zip(hosts).flat_map(|(node, host)| {
-            (0..rails).map(move |rail| {
-                let interface = host.rails.get(rail).and_then(|one| one.interface.as_ref());
-                match interface.filter(|_| rails > 1) {
-                    Some(interface) => format!("{} {interface}", node.label),
-                    None => node.label.clone(),
-                }
-            })
-        });
-        self.ports = ports.collect();
-        self.labels = plan.nodes.iter().map(|node| node.label.clone()).collect();
-        self.host_indices = hosts.iter().map(|host| host.host_index).collect();
-        if !self.quiet {
-            let text = header::options(options) + &header::hosts(hosts) + "\n";
-            self.result(&text);
-        }
-    }
-
-    fn second(&mut self, _test: &Test, second: &Second) {
-        const SECOND_NS: u64 = 1_000_000_000;
-        let sum = |bytes: &[u64]| gbit_per_s(bytes.iter().sum(), SECOND_NS);
-        let several = self.host_indices.iter().any(|host| *host != 0);
-        let (name, ports, labels) = if several {
-            ("switch", &second.received_bytes, &self.ports)
-        } else {
-            ("between nodes", &second.same_host_bytes, &self.labels)
-        };
-        let slowest = ports.iter().enumerate().min_by_key(|(_, bytes)| **bytes);
-        let slowest = slowest.map_or_else(String::new, |(node, bytes)| {
-            let label = labels.get(node).map_or("", String::as_str);
-            format!("  slowest {label} {:.2}", gbit_per_s(*bytes, SECOND_NS))
-        });
-        let near = if several {
-            let bytes = second.same_host_bytes.iter().chain(&second.own_bytes);
-            gbit_per_s(bytes.sum(), SECOND_NS)
-        } else {
-            sum(&second.own_bytes)
-        };
-        let apart = if several { "same-host" } else { "within nodes" };
-        let at = second.at_ns / SECOND_NS;
-        let total = sum(ports);
-        self.live_line(&format!(
-            "{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}"
-        ));
-    }
-
-    fn held(&mut self, at: Hold) {
+    /// Asks the user to let a held run go on.
+    pub fn held(&mut self, at: &str) {
         self.close_line();
         write_all(
             &mut io::stderr().lock(),
-            &format!("held at {}; press Enter to go on\n", at.name()),
+            &format!("held at {at}; press Enter to go on\n"),
         );
+    }
+
+    /// True if there is a live line.
+    pub fn is_live(&self) -> bool {
+        self.live
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicUsize;
 
 use launcher::hosts::Host;
 
-use crate::conduct::{self, Conditions, Hold, Observer};
+use crate::conduct::{self, Conditions, Observer, RunEvent};
 use crate::exit;
-use crate::plan::{Acceptance, RunPlan, Test, Work};
-use crate::record::{HostRecord, Second, Sighting, Trouble, TroubleKind};
+use crate::plan::{Acceptance, RunPlan, Work};
+use crate::record::{Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
 use super::args::{Launch, VisitArguments};
@@ -156,17 +156,11 @@ pub fn complain_of(troubles: &[Trouble]) -> u8 {
 struct Aside;
 
 impl Observer for Aside {
-    fn notice(&mut self, text: &str) {
-        write_all(&mut std::io::stderr().lock(), &format!("{text}\n"));
+    fn see(&mut self, event: RunEvent<'_>) {
+        if let RunEvent::Notice(text) = event {
+            write_all(&mut std::io::stderr().lock(), &format!("{text}\n"));
+        }
     }
-
-    fn stage(&mut self, _: &str) {}
-
-    fn hosts(&mut self, _: &RunPlan, _: &[HostRecord], _: &[(String, String)]) {}
-
-    fn second(&mut self, _: &Test, _: &Second) {}
-
-    fn held(&mut self, _: Hold) {}
 }
 
 #[cfg(test)]

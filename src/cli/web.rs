@@ -140,7 +140,7 @@ fn stop_flag() -> Option<Arc<AtomicBool>> {
 fn understand(words: &[String]) -> Result<RunPlan, String> {
     let own = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(own).map_err(|error| first_sentence(&error))?;
-    let intent = resolve::parse(&arguments, process::seed(), &process::here())
+    let spec = resolve::parse(&arguments, process::seed(), &process::here())
         .map_err(|error| error.to_string())?;
-    Ok(intent.plan)
+    Ok(spec.plan)
 }

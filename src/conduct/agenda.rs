@@ -7,6 +7,7 @@ use crate::sys::clock;
 use crate::units::show_ns;
 
 use super::crew::{Crew, Halt};
+use super::events::RunEvent;
 use super::run_state::RunState;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -80,10 +81,11 @@ impl RunState<'_> {
             Some(ms) => format!("at most {}", show_ns(ms.saturating_mul(1_000_000))),
             None => "--max-time limits that".to_owned(),
         };
-        self.observer.notice(&format!(
+        let notice = format!(
             "{tests}, about {}; what falls short is measured again, which takes longer ({limit})",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
-        ));
+        );
+        self.observer.see(RunEvent::Notice(&notice));
     }
 
     /// Estimated time of a test in nanoseconds: its window plus the mean overhead of the tests so far.

@@ -1,44 +1,13 @@
-//! Input of a run in addition to its plan, and the interface of its observers.
+//! Input of a run in addition to its plan.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use launcher::Program;
 
-use crate::plan::imb::{Imb, Table};
-use crate::plan::linktest::Linktest;
-use crate::plan::{RunPlan, Test};
-use crate::record::{HostRecord, LineRecord, PairTime, Resumed, RoundProgress, Second, TestRecord};
+use crate::record::Resumed;
 
-use super::pulse::LinkSample;
-
-/// Receiver of a run's events, such as the terminal or a page.
-pub trait Observer {
-    /// A message that the user should see once, such as another transport for a host.
-    fn notice(&mut self, text: &str);
-    /// A stage has begun.
-    fn stage(&mut self, text: &str);
-    /// One of `of` tests has begun; `number` counts from 1.
-    fn test(&mut self, _number: usize, _of: usize, _test: &Test) {}
-    /// A test has ended.
-    fn tested(&mut self, _test: &TestRecord) {}
-    /// The hosts and the options in effect are known.
-    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]);
-    /// Another second of a test has passed.
-    fn second(&mut self, test: &Test, second: &Second);
-    /// A round of a link test has begun.
-    fn round(&mut self, _linktest: &Linktest, _progress: &RoundProgress) {}
-    /// All links of a step of a link test were measured.
-    fn step(&mut self, _linktest: &Linktest, _progress: &RoundProgress, _times: &[PairTime]) {}
-    /// A table of patterns begins.
-    fn table(&mut self, _imb: &Imb, _table: &Table) {}
-    /// All ranks have measured a line of the table.
-    fn line(&mut self, _imb: &Imb, _table: &Table, _line: &LineRecord) {}
-    /// Payload that every link received in one second, if samples are wanted.
-    fn samples(&mut self, _samples: &[LinkSample]) {}
-    /// The run pauses at a stage until standard input delivers a line or ends.
-    fn held(&mut self, at: Hold);
-}
+use super::events::Hold;
 
 /// Input of a run in addition to its plan.
 pub struct Conditions {
@@ -68,33 +37,4 @@ pub struct Conditions {
     pub name: Option<String>,
     /// True if the observer needs samples of each link every second, even if the plan asks for none.
     pub watched: bool,
-}
-
-/// Stage at which a run can pause, for tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// All nodes have sent their hello.
-    Hello,
-    /// All processes exist and listen; none connects yet.
-    Fork,
-    /// All links are connected.
-    Go,
-    /// All nodes have reported and still run.
-    Collect,
-}
-
-impl Hold {
-    /// All stages with their names.
-    pub const NAMES: [(&'static str, Self); 4] = [
-        ("hello", Self::Hello),
-        ("fork", Self::Fork),
-        ("go", Self::Go),
-        ("collect", Self::Collect),
-    ];
-
-    /// Name of the stage.
-    pub fn name(self) -> &'static str {
-        let known = Self::NAMES.iter().find(|(_, hold)| *hold == self);
-        known.map_or("", |(name, _)| name)
-    }
 }

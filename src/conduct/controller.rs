@@ -12,8 +12,9 @@ use crate::record::{
 };
 use crate::sys::clock;
 
-use super::conditions::{Conditions, Observer};
+use super::conditions::Conditions;
 use super::crew::{Crew, Halt};
+use super::events::Observer;
 use super::run_state::RunState;
 
 /// Conducts a run from the first connection to the record. The record holds all failures.

@@ -28,7 +28,8 @@ use crate::units::sum;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{Hello, Listener, Progress, RankWord, ToNode};
 
-use super::conditions::{Conditions, Observer};
+use super::conditions::Conditions;
+use super::events::{Observer, RunEvent};
 use super::heartbeat::{Heartbeat, LOOK_UP};
 use super::pulse::Pulse;
 use allowance::Allowance;
@@ -403,11 +404,12 @@ impl Crew {
 
     /// Waits until every node has sent its hello or failed, so that one run names all failures and not only the first.
     pub fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
-        observer.stage(&format!("starting {} nodes", self.members.len()));
+        let stage = format!("starting {} nodes", self.members.len());
+        observer.see(RunEvent::Stage(&stage));
         loop {
             self.turn();
             for notice in self.take_notices() {
-                observer.notice(&notice);
+                observer.see(RunEvent::Notice(&notice));
             }
             self.check_hellos();
             if self.interrupted() {
@@ -528,14 +530,16 @@ impl Crew {
             self.turn();
             while let Some(told) = self.next_progress() {
                 if self.samples {
-                    observer.samples(&self.pulse.samples(test, &told));
+                    let samples = self.pulse.samples(test, &told);
+                    observer.see(RunEvent::Samples(&samples));
                 }
-                observer.second(test, &self.pulse.beat(told));
+                let second = &self.pulse.beat(told);
+                observer.see(RunEvent::Second { test, second });
             }
             self.keep_clocks(test);
             self.halt_on_trouble()?;
             for notice in self.take_notices() {
-                observer.notice(&notice);
+                observer.see(RunEvent::Notice(&notice));
             }
             let reported = |member: &Member| member.lost.is_some() || member.report.is_some();
             if self.members.iter().all(reported) {

@@ -9,6 +9,7 @@ use crate::stats::imb as figures;
 use crate::wire::message::{RankWord, ToNode};
 
 use super::crew::{Crew, Halt};
+use super::events::RunEvent;
 use super::run_state::RunState;
 
 impl RunState<'_> {
@@ -22,8 +23,15 @@ impl RunState<'_> {
         };
         let mut wrong = None;
         let mut outcome = Ok(());
-        for table in imb.tables(ranks) {
-            self.observer.table(imb, &table);
+        let tables = imb.tables(ranks);
+        let of = tables.len();
+        for (number, table) in tables.into_iter().enumerate() {
+            self.observer.see(RunEvent::Table {
+                imb,
+                table: &table,
+                number: number + 1,
+                of,
+            });
             record.tables.push(TableRecord {
                 table: table.clone(),
                 started_ms: self.now_ms(),
@@ -98,7 +106,11 @@ impl RunState<'_> {
                     for line in told.take(table, place, *line) {
                         let algorithm = imb.algorithm_for(table, line.bytes);
                         let line = LineRecord { algorithm, ..line };
-                        observer.line(imb, table, &line);
+                        observer.see(RunEvent::Line {
+                            imb,
+                            table,
+                            line: &line,
+                        });
                         lines.push(line);
                     }
                 }

@@ -13,12 +13,12 @@ use latency::analysis::{Analysis, Question, analyse};
 use latency::description;
 use latency::detect::Baseline;
 use latency::fabric::Fabric;
-use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use latency::planning::{self, Plan, Strategy};
 use latency::rows::Model;
-use latency::survey::Looking;
 use numbers::random::Random;
 
 use super::crew::{Crew, Halt};
+use super::events::RunEvent;
 use super::findings::{Findings, proof_text};
 use super::run_state::RunState;
 
@@ -67,8 +67,8 @@ impl RunState<'_> {
         if present.len() < 2 {
             return refuse("fewer than two hosts of the fabric are there".to_owned());
         }
-        self.observer.stage("planning rounds");
-        let (plan, changed) = plan_for(&fabric, latency, &present);
+        self.observer.see(RunEvent::Stage("planning rounds"));
+        let (plan, changed) = latency.plan_for(&fabric, &present);
         let measuring = Measuring {
             latency,
             fabric: &fabric,
@@ -168,51 +168,6 @@ fn round_trip(time: &PairTime, hosts: &BTreeMap<usize, u32>) -> PairLatency {
         median_s: 2.0 * median,
         predicted_s: None,
     }
-}
-
-/// The given plan without the missing hosts, or a new plan for the present hosts; with the numbers of pairs left out and added.
-fn plan_for(fabric: &Fabric, latency: &Latency, present: &[u32]) -> (Plan, (usize, usize)) {
-    let known = STRATEGIES
-        .iter()
-        .find(|(name, _)| *name == latency.strategy);
-    let strategy = known.map_or(Strategy::Rounds, |(_, strategy)| *strategy);
-    let looking = Looking {
-        seed: latency.seed,
-        ..Looking::default()
-    };
-    match &latency.rounds {
-        Some(rounds) => {
-            let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
-            let mut plan = Plan {
-                strategy,
-                directed: latency.directed,
-                rounds: rounds.clone(),
-                facts: planning::facts(fabric, latency.directed, &all, looking),
-            };
-            let changed = planning::without_missing(fabric, &mut plan, present, looking);
-            (plan, changed)
-        }
-        None => {
-            let wishes = Wishes {
-                strategy,
-                directed: latency.directed,
-                redundancy: latency.redundancy,
-                looking,
-                ..Wishes::default()
-            };
-            (planning::make(fabric, present, &wishes), (0, 0))
-        }
-    }
-}
-
-/// Number of rounds and pairs if all hosts are present; `None` if the fabric's description cannot be read.
-pub fn size_of(latency: &Latency) -> Option<(usize, usize)> {
-    let draft = description::read(&latency.fabric).ok()?;
-    let fabric = Fabric::new(&draft).ok()?;
-    let mut present = latency.hosts.clone();
-    present.sort_unstable();
-    let (plan, _) = plan_for(&fabric, latency, &present);
-    Some((plan.rounds.len(), plan.pairs().len()))
 }
 
 fn begun(

@@ -12,6 +12,7 @@ use crate::sys::{clock, facts};
 use crate::wire::message::{RankWord, ToNode};
 
 use super::crew::{Crew, Halt};
+use super::events::RunEvent;
 use super::run_state::{RunState, fresh_names};
 
 impl RunState<'_> {
@@ -34,7 +35,7 @@ impl RunState<'_> {
         let ranks = job.ranks();
         self.choose_addresses(crew, &ranks.network, 1)?;
         self.order = order::check(&self.plan, &self.hosts);
-        self.observer.hosts(&self.plan, &self.hosts, &self.options);
+        self.tell_hosts();
         if !self.order.is_empty() {
             return Ok(false);
         }
@@ -62,7 +63,8 @@ impl RunState<'_> {
             crew.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
         }
         let count = ranks.count(nodes);
-        self.observer.stage(&format!("starting {count} ranks"));
+        let stage = format!("starting {count} ranks");
+        self.observer.see(RunEvent::Stage(&stage));
         let limit_ms = self.plan.deadlines.prepare_ms;
         crew.await_all("start its ranks", limit_ms, |member| {
             member.rank_addresses.is_some()
@@ -112,7 +114,10 @@ impl RunState<'_> {
             elapsed_ns: 0,
             round: round.clone(),
         };
-        self.observer.round(linktest, &progress);
+        self.observer.see(RunEvent::Round {
+            linktest,
+            progress: &progress,
+        });
         let began_ns = clock::monotonic_ns();
         for node in 0..nodes {
             crew.send(node, &ToNode::Round(Box::new(round.clone())));
@@ -150,7 +155,11 @@ impl RunState<'_> {
                         if known.len() == *links {
                             progress.ended += 1;
                             progress.elapsed_ns = clock::monotonic_ns() - began_ns;
-                            observer.step(linktest, &progress, known);
+                            observer.see(RunEvent::Step {
+                                linktest,
+                                progress: &progress,
+                                times: known,
+                            });
                         }
                     }
                 }

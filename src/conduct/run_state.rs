@@ -4,8 +4,9 @@ use crate::judge::confirm::Request;
 use crate::plan::RunPlan;
 use crate::record::{HostRecord, Missing, Outcome, TestRecord, Trouble, TroubleKind};
 
-use super::conditions::{Conditions, Observer};
+use super::conditions::Conditions;
 use super::crew::{Crew, Halt};
+use super::events::{Observer, RunEvent};
 
 /// 128 random bits from the kernel, as 32 hexadecimal digits.
 pub fn random_digits() -> std::io::Result<String> {
@@ -52,21 +53,31 @@ pub(super) struct RunState<'a> {
 impl RunState<'_> {
     pub(super) fn tell_notices(&mut self, crew: &mut Crew) {
         for notice in crew.take_notices() {
-            self.observer.notice(&notice);
+            self.observer.see(RunEvent::Notice(&notice));
         }
+    }
+
+    /// Tells the observers which hosts take part, and the options in effect.
+    pub(super) fn tell_hosts(&mut self) {
+        self.observer.see(RunEvent::Hosts {
+            plan: &self.plan,
+            hosts: &self.hosts,
+            options: &self.options,
+        });
     }
 
     /// Announces a stage, with number and pattern of its test if the plan has several tests.
     pub(super) fn stage(&mut self, number: usize, text: &str) {
         let tests = self.plan.tests();
-        match tests.len() {
-            1 => self.observer.stage(text),
-            all => self.observer.stage(&format!(
+        let text = match tests.len() {
+            1 => text.to_owned(),
+            all => format!(
                 "test {} of {all}, {}: {text}",
                 number + 1,
                 tests[number].pattern
-            )),
-        }
+            ),
+        };
+        self.observer.see(RunEvent::Stage(&text));
     }
 
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.

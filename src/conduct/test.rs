@@ -12,18 +12,18 @@ use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
-use super::conditions::Hold;
 use super::crew::{Crew, Halt};
+use super::events::{Hold, RunEvent};
 use super::run_state::{RunState, fresh_names};
 use super::{addresses, assemble, pulse};
 
 impl RunState<'_> {
     pub(super) fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
-        if self.plan.tests().len() > 1 {
-            let all = self.plan.tests().len();
-            self.observer
-                .test(number + 1, all, &self.plan.tests()[number]);
-        }
+        self.observer.see(RunEvent::Test {
+            number: number + 1,
+            of: self.plan.tests().len(),
+            test: &self.plan.tests()[number],
+        });
         let (test, before) = loop {
             self.leave_out_lost(crew, number)?;
             let test = self.settle(crew, number);
@@ -51,7 +51,7 @@ impl RunState<'_> {
         if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
             record.worst_links = series;
         }
-        self.observer.tested(&record);
+        self.observer.see(RunEvent::Tested(&record));
         self.keep(record);
         Ok(())
     }
@@ -118,12 +118,12 @@ impl RunState<'_> {
             self.order = order::check(&self.plan, &self.hosts);
         }
         if !self.order.is_empty() {
-            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+            self.tell_hosts();
             return Ok(Vec::new());
         }
         self.prepare(crew, number, test)?;
         if number == self.first {
-            self.observer.hosts(&self.plan, &self.hosts, &self.options);
+            self.tell_hosts();
             self.tell_estimate();
         }
         self.hold(crew, Hold::Fork)?;
@@ -263,7 +263,7 @@ impl RunState<'_> {
         if self.conditions.hold != Some(at) {
             return Ok(());
         }
-        self.observer.held(at);
+        self.observer.see(RunEvent::Held(at));
         let released = Arc::new(AtomicBool::new(false));
         let release = Arc::clone(&released);
         std::thread::spawn(move || {

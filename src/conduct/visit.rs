@@ -9,8 +9,9 @@ use crate::plan::RunPlan;
 use crate::record::{Asked, Sighting, Trouble};
 use crate::wire::message::ToNode;
 
-use super::conditions::{Conditions, Observer};
+use super::conditions::Conditions;
 use super::crew::{Crew, Member};
+use super::events::Observer;
 
 /// Hosts that were reached, with one node of this visit on each.
 pub struct Visit {

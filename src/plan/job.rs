@@ -56,6 +56,51 @@ impl Job {
     }
 }
 
+impl Job {
+    /// Checks that all numbers are within their limits, for ranks on this number of nodes.
+    pub fn check(&self, nodes: usize) -> Result<(), RankAssignmentError> {
+        let (per_node, ranks) = (self.ranks().per_node, self.ranks().count(nodes));
+        let mut within = vec![("ranks per node", per_node, 1..=*RANKS.end())];
+        match self {
+            Self::Linktest(linktest) => within.extend([
+                ("ranks", ranks, RANKS),
+                ("bytes of a message", linktest.message_bytes, MESSAGE_BYTES),
+                ("messages", linktest.messages, MESSAGES),
+                ("buffers", linktest.buffers, BUFFERS),
+            ]),
+            Self::Imb(imb) => {
+                let longest = imb.lengths.iter().flatten().max().copied();
+                let largest = imb.logs.map_or(0, |logs| logs.1);
+                let largest = usize::try_from(largest).unwrap_or(usize::MAX);
+                let places = imb.map.map(|(rows, columns)| rows.saturating_mul(columns));
+                within.extend([
+                    // A single rank can write files.
+                    ("ranks", ranks, 1..=*RANKS.end()),
+                    ("repetitions", imb.counts.repetitions.unwrap_or(1), MESSAGES),
+                    ("repetitions", imb.counts.single.unwrap_or(1), MESSAGES),
+                    (
+                        "bytes of a message",
+                        longest.unwrap_or(0),
+                        0..=*MESSAGE_BYTES.end(),
+                    ),
+                    ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
+                    ("places of the map", places.unwrap_or(ranks), ranks..=ranks),
+                ]);
+            }
+        }
+        for (what, number, limits) in within {
+            if !limits.contains(&number) {
+                return Err(RankAssignmentError::Number {
+                    what,
+                    number,
+                    limits,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The part of a job that is measured in one go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -166,43 +211,7 @@ impl RankAssignment {
         if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
             return Err(RankAssignmentError::Nodes(node, nodes));
         }
-        let ranks = self.job.ranks().per_node;
-        let mut within = vec![("ranks per node", ranks, 1..=*RANKS.end())];
-        match &self.job {
-            Job::Linktest(linktest) => within.extend([
-                ("ranks", self.ranks(), RANKS),
-                ("bytes of a message", linktest.message_bytes, MESSAGE_BYTES),
-                ("messages", linktest.messages, MESSAGES),
-                ("buffers", linktest.buffers, BUFFERS),
-            ]),
-            Job::Imb(imb) => {
-                let longest = imb.lengths.iter().flatten().max().copied();
-                let largest = imb.logs.map_or(0, |logs| logs.1);
-                let largest = usize::try_from(largest).unwrap_or(usize::MAX);
-                within.extend([
-                    // A single rank can write files.
-                    ("ranks", self.ranks(), 1..=*RANKS.end()),
-                    ("repetitions", imb.counts.repetitions.unwrap_or(1), MESSAGES),
-                    ("repetitions", imb.counts.single.unwrap_or(1), MESSAGES),
-                    (
-                        "bytes of a message",
-                        longest.unwrap_or(0),
-                        0..=*MESSAGE_BYTES.end(),
-                    ),
-                    ("as logarithm of a length", largest, 0..=imb::MOST_LOG),
-                ]);
-            }
-        }
-        for (what, number, limits) in within {
-            if !limits.contains(&number) {
-                return Err(RankAssignmentError::Number {
-                    what,
-                    number,
-                    limits,
-                });
-            }
-        }
-        Ok(())
+        self.job.check(nodes)
     }
 }
 

@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use latency::description;
+use latency::fabric::Fabric;
+use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use latency::survey::Looking;
+
 use super::linktest::Linktest;
 
 /// Latencies of a fabric, from rounds of pairs that share no cable.
@@ -27,6 +32,51 @@ pub struct Latency {
     pub checks: usize,
     /// Values of cables in a healthy fabric.
     pub baseline: Option<Baseline>,
+}
+
+impl Latency {
+    /// The given plan without the missing hosts, or a new plan for the present hosts; with the numbers of pairs left out and added.
+    pub fn plan_for(&self, fabric: &Fabric, present: &[u32]) -> (Plan, (usize, usize)) {
+        let known = STRATEGIES.iter().find(|(name, _)| *name == self.strategy);
+        let strategy = known.map_or(Strategy::Rounds, |(_, strategy)| *strategy);
+        let looking = Looking {
+            seed: self.seed,
+            ..Looking::default()
+        };
+        match &self.rounds {
+            Some(rounds) => {
+                let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
+                let mut plan = Plan {
+                    strategy,
+                    directed: self.directed,
+                    rounds: rounds.clone(),
+                    facts: planning::facts(fabric, self.directed, &all, looking),
+                };
+                let changed = planning::without_missing(fabric, &mut plan, present, looking);
+                (plan, changed)
+            }
+            None => {
+                let wishes = Wishes {
+                    strategy,
+                    directed: self.directed,
+                    redundancy: self.redundancy,
+                    looking,
+                    ..Wishes::default()
+                };
+                (planning::make(fabric, present, &wishes), (0, 0))
+            }
+        }
+    }
+
+    /// Number of rounds and pairs if all hosts are present; `None` if the fabric's description cannot be read.
+    pub fn size(&self) -> Option<(usize, usize)> {
+        let draft = description::read(&self.fabric).ok()?;
+        let fabric = Fabric::new(&draft).ok()?;
+        let mut present = self.hosts.clone();
+        present.sort_unstable();
+        let (plan, _) = self.plan_for(&fabric, &present);
+        Some((plan.rounds.len(), plan.pairs().len()))
+    }
 }
 
 /// Values of cables from an earlier run.

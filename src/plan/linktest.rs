@@ -46,10 +46,20 @@ pub struct Linktest {
 }
 
 impl Linktest {
+    /// Number of steps of one pass over all pairs.
+    pub fn step_count(&self, ranks: usize) -> usize {
+        match (self.serial, self.bisection) {
+            (true, true) => (ranks / 2).saturating_mul(ranks.div_ceil(2)),
+            (true, false) => ranks.saturating_mul(ranks.saturating_sub(1)) / 2,
+            (false, true) => ranks.div_ceil(2),
+            (false, false) => ranks.saturating_sub(ranks.wrapping_add(1) % 2),
+        }
+    }
+
     /// Bytes of message buffers that a rank needs.
     pub fn bytes_per_rank(&self, ranks: usize) -> usize {
         let partners = if self.all_to_all { ranks } else { 1 };
-        let kept = self.buffers + partners - 1;
+        let kept = self.buffers.saturating_add(partners).saturating_sub(1);
         self.message_bytes.saturating_mul(2).saturating_mul(kept)
     }
 }

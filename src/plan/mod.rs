@@ -54,6 +54,17 @@ pub const BLOCK_BYTES: RangeInclusive<usize> = 64..=1 << 30;
 /// Version of the run plan. A reader refuses another version with a message that names both.
 pub const PLAN_VERSION: u32 = 2;
 
+/// Reason why nodes cannot do the work of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The pattern of a test does not suit the nodes.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// A number of a job of ranks is outside of its limits.
+    #[error(transparent)]
+    Job(#[from] job::RankAssignmentError),
+}
+
 /// All parameters of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
@@ -129,10 +140,16 @@ impl RunPlan {
             .is_some_and(|acceptance| acceptance.samples)
     }
 
-    /// Checks that the nodes can run the tests. A plan that was read from a file can contain anything.
-    pub fn check(&self) -> Result<(), PatternError> {
-        let mut tests = self.tests().iter();
-        tests.try_for_each(|test| test.pattern.check(self.nodes.len(), test.phases))
+    /// Checks that the nodes can do the work. A plan that was read from a file can contain anything.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let nodes = self.nodes.len();
+        for test in self.tests() {
+            test.pattern.check(nodes, test.phases)?;
+        }
+        if let Some(job) = self.work.job() {
+            job.check(nodes)?;
+        }
+        Ok(())
     }
 
     /// Removes nodes before the first measurement. Also removes tests that cannot run without them. Returns false if no work is left.

@@ -3,14 +3,41 @@
 
 use std::fmt::Write;
 
-use super::{Bound, Purpose, RunPlan};
+use super::latency::Latency;
+use super::{Bound, Purpose, RunPlan, Test, Work};
 
 /// Sealed text of a plan, one item per line. Equal plans have equal texts.
 pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
     let criteria = criteria(plan);
     let mut text = format!("pipebench {tool_version} {tool_digest}\n{criteria}");
-    for test in plan
-        .tests()
+    match &plan.work {
+        Work::Acceptance(acceptance) => tests(&mut text, &acceptance.tests),
+        Work::Linktest(linktest) => line(&mut text, &format!("{linktest:?}")),
+        Work::Latency(latency) => {
+            let (fabric, probe) = (crc32fast::hash(latency.fabric.as_bytes()), &latency.probe);
+            let Latency {
+                strategy,
+                directed,
+                redundancy,
+                seed,
+                ..
+            } = latency;
+            line(&mut text, &format!("{probe:?}"));
+            line(
+                &mut text,
+                &format!(
+                    "fabric {fabric:08x} strategy {strategy} directed {directed} redundancy {redundancy} seed {seed}"
+                ),
+            );
+        }
+        Work::Imb(imb) => line(&mut text, &format!("{imb:?}")),
+    }
+    text
+}
+
+/// Lines on pipeline tests.
+fn tests(text: &mut String, tests: &[Test]) {
+    for test in tests
         .iter()
         .filter(|test| test.purpose != Purpose::Isolated)
     {
@@ -24,7 +51,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
         };
         let purpose = test.purpose;
         line(
-            &mut text,
+            text,
             &format!(
                 "test {} {purpose}, {} phases, {} streams, {bound}",
                 test.pattern, test.phases, test.streams
@@ -32,14 +59,13 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
         );
         // Path of the test: rails, coupling, sink and sockets.
         line(
-            &mut text,
+            text,
             &format!(
                 "over {} rails, coupling {:?}, sink {:?}, sockets {:?}",
                 test.rails, test.coupling, test.sink, test.sockets
             ),
         );
     }
-    text
 }
 
 /// Lines of a sealed text that hold the thresholds. They never change during a run.

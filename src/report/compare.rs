@@ -1,13 +1,11 @@
-//! Comparison of two runs: the rate of each port direction in both, and the place of each fault after cables were moved.
+//! Comparison of two runs: each figure in both, and the place of each fault after cables were moved.
 
 use std::collections::BTreeMap;
 
 use crate::judge::names::name_of;
-use crate::plan::Purpose;
-use crate::record::{Culprit, DirectionSheet, FaultSheet, Record, VerdictWord};
-use crate::units::show_gbit;
+use crate::record::{Culprit, FaultSheet, Record, VerdictWord};
 
-use super::figures::Figures;
+use super::compared::{self, Measure};
 
 /// Options that affect rates.
 const BEAR: [&str; 8] = [
@@ -21,21 +19,19 @@ const BEAR: [&str; 8] = [
     "verify",
 ];
 
-/// A port direction in both runs.
+/// A figure of both runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Name of the port.
-    pub label: String,
-    /// True for the sending direction, false for the receiving one.
-    pub sends: bool,
-    /// Rate in the earlier run, in Gbit/s; `None` if unknown.
+    /// Name of what it belongs to, such as a port direction or a cable.
+    pub name: String,
+    /// Figure of the earlier run, in the unit of [`Measure`]; `None` if unknown.
     pub before: Option<f64>,
-    /// Rate in the later run, in Gbit/s; `None` if unknown.
+    /// Figure of the later run; `None` if unknown.
     pub now: Option<f64>,
 }
 
 impl Row {
-    /// Relative change of the rate, negative if it fell. Returns `None` unless both rates are known and the earlier one is above 0.
+    /// Relative change of the figure, negative if it fell. Returns `None` unless both are known and the earlier one is above 0.
     pub fn change(&self) -> Option<f64> {
         let (before, now) = (self.before?, self.now?);
         (before > 0.0).then(|| now / before - 1.0)
@@ -51,7 +47,11 @@ pub struct Comparison {
     pub words: [VerdictWord; 2],
     /// Conditions that differ between the runs.
     pub conditions: Vec<String>,
-    /// Every port direction of either run, the largest relative drop first.
+    /// What is compared.
+    pub measure: Measure,
+    /// What a row belongs to: `port`, `link`, `cable` or `line`.
+    pub of: &'static str,
+    /// Every figure of either run, the largest relative loss first.
     pub rows: Vec<Row>,
     /// Outcome of each fault of the earlier run, as text.
     pub faults: Vec<String>,
@@ -63,23 +63,20 @@ impl Comparison {
     /// Compares a run with a later one.
     pub fn of(before: &Record, now: &Record) -> Self {
         let names = [before, now].map(Record::name);
-        let mut rates: BTreeMap<(String, bool), [Option<f64>; 2]> = BTreeMap::new();
+        let (measure, of) = Measure::of(&now.plan.work);
+        let refusal = compared::refusal(before, &now.plan.work);
+        let mut both: BTreeMap<String, [Option<f64>; 2]> = BTreeMap::new();
         for (index, record) in [before, now].into_iter().enumerate() {
-            for (label, sends, rate) in rates_of(record) {
-                rates.entry((label, sends)).or_default()[index] = Some(rate);
+            for (name, figure) in compared::figures(record) {
+                both.entry(name).or_default()[index] = Some(figure);
             }
         }
-        let mut rows: Vec<Row> = rates
-            .into_iter()
-            .map(|((label, sends), [before, now])| Row {
-                label,
-                sends,
-                before,
-                now,
-            })
-            .collect();
-        let change = |row: &Row| row.change().unwrap_or(f64::INFINITY);
-        rows.sort_by(|a, b| change(a).total_cmp(&change(b)));
+        let rows = both.into_iter().filter(|_| refusal.is_none());
+        let row = |(name, [before, now]): (String, [Option<f64>; 2])| Row { name, before, now };
+        let mut rows: Vec<Row> = rows.map(row).collect();
+        let loss = |row: &Row| row.change().map(|change| measure.loss(change));
+        let loss = |row: &Row| loss(row).unwrap_or(f64::NEG_INFINITY);
+        rows.sort_by(|a, b| loss(b).total_cmp(&loss(a)));
         let failed = |record: &Record| -> Vec<FaultSheet> {
             let faults = record.sheet.faults.iter();
             faults
@@ -111,7 +108,12 @@ impl Comparison {
         Self {
             names,
             words: [before.verdict.word, now.verdict.word],
-            conditions: conditions(before, now),
+            conditions: match refusal {
+                Some(refusal) => vec![refusal],
+                None => conditions(before, now),
+            },
+            measure,
+            of,
             rows,
             faults: failed(before)
                 .iter()
@@ -121,10 +123,11 @@ impl Comparison {
         }
     }
 
-    /// True if a port direction lost more than the fraction `tolerance` of its rate, or if a fault is new.
+    /// True if a figure became worse by more than the fraction `tolerance`, or if a fault is new.
     pub fn is_worse(&self, tolerance: f64) -> bool {
-        let fell = |row: &Row| row.change().is_some_and(|change| change < -tolerance);
-        !self.new.is_empty() || self.rows.iter().any(fell)
+        let fell = |change| self.measure.loss(change) > tolerance;
+        let mut changes = self.rows.iter().filter_map(Row::change);
+        !self.new.is_empty() || changes.any(fell)
     }
 
     /// The comparison as text, with rows for the first `most` port directions.
@@ -146,30 +149,28 @@ impl Comparison {
                 .map(|text| format!("      not the same: {text}")),
         );
         if self.rows.is_empty() {
-            lines.push("      no port is in either run".to_owned());
+            lines.push(format!("      no {} is in either run", self.of));
             return lines;
         }
-        let width = self
-            .rows
-            .iter()
-            .map(|row| row.label.len())
-            .max()
-            .unwrap_or(0)
-            .max(4);
+        let widths = self.rows.iter().map(|row| row.name.len());
+        let width = widths.max().unwrap_or(0).max(self.of.len());
+        let unit = self.measure.unit();
+        let (before, now) = (format!("before {unit}"), format!("now {unit}"));
         lines.push(format!(
-            "{:width$}  direction  before Gbit/s  now Gbit/s    change",
-            "host"
+            "{:width$}  {before:>13}  {now:>10}    change",
+            self.of
         ));
-        let cell = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), show_gbit);
+        let cell = |figure: Option<f64>| {
+            figure.map_or_else(|| "-".to_owned(), |figure| self.measure.show(figure))
+        };
         for row in self.rows.iter().take(most) {
             let change = row.change().map_or_else(
                 || "-".to_owned(),
                 |change| format!("{:+.1} %", change * 100.0),
             );
             lines.push(format!(
-                "{:width$}  {:9}  {:>13}  {:>10}  {change:>8}",
-                row.label,
-                direction(row.sends),
+                "{:width$}  {:>13}  {:>10}  {change:>8}",
+                row.name,
                 cell(row.before),
                 cell(row.now),
             ));
@@ -184,44 +185,6 @@ impl Comparison {
 
 fn direction(sends: bool) -> &'static str {
     if sends { "send" } else { "receive" }
-}
-
-/// Label, direction (true for sending) and rate in Gbit/s of each port direction. The rate is the sheet's least rate, or that of the first load test
-/// if the sheet has none.
-fn rates_of(record: &Record) -> Vec<(String, bool, f64)> {
-    let mut rates = Vec::new();
-    for port in &record.sheet.ports {
-        for (sends, one) in [(true, port.send), (false, port.receive)] {
-            // A direction that others held down in every test says nothing about this port.
-            let known =
-                |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
-            rates.extend(
-                one.filter(known)
-                    .map(|one| (port.label.clone(), sends, one.rate_bits_per_s / 1e9)),
-            );
-        }
-    }
-    if !rates.is_empty() {
-        return rates;
-    }
-    let is_load =
-        |test: &&crate::record::TestRecord| record.plan.tests()[test.test].purpose == Purpose::Load;
-    let Some(test) = record.tests().iter().find(is_load) else {
-        return rates;
-    };
-    for port in Figures::of(record, test)
-        .ports
-        .iter()
-        .filter(|port| port.reported)
-    {
-        if port.links_out > 0 {
-            rates.push((port.label.clone(), true, port.send_gbit_per_s));
-        }
-        if port.links_in > 0 {
-            rates.push((port.label.clone(), false, port.receive_gbit_per_s));
-        }
-    }
-    rates
 }
 
 /// Differences that make the figures of two runs hard to compare.

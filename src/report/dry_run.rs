@@ -3,12 +3,99 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::plan::{Bound, RunPlan, Test, size};
+use crate::plan::imb::{Class, Imb};
+use crate::plan::latency::Latency;
+use crate::plan::linktest::{Kernel, Linktest};
+use crate::plan::{Bound, RunPlan, Test, Work, size};
 use crate::units::{show_bytes, show_ns};
 
-/// The cost of a plan: processes, memory and links of the test with the most processes, then duration and volume of all tests together.
+/// The cost of a plan: processes, memory, links, duration and volume.
 pub fn dry_run(plan: &RunPlan) -> String {
     let labels: Vec<String> = plan.nodes.iter().map(|node| node.label.clone()).collect();
+    let nodes = labels.len();
+    let cost = match &plan.work {
+        Work::Acceptance(_) => tests(plan),
+        Work::Linktest(linktest) => links_of_ranks(linktest, nodes),
+        Work::Latency(latency) => rounds(latency, nodes),
+        Work::Imb(imb) => tables(imb, nodes),
+    };
+    format!("nodes      {nodes}: {}\n{cost}", super::fold(&labels))
+}
+
+fn links_of_ranks(linktest: &Linktest, nodes: usize) -> String {
+    let ranks = linktest.ranks.count(nodes);
+    let steps = linktest.step_count(ranks);
+    let pairs = match linktest.bisection {
+        true => (ranks / 2).saturating_mul(ranks.div_ceil(2)),
+        false => ranks.saturating_mul(ranks.saturating_sub(1)) / 2,
+    };
+    let rounds = linktest
+        .rank_orders
+        .max(1)
+        .saturating_mul(linktest.min_iterations);
+    let each = (linktest.messages as u64).saturating_add(linktest.warmups as u64);
+    let ways: u64 = match linktest.kernel {
+        Kernel::Unidirectional => 1,
+        Kernel::Semidirectional => 2,
+        Kernel::Bidirectional => 4,
+    };
+    let volume = (pairs as u64)
+        .saturating_mul(2)
+        .saturating_mul(each)
+        .saturating_mul(ways)
+        .saturating_mul(linktest.message_bytes as u64);
+    format!(
+        "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
+         links      {} in {steps} steps, {rounds} times\n\
+         volume     {} each time, {} of buffers for each rank\n",
+        ranks.saturating_add(nodes),
+        pairs.saturating_mul(2),
+        show_bytes(volume),
+        show_bytes(linktest.bytes_per_rank(ranks) as u64),
+    )
+}
+
+fn rounds(latency: &Latency, nodes: usize) -> String {
+    let (rounds, pairs) = latency.size().unwrap_or((0, 0));
+    let messages = latency.probe.messages.saturating_add(latency.probe.warmups);
+    let all = nodes.saturating_mul(nodes.saturating_sub(1)) / 2;
+    format!(
+        "ranks      {nodes} on {nodes} nodes, {} processes in all\n\
+         plan       {pairs} of {all} pairs in {rounds} rounds, {} messages each; {} more to check predictions\n",
+        2 * nodes,
+        messages.saturating_mul(2),
+        latency.checks.min(all.saturating_sub(pairs))
+    )
+}
+
+fn tables(imb: &Imb, nodes: usize) -> String {
+    let ranks = imb.ranks.count(nodes);
+    let mut text = format!(
+        "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
+         buffers    up to {} for each rank\n",
+        ranks.saturating_add(nodes),
+        show_bytes(imb.memory_per_rank(ranks) as u64),
+    );
+    for table in imb.tables(ranks) {
+        let mode = table.mode.map_or_else(String::new, |mode| {
+            format!(" ({})", mode.name().to_lowercase())
+        });
+        let lines = match table.benchmark.class() {
+            Class::Sync => "once".to_owned(),
+            _ => format!("{} lengths", table.lengths.len()),
+        };
+        text += &format!(
+            "table      {}{mode}, {} x {} ranks, {lines}\n",
+            table.benchmark.name(),
+            table.groups.len(),
+            table.group_size(),
+        );
+    }
+    text
+}
+
+/// Processes, memory and links of the test with the most processes, then duration and volume of all tests together.
+fn tests(plan: &RunPlan) -> String {
     let mut text = String::new();
     let mut say = |content: String| {
         // Writing to a string cannot fail.
@@ -16,11 +103,6 @@ pub fn dry_run(plan: &RunPlan) -> String {
             Ok(()) | Err(_) => {}
         }
     };
-    say(format!(
-        "nodes      {}: {}",
-        labels.len(),
-        super::fold(&labels)
-    ));
     let loads: Vec<Load> = plan
         .tests()
         .iter()

@@ -2,6 +2,7 @@
 
 mod cells;
 pub mod compare;
+pub mod compared;
 pub mod csv;
 mod described;
 pub mod dry_run;

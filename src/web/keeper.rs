@@ -195,7 +195,7 @@ impl Own<'_> {
             File::create(self.folder.join(ERRORS)).map_err(fail("cannot write errors.txt"))?;
         let mut child = Command::new(&self.tools.program)
             .args(&self.request.words)
-            .arg(format!("--folder={}", self.folder.display()))
+            .arg(format!("--run-folder={}", self.folder.display()))
             .arg(format!("--parent={}", process::own_pid()))
             .arg("--quiet")
             .stdin(Stdio::from(turn))

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::hosts::HostWords;
 use super::launch::Launch;
+use super::measurement::Measurement;
 use super::ranks::RankWords;
 use super::sockets::Sockets;
 
@@ -160,35 +161,9 @@ pub struct ImbArguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// Every line with median, percentiles and spread as a table; - is standard output
-    ///
-    /// Example: --csv patterns.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub csv: Option<PathBuf>,
-
-    /// Write the record of the run; - is standard output
-    ///
-    /// Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
-
-    /// Keep record, table and summary in a folder of the run below DIR
-    ///
-    /// No default. Example: --folder results
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub folder: Option<PathBuf>,
-
-    /// Print nothing but errors
-    ///
-    /// For --csv and --json. Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print tables and their lines; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
+    /// Where results go, and what is printed.
+    #[command(flatten)]
+    pub results: Measurement,
 }
 
 /// The suite's own options, with one dash.

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::hosts::HostWords;
 use super::launch::Launch;
+use super::measurement::Measurement;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
@@ -309,12 +310,6 @@ pub struct RunArguments {
     )]
     pub checks: usize,
 
-    /// An earlier run of the same fabric, when all was well: its folder, its record, or its name
-    ///
-    /// Cables are judged against what they took then; without it against others of their class. Example: --baseline pb-20261121-014455-abcdef
-    #[arg(long, value_name = "RUN", help_heading = "Measurement")]
-    pub baseline: Option<String>,
-
     /// Options of sockets.
     #[command(flatten)]
     pub sockets: Sockets,
@@ -323,35 +318,28 @@ pub struct RunArguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// Folder for a folder of this run, with record and tables
-    ///
-    /// Default: the current one. Example: --output runs
-    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
+    /// What every measurement understands. With --baseline cables are judged by what they took in that run of the same fabric, when all was well;
+    /// without it by the others of their class. Without --folder the run is kept in the current folder.
+    #[command(flatten)]
+    pub results: Measurement,
+
+    /// The older spelling of --folder
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "DIR",
+        hide = true,
+        conflicts_with = "folder"
+    )]
     pub output: Option<PathBuf>,
+}
 
-    /// Table of all cables; - is standard output
-    ///
-    /// Example: --csv cables.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub csv: Option<PathBuf>,
-
-    /// The record as JSON; - is standard output
-    ///
-    /// Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
-
-    /// Only errors and the result
-    ///
-    /// Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print rounds and pairs; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
+impl RunArguments {
+    /// Folder in which runs are kept.
+    pub fn folder(&self) -> &std::path::Path {
+        let folder = self.results.folder.as_deref().or(self.output.as_deref());
+        folder.unwrap_or(std::path::Path::new("."))
+    }
 }
 
 /// Predictions.

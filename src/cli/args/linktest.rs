@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use super::hosts::HostWords;
 use super::launch::Launch;
+use super::measurement::Measurement;
 use super::order::Order;
 use super::ranks::RankWords;
 use super::sockets::Sockets;
@@ -274,35 +275,9 @@ pub struct LinktestArguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// Write every link as a table; - is standard output
-    ///
-    /// Example: --csv links.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub csv: Option<PathBuf>,
-
-    /// Write the record of the run; - is standard output
-    ///
-    /// Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
-
-    /// Keep record, table and summary in a folder of the run below DIR
-    ///
-    /// No default. Example: --folder results
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub folder: Option<PathBuf>,
-
-    /// Print the summary only
-    ///
-    /// Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print ranks, steps and links; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
+    /// Where results go, and what is printed.
+    #[command(flatten)]
+    pub results: Measurement,
 }
 
 /// What can be done with result files.

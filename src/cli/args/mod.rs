@@ -9,6 +9,7 @@ pub mod imb;
 pub mod latency;
 mod launch;
 pub mod linktest;
+mod measurement;
 mod order;
 mod plan;
 mod ranks;
@@ -24,6 +25,7 @@ pub use check::CheckArguments;
 pub use completions::Shell;
 pub use hosts::HostWords;
 pub use launch::Launch;
+pub use measurement::Measurement;
 pub use order::{FabricOrder, Order};
 pub use plan::{InitArguments, RunArguments};
 pub use records::{
@@ -279,30 +281,18 @@ pub struct Arguments {
     #[command(flatten)]
     pub launch: Launch,
 
-    /// Go on without hosts that cannot be reached or are lost
-    ///
-    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
-    /// failure ends the run. Example: --keep-going
-    #[arg(long, help_heading = "Launch")]
-    pub keep_going: bool,
+    /// What every measurement understands.
+    #[command(flatten)]
+    pub results: Measurement,
 
-    /// Write ports and links as a table; - is standard output
-    ///
-    /// Example: --csv run.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub csv: Option<PathBuf>,
-
-    /// Write the record of the run; - is standard output
-    ///
-    /// With - everything else goes to standard error. Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<PathBuf>,
-
-    /// Keep record, table and summary in a folder of the run below DIR
-    ///
-    /// While the run goes on a journal grows there, a line a minute, so that a launching host that dies leaves evidence.
-    /// No default. Example: --output results
-    #[arg(long, short = 'o', value_name = "DIR", help_heading = "Output")]
+    /// The older spelling of --folder
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "DIR",
+        hide = true,
+        conflicts_with = "folder"
+    )]
     pub output: Option<PathBuf>,
 
     /// Write what every link received, second by second
@@ -311,25 +301,6 @@ pub struct Arguments {
     /// Example: --samples samples.csv
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub samples: Option<PathBuf>,
-
-    /// An earlier run to compare with, port by port, when this one has ended
-    ///
-    /// A record, the folder of a run, or the beginning of a run's name in the folder of --output. No default.
-    /// Example: --baseline results/pb-20261101-090000-3f9a1c
-    #[arg(long, value_name = "RUN", help_heading = "Output")]
-    pub baseline: Option<String>,
-
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print plan, processes, memory, load per port, volume and duration; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
-    pub dry_run: bool,
 
     /// Seed of the payload; kept in the record
     ///
@@ -354,14 +325,13 @@ pub struct Arguments {
     /// Stand still at a stage (for tests)
     #[arg(long, value_name = "STAGE", hide = true)]
     pub hold: Option<String>,
+}
 
-    /// The folder of the run, which is there and has its name (for runs that a keeper starts)
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "output")]
-    pub folder: Option<PathBuf>,
-
-    /// End when the process of this number does, which is the parent (for runs that a keeper starts)
-    #[arg(long, value_name = "PID", hide = true)]
-    pub parent: Option<i32>,
+impl Arguments {
+    /// Folder in which runs are kept.
+    pub fn folder(&self) -> Option<&std::path::Path> {
+        self.results.folder.as_deref().or(self.output.as_deref())
+    }
 }
 
 /// Other commands.
@@ -440,7 +410,7 @@ fn long_tail() -> String {
         "EXAMPLES\n  \
          pipebench --hosts local:3 --phases 3              three nodes on this machine, no SSH\n  \
          pipebench --hosts n1,n2,n3 --phases 3             three hosts, ten seconds\n  \
-         pipebench --hosts 'n[01-64]' --phases 2 --time 60s --output results\n  \
+         pipebench --hosts 'n[01-64]' --phases 2 --time 60s --folder results\n  \
          pipebench --hostfile cluster.txt --data-network 10.1.0.0/16 --json run.json\n  \
          pipebench --hosts auto --rsh 'srun -w %h' --phases 3\n  \
          pipebench --hosts 'n[01-64]' --phases 3 --dry-run\n  \

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::Measurement;
+
 /// What the long help of `run` begins with.
 pub const LONG: &str = "Runs what a plan file says: hosts with their switch ports, what was ordered, thresholds, tests, and whose switch it is. `pipebench init` \
     writes one with comments. Its keys are the options of the plain command by their long names; what is wrong is named by line and key.\n\n\
@@ -25,29 +27,9 @@ pub struct RunArguments {
     #[arg(long, value_name = "RUN")]
     pub resume: Option<String>,
 
-    /// Write the record of the run; - is standard output
-    ///
-    /// Example: --json run.json
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Write ports and links as a table; - is standard output
-    ///
-    /// Example: --csv run.csv
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q')]
-    pub quiet: bool,
-
-    /// Print plan, processes, memory, load per port, volume and duration; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long)]
-    pub dry_run: bool,
+    /// Where results go, and what is printed.
+    #[command(flatten)]
+    pub results: Measurement,
 }
 
 /// Write a plan file with comments.

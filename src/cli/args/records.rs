@@ -1,6 +1,6 @@
 //! The words of commands that read runs which were kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -21,14 +21,21 @@ pub enum Format {
     Openmetrics,
 }
 
-/// Where runs are looked for.
+/// Where runs are kept.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Shelf {
+pub struct RunFolder {
     /// Folder in which RUN is looked for by the beginning of its name
     ///
-    /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --in results
-    #[arg(long = "in", value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
+    /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --folder results
+    #[arg(long, alias = "in", value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}
+
+impl RunFolder {
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new("."))
+    }
 }
 
 /// Make a report of a run that was kept.
@@ -66,13 +73,13 @@ pub struct ReportArguments {
 
     /// Where runs are.
     #[command(flatten)]
-    pub shelf: Shelf,
+    pub within: RunFolder,
 }
 
 /// List the runs that were kept in a folder.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ListArguments {
-    /// Folder that was given as --output
+    /// Folder that was given as --folder
     ///
     /// Default: this folder. Example: pipebench list results
     #[arg(value_name = "DIR", default_value = ".")]
@@ -102,7 +109,7 @@ pub struct CompareArguments {
 
     /// Where runs are.
     #[command(flatten)]
-    pub shelf: Shelf,
+    pub within: RunFolder,
 }
 
 /// Put several cablings of a switch into one sheet.
@@ -116,7 +123,7 @@ pub struct MergeArguments {
 
     /// Where runs are.
     #[command(flatten)]
-    pub shelf: Shelf,
+    pub within: RunFolder,
 }
 
 /// What the long help of `compare` says of its exit code.
@@ -150,9 +157,9 @@ pub struct RetestArguments {
     #[arg(long, value_name = "HOST=PORT", value_delimiter = ',')]
     pub moved: Vec<String>,
 
-    /// Keep record, table and summary in a folder of the run below DIR
+    /// Folder in which this run is kept
     ///
-    /// Default: where the run's own command kept them, if it did. Example: --output results
+    /// Default: that of --folder, else where the run's own command kept it, if it did. Example: --output results
     #[arg(long, short = 'o', value_name = "DIR")]
     pub output: Option<PathBuf>,
 
@@ -170,5 +177,5 @@ pub struct RetestArguments {
 
     /// Where runs are.
     #[command(flatten)]
-    pub shelf: Shelf,
+    pub within: RunFolder,
 }

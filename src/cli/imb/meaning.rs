@@ -1,16 +1,14 @@
-//! Turns the arguments of `pipebench imb` into an intent.
+//! Turns the arguments of `pipebench imb` into a request.
 
 use std::path::Path;
 
-use crate::cli::measure::Intent;
+use crate::cli::resolve::RunSpec;
 use crate::cli::resolve::{self, UsageError};
 use crate::plan::collective::{ALGORITHMS, Algorithm};
-use crate::plan::imb::{Asked, Benchmark, Class, Imb, MOST_LOG, Multi, Part, Rules, usual};
+use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Part, Rules, usual};
 use crate::plan::job::RANKS;
 use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
-use crate::report;
-use crate::units::show_bytes;
 
 use crate::cli::args::imb::ImbArguments;
 
@@ -23,8 +21,8 @@ fn refuse<T>(text: String) -> Result<T, UsageError> {
     Err(UsageError::Value(text))
 }
 
-/// Turns arguments into an intent.
-pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
+/// Turns arguments into a request.
+pub fn understand(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     let hosts = resolve::hosts_of(
         words.hosts.list.as_deref(),
         words.hosts.file.as_deref(),
@@ -78,15 +76,18 @@ pub fn understand(words: &ImbArguments) -> Result<Intent, UsageError> {
             }
         ));
     }
+    if words.map.is_some() && words.results.keep_going {
+        return refuse(
+            "--map gives every rank a place: it does not go with --keep-going".to_owned(),
+        );
+    }
     let deadlines = resolve::deadlines_of(&words.launch)?;
-    let plan = RunPlan::of(nodes, Work::Imb(imb), deadlines);
+    let plan = RunPlan {
+        keep_going: words.results.keep_going,
+        ..RunPlan::of(nodes, Work::Imb(imb), deadlines)
+    };
     let options = effective(words, count);
-    Ok(Intent {
-        plan,
-        hosts,
-        options,
-        notes: Vec::new(),
-    })
+    Ok(RunSpec::of(plan, hosts, options))
 }
 
 /// Default time for a length by the current rules, in seconds.
@@ -387,37 +388,6 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Text of a dry run.
-pub fn dry_run(intent: &Intent) -> String {
-    let mut text = report::header::options(&intent.options);
-    let nodes = intent.plan.nodes.len();
-    if let Work::Imb(imb) = &intent.plan.work {
-        let ranks = imb.ranks.count(nodes);
-        text += &format!(
-            "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
-             buffers    up to {} for each rank\n",
-            ranks + nodes,
-            show_bytes(imb.memory_per_rank(ranks) as u64),
-        );
-        for table in imb.tables(ranks) {
-            let mode = table.mode.map_or_else(String::new, |mode| {
-                format!(" ({})", mode.name().to_lowercase())
-            });
-            let lines = match table.benchmark.class() {
-                Class::Sync => "once".to_owned(),
-                _ => format!("{} lengths", table.lengths.len()),
-            };
-            text += &format!(
-                "table      {}{mode}, {} x {} ranks, {lines}\n",
-                table.benchmark.name(),
-                table.groups.len(),
-                table.group_size(),
-            );
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -432,8 +402,8 @@ mod tests {
     fn understood(words: &str) -> Result<Imb, String> {
         let all = ["imb", "--hosts", "local:4"].into_iter();
         let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
-        let intent = understand(&words.imb).map_err(|error| error.to_string())?;
-        match intent.plan.work {
+        let spec = understand(&words.imb).map_err(|error| error.to_string())?;
+        match spec.plan.work {
             Work::Imb(imb) => Ok(imb),
             _ => Err("no patterns".to_owned()),
         }

@@ -1,11 +1,10 @@
-//! Turns the arguments of `pipebench latency run` and `locate` into an intent.
+//! Turns the arguments of `pipebench latency run` and `locate` into a request.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use crate::cli::measure::Intent;
 use crate::cli::report;
 use crate::cli::resolve;
+use crate::cli::resolve::RunSpec;
 use crate::cli::terminal::complain;
 use crate::conduct;
 use crate::exit;
@@ -15,7 +14,6 @@ use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
 use crate::record::{LatencyRecord, Outcome};
-use crate::report::header;
 use crate::units;
 use latency::fabric::Fabric;
 use latency::planfile;
@@ -28,10 +26,10 @@ use crate::cli::args::latency::RunArguments;
 
 /// Name and results of the run to compare with, if the user named one. The error is the exit code.
 pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
-    let Some(name) = &words.baseline else {
+    let Some(name) = &words.results.baseline else {
         return Ok(None);
     };
-    let kept = report::read(name, words.output.as_deref().unwrap_or(Path::new(".")))?;
+    let kept = report::read(name, words.folder())?;
     match kept.record.outcome {
         Outcome::Latency(latency) => Ok(Some((crate::store::runs::name_of(&kept.path), *latency))),
         Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => {
@@ -43,12 +41,12 @@ pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>,
     }
 }
 
-/// Turns arguments into an intent.
+/// Turns arguments into a request.
 pub fn understand(
     words: &RunArguments,
     baseline: Option<(String, LatencyRecord)>,
     locate: bool,
-) -> Result<Intent, String> {
+) -> Result<RunSpec, String> {
     let by_rsh = words.launch.rsh.is_some();
     let named = &words.hosts;
     let said = |error: resolve::UsageError| error.to_string();
@@ -173,16 +171,15 @@ pub fn understand(
     };
     let options = effective(words, &fabric, &latency);
     let deadlines = resolve::deadlines_of(&words.launch).map_err(said)?;
-    Ok(Intent {
-        plan: RunPlan {
-            seed: words.choice.plan_seed,
-            // A missing host costs only its pairs.
-            keep_going: true,
-            ..RunPlan::of(nodes, Work::Latency(latency), deadlines)
-        },
-        hosts,
-        options,
+    let plan = RunPlan {
+        seed: words.choice.plan_seed,
+        // A missing host costs only its pairs.
+        keep_going: true,
+        ..RunPlan::of(nodes, Work::Latency(latency), deadlines)
+    };
+    Ok(RunSpec {
         notes,
+        ..RunSpec::of(plan, hosts, options)
     })
 }
 
@@ -307,27 +304,4 @@ fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(S
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
-}
-
-/// Text of a dry run.
-pub fn dry_run(intent: &Intent) -> String {
-    let mut text = header::options(&intent.options);
-    if let Work::Latency(latency) = &intent.plan.work {
-        let nodes = intent.plan.nodes.len();
-        let (rounds, pairs) = conduct::size_of(latency).unwrap_or((0, 0));
-        let messages = 2 * (latency.probe.messages + latency.probe.warmups);
-        text += &format!(
-            "ranks      {nodes} on {nodes} nodes, {} processes in all\n\
-             plan       {pairs} of {} pairs in {rounds} rounds, {messages} messages each; {} more to check predictions\n",
-            2 * nodes,
-            nodes * (nodes - 1) / 2,
-            latency
-                .checks
-                .min((nodes * (nodes - 1) / 2).saturating_sub(pairs))
-        );
-    }
-    for note in &intent.notes {
-        text += &format!("note       {note}\n");
-    }
-    text
 }

@@ -1,23 +1,20 @@
-//! Turns the arguments of `pipebench linktest` into an intent.
+//! Turns the arguments of `pipebench linktest` into a request.
 
-use std::path::{Path, PathBuf};
-
-use crate::cli::measure::Intent;
+use crate::cli::resolve::RunSpec;
 use crate::cli::resolve::{self, UsageError};
 use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
-use crate::units::{self, show_bytes};
-use crate::{jobs, report};
+use crate::units;
 
 use crate::cli::args::linktest::LinktestArguments;
 
 /// Transports of LinkTest that do not exist here.
 const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
 
-/// Turns arguments into an intent.
-pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
+/// Turns arguments into a request.
+pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
     let hosts = resolve::hosts_of(
         arguments.hosts.list.as_deref(),
         arguments.hosts.file.as_deref(),
@@ -123,14 +120,13 @@ pub fn understand(arguments: &LinktestArguments) -> Result<Intent, UsageError> {
     let plan = RunPlan {
         criteria,
         seed: arguments.seed_randomize_buffers,
+        keep_going: arguments.results.keep_going,
         ..RunPlan::of(nodes, Work::Linktest(linktest.clone()), deadlines)
     };
     let options = effective(arguments, &plan, &linktest);
-    Ok(Intent {
-        plan,
-        hosts,
-        options,
+    Ok(RunSpec {
         notes,
+        ..RunSpec::of(plan, hosts, options)
     })
 }
 
@@ -269,60 +265,6 @@ fn effective(
         .collect()
 }
 
-/// Text of a dry run.
-pub fn dry_run(intent: &Intent) -> String {
-    let plan = &intent.plan;
-    let mut text = report::header::options(&intent.options);
-    if let Work::Linktest(linktest) = &plan.work {
-        let nodes = plan.nodes.len();
-        let ranks = linktest.ranks.count(nodes);
-        let steps = jobs::linktest::step_count(linktest, ranks);
-        let pairs = match linktest.bisection {
-            true => (ranks / 2) * ranks.div_ceil(2),
-            false => ranks * (ranks - 1) / 2,
-        };
-        let rounds = linktest.rank_orders.max(1) * linktest.min_iterations;
-        let each = (linktest.messages + linktest.warmups) as u64;
-        let ways = if linktest.kernel == Kernel::Unidirectional {
-            1
-        } else {
-            2
-        };
-        let both = if linktest.kernel == Kernel::Bidirectional {
-            2
-        } else {
-            1
-        };
-        let volume = (2 * pairs as u64)
-            .saturating_mul(each)
-            .saturating_mul(ways * both)
-            .saturating_mul(linktest.message_bytes as u64);
-        text += &format!(
-            "ranks      {ranks} on {nodes} nodes, {} processes in all\n\
-             links      {} in {steps} steps, {rounds} times\n\
-             volume     {} each time, {} of buffers for each rank\n",
-            ranks + nodes,
-            2 * pairs,
-            show_bytes(volume),
-            show_bytes(linktest.bytes_per_rank(ranks) as u64),
-        );
-    }
-    for note in &intent.notes {
-        text += &format!("note       {note}\n");
-    }
-    text
-}
-
-/// File name of one of several iterations, numbered as in LinkTest.
-pub fn numbered(path: &Path, number: usize) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        Some(extension) => format!("{stem}_i{number:03}.{}", extension.to_string_lossy()),
-        None => format!("{stem}_i{number:03}"),
-    };
-    path.with_file_name(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,7 +276,7 @@ mod tests {
         arguments: LinktestArguments,
     }
 
-    fn understood(words: &str) -> Result<Intent, String> {
+    fn understood(words: &str) -> Result<RunSpec, String> {
         let all = std::iter::once("linktest").chain(words.split_whitespace());
         let words = Words::try_parse_from(all).map_err(|error| error.to_string())?;
         understand(&words.arguments).map_err(|error| error.to_string())
@@ -349,18 +291,18 @@ mod tests {
 
     #[test]
     fn the_call_of_an_acceptance_is_read_as_it_stands() {
-        let intent = understood(
+        let spec = understood(
             "--hosts local:4 --mode mpi --num-warmup-messages 3 --num-messages 25 --size-messages 16777216 --bisection \
              --bidirectional",
         )
         .unwrap();
-        let linktest = linktest_of(&intent.plan);
+        let linktest = linktest_of(&spec.plan);
         assert_eq!(
             (linktest.warmups, linktest.messages, linktest.message_bytes),
             (3, 25, 16 << 20)
         );
         assert!(linktest.bisection && linktest.kernel == Kernel::Bidirectional);
-        assert_eq!(intent.notes.len(), 1, "{:?}", intent.notes);
+        assert_eq!(spec.notes.len(), 1, "{:?}", spec.notes);
         let short = understood("--hosts local:3 -m tcp -w 1 -n 2 -s 4K -o x.sion").unwrap();
         let linktest = linktest_of(&short.plan);
         assert_eq!(linktest.message_bytes, 4096);
@@ -419,14 +361,5 @@ mod tests {
             let error = understood(words).err().unwrap_or_else(|| panic!("{words}"));
             assert!(error.contains(expected), "{words}: {error}");
         }
-    }
-
-    #[test]
-    fn files_of_iterations_are_numbered() {
-        assert_eq!(
-            numbered(Path::new("a/pingpong_results_bin.sion"), 7),
-            Path::new("a/pingpong_results_bin_i007.sion")
-        );
-        assert_eq!(numbered(Path::new("links"), 0), Path::new("links_i000"));
     }
 }

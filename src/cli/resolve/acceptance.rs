@@ -1,14 +1,11 @@
 //! Turns arguments into a run plan. [`checks`] has all checks of options against each other, one sentence each.
 
-use launcher::hosts::Host;
-
 use crate::conduct::Hold;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
     Acceptance, Bound, Coupling, Datapath, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,
     Transport, Unasked, Verify, Work, Workers,
 };
-use crate::record::Resumed;
 use crate::sys::affinity;
 use crate::units::{self};
 
@@ -19,30 +16,12 @@ use super::launch::deadlines_of;
 use super::nodes::{self, host_lines, nodes_of};
 use super::profile;
 use super::sockets::{network_of, ports_of, sockets_of};
+use super::spec::RunSpec;
 use super::values::{choice, size, time};
 use crate::cli::args::Arguments;
 
-/// A fully parsed request.
-#[derive(Debug, Clone)]
-pub struct Intent {
-    /// The plan.
-    pub plan: RunPlan,
-    /// Hosts for the launcher, in the plan's order.
-    pub hosts: Vec<Host>,
-    /// Options in effect, for the display and the record.
-    pub options: Vec<(String, String)>,
-    /// Note about values that are smaller than usual, with the reason.
-    pub note: Option<String>,
-    /// True if the facts of hosts can still lead to fewer processes and smaller blocks.
-    pub open: bool,
-    /// Stage at which the run pauses, if any.
-    pub hold: Option<Hold>,
-    /// Tests taken over from a run that broke off.
-    pub resumed: Option<Resumed>,
-}
-
-/// Turns arguments into an intent. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
-pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent, UsageError> {
+/// Turns arguments into a request. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
+pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<RunSpec, UsageError> {
     let named = match &arguments.host_lines {
         Some(lines) => host_lines(lines)?,
         None => nodes::named(
@@ -80,19 +59,16 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<Intent
     let plan = RunPlan {
         criteria,
         seed: arguments.seed.unwrap_or(seed),
-        keep_going: arguments.keep_going,
+        keep_going: arguments.results.keep_going,
         ..RunPlan::of(nodes, work, deadlines)
     };
     let options = effective(arguments, &plan);
     let hold = arguments.hold.as_deref().map(hold_of).transpose()?;
-    Ok(Intent {
-        plan,
-        hosts,
-        options,
-        note: notes.into_iter().next(),
+    Ok(RunSpec {
+        notes: notes.into_iter().take(1).collect(),
         open,
         hold,
-        resumed: None,
+        ..RunSpec::of(plan, hosts, options)
     })
 }
 
@@ -261,7 +237,10 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ),
         ("remote-dir", arguments.launch.remote_dir.clone()),
         ("deadline", joined(&arguments.launch.deadline)),
-        ("keep-going", arguments.keep_going.then(|| "yes".to_owned())),
+        (
+            "keep-going",
+            arguments.results.keep_going.then(|| "yes".to_owned()),
+        ),
         ("max-time", arguments.max_time.clone()),
         ("link-speed", arguments.order.link_speed.clone()),
         ("mtu", arguments.order.mtu.map(|mtu| mtu.to_string())),
@@ -304,7 +283,7 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn intent(words: &str) -> Result<Intent, String> {
+    fn spec(words: &str) -> Result<RunSpec, String> {
         let all = std::iter::once("pipebench").chain(words.split_whitespace());
         let arguments = Arguments::try_parse_from(all).map_err(|error| error.to_string())?;
         parse(&arguments, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
@@ -322,16 +301,16 @@ mod tests {
 
     #[test]
     fn a_plain_command_is_a_plan_of_one_test() {
-        let intent =
-            intent("--hosts n1,n2,n1 --phases 3 --block-size 1M --time 30s --rate 2.5G").unwrap();
-        let labels: Vec<&str> = intent
+        let spec =
+            spec("--hosts n1,n2,n1 --phases 3 --block-size 1M --time 30s --rate 2.5G").unwrap();
+        let labels: Vec<&str> = spec
             .plan
             .nodes
             .iter()
             .map(|node| node.label.as_str())
             .collect();
         assert_eq!(labels, ["n1#1", "n2", "n1#2"]);
-        let test = &intent.plan.tests()[0];
+        let test = &spec.plan.tests()[0];
         assert_eq!(
             (test.phases, test.streams, test.block_bytes),
             (3, 1, 1 << 20)
@@ -344,13 +323,13 @@ mod tests {
             }
         );
         assert_eq!(test.sockets.rate_bits_per_s, Some(2_500_000_000));
-        assert_eq!(intent.options[1], ("nodes".to_owned(), "3".to_owned()));
+        assert_eq!(spec.options[1], ("nodes".to_owned(), "3".to_owned()));
     }
 
     #[test]
     fn many_nodes_on_a_host_have_smaller_blocks_and_fewer_processes() {
         let shape = |words: &str| {
-            let test = intent(words).unwrap().plan.tests()[0].clone();
+            let test = spec(words).unwrap().plan.tests()[0].clone();
             let buffers = test.sockets.send_buffer_bytes.map(|bytes| bytes >> 10);
             (test.block_bytes >> 10, test.workers, buffers)
         };
@@ -361,7 +340,7 @@ mod tests {
         );
         let asked = "--hosts local:64 --phases 3 --block-size 1M --workers peer --rcvbuf 4M";
         assert_eq!(shape(asked), (1024, Workers::Peer, None));
-        let note = intent("--hosts local:64 --phases 3").unwrap().note.unwrap();
+        let note = spec("--hosts local:64 --phases 3").unwrap().notes.concat();
         assert!(
             note.starts_with("blocks of 64 KiB instead of 256 KiB, "),
             "{note}"
@@ -370,14 +349,14 @@ mod tests {
             note.ends_with("buffers of 64 nodes on here below 1.5 GiB"),
             "{note}"
         );
-        assert_eq!(intent("--hosts local:3").unwrap().note, None);
-        assert!(!intent("--hosts local:3").unwrap().open);
-        assert!(intent("--hosts local,n2").unwrap().open, "n2 was not asked");
+        assert!(spec("--hosts local:3").unwrap().notes.is_empty());
+        assert!(!spec("--hosts local:3").unwrap().open);
+        assert!(spec("--hosts local,n2").unwrap().open, "n2 was not asked");
     }
 
     #[test]
     fn what_was_settled_stands_among_the_options() {
-        let options = intent("--hosts local:64 --phases 3").unwrap().options;
+        let options = spec("--hosts local:64 --phases 3").unwrap().options;
         let value = |name: &str| {
             let mut all = options.iter().filter(|(known, _)| known == name);
             let value = all.next().map(|(_, value)| value.as_str());
@@ -499,7 +478,7 @@ mod tests {
             ),
         ];
         for (words, expected) in cases {
-            let error = intent(words).expect_err(words);
+            let error = spec(words).expect_err(words);
             assert!(error.contains(expected), "{words}: {error}");
             assert_eq!(error.lines().count(), 1, "{words}: {error}");
         }
@@ -511,8 +490,8 @@ mod tests {
             let arguments =
                 Arguments::try_parse_from(std::iter::once("pipebench").chain(words.split(' ')));
             let arguments = arguments.expect("understood");
-            let intent = parse(&arguments, 1, &two_processors(1 << 30));
-            intent.err().map(|error| error.to_string())
+            let spec = parse(&arguments, 1, &two_processors(1 << 30));
+            spec.err().map(|error| error.to_string())
         };
         assert_eq!(
             error("--hosts n1,n2 --link-speed 25G --min-rate 25G").as_deref(),
@@ -536,10 +515,10 @@ mod tests {
             (rails.as_str(), 256),
         ];
         for (words, most) in cases {
-            let intent = intent(&format!("{words} --profile acceptance")).expect(words);
-            let streams = intent.plan.tests().iter().map(|test| test.streams);
+            let spec = spec(&format!("{words} --profile acceptance")).expect(words);
+            let streams = spec.plan.tests().iter().map(|test| test.streams);
             assert_eq!(streams.clone().max(), Some(most), "{words}");
-            for test in intent.plan.tests() {
+            for test in spec.plan.tests() {
                 assert!(crate::plan::STREAMS.contains(&test.streams), "{words}");
                 assert_eq!(test.streams % test.rails, 0, "{words}");
             }
@@ -555,13 +534,13 @@ mod tests {
             "# rack 1\nn1 data=10.1.0.1 speed=25G mtu=9000 switchport=Eth1/1\nn2 nodes=2 group=a\n",
         )
         .unwrap();
-        let intent = intent(&format!("--hostfile {}", path.display())).unwrap();
-        assert_eq!(intent.plan.nodes.len(), 3);
-        assert_eq!(intent.plan.nodes[0].speed_bits_per_s, Some(25_000_000_000));
-        assert_eq!(intent.plan.nodes[0].mtu_bytes, Some(9000));
-        assert_eq!(intent.plan.nodes[1].mtu_bytes, None);
-        assert_eq!(intent.plan.nodes[0].switch_port.as_deref(), Some("Eth1/1"));
-        assert_eq!(intent.plan.nodes[2].label, "n2#2");
+        let spec = spec(&format!("--hostfile {}", path.display())).unwrap();
+        assert_eq!(spec.plan.nodes.len(), 3);
+        assert_eq!(spec.plan.nodes[0].speed_bits_per_s, Some(25_000_000_000));
+        assert_eq!(spec.plan.nodes[0].mtu_bytes, Some(9000));
+        assert_eq!(spec.plan.nodes[1].mtu_bytes, None);
+        assert_eq!(spec.plan.nodes[0].switch_port.as_deref(), Some("Eth1/1"));
+        assert_eq!(spec.plan.nodes[2].label, "n2#2");
         let refused = [
             ("n1 data=here", "data=here is no address"),
             (

@@ -78,13 +78,13 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
     let in_order = test.coupling == Coupling::Buffer
         || matches!(test.sink, Sink::File(_))
         || matches!(test.source, Source::File(_));
-    if arguments.keep_going && in_order {
+    if arguments.results.keep_going && in_order {
         let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
         return refuse(text.to_owned());
     }
     check_launch(&arguments.launch)?;
     let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if to_stdout(&arguments.csv) && to_stdout(&arguments.json) {
+    if to_stdout(&arguments.results.csv) && to_stdout(&arguments.results.json) {
         return refuse("--csv - and --json - cannot both go to standard output".to_owned());
     }
     Ok(())

@@ -37,13 +37,3 @@ pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
         steps
     }
 }
-
-/// Number of steps of one pass over all pairs.
-pub fn step_count(linktest: &Linktest, ranks: usize) -> usize {
-    match (linktest.serial, linktest.bisection) {
-        (true, true) => (ranks / 2) * ranks.div_ceil(2),
-        (true, false) => ranks * ranks.saturating_sub(1) / 2,
-        (false, true) => ranks.div_ceil(2),
-        (false, false) => ranks - 1 + ranks % 2,
-    }
-}

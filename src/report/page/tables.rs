@@ -156,18 +156,18 @@ pub fn baseline(comparison: Option<&Comparison>) -> Markup {
     }
 }
 
-/// Rates of ports before and now, in at most `most` rows.
+/// Figures before and now, in at most `most` rows.
 pub fn changes(comparison: &Comparison, most: usize) -> Markup {
-    let cell = |rate: Option<f64>| rate.map_or_else(String::new, show_gbit);
+    let measure = comparison.measure;
+    let cell = |figure: Option<f64>| figure.map_or_else(String::new, |one| measure.show(one));
     html! {
         div .wide {
             table {
-                thead { tr { th { "port" } th { "direction" } th .number { "before, Gbit/s" } th .number { "now, Gbit/s" } th .number { "change" } } }
+                thead { tr { th { (comparison.of) } th .number { "before, " (measure.unit()) } th .number { "now, " (measure.unit()) } th .number { "change" } } }
                 tbody {
                     @for row in comparison.rows.iter().take(most) {
                         tr {
-                            td { (row.label) }
-                            td { @if row.sends { "send" } @else { "receive" } }
+                            td { (row.name) }
                             td .number { (cell(row.before)) }
                             td .number { (cell(row.now)) }
                             td .number { (row.change().map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0))) }

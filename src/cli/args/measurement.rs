@@ -1,0 +1,60 @@
+//! The words that every measurement understands.
+
+use std::path::PathBuf;
+
+/// Which hosts a run may lack, where its results go, and what is printed.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Measurement {
+    /// Go on without hosts that cannot be reached or are lost
+    ///
+    /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
+    /// failure ends the run; latencies always go on. Example: --keep-going
+    #[arg(long, help_heading = "Launch")]
+    pub keep_going: bool,
+
+    /// Write the results as a table; - is standard output
+    ///
+    /// Example: --csv run.csv
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the record of the run; - is standard output
+    ///
+    /// With - everything else goes to standard error. Example: --json run.json
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Keep record, table and summary in a folder of the run below DIR
+    ///
+    /// While the run goes on a journal grows there, so that a launching host that dies leaves evidence.
+    /// Example: --folder results
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub folder: Option<PathBuf>,
+
+    /// An earlier run of the same kind to compare with when this one has ended
+    ///
+    /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. No default.
+    /// Example: --baseline results/pb-20261101-090000-3f9a1c
+    #[arg(long, value_name = "RUN", help_heading = "Output")]
+    pub baseline: Option<String>,
+
+    /// Print the result only
+    ///
+    /// Neither options, hosts, notices nor progress. Example: --quiet
+    #[arg(long, short = 'q', help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print plan, processes, memory, volume and duration; start nothing
+    ///
+    /// Example: --dry-run
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+
+    /// The folder of the run, which is there and has its name (for runs that a keeper starts)
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "folder")]
+    pub run_folder: Option<PathBuf>,
+
+    /// End when the process of this number does, which is the parent (for runs that a keeper starts)
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<i32>,
+}

@@ -1,0 +1,312 @@
+//! The one way from a request to an exit code, for every kind of work: dry run, journal, live document, measurement, report, files.
+
+use std::path::{Path, PathBuf};
+
+use crate::conduct::{self, Conditions, Observer, Observers, RunEvent};
+use crate::plan::seal;
+use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, VerdictWord};
+use crate::report::compare::Comparison;
+use crate::report::compared;
+use crate::report::preflight::{self, Readiness};
+use crate::report::{csv, dry_run, header, imb, json, text};
+use crate::{exit, store};
+
+use super::args::{Launch, Measurement};
+use super::files::{can_keep, exit_code, keep_file, keep_folder};
+use super::journal::{Identity, Journal};
+use super::live::LiveDocument;
+use super::process::{end_with, now_ms, random_digits, stand_by};
+use super::progress::Progress;
+use super::report::{self, beside};
+use super::resolve::{self, RunSpec};
+use super::samples::Samples;
+use super::sion;
+use super::terminal::{Terminal, complain};
+
+/// Name of the live document in the folder of a run.
+const LIVE: &str = "live.json";
+/// Number of digits of a seal that are shown: enough to distinguish it from any other.
+const SEAL_DIGITS: usize = 16;
+
+/// Where results go, and in which form.
+#[derive(Clone, Copy)]
+pub struct Output<'a> {
+    /// Files, and what is printed.
+    pub words: &'a Measurement,
+    /// Folder in which the folder of the run is made.
+    pub folder: Option<&'a Path>,
+    /// How hosts are reached.
+    pub launch: &'a Launch,
+    /// File for what every link received, second by second.
+    pub samples: Option<&'a Path>,
+    /// Earlier run to compare with.
+    pub baseline: Option<&'a Record>,
+    /// True if only the readiness of the hosts is reported.
+    pub preflight: bool,
+    /// LinkTest's result file.
+    pub sion: Option<&'a Path>,
+}
+
+impl<'a> Output<'a> {
+    /// Results go where the options say.
+    pub fn of(words: &'a Measurement, launch: &'a Launch) -> Self {
+        Self {
+            words,
+            folder: words.folder.as_deref(),
+            launch,
+            samples: None,
+            baseline: None,
+            preflight: false,
+            sion: None,
+        }
+    }
+}
+
+/// Does the same as [`drive`], and compares the run with an earlier one if the user named one.
+pub fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
+    let Some(name) = &output.words.baseline else {
+        return drive(spec, output);
+    };
+    let kept = match report::read(name, output.folder.unwrap_or(Path::new("."))) {
+        Ok(kept) => kept,
+        Err(code) => return code,
+    };
+    if let Some(refusal) = compared::refusal(&kept.record, &spec.plan.work) {
+        complain(&format!("--baseline: {refusal}"));
+        return exit::USAGE;
+    }
+    let output = Output {
+        baseline: Some(&kept.record),
+        ..*output
+    };
+    drive(spec, &output)
+}
+
+/// Does the work of a request and reports it; returns the exit code.
+pub fn drive(spec: RunSpec, output: &Output<'_>) -> u8 {
+    let words = output.words;
+    let files = [words.csv.as_deref(), words.json.as_deref()];
+    let to_stdout = files.contains(&Some(Path::new("-")));
+    let mut terminal = Terminal::new(words.quiet, to_stdout);
+    if words.dry_run {
+        terminal.result(&told_of(&spec, output));
+        return exit::OK;
+    }
+    match measure(spec, output, &mut terminal) {
+        Ok(done) => done.report(output, &mut terminal),
+        Err(code) => code,
+    }
+}
+
+/// Text of a dry run.
+fn told_of(spec: &RunSpec, output: &Output<'_>) -> String {
+    let words = output.words;
+    let mut text = header::options(&spec.options) + &dry_run::dry_run(&spec.plan);
+    for note in &spec.notes {
+        text += &format!("note       {note}\n");
+    }
+    if spec.open {
+        text += "at most    hosts that have not been asked yet may need fewer processes and smaller blocks\n";
+    }
+    if words.csv.is_some() || words.json.is_some() || output.folder.is_some() {
+        text += "files      none are written: a dry run measures nothing\n";
+    }
+    text
+}
+
+/// A run that has ended.
+struct Done {
+    record: Record,
+    /// Folder of the run.
+    folder: Option<PathBuf>,
+    /// Files that grew during the run and are incomplete, one sentence each.
+    failures: Vec<String>,
+}
+
+/// Checks that results can be written before anything is measured for them, and measures. The error is the exit code.
+fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Result<Done, u8> {
+    let words = output.words;
+    let files = [words.csv.as_deref(), words.json.as_deref(), output.sion];
+    if !can_keep(files.into_iter().flatten(), output.folder) {
+        return Err(exit::NOT_WRITTEN);
+    }
+    let (program, stop) = stand_by()?;
+    if !words.parent.is_none_or(end_with) {
+        return Err(exit::USAGE);
+    }
+    let name = words.run_folder.as_deref().and_then(Path::file_name);
+    let name = name.map(|name| name.to_string_lossy().into_owned());
+    let token = token_of(name.as_deref(), &random_digits()?);
+    let secret = random_digits()?;
+    let seal = seal::text(&spec.plan, env!("CARGO_PKG_VERSION"), &program.digest);
+    let identity = Identity {
+        token: token.clone(),
+        started_ms: now_ms(),
+        command: own_words(),
+        seal: seal.clone(),
+    };
+    let not_written = |error: store::StoreError| {
+        complain(&error.to_string());
+        exit::NOT_WRITTEN
+    };
+    let folder = match (words.run_folder.as_deref(), output.folder) {
+        (Some(folder), _) => Some(folder.to_owned()),
+        (None, None) => None,
+        (None, Some(parent)) => {
+            let made = store::make_folder(parent, identity.started_ms, &token);
+            Some(made.map_err(not_written)?)
+        }
+    };
+    let journal = folder
+        .as_deref()
+        .map(|folder| Journal::create(folder, identity.clone()));
+    let mut journal = journal.transpose().map_err(not_written)?;
+    let samples = output.samples.map(Samples::create);
+    let mut samples = samples.transpose().map_err(not_written)?;
+    let live = words.run_folder.as_deref();
+    let mut live = live.map(|folder| LiveDocument::new(&folder.join(LIVE)));
+    let mut options = spec.options;
+    let digest = launcher::digest_of(seal.as_bytes());
+    let digits = digest.chars().take(SEAL_DIGITS).collect();
+    options.push(("seal".to_owned(), digits));
+    let conditions = Conditions {
+        settings: resolve::settings(output.launch, &spec.plan, &stop),
+        program,
+        stop,
+        command: identity.command,
+        options,
+        hold: spec.hold,
+        token,
+        secret,
+        started_ms: identity.started_ms,
+        seal: Some(seal),
+        resumed: spec.resumed,
+        name,
+        watched: live.is_some() && spec.plan.nodes.len() <= MOST_IN_MATRIX,
+    };
+    let mut progress = Progress::new(terminal, identity.started_ms);
+    let mut observers = Observers(vec![&mut progress]);
+    observers
+        .0
+        .extend(journal.as_mut().map(|one| one as &mut dyn Observer));
+    observers
+        .0
+        .extend(samples.as_mut().map(|one| one as &mut dyn Observer));
+    observers
+        .0
+        .extend(live.as_mut().map(|one| one as &mut dyn Observer));
+    for note in &spec.notes {
+        observers.see(RunEvent::Notice(note));
+    }
+    let record = conduct::conduct(spec.plan, &spec.hosts, &conditions, &mut observers);
+    progress.close_table();
+    let journal = journal.and_then(|journal| journal.failure());
+    let samples = samples.and_then(|samples| samples.failure());
+    Ok(Done {
+        record,
+        folder,
+        failures: journal.into_iter().chain(samples).collect(),
+    })
+}
+
+impl Done {
+    /// Prints errors first, then the summary, then writes the files. A file that cannot be written never changes a verdict. Returns the exit
+    /// code.
+    fn report(self, output: &Output<'_>, terminal: &mut Terminal) -> u8 {
+        let record = &self.record;
+        terminal.close_line();
+        for line in text::troubles(&record.troubles) {
+            complain(&line);
+        }
+        let summary = summary(record, output);
+        self.print(&summary, output, terminal);
+        let mut written = true;
+        for failure in &self.failures {
+            complain(failure);
+            written = false;
+        }
+        if let Some(path) = output.sion {
+            written &= sion::keep(path, record, terminal);
+        }
+        let table = || csv::write(record).map_err(|error| error.to_string());
+        if let Some(path) = &output.words.csv {
+            written &= keep_file(path, table());
+        }
+        if let Some(path) = &output.words.json {
+            written &= keep_file(path, json::write(record).map_err(|error| error.to_string()));
+        }
+        if let Some(folder) = &self.folder {
+            let table = (table_name(record), table());
+            written &= keep_folder(folder, record, table, &summary, terminal);
+        }
+        let code = match preflight::readiness(record) {
+            // A missing host costs a run only one row, but makes a pre-flight check pointless.
+            Readiness::NotReady if output.preflight && record.troubles.is_empty() => {
+                exit::UNREACHABLE
+            }
+            _ => record.exit_code,
+        };
+        exit_code(code, written, terminal)
+    }
+
+    /// Prints the result, as far as it was not printed while the run went on.
+    fn print(&self, summary: &str, output: &Output<'_>, terminal: &mut Terminal) {
+        let record = &self.record;
+        let is_fail = record.verdict.word == VerdictWord::Fail;
+        match record.measured() {
+            Measured::Imb(plan, imb) => {
+                if !terminal.is_quiet() {
+                    terminal.result(imb::end(plan, imb));
+                }
+                if is_fail {
+                    let verdict = &record.verdict;
+                    terminal.result(&format!("{}  {}\n", verdict.word, verdict.reason));
+                }
+            }
+            Measured::Acceptance(..) | Measured::Linktest(..) | Measured::Latency(..) => {
+                if output.preflight || is_fail || record.outcome.has_begun() {
+                    terminal.result(summary);
+                }
+            }
+        }
+    }
+}
+
+/// Text at the end of a run.
+fn summary(record: &Record, output: &Output<'_>) -> String {
+    match (output.preflight, output.baseline) {
+        (true, _) => preflight::lines(record).join("\n") + "\n",
+        (false, Some(before)) if record.outcome.has_begun() => {
+            text::summary(record) + &beside(&Comparison::of(before, record))
+        }
+        (false, _) => text::summary(record),
+    }
+}
+
+/// Name of the table in the folder of a run.
+fn table_name(record: &Record) -> &'static str {
+    match &record.outcome {
+        Outcome::Acceptance(_) => "table.csv",
+        Outcome::Linktest(_) => "links.csv",
+        Outcome::Latency(_) => "cables.csv",
+        Outcome::Imb(_) => "patterns.csv",
+    }
+}
+
+/// Arguments as they were given, without those that a keeper adds to control its run.
+fn own_words() -> Vec<String> {
+    let kept = |word: &String| {
+        !["--run-folder=", "--parent="]
+            .iter()
+            .any(|own| word.starts_with(own))
+    };
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    words.filter(kept).collect()
+}
+
+/// Token of a run from random digits. With a name, the token begins with the last part of the name.
+fn token_of(name: Option<&str>, random: &str) -> String {
+    let shown = name.and_then(|name| name.rsplit('-').next()).unwrap_or("");
+    shown.to_owned() + random.get(shown.len()..).unwrap_or("")
+}

@@ -1,0 +1,226 @@
+//! Shows a run on the terminal while it goes on: a live line for each second of pipelines, LinkTest's lines for each step, the rounds of
+//! latencies, and the tables of patterns as they grow.
+
+use crate::conduct::{Observer, RunEvent};
+use crate::plan::imb::{Imb, Table};
+use crate::plan::linktest::Linktest;
+use crate::plan::{RunPlan, Work};
+use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second};
+use crate::report::linktest::lines;
+use crate::report::{header, imb};
+use crate::units::{gbit_per_s, show_utc};
+
+use super::terminal::Terminal;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Shows a run on the terminal.
+pub struct Progress<'a> {
+    terminal: &'a mut Terminal,
+    /// Start of the run, in milliseconds since 1970.
+    started_ms: u64,
+    shown: Shown,
+}
+
+/// What is shown of each kind of work.
+enum Shown {
+    /// The hosts are not known yet.
+    Nothing,
+    Acceptance(Ports),
+    /// Sums of the current round so far.
+    Linktest(lines::Sums),
+    Latency,
+    Imb {
+        ranks: usize,
+        /// The current table with its lines so far.
+        table: Option<(Table, Vec<LineRecord>)>,
+    },
+}
+
+/// Names for the rates of a second.
+struct Ports {
+    labels: Vec<String>,
+    /// Names of the ports, node by node and rail by rail.
+    ports: Vec<String>,
+    /// True if all nodes are on one host.
+    one_host: bool,
+}
+
+impl<'a> Progress<'a> {
+    /// Shows nothing yet.
+    pub fn new(terminal: &'a mut Terminal, started_ms: u64) -> Self {
+        Self {
+            terminal,
+            started_ms,
+            shown: Shown::Nothing,
+        }
+    }
+
+    /// Prints a part of the result, unless the user wants nothing but the end.
+    fn print(&mut self, text: &str) {
+        if !self.terminal.is_quiet() {
+            self.terminal.result(text);
+        }
+    }
+
+    fn hosts(&mut self, plan: &RunPlan, hosts: &[HostRecord], options: &[(String, String)]) {
+        let facts = header::options(options) + &header::hosts(hosts);
+        let ranks = plan.work.ranks();
+        let ranks = ranks.map_or(0, |ranks| ranks.count(hosts.len()));
+        let (text, shown) = match &plan.work {
+            Work::Acceptance(_) => (facts + "\n", Shown::Acceptance(Ports::of(plan, hosts))),
+            Work::Linktest(_) => (
+                format!("{facts}{ranks} ranks\n\n"),
+                Shown::Linktest(lines::Sums::default()),
+            ),
+            Work::Latency(_) => (facts + "\n", Shown::Latency),
+            Work::Imb(imb) => {
+                // Host facts and options in effect appear as comments of the table.
+                let facts: String = facts.lines().map(|line| format!("# {line}\n")).collect();
+                let words = std::env::args_os();
+                let words: Vec<String> = words
+                    .map(|word| word.to_string_lossy().into_owned())
+                    .collect();
+                let date = show_utc(self.started_ms);
+                let head = imb::head(imb, hosts, &date, &words.join(" "));
+                (facts + &head, Shown::Imb { ranks, table: None })
+            }
+        };
+        self.print(&text);
+        self.shown = shown;
+    }
+
+    fn second(&mut self, second: &Second) {
+        if let Shown::Acceptance(ports) = &self.shown {
+            self.terminal.live_line(&ports.second(second));
+        }
+    }
+
+    fn round(&mut self, progress: &RoundProgress) {
+        match &mut self.shown {
+            Shown::Linktest(sums) => *sums = lines::Sums::default(),
+            Shown::Latency => {
+                let text = format!("measuring {} rounds", progress.steps);
+                self.terminal.stage(&text);
+            }
+            Shown::Nothing | Shown::Acceptance(_) | Shown::Imb { .. } => {}
+        }
+    }
+
+    fn step(&mut self, linktest: &Linktest, progress: &RoundProgress, times: &[PairTime]) {
+        match &mut self.shown {
+            Shown::Linktest(sums) => {
+                sums.add(linktest, times);
+                let text = lines::step(linktest, progress, sums, times);
+                self.print(&text);
+            }
+            Shown::Latency => {
+                let text = format!("{} of {} rounds", progress.ended, progress.steps);
+                self.terminal.stage(&text);
+            }
+            Shown::Nothing | Shown::Acceptance(_) | Shown::Imb { .. } => {}
+        }
+    }
+
+    fn table(&mut self, imb: &Imb, table: &Table) {
+        self.close_table();
+        if let Shown::Imb { ranks, table: now } = &mut self.shown {
+            *now = Some((table.clone(), Vec::new()));
+            let text = imb::table_head(imb, table, *ranks);
+            self.print(&text);
+        }
+    }
+
+    fn line(&mut self, imb: &Imb, table: &Table, line: &LineRecord) {
+        self.print(&imb::lines(imb, table, line));
+        if let Shown::Imb {
+            table: Some((_, lines)),
+            ..
+        } = &mut self.shown
+        {
+            lines.push(line.clone());
+        }
+    }
+
+    /// Prints the foot of the current table, if there is one.
+    pub fn close_table(&mut self) {
+        if let Shown::Imb { table, .. } = &mut self.shown
+            && let Some((_, lines)) = table.take()
+        {
+            self.print(&imb::table_foot(&lines));
+        }
+    }
+}
+
+impl Ports {
+    fn of(plan: &RunPlan, hosts: &[HostRecord]) -> Self {
+        let rails = plan.tests().first().map_or(1, |test| test.rails);
+        let ports = plan.nodes.iter().zip(hosts).flat_map(|(node, host)| {
+            (0..rails).map(move |rail| {
+                let interface = host.rails.get(rail).and_then(|one| one.interface.as_ref());
+                match interface.filter(|_| rails > 1) {
+                    Some(interface) => format!("{} {interface}", node.label),
+                    None => node.label.clone(),
+                }
+            })
+        });
+        Self {
+            ports: ports.collect(),
+            labels: plan.nodes.iter().map(|node| node.label.clone()).collect(),
+            one_host: hosts.iter().all(|host| host.host_index == 0),
+        }
+    }
+
+    /// The live line of a second.
+    fn second(&self, second: &Second) -> String {
+        let sum = |bytes: &[u64]| gbit_per_s(bytes.iter().sum(), SECOND_NS);
+        let (name, ports, labels) = match self.one_host {
+            false => ("switch", &second.received_bytes, &self.ports),
+            true => ("between nodes", &second.same_host_bytes, &self.labels),
+        };
+        let slowest = ports.iter().enumerate().min_by_key(|(_, bytes)| **bytes);
+        let slowest = slowest.map_or_else(String::new, |(node, bytes)| {
+            let label = labels.get(node).map_or("", String::as_str);
+            format!("  slowest {label} {:.2}", gbit_per_s(*bytes, SECOND_NS))
+        });
+        let (apart, near) = match self.one_host {
+            false => {
+                let bytes = second.same_host_bytes.iter().chain(&second.own_bytes);
+                ("same-host", gbit_per_s(bytes.sum(), SECOND_NS))
+            }
+            true => ("within nodes", sum(&second.own_bytes)),
+        };
+        let at = second.at_ns / SECOND_NS;
+        let total = sum(ports);
+        format!("{at:4} s  {name} {total:8.2} Gbit/s{slowest}  {apart} {near:.2}")
+    }
+}
+
+impl Observer for Progress<'_> {
+    fn see(&mut self, event: RunEvent<'_>) {
+        match event {
+            RunEvent::Notice(text) => self.terminal.aside(text),
+            RunEvent::Stage(text) => self.terminal.stage(text),
+            RunEvent::Hosts {
+                plan,
+                hosts,
+                options,
+            } => self.hosts(plan, hosts, options),
+            RunEvent::Test { number, of, test } if of > 1 && !self.terminal.is_live() => {
+                let text = format!("test {number} of {of}, {}", test.pattern);
+                self.terminal.aside(&text);
+            }
+            RunEvent::Second { second, .. } => self.second(second),
+            RunEvent::Round { progress, .. } => self.round(progress),
+            RunEvent::Step {
+                linktest,
+                progress,
+                times,
+            } => self.step(linktest, progress, times),
+            RunEvent::Table { imb, table, .. } => self.table(imb, table),
+            RunEvent::Line { imb, table, line } => self.line(imb, table, line),
+            RunEvent::Held(at) => self.terminal.held(at.name()),
+            RunEvent::Test { .. } | RunEvent::Samples(_) | RunEvent::Tested(_) => {}
+        }
+    }
+}

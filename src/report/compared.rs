@@ -1,0 +1,155 @@
+//! The figures of a run that another run of its kind can be compared with, one kind of work after the other.
+
+use crate::plan::{Purpose, Work};
+use crate::record::{DirectionSheet, Measured, Record, TestRecord, VerdictWord};
+use crate::units::show_gbit;
+
+use super::figures::Figures;
+use super::linktest::figures::Figures as Links;
+
+/// What the figures are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Rates of port directions or links, in Gbit/s: more is better.
+    Rate,
+    /// Times, in seconds: less is better.
+    Time,
+}
+
+impl Measure {
+    /// What is compared of a kind of work, and what each figure belongs to.
+    pub fn of(work: &Work) -> (Self, &'static str) {
+        match work {
+            Work::Acceptance(_) => (Self::Rate, "port"),
+            Work::Linktest(_) => (Self::Rate, "link"),
+            Work::Latency(_) => (Self::Time, "cable"),
+            Work::Imb(_) => (Self::Time, "line"),
+        }
+    }
+
+    /// Unit of [`Measure::show`].
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Rate => "Gbit/s",
+            Self::Time => "us",
+        }
+    }
+
+    /// A figure as text.
+    pub fn show(self, figure: f64) -> String {
+        match self {
+            Self::Rate => show_gbit(figure),
+            Self::Time => format!("{:.2}", figure * 1e6),
+        }
+    }
+
+    /// How much worse a figure became, as a part of what it was; negative if it became better.
+    pub fn loss(self, change: f64) -> f64 {
+        match self {
+            Self::Rate => -change,
+            Self::Time => change,
+        }
+    }
+}
+
+/// Name of a kind of work, for the user.
+pub fn kind(work: &Work) -> &'static str {
+    match work {
+        Work::Acceptance(_) => "pipeline tests",
+        Work::Linktest(_) => "a link test",
+        Work::Latency(_) => "latencies",
+        Work::Imb(_) => "patterns",
+    }
+}
+
+/// Reason why a run cannot be compared with one that did this work, if it cannot.
+pub fn refusal(before: &Record, work: &Work) -> Option<String> {
+    let (then, now) = (kind(&before.plan.work), kind(work));
+    (then != now).then(|| {
+        let name = before.name();
+        format!("{name} measured {then}, this run {now}: they cannot be compared")
+    })
+}
+
+/// All figures that can be compared, each with the name of what it belongs to.
+pub fn figures(record: &Record) -> Vec<(String, f64)> {
+    match record.measured() {
+        Measured::Acceptance(..) => ports(record),
+        Measured::Linktest(plan, linktest) => {
+            let figures = Links::of(record, plan, linktest);
+            let name = |rank: usize| figures.names.get(rank).map_or("", String::as_str);
+            let links = figures.links.iter().map(|link| {
+                let name = format!(
+                    "{} {} -> {} {}",
+                    link.from,
+                    name(link.from),
+                    link.to,
+                    name(link.to)
+                );
+                (name, figures.bandwidth(link.mean_s) * 8.0 / 1e9)
+            });
+            links.collect()
+        }
+        Measured::Latency(_, latency) => {
+            let known = latency.cables.iter().filter(|cable| cable.identified);
+            let known = known.filter_map(|cable| Some((cable.name.clone(), cable.value_s?)));
+            known.collect()
+        }
+        Measured::Imb(_, imb) => {
+            let lines = imb.tables.iter().flat_map(|table| {
+                let plan = &table.table;
+                let mode = plan.mode.map_or_else(String::new, |mode| {
+                    format!(" {}", mode.name().to_lowercase())
+                });
+                let what = format!(
+                    "{}{mode}, {} x {} ranks",
+                    plan.benchmark.name(),
+                    plan.groups.len(),
+                    plan.group_size()
+                );
+                table.lines.iter().filter_map(move |line| {
+                    let times = line.groups.iter().map(|group| group.most_s);
+                    let slowest = times.reduce(f64::max)?;
+                    Some((format!("{what}, {} bytes", line.bytes), slowest))
+                })
+            });
+            lines.collect()
+        }
+    }
+}
+
+/// Rate in Gbit/s of each port direction: the sheet's least rate, or that of the first load test if the sheet has none.
+fn ports(record: &Record) -> Vec<(String, f64)> {
+    let mut rates = Vec::new();
+    for port in &record.sheet.ports {
+        for (direction, one) in [("send", port.send), ("receive", port.receive)] {
+            // A direction that others held down in every test says nothing about this port.
+            let known =
+                |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
+            rates.extend(one.filter(known).map(|one| {
+                let name = format!("{} {direction}", port.label);
+                (name, one.rate_bits_per_s / 1e9)
+            }));
+        }
+    }
+    if !rates.is_empty() {
+        return rates;
+    }
+    let is_load = |test: &&TestRecord| record.plan.tests()[test.test].purpose == Purpose::Load;
+    let Some(test) = record.tests().iter().find(is_load) else {
+        return rates;
+    };
+    for port in Figures::of(record, test)
+        .ports
+        .iter()
+        .filter(|port| port.reported)
+    {
+        if port.links_out > 0 {
+            rates.push((format!("{} send", port.label), port.send_gbit_per_s));
+        }
+        if port.links_in > 0 {
+            rates.push((format!("{} receive", port.label), port.receive_gbit_per_s));
+        }
+    }
+    rates
+}
