@@ -101,7 +101,8 @@ fn main() {
         }
     });
     if options.beside.is_some() {
-        return compare(&durations.into_inner().expect("all threads have ended"));
+        let durations = durations.into_inner().expect("all threads have ended");
+        return compare(&durations, options.write);
     }
     let rows = table::read(&results());
     let page = table::page(&rows);
@@ -162,20 +163,26 @@ fn time_both(drawn: &Drawn, options: &Options, other: &str) -> (f64, f64) {
     (own, others)
 }
 
-/// Prints the medians of both executables and of their ratios.
-fn compare(durations: &[(f64, f64)]) {
+/// Prints the medians of both executables and of their ratios. `write` keeps the sentence for docs/truth.md.
+fn compare(durations: &[(f64, f64)], write: bool) {
     let median = |of: fn(&(f64, f64)) -> f64| {
         let mut values: Vec<f64> = durations.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     };
-    println!(
-        "{} cases: {:.0} s in the median, the other {:.0} s; ratio case by case {:.2}",
+    let sentence = format!(
+        "\nOn {} fabrics on which another executable ran in turn, a case took {:.0} s in the median, and {:.0} s with the other; case by \
+         case the ratio is {:.2} in the median.\n",
         durations.len(),
         median(|(own, _)| *own),
         median(|(_, other)| *other),
         median(|(own, other)| own / other)
     );
+    println!("{sentence}");
+    if write {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/truth/durations.md");
+        std::fs::write(file, sentence).expect("durations.md can be written");
+    }
 }
 
 /// Length of a test. If one frame in ten thousand is lost, a test needs more time to lose enough frames to tell the loss from chance.

@@ -231,6 +231,7 @@ fn add_live(page: &mut String, rows: &[&Row]) {
             "\nA case took {median:.0} s in the median, and {most:.0} s at most.\n"
         ));
     }
+    page.push_str(include_str!("durations.md"));
 }
 
 /// Adds the agreement between two runs on one fabric.
