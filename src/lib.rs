@@ -4,7 +4,7 @@
 
 pub mod buffer;
 pub mod cli;
-pub mod conduct;
+pub mod controller;
 pub mod exit;
 pub mod jobs;
 pub mod judge;

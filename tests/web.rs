@@ -815,9 +815,9 @@ fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
             .expect("pipebench starts")
     };
     let began = Instant::now();
-    let mut keepers = [keep(), keep()];
-    for keeper in &mut keepers {
-        assert!(keeper.wait().expect("a status").success());
+    let mut runners = [keep(), keep()];
+    for runner in &mut runners {
+        assert!(runner.wait().expect("a status").success());
     }
     assert!(
         began.elapsed() > Duration::from_secs(3),

@@ -1,4 +1,4 @@
-//! A site on a bad day: a full disk, a keeper or a run that is killed, a host that is not there. Each is said where one looks, and the next run
+//! A site on a bad day: a full disk, a runner or a run that is killed, a host that is not there. Each is said where one looks, and the next run
 //! has its turn.
 
 mod site;
@@ -111,10 +111,10 @@ fn a_run_whose_keeper_is_killed_ends_and_the_next_one_has_its_turn() {
     let site = Site::new(SITE);
     let server = Served::start(&site);
     let [first, second] = server.one_runs_and_one_waits();
-    let keeper = fs::read_to_string(site.runs().join(&first).join("keeper.json"));
-    let keeper: serde_json::Value =
-        serde_json::from_str(&keeper.expect("a keeper")).expect("a keeper");
-    kill_at_once(i32::try_from(keeper["pid"].as_i64().expect("a process id")).expect("one"));
+    let runner = fs::read_to_string(site.runs().join(&first).join("runner.json"));
+    let runner: serde_json::Value =
+        serde_json::from_str(&runner.expect("a runner")).expect("a runner");
+    kill_at_once(i32::try_from(runner["pid"].as_i64().expect("a process id")).expect("one"));
     let (state, why) = end_of(&server, &second);
     assert_eq!((state.as_str(), why.as_str()), ("ended", ""));
     assert_eq!(server.state(&second)["exit_code"], 0);

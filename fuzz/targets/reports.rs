@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pipebench::conduct::assemble;
+use pipebench::controller::assemble;
 use pipebench::record::{AcceptanceRecord, NodeReport, Outcome, Record};
 use pipebench::report::json;
 use pipebench::stats::offset::{Sample, estimate};

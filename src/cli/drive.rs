@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::conduct::{self, Conditions, Observer, Observers, RunEvent};
+use crate::controller::{self, Conditions, Observer, Observers, RunEvent};
 use crate::plan::seal;
 use crate::record::{MOST_IN_MATRIX, Measured, Outcome, Record, VerdictWord};
 use crate::report::compare::Comparison;
@@ -198,7 +198,7 @@ fn measure(spec: RunSpec, output: &Output<'_>, terminal: &mut Terminal) -> Resul
     for note in &spec.notes {
         observers.see(RunEvent::Notice(note));
     }
-    let record = conduct::conduct(spec.plan, &spec.hosts, &conditions, &mut observers);
+    let record = controller::run(spec.plan, &spec.hosts, &conditions, &mut observers);
     progress.close_table();
     let journal = journal.and_then(|journal| journal.failure());
     let samples = samples.and_then(|samples| samples.failure());
@@ -293,7 +293,7 @@ fn table_name(record: &Record) -> &'static str {
     }
 }
 
-/// Arguments as they were given, without those that a keeper adds to control its run.
+/// Arguments as they were given, without those that a runner adds to control its run.
 fn own_words() -> Vec<String> {
     let kept = |word: &String| {
         !["--run-folder=", "--parent="]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::conduct::{Observer, RunEvent};
+use crate::controller::{Observer, RunEvent};
 use crate::plan::RunPlan;
 use crate::plan::imb::Table;
 use crate::plan::job::Round;

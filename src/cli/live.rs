@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::conduct::{LinkSample, Observer, RunEvent};
+use crate::controller::{LinkSample, Observer, RunEvent};
 use crate::plan::{Bound, Test};
 use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;

@@ -7,13 +7,13 @@ use launcher::Program;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::plan::fit::Capacity;
-use crate::{conduct, exit, sys};
+use crate::{controller, exit, sys};
 
 use super::terminal::complain;
 
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
 pub fn random_digits() -> Result<String, u8> {
-    conduct::random_digits().map_err(|error| {
+    controller::random_digits().map_err(|error| {
         complain(&format!(
             "cannot read random numbers of the kernel: {error}"
         ));

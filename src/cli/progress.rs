@@ -1,7 +1,7 @@
 //! Shows a run on the terminal while it goes on: a live line for each second of pipelines, LinkTest's lines for each step, the rounds of
 //! latencies, and the tables of patterns as they grow.
 
-use crate::conduct::{Observer, RunEvent};
+use crate::controller::{Observer, RunEvent};
 use crate::plan::imb::{Imb, Table};
 use crate::plan::linktest::Linktest;
 use crate::plan::{RunPlan, Work};

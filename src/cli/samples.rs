@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::conduct::{LinkSample, Observer, RunEvent};
+use crate::controller::{LinkSample, Observer, RunEvent};
 use crate::store::{Growing, StoreError};
 
 /// Writes the samples.

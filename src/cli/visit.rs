@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use launcher::hosts::Host;
 
-use crate::conduct::{self, Conditions, Observer, RunEvent};
+use crate::controller::{self, Conditions, Observer, RunEvent};
 use crate::exit;
 use crate::plan::{Acceptance, RunPlan, Work};
 use crate::record::{Sighting, Trouble, TroubleKind};
@@ -25,7 +25,7 @@ pub struct Destination {
 /// A visit that has begun, and the signal that asks for its end.
 pub struct Visiting {
     /// The visit.
-    pub visit: conduct::Visit,
+    pub visit: controller::Visit,
     /// Number of the signal; zero until it comes.
     pub stop: Arc<AtomicUsize>,
 }
@@ -78,7 +78,7 @@ impl Destination {
             name: None,
             watched: false,
         };
-        let visit = conduct::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
+        let visit = controller::Visit::start(&self.plan, &self.hosts, &conditions, &mut Aside);
         Ok(Visiting { visit, stop })
     }
 }

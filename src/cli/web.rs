@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::plan::RunPlan;
 use crate::web::{self, CgiError, ServeError, Site, Tools};
-use crate::{conduct, exit, sys};
+use crate::{controller, exit, sys};
 
 use super::args::{Arguments, CgiArguments, KeepArguments, ServeArguments};
 use super::process;
@@ -120,7 +120,7 @@ fn tools() -> Option<Tools> {
     Some(Tools {
         understand,
         now_ms: process::now_ms,
-        random: || conduct::random_digits().expect("the kernel had random numbers at the start"),
+        random: || controller::random_digits().expect("the kernel had random numbers at the start"),
         program,
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! [`filling`] computes what each place of a [`fabric`] should carry. [`explain`] finds the cheapest set of faults that explains what
 //! the places carried instead. [`confirm`] requests second looks until each fault fell short alone. [`mod@decide`] combines these
-//! steps. `conduct` measures and calls the judge again.
+//! steps. `controller` measures and calls the judge again.
 
 pub mod again;
 pub mod ask;

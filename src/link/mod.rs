@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::record::TcpInfo;
 use crate::record::TroubleKind;
-use crate::sys::clock::Lull;
+use crate::sys::clock::IdleTimer;
 use crate::sys::memory::Span;
 use crate::sys::pages::{Drain, Pipe};
 use crate::sys::socket;
@@ -295,18 +295,18 @@ pub type Moved = Result<Option<usize>, LinkError>;
 /// Time without a moved byte.
 #[derive(Debug, Default)]
 pub struct Silence {
-    lull: Lull,
+    idle: IdleTimer,
 }
 
 impl Silence {
     /// Records that bytes moved, which ends the silence.
     pub fn broken(&mut self) {
-        self.lull.broken();
+        self.idle.broken();
     }
 
     /// Records that nothing has moved. An error once that has lasted for `limit_ns`.
     pub fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
-        match self.lull.goes_on(clock::monotonic_ns()) {
+        match self.idle.goes_on(clock::monotonic_ns()) {
             silent if silent >= limit_ns => Err(LinkError::Silent(silent)),
             _ => Ok(()),
         }

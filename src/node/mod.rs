@@ -6,11 +6,11 @@
 
 mod census;
 mod channel;
+mod host_limits;
 mod lock;
 mod rank;
 mod ranks;
 mod reading;
-mod resources;
 mod run;
 mod task;
 
@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::plan::{Assignment, DataPort};
 use crate::record::HostFacts;
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
-use crate::sys::clock::Lull;
+use crate::sys::clock::IdleTimer;
 use crate::sys::limits::Rooms;
 use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, facts, neighbours, process, usage};
@@ -85,7 +85,7 @@ pub fn serve(digest: String) -> Result<u8, NodeError> {
         signals,
         run: None,
         lock: None,
-        lull: Lull::default(),
+        idle: IdleTimer::default(),
         spoke_ns: clock::monotonic_ns(),
         leaving: None,
         facts: facts::collect(),
@@ -106,7 +106,7 @@ struct Node {
     /// The host lock, if this node holds it for its run.
     lock: Option<HostLock>,
     /// Measures how long the launching side has been silent.
-    lull: Lull,
+    idle: IdleTimer,
     spoke_ns: u64,
     leaving: Option<u8>,
     facts: HostFacts,
@@ -165,7 +165,7 @@ impl Node {
         loop {
             match self.channel.receive() {
                 Ok(Some(message)) => {
-                    self.lull.broken();
+                    self.idle.broken();
                     self.obey(message);
                 }
                 Ok(None) => return,
@@ -334,7 +334,7 @@ impl Node {
         }
         self.pass_on_messages();
         let now = clock::monotonic_ns();
-        if self.lull.goes_on(now) > silence_ms * 1_000_000 {
+        if self.idle.goes_on(now) > silence_ms * 1_000_000 {
             let silent = show_ns(silence_ms * 1_000_000);
             let why = format!("nothing came from the launching side for {silent}");
             self.leave(why, 0);

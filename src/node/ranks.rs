@@ -19,8 +19,8 @@ use crate::sys::{affinity, clock, why};
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{FromNode, FromRank, RankWord, ToNode, ToRank};
 
+use super::host_limits;
 use super::rank::{self, Post};
-use super::resources;
 use super::task::{Task, reap_all};
 
 /// A job of ranks on this node.
@@ -59,7 +59,7 @@ impl RankJob {
         assignment
             .check()
             .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
-        resources::check_ranks(&assignment, rooms)?;
+        host_limits::check_ranks(&assignment, rooms)?;
         let own = assignment
             .job
             .ranks()
@@ -131,7 +131,7 @@ impl RankJob {
             on_host,
         };
         // No process outlives its node, and a rank has nothing to clean up, so SIGKILL will do.
-        let born = process::give_birth(&keep, Signal::SIGKILL, || rank::live(&post));
+        let born = process::fork_child(&keep, Signal::SIGKILL, || rank::live(&post));
         let pid = born.map_err(|error| Trouble {
             who: format!("rank {number}"),
             ..lacking(error.to_string())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::pipeline::plant::Plant;
+use crate::pipeline::resources::NodeResources;
 use crate::record::InterfaceCounters;
 use crate::record::{Edge, EndRole, NodeReport};
 use crate::sys::{clock, usage};
@@ -10,9 +10,9 @@ use crate::wire::message::Progress;
 
 /// Reads all counters, and the clock before and after them. CPU time and the host's own counters are read after the second clock
 /// reading: they take longer, and nothing is divided by them.
-pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
+pub fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
     let before_ns = clock::monotonic_ns();
-    let mut ends: Vec<_> = plant
+    let mut ends: Vec<_> = resources
         .board
         .ends()
         .map(|(_, _, _, end)| (end.count(), end.pid()))
@@ -36,8 +36,9 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
     }
     let own = usage::own_cpu();
     // A phase that has ended is missing from /proc. It noted its CPU time before that.
-    let phase_cpu =
-        |(number, pid): (usize, &i32)| usage::cpu_ns_of(*pid).max(plant.board.phase_cpu_ns(number));
+    let phase_cpu = |(number, pid): (usize, &i32)| {
+        usage::cpu_ns_of(*pid).max(resources.board.phase_cpu_ns(number))
+    };
     let cores = usage::cores();
     Edge {
         before_ns,
@@ -55,8 +56,8 @@ pub fn edge(plant: &Plant, phases: &[i32]) -> Edge {
 }
 
 /// Byte sums since the start, for the live display.
-pub fn progress(plant: &Plant) -> Progress {
-    let assignment = &plant.assignment;
+pub fn progress(resources: &NodeResources) -> Progress {
+    let assignment = &resources.assignment;
     let rails = assignment.test.rails.max(1);
     let mut sums = Progress {
         at_ns: clock::monotonic_ns(),
@@ -64,8 +65,8 @@ pub fn progress(plant: &Plant) -> Progress {
         received_bytes: vec![0; rails],
         ..Progress::default()
     };
-    let lanes = plant.lanes_of_a_boundary();
-    for (role, _, slot, end) in plant.board.ends() {
+    let lanes = resources.lanes_of_a_boundary();
+    for (role, _, slot, end) in resources.board.ends() {
         let lane = lanes[usize::from(role == EndRole::Receiver)][slot];
         let peer = lane.peer_of(assignment.node);
         let bytes = end.bytes();
@@ -86,10 +87,10 @@ pub fn progress(plant: &Plant) -> Progress {
             sums.slowest = Some((peer, bytes));
         }
     }
-    let finished = plant
+    let finished = resources
         .board
         .count_at_least(crate::buffer::board::EndState::Finished);
-    sums.open_links = plant.link_ends() - finished;
+    sums.open_links = resources.link_ends() - finished;
     sums
 }
 
@@ -109,7 +110,7 @@ pub struct Taken {
 }
 
 /// Builds the node's report from the board and the readings.
-pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
+pub fn report(resources: &NodeResources, taken: Taken) -> NodeReport {
     let Taken {
         edges,
         rung_ns,
@@ -117,7 +118,7 @@ pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
         interfaces,
         backlog_drops,
     } = taken;
-    let ends: Vec<_> = plant
+    let ends: Vec<_> = resources
         .board
         .ends()
         .map(|(role, boundary, slot, end)| end.report(role, boundary, slot))
@@ -128,7 +129,7 @@ pub fn report(plant: &Plant, taken: Taken) -> NodeReport {
         done_ns,
         edges,
         ends,
-        strangers: plant.board.strangers(),
+        strangers: resources.board.strangers(),
         interfaces,
         backlog_drops,
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 
 use crate::buffer::board::EndState;
-use crate::pipeline::{phase, plant, plant::Plant};
+use crate::pipeline::{phase, resources, resources::NodeResources};
 use crate::plan::{self, Assignment, DRAINS, Source, size};
 use crate::record::HostFacts;
 use crate::record::{EndRole, Trouble, TroubleKind};
@@ -16,13 +16,13 @@ use crate::sys::process::{self, Ending};
 use crate::sys::{clock, counters, file, memory, signals, why};
 use crate::wire::message::{AddressBook, FromNode, Go, Listener, ToNode};
 
+use super::host_limits;
 use super::reading::{self, Taken};
-use super::resources;
 use super::task::{Task, reap_all};
 
 /// One test on this node.
 pub struct Run {
-    plant: Plant,
+    resources: NodeResources,
     source_bytes: Option<u64>,
     troubles_from: OwnedFd,
     phases: Vec<PhaseProcess>,
@@ -96,7 +96,7 @@ impl Run {
         assignment
             .check()
             .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
-        resources::check(&assignment, rooms)?;
+        host_limits::check(&assignment, rooms)?;
         let source_bytes = source_bytes(&assignment)?;
         let prepare_ms = assignment.deadlines.prepare_ms;
         let rails: Vec<Option<&str>> = assignment
@@ -110,9 +110,9 @@ impl Run {
             let needed = needed.saturating_mul(assignment.nodes_on_host) as u64;
             needed <= facts.reserved_pages_bytes
         };
-        let (plant, troubles_from) = plant::build(assignment, reserved)?;
+        let (resources, troubles_from) = resources::build(assignment, reserved)?;
         let mut run = Self {
-            plant,
+            resources,
             source_bytes,
             troubles_from,
             phases: Vec::new(),
@@ -140,12 +140,12 @@ impl Run {
 
     fn make_phases(&mut self) -> Result<(), Trouble> {
         let parent = process::own_pid();
-        for number in 0..self.plant.assignment.test.phases {
-            let keep = phase::descriptors(&self.plant, number);
-            let plant = &self.plant;
+        for number in 0..self.resources.assignment.test.phases {
+            let keep = phase::descriptors(&self.resources, number);
+            let resources = &self.resources;
             // An orphaned phase has to clean up, so it gets SIGTERM and not SIGKILL.
-            let born = process::give_birth(&keep, Signal::SIGTERM, || {
-                phase::live(plant, number, parent)
+            let born = process::fork_child(&keep, Signal::SIGTERM, || {
+                phase::live(resources, number, parent)
             });
             let pid = born.map_err(|error| Trouble {
                 kind: TroubleKind::Resource,
@@ -155,7 +155,7 @@ impl Run {
             })?;
             // The child does this too, and either can be first: a group must exist before it may have to be killed.
             process::make_group(pid);
-            self.plant.board.beat();
+            self.resources.board.beat();
             self.phases.push(PhaseProcess {
                 number,
                 pid,
@@ -167,13 +167,13 @@ impl Run {
 
     /// Closes the descriptors that phases use: with a copy of a peer's socket here, end-of-file would never come.
     fn close_what_children_hold(&mut self) {
-        self.plant.pairs.clear();
-        self.plant.listeners.clear();
+        self.resources.pairs.clear();
+        self.resources.listeners.clear();
     }
 
     /// Listeners of this node, by boundary.
     pub fn listeners(&self) -> Vec<Listener> {
-        self.plant.addresses.clone()
+        self.resources.addresses.clone()
     }
 
     /// Length of the node's source file in bytes, if it has one.
@@ -186,10 +186,10 @@ impl Run {
         if self.stage != Stage::Made {
             return;
         }
-        self.plant.publish(book);
+        self.resources.publish(book);
         self.ring_phases();
         self.stage = Stage::Connecting;
-        let deadlines = &self.plant.assignment.deadlines;
+        let deadlines = &self.resources.assignment.deadlines;
         self.due_ns =
             clock::monotonic_ns() + (deadlines.connect_ms + deadlines.prepare_ms) * 1_000_000;
     }
@@ -212,7 +212,7 @@ impl Run {
         if self.stage == Stage::Over {
             return;
         }
-        self.plant.board.set_lost(node);
+        self.resources.board.set_lost(node);
         self.ring_phases();
     }
 
@@ -223,7 +223,7 @@ impl Run {
     }
 
     fn note_second(&mut self) {
-        let ends = self.plant.board.ends();
+        let ends = self.resources.board.ends();
         let receivers = ends.filter(|(role, ..)| *role == EndRole::Receiver);
         let totals: Vec<_> = receivers
             .map(|(_, boundary, slot, end)| (boundary, slot, end.bytes()))
@@ -275,20 +275,20 @@ impl Run {
     fn start(&mut self) {
         let Some(go) = self.go else { return };
         if let Some(blocks) = go.blocks {
-            self.plant.board.set_blocks(blocks);
+            self.resources.board.set_blocks(blocks);
         }
         clock::sleep_until(go.at_ns);
         if !self.has_window() {
             self.take_reading();
         }
         self.taken.rung_ns = Some(clock::monotonic_ns());
-        self.plant.board.go();
+        self.resources.board.go();
         if let Some(first) = self.phases.first() {
             signals::ring(first.pid);
         }
         self.stage = Stage::Running;
         self.progress_ns = go.at_ns.saturating_add(1_000_000_000);
-        let volume_ns = self.plant.assignment.deadlines.volume_ms * 1_000_000;
+        let volume_ns = self.resources.assignment.deadlines.volume_ms * 1_000_000;
         self.due_ns = go
             .window_ns
             .map_or(go.at_ns.saturating_add(volume_ns), |(first, _)| first);
@@ -300,7 +300,7 @@ impl Run {
         };
         clock::sleep_until(first);
         self.take_reading();
-        self.plant.board.set_epoch(1);
+        self.resources.board.set_epoch(1);
         self.stage = Stage::Measuring;
         self.due_ns = last;
     }
@@ -308,31 +308,35 @@ impl Run {
     fn end_window(&mut self) {
         clock::sleep_until(self.due_ns);
         self.take_reading();
-        self.plant.board.set_epoch(2);
-        self.plant.board.stop();
+        self.resources.board.set_epoch(2);
+        self.resources.board.stop();
         self.stage = Stage::Draining;
-        self.due_ns = clock::monotonic_ns() + self.plant.assignment.deadlines.drain_ms * 1_000_000;
+        self.due_ns =
+            clock::monotonic_ns() + self.resources.assignment.deadlines.drain_ms * 1_000_000;
     }
 
     fn take_reading(&mut self) {
         let phases: Vec<i32> = self.phases.iter().map(|phase| phase.pid).collect();
-        self.taken.edges.push(reading::edge(&self.plant, &phases));
+        self.taken
+            .edges
+            .push(reading::edge(&self.resources, &phases));
     }
 
     /// Extends draining as long as bytes move, up to a limit: blocks under way can take long on a slow port.
     fn drain_longer_or_fail(&mut self) {
         let moved: u64 = self
-            .plant
+            .resources
             .board
             .ends()
             .map(|(_, _, _, end)| end.bytes())
             .sum();
         // Bytes that the kernel has taken are on their way to another node, and that node sees whether they move.
-        let sent = self.plant.board.count_at_least(EndState::Sent) == self.plant.link_ends();
+        let sent =
+            self.resources.board.count_at_least(EndState::Sent) == self.resources.link_ends();
         if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
             self.drains += 1;
-            let drain_ms = self.plant.assignment.deadlines.drain_ms;
+            let drain_ms = self.resources.assignment.deadlines.drain_ms;
             self.due_ns = clock::monotonic_ns() + drain_ms * 1_000_000;
         } else {
             self.too_late("blocks under way did not arrive");
@@ -375,19 +379,21 @@ impl Run {
     }
 
     fn count_open(&self) -> usize {
-        self.plant.link_ends() - self.plant.board.count_at_least(self.wanted_state())
+        self.resources.link_ends() - self.resources.board.count_at_least(self.wanted_state())
     }
 
     /// Names of the first link ends that have not reached the state that the stage requires.
     fn open_ends(&self, limit: usize) -> Vec<String> {
         let wanted = self.wanted_state();
         let open = self
-            .plant
+            .resources
             .board
             .ends()
             .filter(|(_, _, _, end)| end.state() < wanted);
         open.take(limit)
-            .filter_map(|(role, boundary, slot, _)| self.plant.end_name_at(role, boundary, slot))
+            .filter_map(|(role, boundary, slot, _)| {
+                self.resources.end_name_at(role, boundary, slot)
+            })
             .collect()
     }
 
@@ -421,10 +427,10 @@ impl Run {
         let mut taken = std::mem::take(&mut self.taken);
         taken.interfaces[1] = counters::interface_counters(&self.interfaces);
         taken.backlog_drops[1] = counters::backlog_drops();
-        let report = reading::report(&self.plant, taken);
+        let report = reading::report(&self.resources, taken);
         self.messages.push(FromNode::Finished(Box::new(report)));
         // Nothing is left to watch. The name is removed now, so that it cannot remain if this process is killed later.
-        memory::remove_name(&self.plant.board_name);
+        memory::remove_name(&self.resources.board_name);
         self.stage = Stage::Over;
         self.progress_ns = u64::MAX;
     }
@@ -457,7 +463,7 @@ impl Task for Run {
     }
 
     fn silence_ms(&self) -> u64 {
-        self.plant.assignment.deadlines.silence_ms
+        self.resources.assignment.deadlines.silence_ms
     }
 
     fn next_due_ns(&self, now: u64) -> Option<u64> {
@@ -475,7 +481,7 @@ impl Task for Run {
     }
 
     fn do_what_is_due(&mut self) {
-        self.plant.board.beat();
+        self.resources.board.beat();
         if self.stage == Stage::Over {
             return;
         }
@@ -491,7 +497,7 @@ impl Task for Run {
             self.progress_ns += 1_000_000_000;
             self.note_second();
             self.messages
-                .push(FromNode::Progress(reading::progress(&self.plant)));
+                .push(FromNode::Progress(reading::progress(&self.resources)));
         }
         if clock::monotonic_ns() + EXACT_NS < self.due_ns {
             return;
@@ -510,7 +516,7 @@ impl Task for Run {
 
     fn look(&mut self) {
         if self.stage == Stage::Connecting
-            && self.plant.board.count_at_least(EndState::Ready) == self.plant.link_ends()
+            && self.resources.board.count_at_least(EndState::Ready) == self.resources.link_ends()
         {
             self.stage = Stage::Ready;
             self.due_ns = u64::MAX;
@@ -521,17 +527,17 @@ impl Task for Run {
         }
         if self.taken.done_ns.is_none() {
             // The board has the exact time; this process may have been woken later.
-            self.taken.done_ns = self.plant.board.done_ns();
+            self.taken.done_ns = self.resources.board.done_ns();
         }
         // Everything has arrived here, but this node's senders may still feed slower nodes.
-        let ended = self.plant.board.count_at_least(EndState::Finished);
-        if self.taken.done_ns.is_some() && ended == self.plant.link_ends() {
+        let ended = self.resources.board.count_at_least(EndState::Finished);
+        if self.taken.done_ns.is_some() && ended == self.resources.link_ends() {
             if !self.has_window() {
                 self.take_reading();
             }
             self.progress_ns = u64::MAX;
             self.stage = Stage::Collecting;
-            let collect_ms = self.plant.assignment.deadlines.collect_ms;
+            let collect_ms = self.resources.assignment.deadlines.collect_ms;
             self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
             self.report_if_ended();
         }
@@ -612,7 +618,7 @@ impl Task for Run {
     }
 
     fn clear(self: Box<Self>) {
-        memory::remove_name(&self.plant.board_name);
+        memory::remove_name(&self.resources.board_name);
         self.kill();
         reap_all();
     }

@@ -6,24 +6,24 @@ use crate::buffer::handshake::Doorbell;
 use crate::record::TroubleKind;
 use crate::sys::{clock, process, signals};
 
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Interval at which a process looks up if nothing rings.
 pub const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
 pub const LOOK_UP_NS: u64 = 50_000_000;
 
 /// The doorbell of a sender or receiver.
-pub struct ChildBell<'plant> {
-    plant: &'plant Plant,
+pub struct ChildBell<'resources> {
+    resources: &'resources NodeResources,
     parent: i32,
     peer: usize,
 }
 
-impl<'plant> ChildBell<'plant> {
+impl<'resources> ChildBell<'resources> {
     /// The doorbell for a child of `parent` with a link to or from the node `peer`.
-    pub fn new(plant: &'plant Plant, parent: i32, peer: usize) -> Self {
+    pub fn new(resources: &'resources NodeResources, parent: i32, peer: usize) -> Self {
         Self {
-            plant,
+            resources,
             parent,
             peer,
         }
@@ -31,13 +31,13 @@ impl<'plant> ChildBell<'plant> {
 
     /// True if the peer node is lost and the run continues without it.
     pub fn peer_is_lost(&self) -> bool {
-        self.plant.board.is_lost(self.peer)
+        self.resources.board.is_lost(self.peer)
     }
 
     /// True if a failure of this kind followed from the loss of the peer. This end notices the loss first, so it
     /// gives the launching side the time that it takes to notice silence.
     pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
-        let Some(until) = self.plant.doubt_until(kind, self.peer) else {
+        let Some(until) = self.resources.doubt_until(kind, self.peer) else {
             return false;
         };
         while !self.peer_is_lost() {

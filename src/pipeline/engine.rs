@@ -18,7 +18,7 @@ use crate::sys::{clock, process, signals, why};
 
 use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::flow::{Advance, Failure, Flow, failure};
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Steps that a flow can take in one turn: some more than a block needs.
 const STEPS: usize = 16;
@@ -29,9 +29,9 @@ const SILENCE_NS: u64 = 500_000_000;
 const BELL: Token = Token(usize::MAX);
 
 /// Many flows and the events they wait for.
-pub struct Engine<'plant, F> {
-    plant: &'plant Plant,
-    bell: ChildBell<'plant>,
+pub struct Engine<'resources, F> {
+    resources: &'resources NodeResources,
+    bell: ChildBell<'resources>,
     parent: i32,
     members: Vec<Member<F>>,
     /// Number of flows that have not ended.
@@ -68,10 +68,10 @@ enum Waits {
 /// Place of the flow that failed, if one did, and the reason.
 pub type MemberFailure = (Option<usize>, Failure);
 
-impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
+impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
     /// Makes an engine for flows, each with the node at its other end.
     pub fn new(
-        plant: &'plant Plant,
+        resources: &'resources NodeResources,
         parent: i32,
         flows: Vec<(F, usize)>,
     ) -> Result<Self, MemberFailure> {
@@ -108,8 +108,8 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         }
         let now = clock::monotonic_ns();
         Ok(Self {
-            plant,
-            bell: ChildBell::new(plant, parent, plant.assignment.node),
+            resources,
+            bell: ChildBell::new(resources, parent, resources.assignment.node),
             parent,
             open: members.len(),
             queue: (0..members.len()).collect(),
@@ -171,7 +171,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
                     }
                     Waits::Not
                 }
-                Err(failure) => match self.plant.doubt_until(failure.0, member.peer) {
+                Err(failure) => match self.resources.doubt_until(failure.0, member.peer) {
                     Some(until) => Waits::Doubt(until, failure),
                     None => return Err(failure),
                 },
@@ -284,7 +284,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
         if !self.bell.parent_lives() {
             return Err((None, (TroubleKind::Peer, "the phase is gone".to_owned())));
         }
-        let silence = self.plant.board.has_started() && now >= self.silence_ns + SILENCE_NS;
+        let silence = self.resources.board.has_started() && now >= self.silence_ns + SILENCE_NS;
         if silence {
             self.silence_ns = now;
         }
@@ -293,7 +293,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
                 continue;
             };
             flow.look_up();
-            if self.plant.board.is_lost(member.peer) {
+            if self.resources.board.is_lost(member.peer) {
                 flow.lose();
                 member.flow = None;
                 self.open -= 1;
@@ -308,7 +308,7 @@ impl<'plant, F: Flow<'plant>> Engine<'plant, F> {
                 _ => Ok(()),
             };
             if let Err(failure) = failed {
-                match self.plant.doubt_until(failure.0, member.peer) {
+                match self.resources.doubt_until(failure.0, member.peer) {
                     Some(until) => member.waits = Waits::Doubt(until, failure),
                     None => return Err((Some(place), failure)),
                 }

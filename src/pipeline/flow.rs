@@ -14,7 +14,7 @@ use crate::record::{Activity, TroubleKind};
 use crate::sys::clock;
 
 use super::doorbell::{ChildBell, LOOK_UP_NS};
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Result of one step of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +40,15 @@ pub fn failure(error: &LinkError) -> Failure {
 }
 
 /// A place in a double buffer that a flow waits for: handshake, side, slot and block.
-pub type Place<'plant> = (Handshake<'plant>, Side, usize, u64);
+pub type Place<'resources> = (Handshake<'resources>, Side, usize, u64);
 
 /// A link end, or the two ends of a relay.
-pub trait Flow<'plant> {
+pub trait Flow<'resources> {
     /// Advances by one step, with at most one call into the kernel.
-    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure>;
+    fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure>;
 
     /// The place it waits for after [`Advance::Slot`]; `None` if it uses no slot.
-    fn place(&self) -> Option<Place<'plant>>;
+    fn place(&self) -> Option<Place<'resources>>;
 
     /// The link it waits for after [`Advance::Link`].
     fn link(&self) -> &Link;
@@ -73,9 +73,9 @@ pub trait Flow<'plant> {
 }
 
 /// Drives one flow to its end.
-pub fn drive<'plant>(
-    flow: &mut impl Flow<'plant>,
-    bell: &mut ChildBell<'plant>,
+pub fn drive<'resources>(
+    flow: &mut impl Flow<'resources>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
     let gone = || (TroubleKind::Peer, "the phase is gone".to_owned());
     loop {
@@ -108,16 +108,16 @@ pub fn drive<'plant>(
 }
 
 /// The meter of a link end: time per activity, and the kernel's statistics at the edges of the window.
-pub struct Meter<'plant> {
-    end: LinkEnd<'plant>,
+pub struct Meter<'resources> {
+    end: LinkEnd<'resources>,
     activity: Activity,
     /// Epoch for which the kernel's statistics were recorded.
     noted: u64,
 }
 
-impl<'plant> Meter<'plant> {
+impl<'resources> Meter<'resources> {
     /// The meter of an idle end.
-    pub fn new(end: LinkEnd<'plant>) -> Self {
+    pub fn new(end: LinkEnd<'resources>) -> Self {
         Self {
             end,
             activity: Activity::Idle,
@@ -126,7 +126,7 @@ impl<'plant> Meter<'plant> {
     }
 
     /// The link end whose words this meter writes.
-    pub fn end(&self) -> LinkEnd<'plant> {
+    pub fn end(&self) -> LinkEnd<'resources> {
         self.end
     }
 
@@ -139,8 +139,8 @@ impl<'plant> Meter<'plant> {
     }
 
     /// Records the kernel's statistics once for each edge of the window; costs one load otherwise.
-    pub fn note_epoch(&mut self, plant: &Plant, link: &Link) {
-        let epoch = plant.board.epoch();
+    pub fn note_epoch(&mut self, resources: &NodeResources, link: &Link) {
+        let epoch = resources.board.epoch();
         if epoch != self.noted {
             self.noted = epoch;
             self.end.note(usize::from(epoch >= 2), link.tcp_info());
@@ -150,8 +150,8 @@ impl<'plant> Meter<'plant> {
     /// Does the same for a receiver that was not waiting for its link: the data in the socket came before the edge,
     /// and is recorded as unread. (If an edge passes while a read waits, the socket is empty: what the read brings
     /// came later.)
-    pub fn note_unread(&mut self, plant: &Plant, link: &Link) {
-        let epoch = plant.board.epoch();
+    pub fn note_unread(&mut self, resources: &NodeResources, link: &Link) {
+        let epoch = resources.board.epoch();
         if epoch != self.noted {
             self.noted = epoch;
             let account = link.tcp_info().map(|info| TcpInfo {
@@ -180,6 +180,6 @@ pub fn lose(meter: &mut Meter<'_>) {
 
 /// Longest time a sender waits for its receiver to close after the last block. The node watches the progress of the
 /// drain; this is only the final limit.
-pub fn patience(plant: &Plant) -> Duration {
-    Duration::from_millis(plant.assignment.deadlines.longest_drain_ms())
+pub fn patience(resources: &NodeResources) -> Duration {
+    Duration::from_millis(resources.assignment.deadlines.longest_drain_ms())
 }

@@ -14,14 +14,14 @@ use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose};
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// The receiving end of one link.
-pub struct Inflow<'plant> {
-    plant: &'plant Plant,
+pub struct Inflow<'resources> {
+    resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
-    meter: Meter<'plant>,
+    meter: Meter<'resources>,
     silence: Silence,
     /// Source node and slot of every block of this link.
     origin: (u32, u32),
@@ -53,15 +53,15 @@ enum Stage {
     Over,
 }
 
-impl<'plant> Inflow<'plant> {
+impl<'resources> Inflow<'resources> {
     /// The receiving end of `lane` over `link`. `own` are private blocks if no other process drains the slot.
     pub fn new(
-        plant: &'plant Plant,
+        resources: &'resources NodeResources,
         lane: Lane,
         link: Link,
         own: Option<OwnBlocks>,
     ) -> Result<Self, Failure> {
-        let test = &plant.assignment.test;
+        let test = &resources.assignment.test;
         let phase = lane.boundary + 1;
         let last = phase + 1 == test.phases;
         let drain = if last && test.sink == Sink::Discard {
@@ -70,15 +70,15 @@ impl<'plant> Inflow<'plant> {
         } else {
             None
         };
-        let end = plant
+        let end = resources
             .board
             .end(EndRole::Receiver, lane.boundary, lane.to_slot);
         Ok(Self {
-            plant,
+            resources,
             lane,
             meter: Meter::new(end),
             silence: Silence::default(),
-            origin: plant.origin_of(&lane),
+            origin: resources.origin_of(&lane),
             own,
             answers: test.expects_answers(lane.boundary),
             drain,
@@ -98,7 +98,7 @@ impl<'plant> Inflow<'plant> {
     }
 
     fn begin(&mut self) -> Result<Advance, Failure> {
-        let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
+        let shake = self.resources.buffers[self.lane.boundary + 1].handshake();
         if self.own.is_none() && !shake.is_ready(Side::Filler, self.lane.to_slot, self.t) {
             return Ok(Advance::Slot);
         }
@@ -111,7 +111,7 @@ impl<'plant> Inflow<'plant> {
     fn block(&self) -> Span<'_> {
         match &self.own {
             Some(own) => own.block(self.t),
-            None => self.plant.buffers[self.lane.boundary + 1].block(self.lane.to_slot, self.t),
+            None => self.resources.buffers[self.lane.boundary + 1].block(self.lane.to_slot, self.t),
         }
     }
 
@@ -123,7 +123,7 @@ impl<'plant> Inflow<'plant> {
             Some(drain) if self.stage == Stage::Payload => self.link.discard(drain, left),
             _ => self.link.receive(self.block().part(from + self.at, left)),
         };
-        self.meter.note_epoch(self.plant, &self.link);
+        self.meter.note_epoch(self.resources, &self.link);
         let moved = moved.map_err(|error| failure(&error))?;
         self.is_dry = moved.is_none();
         let Some(moved) = moved else {
@@ -137,7 +137,7 @@ impl<'plant> Inflow<'plant> {
         Ok(Some(self.at == self.total))
     }
 
-    fn read_header(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn read_header(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.pull(0)? {
             None => return Ok(Advance::Link(Ready::Read)),
             Some(false) => return Ok(Advance::Moved),
@@ -145,7 +145,7 @@ impl<'plant> Inflow<'plant> {
         }
         let mut head = [0; HEADER_BYTES];
         self.block().read(&mut head);
-        let limit = self.plant.assignment.test.block_bytes as u64;
+        let limit = self.resources.assignment.test.block_bytes as u64;
         let header = BlockHeader::decode(&head, limit)
             .and_then(|header| header.expect(self.t))
             .and_then(|header| header.expect_origin(self.origin))
@@ -160,7 +160,7 @@ impl<'plant> Inflow<'plant> {
         Ok(Advance::Moved)
     }
 
-    fn read_payload(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn read_payload(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.pull(HEADER_BYTES)? {
             None => Ok(Advance::Link(Ready::Read)),
             Some(false) => Ok(Advance::Moved),
@@ -172,12 +172,12 @@ impl<'plant> Inflow<'plant> {
         (TroubleKind::Invalid, format!("block {}: {error}", self.t))
     }
 
-    fn block_came(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
-        let buffer = &self.plant.buffers[self.lane.boundary + 1];
+    fn block_came(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
+        let buffer = &self.resources.buffers[self.lane.boundary + 1];
         let (slot, t) = (self.lane.to_slot, self.t);
         let last = self.header.is_some_and(|header| header.last);
         if let Some(header) = self.header
-            && self.plant.assignment.test.verify.checks(t)
+            && self.resources.assignment.test.verify.checks(t)
         {
             let body = self.block().part(HEADER_BYTES, self.total);
             header
@@ -219,8 +219,8 @@ impl<'plant> Inflow<'plant> {
     }
 }
 
-impl<'plant> Flow<'plant> for Inflow<'plant> {
-    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+impl<'resources> Flow<'resources> for Inflow<'resources> {
+    fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.stage {
             Stage::Next => self.begin(),
             Stage::Header => self.read_header(bell),
@@ -230,8 +230,8 @@ impl<'plant> Flow<'plant> for Inflow<'plant> {
         }
     }
 
-    fn place(&self) -> Option<Place<'plant>> {
-        let shake = self.plant.buffers[self.lane.boundary + 1].handshake();
+    fn place(&self) -> Option<Place<'resources>> {
+        let shake = self.resources.buffers[self.lane.boundary + 1].handshake();
         Some((shake, Side::Filler, self.lane.to_slot, self.t))
     }
 
@@ -255,8 +255,8 @@ impl<'plant> Flow<'plant> for Inflow<'plant> {
     fn look_up(&mut self) {
         match self.stage {
             Stage::Over => {}
-            _ if self.is_dry => self.meter.note_epoch(self.plant, &self.link),
-            _ => self.meter.note_unread(self.plant, &self.link),
+            _ if self.is_dry => self.meter.note_epoch(self.resources, &self.link),
+            _ => self.meter.note_unread(self.resources, &self.link),
         }
     }
 

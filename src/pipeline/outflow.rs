@@ -14,18 +14,18 @@ use crate::wire::block::{BlockHeader, HEADER_BYTES};
 use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
-use super::plant::Plant;
+use super::resources::NodeResources;
 use super::source::Source;
 
 /// The sending end of one link.
-pub struct Outflow<'plant> {
-    plant: &'plant Plant,
+pub struct Outflow<'resources> {
+    resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
-    meter: Meter<'plant>,
+    meter: Meter<'resources>,
     pace: Pace,
     silence: Silence,
-    feed: Feed<'plant>,
+    feed: Feed<'resources>,
     /// The pipe for sending pages; `None` if bytes are copied.
     pipe: Option<Pipe>,
     /// Number of blocks that the receiver has answered; `None` if it sends no answers. It answers a block once it has
@@ -43,9 +43,9 @@ pub struct Outflow<'plant> {
 }
 
 /// Source of the blocks.
-pub enum Feed<'plant> {
+pub enum Feed<'resources> {
     /// The sending process makes them, in private memory.
-    Own(Source<'plant>, OwnBlocks),
+    Own(Source<'resources>, OwnBlocks),
     /// The sending process has received them, into private memory.
     Held(OwnBlocks),
     /// Another process fills the slot.
@@ -64,16 +64,16 @@ enum Stage {
     Closing,
 }
 
-impl<'plant> Outflow<'plant> {
+impl<'resources> Outflow<'resources> {
     /// The sending end of `lane` over `link`.
     pub fn new(
-        plant: &'plant Plant,
+        resources: &'resources NodeResources,
         lane: Lane,
         link: Link,
-        feed: Feed<'plant>,
+        feed: Feed<'resources>,
     ) -> Result<Self, Failure> {
-        let test = &plant.assignment.test;
-        let end = plant
+        let test = &resources.assignment.test;
+        let end = resources
             .board
             .end(EndRole::Sender, lane.boundary, lane.from_slot);
         let pipe = match test.datapath {
@@ -83,10 +83,10 @@ impl<'plant> Outflow<'plant> {
             }
         };
         Ok(Self {
-            plant,
+            resources,
             lane,
             meter: Meter::new(end),
-            pace: Pace::new(plant, &lane, link.is_tcp()),
+            pace: Pace::new(resources, &lane, link.is_tcp()),
             silence: Silence::default(),
             feed,
             pipe,
@@ -110,7 +110,7 @@ impl<'plant> Outflow<'plant> {
     /// Begins the next block if the slot holds it, pacing lets it go, and no unanswered block uses its memory.
     fn begin(&mut self) -> Result<Advance, Failure> {
         let slot = self.lane.from_slot;
-        let buffer = &self.plant.buffers[self.lane.boundary];
+        let buffer = &self.resources.buffers[self.lane.boundary];
         let blocks = match &self.feed {
             Feed::Own(_, blocks) | Feed::Held(blocks) => blocks.count() as u64,
             Feed::Slot => 2,
@@ -126,7 +126,7 @@ impl<'plant> Outflow<'plant> {
         if shared && !buffer.handshake().is_ready(Side::Drainer, slot, self.t) {
             return Ok(Advance::Slot);
         }
-        if let Some(until_ns) = self.pace.hold(self.t, self.plant) {
+        if let Some(until_ns) = self.pace.hold(self.t, self.resources) {
             return Ok(Advance::Held(until_ns));
         }
         let header = match &mut self.feed {
@@ -160,11 +160,13 @@ impl<'plant> Outflow<'plant> {
         Ok(Advance::Moved)
     }
 
-    fn push(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn push(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         let left = self.total - self.at;
         let block = match &self.feed {
             Feed::Own(_, blocks) | Feed::Held(blocks) => blocks.block(self.t),
-            Feed::Slot => self.plant.buffers[self.lane.boundary].block(self.lane.from_slot, self.t),
+            Feed::Slot => {
+                self.resources.buffers[self.lane.boundary].block(self.lane.from_slot, self.t)
+            }
         };
         let rest = block.part(self.at, left);
         let moved = match &mut self.pipe {
@@ -183,7 +185,7 @@ impl<'plant> Outflow<'plant> {
                 self.link.give_pages(pipe, more)
             }
         };
-        self.meter.note_epoch(self.plant, &self.link);
+        self.meter.note_epoch(self.resources, &self.link);
         let Some(moved) = moved.map_err(|error| failure(&error))? else {
             return Ok(Advance::Link(Ready::Write));
         };
@@ -195,7 +197,7 @@ impl<'plant> Outflow<'plant> {
         Ok(Advance::Moved)
     }
 
-    fn block_went(&mut self, bell: &mut ChildBell<'plant>) {
+    fn block_went(&mut self, bell: &mut ChildBell<'resources>) {
         let end = self.meter.end();
         end.add_bytes((self.total - HEADER_BYTES) as u64);
         end.set_blocks(self.t + u64::from(!self.last));
@@ -211,18 +213,18 @@ impl<'plant> Outflow<'plant> {
     }
 
     /// Lets the process that fills the slot overwrite block `t`.
-    fn give_back(&self, t: u64, bell: &mut ChildBell<'plant>) {
+    fn give_back(&self, t: u64, bell: &mut ChildBell<'resources>) {
         if matches!(self.feed, Feed::Slot) {
-            let shake = self.plant.buffers[self.lane.boundary].handshake();
+            let shake = self.resources.buffers[self.lane.boundary].handshake();
             shake.post(Side::Drainer, self.lane.from_slot, t, bell);
         }
     }
 
     /// Reads answers: one byte for each block that the receiver has read.
-    fn hear_answers(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn hear_answers(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         let heard = self.link.receive_bytes(&mut [0; 16]);
         let Some(heard) = heard.map_err(|error| failure(&error))? else {
-            self.meter.note_epoch(self.plant, &self.link);
+            self.meter.note_epoch(self.resources, &self.link);
             return Ok(Advance::Link(Ready::Read));
         };
         self.silence.broken();
@@ -260,8 +262,8 @@ impl<'plant> Outflow<'plant> {
     }
 }
 
-impl<'plant> Flow<'plant> for Outflow<'plant> {
-    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+impl<'resources> Flow<'resources> for Outflow<'resources> {
+    fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.stage {
             Stage::Next => self.begin(),
             Stage::Moving => self.push(bell),
@@ -270,8 +272,8 @@ impl<'plant> Flow<'plant> for Outflow<'plant> {
         }
     }
 
-    fn place(&self) -> Option<Place<'plant>> {
-        let shake = self.plant.buffers[self.lane.boundary].handshake();
+    fn place(&self) -> Option<Place<'resources>> {
+        let shake = self.resources.buffers[self.lane.boundary].handshake();
         Some((shake, Side::Drainer, self.lane.from_slot, self.t))
     }
 
@@ -284,7 +286,7 @@ impl<'plant> Flow<'plant> for Outflow<'plant> {
             let silence = self.silence.goes_on(self.link.silence_ns());
             return silence.map_err(|error| failure(&error));
         }
-        let limit = patience(self.plant);
+        let limit = patience(self.resources);
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
             return Err(failure(&LinkError::NotTaken(limit_ns)));
@@ -302,7 +304,7 @@ impl<'plant> Flow<'plant> for Outflow<'plant> {
 
     fn look_up(&mut self) {
         if self.stage != Stage::Closing {
-            self.meter.note_epoch(self.plant, &self.link);
+            self.meter.note_epoch(self.resources, &self.link);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::plan::lanes::{self, Lane};
 use crate::record::EndRole;
 use crate::sys::clock;
 
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// The limits that hold a sender back.
 pub struct Pace {
@@ -17,8 +17,8 @@ pub struct Pace {
 
 impl Pace {
     /// The pace of the sender of `lane`.
-    pub fn new(plant: &Plant, lane: &Lane, tcp: bool) -> Self {
-        let test = &plant.assignment.test;
+    pub fn new(resources: &NodeResources, lane: &Lane, tcp: bool) -> Self {
+        let test = &resources.assignment.test;
         let block_ns = match test.rate_of(lane) {
             // The kernel paces TCP.
             Some(rate) if !tcp => (test.block_bytes as u64 * 8_000_000_000)
@@ -27,7 +27,7 @@ impl Pace {
             _ => 0,
         };
         let sources = lane.boundary == 0 && test.senders_are_sources();
-        let assignment = &plant.assignment;
+        let assignment = &resources.assignment;
         let follows = if sources && lane.is_own() {
             let all = lanes::outgoing(test, assignment.nodes(), 0, assignment.node).into_iter();
             let others = all.filter(|other| !other.is_own());
@@ -44,15 +44,15 @@ impl Pace {
 
     /// Time until which block `t` has to wait, on the monotonic clock in nanoseconds. `None` if it may go, and then
     /// it counts as gone. Costs two comparisons where nothing is paced.
-    pub fn hold(&mut self, t: u64, plant: &Plant) -> Option<u64> {
+    pub fn hold(&mut self, t: u64, resources: &NodeResources) -> Option<u64> {
         const STEP_NS: u64 = 500_000;
         if (self.follows.is_empty() || t == 0) && self.block_ns == 0 {
             return None;
         }
-        if plant.board.is_stopping() {
+        if resources.board.is_stopping() {
             return None;
         }
-        if !self.follows.is_empty() && t > mean_of_others(plant, &self.follows) {
+        if !self.follows.is_empty() && t > mean_of_others(resources, &self.follows) {
             return Some(clock::monotonic_ns() + STEP_NS);
         }
         if self.block_ns > 0 {
@@ -68,10 +68,12 @@ impl Pace {
 }
 
 /// Average number of blocks that this node's senders to other nodes have sent. Lost nodes do not count.
-fn mean_of_others(plant: &Plant, others: &[(usize, usize)]) -> u64 {
-    let alive = others.iter().filter(|(_, to)| !plant.board.is_lost(*to));
+fn mean_of_others(resources: &NodeResources, others: &[(usize, usize)]) -> u64 {
+    let alive = others
+        .iter()
+        .filter(|(_, to)| !resources.board.is_lost(*to));
     let (count, sum) = alive.fold((0, 0), |(count, sum), (slot, _)| {
-        let end = plant.board.end(EndRole::Sender, 0, *slot);
+        let end = resources.board.end(EndRole::Sender, 0, *slot);
         (count + 1, sum + end.blocks())
     });
     // If all others are lost, there is no mean to respect.

@@ -15,12 +15,12 @@ use crate::sys::signals::{self, Woken};
 use crate::sys::{clock, memory};
 
 use super::doorbell::{LOOK_UP, LOOK_UP_NS};
-use super::plant::Plant;
+use super::resources::NodeResources;
 use super::{receiver, relay, sender, shared, sink, source};
 
 /// One phase process while it runs.
-pub struct Phase<'plant> {
-    plant: &'plant Plant,
+pub struct Phase<'resources> {
+    resources: &'resources NodeResources,
     number: usize,
     parent: i32,
     children: Vec<Child>,
@@ -61,10 +61,10 @@ enum Role {
 
 impl Role {
     /// Descriptors that the child for `lane` keeps. A relay starts with the incoming lane.
-    fn descriptors(self, plant: &Plant, lane: &Lane) -> Vec<RawFd> {
-        let mut keep = plant.common_descriptors();
-        let own = plant.assignment.kind_of(lane) == LinkKind::Pair;
-        let pair = |boundary: usize| &plant.pairs[boundary][lane.stream];
+    fn descriptors(self, resources: &NodeResources, lane: &Lane) -> Vec<RawFd> {
+        let mut keep = resources.common_descriptors();
+        let own = resources.assignment.kind_of(lane) == LinkKind::Pair;
+        let pair = |boundary: usize| &resources.pairs[boundary][lane.stream];
         if self == Self::Sender {
             if own {
                 keep.push(pair(lane.boundary).0.as_raw_fd());
@@ -74,7 +74,7 @@ impl Role {
         if own {
             keep.push(pair(lane.boundary).1.as_raw_fd());
         } else {
-            keep.extend(plant.listener(lane).map(AsRawFd::as_raw_fd));
+            keep.extend(resources.listener(lane).map(AsRawFd::as_raw_fd));
         }
         if self == Self::Relay && own {
             keep.push(pair(lane.boundary + 1).0.as_raw_fd());
@@ -84,11 +84,11 @@ impl Role {
 }
 
 /// Runs phase `number` in a separate process; returns its exit code.
-pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
+pub fn live(resources: &NodeResources, number: usize, parent: i32) -> u8 {
     process::lead_group();
     process::set_name(&format!("pb-phase-{number}"));
     let mut phase = Phase {
-        plant,
+        resources,
         number,
         parent,
         children: Vec::new(),
@@ -112,17 +112,17 @@ pub fn live(plant: &Plant, number: usize, parent: i32) -> u8 {
 }
 
 /// Descriptors that phase `number` and its children need.
-pub fn descriptors(plant: &Plant, number: usize) -> Vec<RawFd> {
-    let mut keep = plant.common_descriptors();
+pub fn descriptors(resources: &NodeResources, number: usize) -> Vec<RawFd> {
+    let mut keep = resources.common_descriptors();
     if let Some(before) = number.checked_sub(1) {
-        keep.extend(plant.listeners[before].iter().map(AsRawFd::as_raw_fd));
+        keep.extend(resources.listeners[before].iter().map(AsRawFd::as_raw_fd));
         keep.extend(
-            plant.pairs[before]
+            resources.pairs[before]
                 .iter()
                 .map(|(_, receiver)| receiver.as_raw_fd()),
         );
     }
-    if let Some(pairs) = plant.pairs.get(number) {
+    if let Some(pairs) = resources.pairs.get(number) {
         keep.extend(pairs.iter().map(|(sender, _)| sender.as_raw_fd()));
     }
     keep
@@ -130,11 +130,11 @@ pub fn descriptors(plant: &Plant, number: usize) -> Vec<RawFd> {
 
 impl Phase<'_> {
     fn is_last(&self) -> bool {
-        self.number + 1 == self.plant.assignment.test.phases
+        self.number + 1 == self.resources.assignment.test.phases
     }
 
     fn make_children(&mut self) -> bool {
-        let assignment = &self.plant.assignment;
+        let assignment = &self.resources.assignment;
         let (nodes, node) = (assignment.nodes(), assignment.node);
         let incoming = match self.number.checked_sub(1) {
             Some(before) => lanes::incoming(&assignment.test, nodes, before, node),
@@ -169,16 +169,16 @@ impl Phase<'_> {
     /// Closes this process's copies of links and listeners. A copy of a link's socket here would prevent end-of-file.
     /// A copy of a listener that no process accepts from would leave strangers neither closed nor counted.
     fn close_what_children_hold(&self) {
-        let plant = self.plant;
+        let resources = self.resources;
         if let Some(before) = self.number.checked_sub(1) {
-            plant.listeners[before]
+            resources.listeners[before]
                 .iter()
                 .for_each(|one| process::close_own_copy(one.as_fd()));
-            plant.pairs[before]
+            resources.pairs[before]
                 .iter()
                 .for_each(|(_, one)| process::close_own_copy(one.as_fd()));
         }
-        if let Some(pairs) = plant.pairs.get(self.number) {
+        if let Some(pairs) = resources.pairs.get(self.number) {
             pairs
                 .iter()
                 .for_each(|(one, _)| process::close_own_copy(one.as_fd()));
@@ -186,21 +186,21 @@ impl Phase<'_> {
     }
 
     fn make_child(&mut self, role: Role, lanes: &[Lane]) -> bool {
-        let plant = self.plant;
+        let resources = self.resources;
         let lane = lanes[0];
-        let shared = plant.assignment.test.workers == Workers::Shared;
+        let shared = resources.assignment.test.workers == Workers::Shared;
         let keep: Vec<RawFd> = lanes
             .iter()
-            .flat_map(|lane| role.descriptors(plant, lane))
+            .flat_map(|lane| role.descriptors(resources, lane))
             .collect();
         let phase = process::own_pid();
-        let born = process::give_birth(&keep, Signal::SIGKILL, || match (role, shared) {
-            (Role::Sender, false) => sender::live(plant, lane, phase),
-            (Role::Receiver, false) => receiver::live(plant, lane, phase),
-            (Role::Relay, false) => relay::live(plant, lane, phase),
-            (Role::Sender, true) => shared::live_senders(plant, lane.boundary, phase),
-            (Role::Receiver, true) => shared::live_receivers(plant, lane.boundary, phase),
-            (Role::Relay, true) => shared::live_relays(plant, lane.boundary, phase),
+        let born = process::fork_child(&keep, Signal::SIGKILL, || match (role, shared) {
+            (Role::Sender, false) => sender::live(resources, lane, phase),
+            (Role::Receiver, false) => receiver::live(resources, lane, phase),
+            (Role::Relay, false) => relay::live(resources, lane, phase),
+            (Role::Sender, true) => shared::live_senders(resources, lane.boundary, phase),
+            (Role::Receiver, true) => shared::live_receivers(resources, lane.boundary, phase),
+            (Role::Relay, true) => shared::live_relays(resources, lane.boundary, phase),
         });
         match born {
             Ok(pid) => {
@@ -209,7 +209,7 @@ impl Phase<'_> {
                     Role::Sender if shared => format!("phase {} senders", self.number),
                     Role::Receiver if shared => format!("phase {} receivers", self.number),
                     Role::Relay if shared => format!("phase {} relays", self.number),
-                    Role::Sender => plant.end_name(EndRole::Sender, &lane),
+                    Role::Sender => resources.end_name(EndRole::Sender, &lane),
                     Role::Receiver => format!("phase {} receiver", self.number),
                     Role::Relay => format!("phase {} relay", self.number),
                 };
@@ -219,7 +219,7 @@ impl Phase<'_> {
             Err(error) => {
                 let who = format!("phase {}", self.number);
                 let made = self.children.len();
-                plant.report(
+                resources.report(
                     TroubleKind::Resource,
                     &who,
                     &format!("{error} (after {made} children)"),
@@ -231,15 +231,15 @@ impl Phase<'_> {
 
     /// Fills slots as source or drains them as sink, where senders and receivers do not do that themselves.
     fn do_part(&mut self) {
-        let plant = self.plant;
-        let test = &plant.assignment.test;
-        let done = if plant.slots(self.number) == 0 {
+        let resources = self.resources;
+        let test = &resources.assignment.test;
+        let done = if resources.slots(self.number) == 0 {
             Ok(()) // A resting phase has no slots, and would look for one for ever.
         } else if self.number == 0 && !test.senders_are_sources() {
-            source::fill_in_lockstep(plant, self)
+            source::fill_in_lockstep(resources, self)
         } else if self.is_last() && !test.receivers_are_sinks() {
             self.emptied = false;
-            let done = sink::drain(plant, self);
+            let done = sink::drain(resources, self);
             self.emptied = done.is_ok();
             done
         } else {
@@ -247,7 +247,7 @@ impl Phase<'_> {
         };
         if let Err((kind, what)) = done {
             self.failed = true;
-            plant.report(kind, &format!("phase {}", self.number), &what);
+            resources.report(kind, &format!("phase {}", self.number), &what);
         }
     }
 
@@ -259,7 +259,7 @@ impl Phase<'_> {
             }
             if self.children.is_empty() && !self.rests() {
                 self.tell_done();
-                self.plant.board.note_phase_cpu(self.number);
+                self.resources.board.note_phase_cpu(self.number);
                 return u8::from(self.failed);
             }
         }
@@ -268,7 +268,7 @@ impl Phase<'_> {
     /// True if this phase has no links in this test and the test still runs. It is measured all the same, as a port
     /// without load.
     fn rests(&self) -> bool {
-        let (assignment, board) = (&self.plant.assignment, &self.plant.board);
+        let (assignment, board) = (&self.resources.assignment, &self.resources.board);
         let (nodes, node) = (assignment.nodes(), assignment.node);
         let degree = lanes::degree(&assignment.test, nodes, node);
         let links = match (self.number, self.is_last()) {
@@ -294,7 +294,7 @@ impl Phase<'_> {
                 if process::parent_is(self.parent) {
                     let who = format!("phase {}", self.number);
                     let what = format!("ended by signal {signal}");
-                    self.plant.report(TroubleKind::Ended, &who, &what);
+                    self.resources.report(TroubleKind::Ended, &who, &what);
                 }
                 return self.end();
             }
@@ -314,7 +314,7 @@ impl Phase<'_> {
     /// True if the parent has sent no heartbeat for too long. Counts looks, not time: a machine that was suspended
     /// for a while has not looked either.
     fn parent_stands_still(&mut self) -> bool {
-        let (beats, now) = (self.plant.board.beats(), clock::monotonic_ns());
+        let (beats, now) = (self.resources.board.beats(), clock::monotonic_ns());
         let watch = &mut self.watch;
         if beats != watch.beats {
             (watch.beats, watch.looks) = (beats, 0);
@@ -322,13 +322,14 @@ impl Phase<'_> {
             watch.looks += 1;
             watch.looked_ns = now;
         }
-        watch.looks * LOOK_UP_NS > self.plant.assignment.deadlines.silence_ms * 3 / 2 * 1_000_000
+        watch.looks * LOOK_UP_NS
+            > self.resources.assignment.deadlines.silence_ms * 3 / 2 * 1_000_000
     }
 
     /// Rings the children when the node status process has news for them, and rings the node status process once
     /// everything has arrived.
     fn pass_on(&mut self) {
-        let board = &self.plant.board;
+        let board = &self.resources.board;
         if !self.book_told && board.book_is_there() {
             self.book_told = true;
             self.ring_children();
@@ -350,8 +351,8 @@ impl Phase<'_> {
 
     fn all_received(&self) -> bool {
         let boundary = self.number - 1;
-        (0..self.plant.slots(self.number)).all(|slot| {
-            self.plant
+        (0..self.resources.slots(self.number)).all(|slot| {
+            self.resources
                 .board
                 .end(EndRole::Receiver, boundary, slot)
                 .state()
@@ -363,7 +364,7 @@ impl Phase<'_> {
         let all = self.emptied && !self.failed;
         if self.is_last() && !self.done_told && all && self.all_received() {
             self.done_told = true;
-            self.plant.board.set_done();
+            self.resources.board.set_done();
             signals::ring(self.parent);
         }
     }
@@ -383,18 +384,18 @@ impl Phase<'_> {
                 Ending::Code(70) => {
                     self.failed = true;
                     let what = "ended by a defect of pipebench";
-                    self.plant.report(TroubleKind::Bug, &name, what);
+                    self.resources.report(TroubleKind::Bug, &name, what);
                 }
                 Ending::Code(_) => self.failed = true, // The child has reported the reason.
                 Ending::Signal(signal) => {
                     self.failed = true;
                     let what = format!("killed by signal {signal}");
-                    self.plant.report(TroubleKind::Killed, &name, &what);
+                    self.resources.report(TroubleKind::Killed, &name, &what);
                 }
                 Ending::Stopped(signal) => {
                     self.failed = true;
                     let what = format!("stopped by signal {signal}");
-                    self.plant.report(TroubleKind::Killed, &name, &what);
+                    self.resources.report(TroubleKind::Killed, &name, &what);
                 }
             }
         }
@@ -402,17 +403,17 @@ impl Phase<'_> {
 
     /// Name of the link end that a child has claimed, or of its relay.
     fn link_of(&self, pid: i32) -> Option<String> {
-        if self.plant.assignment.test.workers == Workers::Shared {
+        if self.resources.assignment.test.workers == Workers::Shared {
             return None;
         }
         let pid = u64::from(pid.unsigned_abs());
-        let mut ends = self.plant.board.ends();
+        let mut ends = self.resources.board.ends();
         let (role, boundary, slot, _) = ends.find(|(_, _, _, end)| end.pid() == pid)?;
-        let test = &self.plant.assignment.test;
+        let test = &self.resources.assignment.test;
         let passes = test.relay() != Relay::Halves && boundary + 2 < test.phases;
         match role {
-            EndRole::Receiver if passes => relay::name_at(self.plant, boundary, slot),
-            _ => self.plant.end_name_at(role, boundary, slot),
+            EndRole::Receiver if passes => relay::name_at(self.resources, boundary, slot),
+            _ => self.resources.end_name_at(role, boundary, slot),
         }
     }
 
@@ -421,7 +422,7 @@ impl Phase<'_> {
     fn end(&mut self) -> bool {
         self.ending = true;
         if !process::parent_is(self.parent) {
-            memory::remove_name(&self.plant.board_name);
+            memory::remove_name(&self.resources.board_name);
         }
         false
     }

@@ -16,19 +16,19 @@ use crate::wire::hello::{LinkHello, secret_bytes};
 use super::doorbell::ChildBell;
 use super::flow::{Failure, Flow, drive, failure};
 use super::inflow::Inflow;
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Runs a receiver in a separate process; returns its exit code. It starts for `lane`, but the link it accepts can
 /// assign another lane of the boundary to it.
-pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
+pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
-    let (link, lane) = match make_link(plant, lane) {
+    let (link, lane) = match make_link(resources, lane) {
         Ok(made) => made,
         Err((kind, what)) => {
             // No link arrived, so the lane is unknown.
-            plant.report(
+            resources.report(
                 kind,
                 &format!("phase {} receiver", lane.boundary + 1),
                 &what,
@@ -37,10 +37,10 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
         }
     };
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
-    plant.take_place(&lane, lane.to_slot);
-    let end = end_of(plant, &lane);
-    let mut bell = ChildBell::new(plant, parent, lane.from);
-    match run(plant, lane, link, &mut bell) {
+    resources.take_place(&lane, lane.to_slot);
+    let end = end_of(resources, &lane);
+    let mut bell = ChildBell::new(resources, parent, lane.from);
+    match run(resources, lane, link, &mut bell) {
         Ok(()) => {
             signals::ring(parent);
             0
@@ -52,24 +52,24 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
             0
         }
         Err((kind, what)) => {
-            plant.report(kind, &plant.end_name(EndRole::Receiver, &lane), &what);
+            resources.report(kind, &resources.end_name(EndRole::Receiver, &lane), &what);
             1
         }
     }
 }
 
-fn run<'plant>(
-    plant: &'plant Plant,
+fn run<'resources>(
+    resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
-    bell: &mut ChildBell<'plant>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
-    plant.buffers[lane.boundary + 1].populate(lane.to_slot);
-    close_listener(plant, &lane);
-    let own = plant.own_blocks(lane.boundary + 1, 1)?.pop().flatten();
-    let mut inflow = Inflow::new(plant, lane, link, own)?;
-    stands(plant, &lane);
-    await_data(plant, inflow.link(), bell)?;
+    resources.buffers[lane.boundary + 1].populate(lane.to_slot);
+    close_listener(resources, &lane);
+    let own = resources.own_blocks(lane.boundary + 1, 1)?.pop().flatten();
+    let mut inflow = Inflow::new(resources, lane, link, own)?;
+    stands(resources, &lane);
+    await_data(resources, inflow.link(), bell)?;
     drive(&mut inflow, bell)?;
     inflow.end();
     Ok(())
@@ -77,16 +77,20 @@ fn run<'plant>(
 
 /// Closes this process's copy of the listener once the link is established. The listener serves the receivers that
 /// still wait.
-pub fn close_listener(plant: &Plant, lane: &Lane) {
-    if let Some(listener) = plant.listener(lane) {
+pub fn close_listener(resources: &NodeResources, lane: &Lane) {
+    if let Some(listener) = resources.listener(lane) {
         process::close_own_copy(listener.as_fd());
     }
 }
 
 /// Waits for this node's start or for the first data. Data of a faster node can arrive before this node's start, and
 /// until then silence means nothing.
-pub fn await_data(plant: &Plant, link: &Link, bell: &ChildBell<'_>) -> Result<(), Failure> {
-    while !plant.board.has_started() && !link.has_data(Duration::from_millis(50)) {
+pub fn await_data(
+    resources: &NodeResources,
+    link: &Link,
+    bell: &ChildBell<'_>,
+) -> Result<(), Failure> {
+    while !resources.board.has_started() && !link.has_data(Duration::from_millis(50)) {
         if !bell.parent_lives() {
             return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
         }
@@ -95,17 +99,17 @@ pub fn await_data(plant: &Plant, link: &Link, bell: &ChildBell<'_>) -> Result<()
 }
 
 /// Marks the receiving end of a lane as ready: its link is established and its memory is ready.
-pub fn stands(plant: &Plant, lane: &Lane) {
-    end_of(plant, lane).set_state(EndState::Ready);
+pub fn stands(resources: &NodeResources, lane: &Lane) {
+    end_of(resources, lane).set_state(EndState::Ready);
 }
 
 /// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
-pub fn make_link(plant: &Plant, lane: Lane) -> Result<Stands, Failure> {
-    if plant.assignment.kind_of(&lane) == LinkKind::Pair {
-        return take_pair(plant, lane);
+pub fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
+    if resources.assignment.kind_of(&lane) == LinkKind::Pair {
+        return take_pair(resources, lane);
     }
-    let ground = ground(plant, &lane)?;
-    receive(plant, &mut Reception::new(&ground), &lane)
+    let ground = ground(resources, &lane)?;
+    receive(resources, &mut Reception::new(&ground), &lane)
 }
 
 /// An established link, and its lane.
@@ -115,8 +119,11 @@ pub type Stands = (Link, Lane);
 pub type LaneFailure = (Option<Lane>, Failure);
 
 /// Makes all links into a boundary: first those made before the fork, then rail by rail all that arrive.
-pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, LaneFailure> {
-    let assignment = &plant.assignment;
+pub fn make_all_links(
+    resources: &NodeResources,
+    boundary: usize,
+) -> Result<Vec<Stands>, LaneFailure> {
+    let assignment = &resources.assignment;
     let test = &assignment.test;
     let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
     let (pairs, others): (Vec<Lane>, Vec<Lane>) = lanes
@@ -124,7 +131,7 @@ pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, Lan
         .partition(|lane| assignment.kind_of(lane) == LinkKind::Pair);
     let mut made = Vec::new();
     for lane in pairs {
-        made.push(take_pair(plant, lane).map_err(|failure| (Some(lane), failure))?);
+        made.push(take_pair(resources, lane).map_err(|failure| (Some(lane), failure))?);
     }
     for rail in 0..test.rails {
         let on_rail: Vec<&Lane> = others
@@ -134,14 +141,14 @@ pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, Lan
         let Some(first) = on_rail.first() else {
             continue;
         };
-        let ground = ground(plant, first).map_err(|failure| (None, failure))?;
+        let ground = ground(resources, first).map_err(|failure| (None, failure))?;
         let mut reception = Reception::new(&ground);
         for _ in &on_rail {
-            let link = receive(plant, &mut reception, first);
+            let link = receive(resources, &mut reception, first);
             made.push(link.map_err(|failure| (None, failure))?);
         }
     }
-    if let Some(listeners) = plant.listeners.get(boundary) {
+    if let Some(listeners) = resources.listeners.get(boundary) {
         listeners
             .iter()
             .for_each(|listener| process::close_own_copy(listener.as_fd()));
@@ -149,23 +156,26 @@ pub fn make_all_links(plant: &Plant, boundary: usize) -> Result<Vec<Stands>, Lan
     Ok(made)
 }
 
-fn take_pair(plant: &Plant, lane: Lane) -> Result<Stands, Failure> {
-    let socket = process::take_over(plant.pairs[lane.boundary][lane.stream].1.as_fd())
+fn take_pair(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
+    let socket = process::take_over(resources.pairs[lane.boundary][lane.stream].1.as_fd())
         .map_err(|error| (TroubleKind::Resource, why(&error)))?;
-    end_of(plant, &lane).claim();
-    let link = Link::new(socket, false, silence(plant)).map_err(|error| failure(&error))?;
+    end_of(resources, &lane).claim();
+    let link = Link::new(socket, false, silence(resources)).map_err(|error| failure(&error))?;
     Ok((link, lane))
 }
 
-fn silence(plant: &Plant) -> Duration {
-    Duration::from_millis(plant.assignment.deadlines.silence_ms * 3)
+fn silence(resources: &NodeResources) -> Duration {
+    Duration::from_millis(resources.assignment.deadlines.silence_ms * 3)
 }
 
 /// The listener for links like that of `lane`, and its time limits.
-fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, Failure> {
-    let assignment = &plant.assignment;
+fn ground<'resources>(
+    resources: &'resources NodeResources,
+    lane: &Lane,
+) -> Result<Ground<'resources>, Failure> {
+    let assignment = &resources.assignment;
     let deadlines = &assignment.deadlines;
-    let Some(listener) = plant.listener(lane) else {
+    let Some(listener) = resources.listener(lane) else {
         return Err((TroubleKind::Bug, "no listener was made".to_owned()));
     };
     Ok(Ground {
@@ -173,31 +183,40 @@ fn ground<'plant>(plant: &'plant Plant, lane: &Lane) -> Result<Ground<'plant>, F
         tcp: assignment.kind_of(lane) == LinkKind::Tcp,
         hello_limit: Duration::from_millis(deadlines.link_hello_ms),
         limit_ms: deadlines.prepare_ms * 2 + deadlines.connect_ms,
-        silence: silence(plant),
+        silence: silence(resources),
     })
 }
 
 /// Accepts the next link at the listener of `lane`. Returns it with the lane that it names.
-fn receive(plant: &Plant, reception: &mut Reception<'_>, lane: &Lane) -> Result<Stands, Failure> {
-    let rail = plant.assignment.test.rail_of(lane.stream);
-    let admit = |hello: &LinkHello| admit(plant, lane.boundary, rail, hello);
-    let release = |lane: Lane| end_of(plant, &lane).release();
-    let stranger = || plant.board.count_stranger();
+fn receive(
+    resources: &NodeResources,
+    reception: &mut Reception<'_>,
+    lane: &Lane,
+) -> Result<Stands, Failure> {
+    let rail = resources.assignment.test.rail_of(lane.stream);
+    let admit = |hello: &LinkHello| admit(resources, lane.boundary, rail, hello);
+    let release = |lane: Lane| end_of(resources, &lane).release();
+    let stranger = || resources.board.count_stranger();
     let next = reception.next(admit, release, stranger);
     next.map_err(|error| failure(&error))
 }
 
-fn end_of<'plant>(plant: &'plant Plant, lane: &Lane) -> LinkEnd<'plant> {
+fn end_of<'resources>(resources: &'resources NodeResources, lane: &Lane) -> LinkEnd<'resources> {
     let Lane {
         boundary, to_slot, ..
     } = *lane;
-    plant.board.end(EndRole::Receiver, boundary, to_slot)
+    resources.board.end(EndRole::Receiver, boundary, to_slot)
 }
 
 /// Claims the lane that a hello of this run names. `None` if the hello belongs to another run or rail, or if the lane
 /// is already claimed.
-fn admit(plant: &Plant, boundary: usize, rail: usize, hello: &LinkHello) -> Option<Lane> {
-    let assignment = &plant.assignment;
+fn admit(
+    resources: &NodeResources,
+    boundary: usize,
+    rail: usize,
+    hello: &LinkHello,
+) -> Option<Lane> {
+    let assignment = &resources.assignment;
     if hello.secret != secret_bytes(&assignment.secret) {
         return None;
     }
@@ -216,5 +235,5 @@ fn admit(plant: &Plant, boundary: usize, rail: usize, hello: &LinkHello) -> Opti
             .all(|(named, place)| u64::from(*named) == place as u64)
     })?;
     let ours = assignment.test.rail_of(lane.stream) == rail;
-    (ours && end_of(plant, &lane).claim()).then_some(lane)
+    (ours && end_of(resources, &lane).claim()).then_some(lane)
 }

@@ -1,5 +1,5 @@
-//! A relay: receiver and sender of one slot in one process. It passes pages on ([`super::passage`]) or copies
-//! ([`super::ferry`]).
+//! A relay: receiver and sender of one slot in one process. It passes pages on ([`super::splice_relay`]) or copies
+//! ([`super::copy_relay`]).
 
 use crate::buffer::board::EndState;
 use crate::link::Link;
@@ -8,44 +8,44 @@ use crate::plan::lanes::{self, Lane};
 use crate::record::{Activity, EndRole};
 use crate::sys::{process, signals};
 
+use super::copy_relay::CopyRelay;
 use super::doorbell::ChildBell;
-use super::ferry::Ferry;
 use super::flow::{Failure, drive};
-use super::passage::Passage;
-use super::plant::Plant;
+use super::resources::NodeResources;
+use super::splice_relay::SpliceRelay;
 use super::{receiver, sender};
 
 /// Runs a relay in a separate process; returns its exit code. It starts for the slot that `lane` fills, but the link
 /// it accepts can assign another slot to it.
-pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
+pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     let name = |lane: &Lane| {
         process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
     };
     name(&lane);
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
-    let (link, lane) = match receiver::make_link(plant, lane) {
+    let (link, lane) = match receiver::make_link(resources, lane) {
         Ok(made) => made,
         Err((kind, what)) => {
             // No link arrived, so the lane is unknown.
-            plant.report(kind, &format!("phase {} relay", lane.boundary + 1), &what);
+            resources.report(kind, &format!("phase {} relay", lane.boundary + 1), &what);
             return 1;
         }
     };
     name(&lane);
-    plant.take_place(&lane, lane.to_slot);
-    let onward = onward_of(plant, &lane);
+    resources.take_place(&lane, lane.to_slot);
+    let onward = onward_of(resources, &lane);
     // With all-to-all, blocks return to the node they come from.
-    let mut bell = ChildBell::new(plant, parent, onward.to);
+    let mut bell = ChildBell::new(resources, parent, onward.to);
     let ends = [
-        plant
+        resources
             .board
             .end(EndRole::Receiver, lane.boundary, lane.to_slot),
-        plant
+        resources
             .board
             .end(EndRole::Sender, onward.boundary, onward.from_slot),
     ];
-    match run(plant, (lane, link), onward, &mut bell) {
+    match run(resources, (lane, link), onward, &mut bell) {
         Ok(()) => {
             signals::ring(parent);
             0
@@ -59,45 +59,45 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
             0
         }
         Err((kind, what)) => {
-            plant.report(kind, &plant.relay_name(&lane, &onward), &what);
+            resources.report(kind, &resources.relay_name(&lane, &onward), &what);
             1
         }
     }
 }
 
-fn run<'plant>(
-    plant: &'plant Plant,
+fn run<'resources>(
+    resources: &'resources NodeResources,
     (lane, link): (Lane, Link),
     onward: Lane,
-    bell: &mut ChildBell<'plant>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
-    receiver::close_listener(plant, &lane);
-    receiver::stands(plant, &lane);
-    let to = sender::prepare(plant, onward, None, bell)?;
-    receiver::await_data(plant, &link, bell)?;
+    receiver::close_listener(resources, &lane);
+    receiver::stands(resources, &lane);
+    let to = sender::prepare(resources, onward, None, bell)?;
+    receiver::await_data(resources, &link, bell)?;
     let (from, to) = ((link, lane), (to, onward));
-    match plant.assignment.test.relay() {
-        Relay::Pages => drive(&mut Passage::new(plant, from, to)?, bell),
+    match resources.assignment.test.relay() {
+        Relay::Pages => drive(&mut SpliceRelay::new(resources, from, to)?, bell),
         Relay::Blocks | Relay::Halves => {
-            let blocks = plant.own_blocks(onward.boundary, 1)?.pop().flatten();
-            drive(&mut Ferry::new(plant, from, to, blocks)?, bell)
+            let blocks = resources.own_blocks(onward.boundary, 1)?.pop().flatten();
+            drive(&mut CopyRelay::new(resources, from, to, blocks)?, bell)
         }
     }
 }
 
 /// The lane that drains the slot which `lane` fills.
-pub fn onward_of(plant: &Plant, lane: &Lane) -> Lane {
-    let assignment = &plant.assignment;
+pub fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
+    let assignment = &resources.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());
     let onward = lanes::outgoing(test, nodes, lane.boundary + 1, lane.to);
     onward[lane.to_slot]
 }
 
 /// Name of the relay that fills and drains a slot; `None` if there is no such slot.
-pub fn name_at(plant: &Plant, boundary: usize, slot: usize) -> Option<String> {
-    let assignment = &plant.assignment;
+pub fn name_at(resources: &NodeResources, boundary: usize, slot: usize) -> Option<String> {
+    let assignment = &resources.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());
     let incoming = lanes::incoming(test, nodes, boundary, assignment.node);
     let lane = incoming.get(slot)?;
-    Some(plant.relay_name(lane, &onward_of(plant, lane)))
+    Some(resources.relay_name(lane, &onward_of(resources, lane)))
 }

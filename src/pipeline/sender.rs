@@ -16,20 +16,20 @@ use crate::wire::hello::{LinkHello, secret_bytes};
 use super::doorbell::ChildBell;
 use super::flow::{Failure, drive, failure};
 use super::outflow::{Feed, Outflow};
-use super::plant::Plant;
+use super::resources::NodeResources;
 use super::source::{self, Source};
 
 /// Runs the sender of `lane` in a separate process; returns its exit code.
-pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
+pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
-    plant.take_place(&lane, lane.from_slot);
-    let end = plant
+    resources.take_place(&lane, lane.from_slot);
+    let end = resources
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
-    let mut bell = ChildBell::new(plant, parent, lane.to);
-    match run(plant, lane, &mut bell) {
+    let mut bell = ChildBell::new(resources, parent, lane.to);
+    match run(resources, lane, &mut bell) {
         Ok(()) => 0,
         Err((kind, _)) if bell.was_peer_lost(kind) => {
             end.turn_to(Activity::Idle);
@@ -38,84 +38,84 @@ pub fn live(plant: &Plant, lane: Lane, parent: i32) -> u8 {
             0
         }
         Err((kind, what)) => {
-            plant.report(kind, &plant.end_name(EndRole::Sender, &lane), &what);
+            resources.report(kind, &resources.end_name(EndRole::Sender, &lane), &what);
             1
         }
     }
 }
 
-fn run<'plant>(
-    plant: &'plant Plant,
+fn run<'resources>(
+    resources: &'resources NodeResources,
     lane: Lane,
-    bell: &mut ChildBell<'plant>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
-    let blocks = plant.own_blocks(lane.boundary, 1)?.pop().flatten();
-    let link = prepare(plant, lane, blocks.as_ref(), bell)?;
-    drive(&mut start(plant, lane, link, blocks, bell)?, bell)
+    let blocks = resources.own_blocks(lane.boundary, 1)?.pop().flatten();
+    let link = prepare(resources, lane, blocks.as_ref(), bell)?;
+    drive(&mut start(resources, lane, link, blocks, bell)?, bell)
 }
 
 /// Makes the flow of a sender whose link is established. A sender that is its own source first waits for the start.
-pub fn start<'plant>(
-    plant: &'plant Plant,
+pub fn start<'resources>(
+    resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
     blocks: Option<OwnBlocks>,
-    bell: &mut ChildBell<'plant>,
-) -> Result<Outflow<'plant>, Failure> {
+    bell: &mut ChildBell<'resources>,
+) -> Result<Outflow<'resources>, Failure> {
     let feed = match blocks {
         None => Feed::Slot,
         Some(blocks) => {
-            await_start(plant, bell)?;
-            Feed::Own(Source::open(plant)?, blocks)
+            await_start(resources, bell)?;
+            Feed::Own(Source::open(resources)?, blocks)
         }
     };
-    Outflow::new(plant, lane, link, feed)
+    Outflow::new(resources, lane, link, feed)
 }
 
 /// Does everything before the start: claims the end, brings its blocks into memory and establishes its link. `blocks`
 /// are the private blocks of a sender that is its own source.
-pub fn prepare<'plant>(
-    plant: &'plant Plant,
+pub fn prepare<'resources>(
+    resources: &'resources NodeResources,
     lane: Lane,
     blocks: Option<&OwnBlocks>,
-    bell: &mut ChildBell<'plant>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<Link, Failure> {
-    let assignment = &plant.assignment;
-    let end = plant
+    let assignment = &resources.assignment;
+    let end = resources
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
     end.claim();
     end.set_state(EndState::Born);
-    plant.buffers[lane.boundary].populate(lane.from_slot);
+    resources.buffers[lane.boundary].populate(lane.from_slot);
     if let (Some(blocks), plan::Source::Memory) = (blocks, &assignment.test.source) {
         let all = (0..blocks.count() as u64).map(|t| blocks.block(t));
         source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
     } else if lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
-        let buffer = &plant.buffers[0];
+        let buffer = &resources.buffers[0];
         let all = (0..2).map(|t| buffer.block(lane.from_slot, t));
         source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
     }
-    let link = make_link(plant, lane, bell)?;
+    let link = make_link(resources, lane, bell)?;
     end.set_state(EndState::Ready);
     Ok(link)
 }
 
-fn make_link<'plant>(
-    plant: &'plant Plant,
+fn make_link<'resources>(
+    resources: &'resources NodeResources,
     lane: Lane,
-    bell: &mut ChildBell<'plant>,
+    bell: &mut ChildBell<'resources>,
 ) -> Result<Link, Failure> {
-    let assignment = &plant.assignment;
+    let assignment = &resources.assignment;
     let deadlines = &assignment.deadlines;
     let silence = Duration::from_millis(deadlines.silence_ms * 3 / 2);
     let kind = assignment.kind_of(&lane);
     if kind == LinkKind::Pair {
-        let socket = &plant.pairs[lane.boundary][lane.stream].0;
+        let socket = &resources.pairs[lane.boundary][lane.stream].0;
         let socket = process::take_over(socket.as_fd())
             .map_err(|error| (TroubleKind::Resource, why(&error)))?;
         return Link::new(socket, false, silence).map_err(|error| failure(&error));
     }
-    if !bell.sleep_until(deadlines.prepare_ms * 2, || plant.board.book_is_there()) {
+    if !bell.sleep_until(deadlines.prepare_ms * 2, || resources.board.book_is_there()) {
         return Err((TroubleKind::Deadline, "no address book came".to_owned()));
     }
     let hello = LinkHello {
@@ -127,7 +127,7 @@ fn make_link<'plant>(
         probe_bytes: 0,
     };
     let rail = assignment.test.rail_of(lane.stream);
-    let target = match plant.board.address(lane.boundary, lane.to, rail) {
+    let target = match resources.board.address(lane.boundary, lane.to, rail) {
         Some(address) => Target::Tcp {
             from: assignment.rails[rail].address,
             to: address,
@@ -136,14 +136,14 @@ fn make_link<'plant>(
         None => Target::Unix(link::unix_name(&assignment.names, lane.to, lane.boundary)),
     };
     let limit = Duration::from_millis(deadlines.connect_ms);
-    let mut options = plant.options(kind);
+    let mut options = resources.options(kind);
     options.rate_bits_per_s = assignment.test.rate_of(&lane);
     link::connect(&target, &hello, &options, limit, silence).map_err(|error| failure(&error))
 }
 
 /// Waits for the start without a time limit: the launching side can hold a run at its start, and enforces a limit.
-fn await_start(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), Failure> {
-    while !plant.board.has_started() {
+fn await_start(resources: &NodeResources, bell: &mut impl Doorbell) -> Result<(), Failure> {
+    while !resources.board.has_started() {
         if !bell.sleep() {
             return Err((TroubleKind::Peer, "the phase is gone".to_owned()));
         }

@@ -10,51 +10,51 @@ use crate::plan::lanes::{self, Lane};
 use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals};
 
+use super::copy_relay::CopyRelay;
 use super::doorbell::ChildBell;
 use super::engine::{Engine, MemberFailure};
-use super::ferry::Ferry;
 use super::flow::{Failure, Flow};
 use super::inflow::Inflow;
 use super::outflow::Outflow;
-use super::passage::Passage;
-use super::plant::Plant;
 use super::receiver::Stands;
+use super::resources::NodeResources;
+use super::splice_relay::SpliceRelay;
 use super::{receiver, relay, sender};
 
 /// Runs the process that sends on all links of `boundary`; returns its exit code.
-pub fn live_senders(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+pub fn live_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     begin(&format!("pb-send-{boundary}"));
-    let lanes = outgoing(plant, boundary);
-    let name = |lane: &Lane| plant.end_name(EndRole::Sender, lane);
-    let made = make_outflows(plant, &lanes, parent);
-    tell(plant, &format!("phase {boundary} senders"), &name, made)
+    let lanes = outgoing(resources, boundary);
+    let name = |lane: &Lane| resources.end_name(EndRole::Sender, lane);
+    let made = make_outflows(resources, &lanes, parent);
+    tell(resources, &format!("phase {boundary} senders"), &name, made)
 }
 
 /// Runs the process that receives on all links of `boundary`; returns its exit code.
-pub fn live_receivers(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+pub fn live_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-recv-{phase}"));
-    let name = |lane: &Lane| plant.end_name(EndRole::Receiver, lane);
-    let made = make_inflows(plant, boundary, parent);
-    tell(plant, &format!("phase {phase} receivers"), &name, made)
+    let name = |lane: &Lane| resources.end_name(EndRole::Receiver, lane);
+    let made = make_inflows(resources, boundary, parent);
+    tell(resources, &format!("phase {phase} receivers"), &name, made)
 }
 
 /// Runs the process that relays from all links of `boundary` to the next boundary; returns its exit code.
-pub fn live_relays(plant: &Plant, boundary: usize, parent: i32) -> u8 {
+pub fn live_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-relay-{phase}"));
-    let name = |lane: &Lane| plant.relay_name(lane, &relay::onward_of(plant, lane));
-    let made = match plant.assignment.test.relay() {
-        Relay::Pages => make_relays(plant, boundary, parent, |from, to, _| {
-            Passage::new(plant, from, to)
+    let name = |lane: &Lane| resources.relay_name(lane, &relay::onward_of(resources, lane));
+    let made = match resources.assignment.test.relay() {
+        Relay::Pages => make_relays(resources, boundary, parent, |from, to, _| {
+            SpliceRelay::new(resources, from, to)
         }),
         Relay::Blocks | Relay::Halves => {
-            make_relays(plant, boundary, parent, |from, to, blocks| {
-                Ferry::new(plant, from, to, blocks)
+            make_relays(resources, boundary, parent, |from, to, blocks| {
+                CopyRelay::new(resources, from, to, blocks)
             })
         }
     };
-    tell(plant, &format!("phase {phase} relays"), &name, made)
+    tell(resources, &format!("phase {phase} relays"), &name, made)
 }
 
 fn begin(name: &str) {
@@ -67,7 +67,7 @@ fn begin(name: &str) {
 type Ran = (Vec<Lane>, Result<(), MemberFailure>);
 
 fn tell(
-    plant: &Plant,
+    resources: &NodeResources,
     all: &str,
     name: &dyn Fn(&Lane) -> String,
     ran: Result<Ran, receiver::LaneFailure>,
@@ -80,13 +80,13 @@ fn tell(
         Err(failed) => failed,
     };
     let who = lane.map_or_else(|| all.to_owned(), |lane| name(&lane));
-    plant.report(kind, &who, &what);
+    resources.report(kind, &who, &what);
     1
 }
 
 /// Lanes out of a phase, rail by rail.
-fn outgoing(plant: &Plant, boundary: usize) -> Vec<Lane> {
-    let assignment = &plant.assignment;
+fn outgoing(resources: &NodeResources, boundary: usize) -> Vec<Lane> {
+    let assignment = &resources.assignment;
     let test = &assignment.test;
     let mut lanes = lanes::outgoing(test, assignment.nodes(), boundary, assignment.node);
     // Every node begins with its next neighbour, so that not all connect to the same node at once.
@@ -98,83 +98,93 @@ fn outgoing(plant: &Plant, boundary: usize) -> Vec<Lane> {
     lanes
 }
 
-fn make_outflows(plant: &Plant, lanes: &[Lane], parent: i32) -> Result<Ran, receiver::LaneFailure> {
+fn make_outflows(
+    resources: &NodeResources,
+    lanes: &[Lane],
+    parent: i32,
+) -> Result<Ran, receiver::LaneFailure> {
     let boundary = lanes.first().map_or(0, |lane| lane.boundary);
-    let blocks = plant
+    let blocks = resources
         .own_blocks(boundary, lanes.len())
         .map_err(|failure| (None, failure))?;
     let mut ready = Vec::new();
     for (lane, blocks) in lanes.iter().zip(blocks) {
-        let mut bell = ChildBell::new(plant, parent, lane.to);
-        let link = sender::prepare(plant, *lane, blocks.as_ref(), &mut bell)
+        let mut bell = ChildBell::new(resources, parent, lane.to);
+        let link = sender::prepare(resources, *lane, blocks.as_ref(), &mut bell)
             .map_err(|failure| (Some(*lane), failure))?;
         ready.push((*lane, link, blocks));
     }
     let mut flows: Vec<(Outflow<'_>, usize)> = Vec::new();
     for (lane, link, blocks) in ready {
-        let mut bell = ChildBell::new(plant, parent, plant.assignment.node);
-        let flow = sender::start(plant, lane, link, blocks, &mut bell)
+        let mut bell = ChildBell::new(resources, parent, resources.assignment.node);
+        let flow = sender::start(resources, lane, link, blocks, &mut bell)
             .map_err(|failure| (Some(lane), failure))?;
         flows.push((flow, lane.to));
     }
-    Ok(drive_all(plant, parent, lanes.to_vec(), flows))
+    Ok(drive_all(resources, parent, lanes.to_vec(), flows))
 }
 
-fn make_inflows(plant: &Plant, boundary: usize, parent: i32) -> Result<Ran, receiver::LaneFailure> {
-    let made = receiver::make_all_links(plant, boundary)?;
+fn make_inflows(
+    resources: &NodeResources,
+    boundary: usize,
+    parent: i32,
+) -> Result<Ran, receiver::LaneFailure> {
+    let made = receiver::make_all_links(resources, boundary)?;
     let phase = boundary + 1;
-    let blocks = plant
+    let blocks = resources
         .own_blocks(phase, made.len())
         .map_err(|failure| (None, failure))?;
     let (mut lanes, mut flows) = (Vec::new(), Vec::new());
     for ((link, lane), own) in made.into_iter().zip(blocks) {
-        plant.buffers[phase].populate(lane.to_slot);
-        let flow = Inflow::new(plant, lane, link, own).map_err(|failure| (Some(lane), failure))?;
-        receiver::stands(plant, &lane);
+        resources.buffers[phase].populate(lane.to_slot);
+        let flow =
+            Inflow::new(resources, lane, link, own).map_err(|failure| (Some(lane), failure))?;
+        receiver::stands(resources, &lane);
         lanes.push(lane);
         flows.push((flow, lane.from));
     }
-    Ok(drive_all(plant, parent, lanes, flows))
+    Ok(drive_all(resources, parent, lanes, flows))
 }
 
 /// Runs relays from each link of a boundary to the next. `build` makes one from two links and the private blocks
 /// between them.
-fn make_relays<'plant, F: Flow<'plant>>(
-    plant: &'plant Plant,
+fn make_relays<'resources, F: Flow<'resources>>(
+    resources: &'resources NodeResources,
     boundary: usize,
     parent: i32,
     build: impl Fn(Stands, Stands, Option<OwnBlocks>) -> Result<F, Failure>,
 ) -> Result<Ran, receiver::LaneFailure> {
-    let made = receiver::make_all_links(plant, boundary)?;
-    let mut incoming: Vec<Option<Stands>> = (0..plant.slots(boundary + 1)).map(|_| None).collect();
+    let made = receiver::make_all_links(resources, boundary)?;
+    let mut incoming: Vec<Option<Stands>> =
+        (0..resources.slots(boundary + 1)).map(|_| None).collect();
     for (link, lane) in made {
-        receiver::stands(plant, &lane);
+        receiver::stands(resources, &lane);
         incoming[lane.to_slot] = Some((link, lane));
     }
-    let blocks = plant
-        .own_blocks(boundary + 1, plant.slots(boundary + 1))
+    let blocks = resources
+        .own_blocks(boundary + 1, resources.slots(boundary + 1))
         .map_err(|failure| (None, failure))?;
     let (mut lanes, mut flows) = (Vec::new(), Vec::new());
-    for (onward, own) in outgoing(plant, boundary + 1).into_iter().zip(blocks) {
+    for (onward, own) in outgoing(resources, boundary + 1).into_iter().zip(blocks) {
         let Some((link, lane)) = incoming[onward.from_slot].take() else {
             let what = format!("nothing fills slot {}", onward.from_slot);
             return Err((Some(onward), (TroubleKind::Bug, what)));
         };
-        let mut bell = ChildBell::new(plant, parent, onward.to);
-        let to = sender::prepare(plant, onward, None, &mut bell);
+        let mut bell = ChildBell::new(resources, parent, onward.to);
+        let to = sender::prepare(resources, onward, None, &mut bell);
         let flow = to.and_then(|to| build((link, lane), (to, onward), own));
         flows.push((flow.map_err(|failure| (Some(lane), failure))?, onward.to));
         lanes.push(lane);
     }
-    Ok(drive_all(plant, parent, lanes, flows))
+    Ok(drive_all(resources, parent, lanes, flows))
 }
 
-fn drive_all<'plant, F: Flow<'plant>>(
-    plant: &'plant Plant,
+fn drive_all<'resources, F: Flow<'resources>>(
+    resources: &'resources NodeResources,
     parent: i32,
     lanes: Vec<Lane>,
     flows: Vec<(F, usize)>,
 ) -> Ran {
-    let ended = Engine::new(plant, parent, flows).and_then(Engine::run);
+    let ended = Engine::new(resources, parent, flows).and_then(Engine::run);
     (lanes, ended)
 }

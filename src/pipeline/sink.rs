@@ -14,15 +14,18 @@ use crate::sys::file::FileSink;
 use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Runs the last phase: drains slot after slot and rings the receivers.
-pub fn drain(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), (TroubleKind, String)> {
-    let assignment = &plant.assignment;
-    let buffer = &plant.buffers[assignment.test.phases - 1];
+pub fn drain(
+    resources: &NodeResources,
+    bell: &mut impl Doorbell,
+) -> Result<(), (TroubleKind, String)> {
+    let assignment = &resources.assignment;
+    let buffer = &resources.buffers[assignment.test.phases - 1];
     let shake = buffer.handshake();
     let mut ended = vec![false; buffer.slots()];
-    let mut file = open(plant)?;
+    let mut file = open(resources)?;
     for t in 0.. {
         for (slot, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
             if !shake.wait(Side::Drainer, slot, t, bell) {
@@ -54,8 +57,8 @@ pub fn drain(plant: &Plant, bell: &mut impl Doorbell) -> Result<(), (TroubleKind
     }
 }
 
-fn open(plant: &Plant) -> Result<Option<(FileSink, String)>, (TroubleKind, String)> {
-    let assignment = &plant.assignment;
+fn open(resources: &NodeResources) -> Result<Option<(FileSink, String)>, (TroubleKind, String)> {
+    let assignment = &resources.assignment;
     let Sink::File(pattern) = &assignment.test.sink else {
         return Ok(None);
     };

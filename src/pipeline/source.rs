@@ -19,21 +19,21 @@ use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 use numbers::random::Random;
 
-use super::plant::Plant;
+use super::resources::NodeResources;
 
 /// Makes the blocks of this node's phase 0.
-pub struct Source<'plant> {
-    plant: &'plant Plant,
+pub struct Source<'resources> {
+    resources: &'resources NodeResources,
     file: Option<FileSource>,
     blocks: u64,
     /// Checksums of payloads that never change, by their place in memory.
     sums: BTreeMap<usize, u32>,
 }
 
-impl<'plant> Source<'plant> {
+impl<'resources> Source<'resources> {
     /// Opens the source of this node; called when data may flow. Fails if the source file cannot be opened.
-    pub fn open(plant: &'plant Plant) -> Result<Self, (TroubleKind, String)> {
-        let assignment = &plant.assignment;
+    pub fn open(resources: &'resources NodeResources) -> Result<Self, (TroubleKind, String)> {
+        let assignment = &resources.assignment;
         let file = match &assignment.test.source {
             SourceKind::Memory => None,
             SourceKind::File(pattern) => {
@@ -45,16 +45,16 @@ impl<'plant> Source<'plant> {
             }
         };
         Ok(Self {
-            plant,
+            resources,
             file,
-            blocks: plant.board.blocks(),
+            blocks: resources.board.blocks(),
             sums: BTreeMap::new(),
         })
     }
 
     /// True if block `t` is the empty one that ends a link.
     pub fn ends_at(&self, t: u64) -> bool {
-        t >= self.blocks || self.plant.board.is_stopping()
+        t >= self.blocks || self.resources.board.is_stopping()
     }
 
     /// Makes block `t` of a slot: the header, and the payload if it comes from a file. The block after the last one
@@ -67,12 +67,12 @@ impl<'plant> Source<'plant> {
         t: u64,
         last: bool,
     ) -> BlockHeader {
-        let room = self.plant.assignment.test.block_bytes;
+        let room = self.resources.assignment.test.block_bytes;
         let payload = match &self.file {
             _ if last => 0,
             None => room,
             Some(file) => {
-                let number = t * self.plant.slots(0) as u64 + slot as u64;
+                let number = t * self.resources.slots(0) as u64 + slot as u64;
                 file.copy(
                     number.saturating_mul(room as u64),
                     block.part(HEADER_BYTES, room),
@@ -82,7 +82,7 @@ impl<'plant> Source<'plant> {
         let header = BlockHeader {
             payload_bytes: payload as u64,
             sequence: t,
-            source_node: u32::try_from(self.plant.assignment.node).unwrap_or(u32::MAX),
+            source_node: u32::try_from(self.resources.assignment.node).unwrap_or(u32::MAX),
             source_slot: u32::try_from(slot).unwrap_or(u32::MAX),
             checksum: self.checksum(block.part(HEADER_BYTES, payload), place),
             last,
@@ -92,7 +92,7 @@ impl<'plant> Source<'plant> {
     }
 
     fn checksum(&mut self, payload: Span<'_>, place: usize) -> Option<u32> {
-        if self.plant.assignment.test.verify == Verify::None {
+        if self.resources.assignment.test.verify == Verify::None {
             return None;
         }
         if self.file.is_some() || payload.bytes() == 0 {
@@ -131,17 +131,17 @@ pub fn make_payload<'a>(
 
 /// Runs phase 0 of a test coupled by buffer: fills buffer after buffer and rings the senders.
 pub fn fill_in_lockstep(
-    plant: &Plant,
+    resources: &NodeResources,
     bell: &mut impl Doorbell,
 ) -> Result<(), (TroubleKind, String)> {
-    let buffer = &plant.buffers[0];
+    let buffer = &resources.buffers[0];
     let shake = buffer.handshake();
-    while !plant.board.has_started() {
+    while !resources.board.has_started() {
         if !bell.sleep() {
             return Ok(());
         }
     }
-    let mut source = Source::open(plant)?;
+    let mut source = Source::open(resources)?;
     for t in 0.. {
         if !shake.wait(Side::Filler, 0, t, bell) {
             return Ok(());

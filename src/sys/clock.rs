@@ -33,18 +33,18 @@ pub fn sleep_until(at_ns: u64) {
 /// Time without arrivals, counted only while this process looked. A suspended machine or a stopped process does not look, and
 /// finds the arrivals of that time only when it runs again.
 #[derive(Debug, Clone, Default)]
-pub struct Lull {
+pub struct IdleTimer {
     quiet_ns: u64,
     looked_ns: Option<u64>,
 }
 
-impl Lull {
-    /// Records an arrival, which ends the lull.
+impl IdleTimer {
+    /// Records an arrival, which ends the idle.
     pub fn broken(&mut self) {
         *self = Self::default();
     }
 
-    /// Records that nothing has come until `now_ns`. Returns the length of the lull in nanoseconds. Call it more than once a
+    /// Records that nothing has come until `now_ns`. Returns the length of the idle in nanoseconds. Call it more than once a
     /// second: a longer gap counts as one second.
     pub fn goes_on(&mut self, now_ns: u64) -> u64 {
         const LONGEST_LOOK_NS: u64 = 1_000_000_000;
@@ -62,17 +62,17 @@ mod tests {
     #[test]
     fn a_lull_counts_what_was_looked_at_and_ends_with_news() {
         const MS: u64 = 1_000_000;
-        let mut lull = Lull::default();
-        assert_eq!(lull.goes_on(5 * MS), 0);
-        assert_eq!(lull.goes_on(505 * MS), 500 * MS);
-        assert_eq!(lull.goes_on(905 * MS), 900 * MS);
+        let mut idle = IdleTimer::default();
+        assert_eq!(idle.goes_on(5 * MS), 0);
+        assert_eq!(idle.goes_on(505 * MS), 500 * MS);
+        assert_eq!(idle.goes_on(905 * MS), 900 * MS);
         // An hour without a look counts as one look: one second.
-        assert_eq!(lull.goes_on(3_600_905 * MS), 1900 * MS);
-        lull.broken();
-        assert_eq!(lull.goes_on(3_601_000 * MS), 0);
-        assert_eq!(lull.goes_on(3_601_100 * MS), 100 * MS);
+        assert_eq!(idle.goes_on(3_600_905 * MS), 1900 * MS);
+        idle.broken();
+        assert_eq!(idle.goes_on(3_601_000 * MS), 0);
+        assert_eq!(idle.goes_on(3_601_100 * MS), 100 * MS);
         // A clock that goes back adds nothing.
-        assert_eq!(lull.goes_on(1), 100 * MS);
+        assert_eq!(idle.goes_on(1), 100 * MS);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub enum BirthError {
 /// Forks a child and returns its process id. The child keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs
 /// `body` with all signals blocked, and exits with the code that `body` returns. The kernel sends the child the signal
 /// `on_orphan` when this process dies.
-pub fn give_birth(
+pub fn fork_child(
     keep: &[RawFd],
     on_orphan: Signal,
     body: impl FnOnce() -> u8,
@@ -346,7 +346,7 @@ mod tests {
     fn a_process_with_threads_may_not_fork() {
         // The test harness itself runs tests in threads.
         assert!(matches!(
-            give_birth(&[], Signal::SIGKILL, || 0),
+            fork_child(&[], Signal::SIGKILL, || 0),
             Err(BirthError::Threads(_))
         ));
     }

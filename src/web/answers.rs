@@ -7,10 +7,10 @@ use maud::Markup;
 use serde::Serialize;
 
 use super::app::App;
-use super::clerk::Declined;
 use super::guard::Asker;
+use super::queue::Declined;
 use super::request::Fields;
-use super::shelf::RunName;
+use super::run_store::RunName;
 use super::state::State;
 use super::{pages, tools};
 
@@ -74,12 +74,12 @@ pub fn take(
     // Count before the checks: a refused request costs an attempt too, and 200 simultaneous requests count as 200.
     if app
         .guard
-        .count_start(asker.from, app.clerk.now_ms())
+        .count_start(asker.from, app.queue.now_ms())
         .is_err()
     {
         return Err(Declined::TooOften);
     }
-    let name = app.clerk.start(fields, wanted)?;
+    let name = app.queue.start(fields, wanted)?;
     tell(asker, &format!("start {name} by {:?}", fields.by));
     Ok(name)
 }
@@ -90,7 +90,7 @@ pub fn status_of(declined: &Declined) -> StatusCode {
         Declined::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Declined::Full(..) => StatusCode::CONFLICT,
         Declined::TooOften => StatusCode::TOO_MANY_REQUESTS,
-        Declined::Store(_) | Declined::Keeper(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Declined::Store(_) | Declined::Runner(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -110,6 +110,6 @@ pub fn is_search(words: &str) -> bool {
 /// The run with this name and its state, if it exists.
 pub fn known(app: &App, name: &str) -> Option<(RunName, State)> {
     let name: RunName = name.parse().ok()?;
-    let state = app.clerk.state(&name)?;
+    let state = app.queue.state(&name)?;
     Some((name, state))
 }

@@ -16,8 +16,8 @@ use crate::store::runs::RECORD;
 
 use super::answers::{is_search, known, problem_of, status_of, take, tell};
 use super::app::App;
-use super::clerk::Declined;
 use super::guard::Asker;
+use super::queue::Declined;
 use super::request::{Extent, Fields};
 use super::state::{Stage, State as RunState};
 use super::{events, openapi};
@@ -64,7 +64,7 @@ struct SiteAnswer<'a> {
 }
 
 async fn site(State(app): State<Arc<App>>) -> Response {
-    let site = &app.clerk.site;
+    let site = &app.queue.site;
     let answer = SiteAnswer {
         version: env!("CARGO_PKG_VERSION"),
         groups: site.groups.keys().collect(),
@@ -110,7 +110,7 @@ async fn offer(State(app): State<Arc<App>>, body: Result<Json<Fields>, JsonRejec
         Err(answer) => return *answer,
     };
     let _turn = app.heavy.acquire().await;
-    match block_in_place(|| app.clerk.offer(&fields)) {
+    match block_in_place(|| app.queue.offer(&fields)) {
         Ok(offer) => Json(OfferAnswer {
             what: offer.asked.what,
             fabric: offer.asked.fabric,
@@ -159,7 +159,7 @@ async fn list(
             Some("most"),
         );
     }
-    let (runs, more) = block_in_place(|| app.clerk.find(&search.q, most));
+    let (runs, more) = block_in_place(|| app.queue.find(&search.q, most));
     Json(ListAnswer { runs, more }).into_response()
 }
 
@@ -174,7 +174,7 @@ async fn start(
     };
     let taken = block_in_place(|| {
         let name = take(&app, &asker, &fields, None)?;
-        Ok((app.clerk.state(&name), name))
+        Ok((app.queue.state(&name), name))
     });
     match taken {
         Ok((Some(state), name)) => {
@@ -220,7 +220,7 @@ async fn cancel(
         if state.is_over() {
             return problem_of(StatusCode::CONFLICT, "it is over", None);
         }
-        match app.clerk.cancel(&name) {
+        match app.queue.cancel(&name) {
             Ok(true) => {
                 tell(&asker, &format!("cancel {name}"));
                 StatusCode::ACCEPTED.into_response()
@@ -237,7 +237,7 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
         let Some((name, _)) = known(&app, &name) else {
             return absent();
         };
-        match app.clerk.shelf.text(&name, RECORD) {
+        match app.queue.run_store.text(&name, RECORD) {
             Some(text) => match app.sending.body(text) {
                 Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
                 None => {
@@ -252,8 +252,8 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
 
 /// Metrics for a monitoring system, in OpenMetrics: numbers of waiting and running runs, their throughput, and the exit code of the latest run.
 pub fn metrics(app: &App) -> String {
-    let under_way = app.clerk.under_way();
-    let (latest, _) = app.clerk.find("", 1);
+    let under_way = app.queue.under_way();
+    let (latest, _) = app.queue.find("", 1);
     let count = |stage: Stage| under_way.iter().filter(|run| run.state == stage).count();
     let mut text = String::new();
     let mut family = |name: &str, help: &str, lines: &[(String, String)]| {

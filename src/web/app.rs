@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::clerk::Clerk;
-use super::desk::Desk;
+use super::event_hub::EventHub;
 use super::guard::Guard;
+use super::queue::Queue;
 use super::sending::Sending;
 
 /// State that all routes share.
 pub struct App {
     /// Accepts requests and finds runs.
-    pub clerk: Clerk,
+    pub queue: Queue,
     /// Decides who can do what.
     pub guard: Guard,
     /// Event listeners. `None` in a CGI program, which lives for one request.
-    pub desk: Option<Arc<Desk>>,
+    pub event_hub: Option<Arc<EventHub>>,
     /// Prefix of every path.
     pub base: String,
     /// Limits how many records are read and written at the same time.

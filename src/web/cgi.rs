@@ -13,8 +13,8 @@ use tower::ServiceExt;
 use crate::store::StoreError;
 
 use super::app::{App, MOST_HEAVY};
-use super::clerk::Clerk;
 use super::guard::{Guard, RemoteUser, TokenError};
+use super::queue::Queue;
 use super::routes::routes;
 use super::sending::Sending;
 use super::site::Site;
@@ -58,13 +58,13 @@ pub fn answer(
 ) -> Result<(), CgiError> {
     let variables = Variables(variable);
     let request = request_of(&variables, input)?;
-    let clerk = Clerk::detached(site, tools.clone())?;
-    let guard = Guard::new(&clerk.site, false, Some(&clerk.site.results), tools.random)?;
+    let queue = Queue::detached(site, tools.clone())?;
+    let guard = Guard::new(&queue.site, false, Some(&queue.site.results), tools.random)?;
     let base = (variables.0)("SCRIPT_NAME").unwrap_or_default();
     let app = Arc::new(App {
-        clerk,
+        queue,
         guard,
-        desk: None,
+        event_hub: None,
         base: base.trim_end_matches('/').to_owned(),
         heavy: tokio::sync::Semaphore::new(MOST_HEAVY),
         sending: Sending::new(),

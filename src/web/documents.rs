@@ -18,7 +18,7 @@ use super::answers::{MOST_LISTED, OPENMETRICS, absent, problem, show};
 use super::app::App;
 use super::guard::Asker;
 use super::pages;
-use super::shelf::RunName;
+use super::run_store::RunName;
 use super::state::State as RunState;
 
 /// Content security policy of a report, which has inline styles and no scripts.
@@ -33,7 +33,7 @@ pub async fn download(
     };
     block_in_place(|| {
         let record = name.parse().ok().and_then(|name: RunName| {
-            let record = app.clerk.record(&name)?;
+            let record = app.queue.record(&name)?;
             Some((name, record))
         });
         let made = record.and_then(|(name, record)| document(&app, &name, &record, &file));
@@ -80,7 +80,7 @@ fn document(
         "report.html" => ("text/html; charset=utf-8", html(), false),
         "record.json" => (
             "application/json",
-            app.clerk.shelf.text(name, RECORD)?,
+            app.queue.run_store.text(name, RECORD)?,
             false,
         ),
         "table.csv" => ("text/csv; charset=utf-8", csv::write(record).ok()?, false),
@@ -117,7 +117,7 @@ pub async fn compare(
         let record = |name: &str| {
             name.parse()
                 .ok()
-                .and_then(|name: RunName| app.clerk.record(&name))
+                .and_then(|name: RunName| app.queue.record(&name))
         };
         let (before, now) = (record(&pair.before), record(&pair.now));
         let comparison = match (&before, &now) {
@@ -128,7 +128,7 @@ pub async fn compare(
         if asked && comparison.is_none() {
             return absent(&app);
         }
-        let (runs, _) = app.clerk.find("", MOST_LISTED);
+        let (runs, _) = app.queue.find("", MOST_LISTED);
         let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();
         show(
             StatusCode::OK,

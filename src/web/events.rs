@@ -16,25 +16,25 @@ use tokio_stream::wrappers::WatchStream;
 
 use super::answers::problem;
 use super::app::App;
-use super::crowd::Place;
-use super::desk::Desk;
-use super::shelf::RunName;
+use super::connections::Place;
+use super::event_hub::EventHub;
+use super::run_store::RunName;
 
 const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
 pub fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
-    let Some(desk) = &app.desk else {
+    let Some(event_hub) = &app.event_hub else {
         let what = "there are no events here: ask for the state";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);
     };
-    let seat = Arc::clone(&desk.seats).try_acquire_owned().ok();
-    let Some(seat) = seat.zip(desk.crowd.enter(from)) else {
+    let seat = Arc::clone(&event_hub.seats).try_acquire_owned().ok();
+    let Some(seat) = seat.zip(event_hub.connections.enter(from)) else {
         let what = "too many listen already";
         return problem(app, is_api, StatusCode::SERVICE_UNAVAILABLE, what);
     };
-    let receiver = listen(app, desk, name);
+    let receiver = listen(app, event_hub, name);
     let stream = WatchStream::new(receiver).map(move |text| tell(&seat, &text));
     let events = Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     // A proxy must not buffer the events.
@@ -47,21 +47,24 @@ fn tell(_seat: &(OwnedSemaphorePermit, Place), text: &str) -> Result<Event, Infa
 }
 
 fn state_of(app: &App, name: &RunName) -> Option<(Arc<str>, bool)> {
-    let state = app.clerk.state(name)?;
+    let state = app.queue.state(name)?;
     let text = serde_json::to_string(&state).ok()?;
     Some((text.into(), state.is_over()))
 }
 
-fn listen(app: &Arc<App>, desk: &Arc<Desk>, name: &RunName) -> watch::Receiver<Arc<str>> {
+fn listen(app: &Arc<App>, event_hub: &Arc<EventHub>, name: &RunName) -> watch::Receiver<Arc<str>> {
     let first = block_in_place(|| state_of(app, name));
-    let mut watched = desk.watched.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut watched = event_hub
+        .watched
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     if let Some(sender) = watched.get(name) {
         return sender.subscribe();
     }
     let first = first.map_or_else(|| Arc::from("null"), |(text, _)| text);
     let (sender, receiver) = watch::channel(first);
     watched.insert(name.clone(), sender.clone());
-    let (app, desk, name) = (Arc::clone(app), Arc::clone(desk), name.clone());
+    let (app, event_hub, name) = (Arc::clone(app), Arc::clone(event_hub), name.clone());
     tokio::spawn(async move {
         loop {
             let looked = block_in_place(|| state_of(&app, &name));
@@ -73,7 +76,7 @@ fn listen(app: &Arc<App>, desk: &Arc<Desk>, name: &RunName) -> watch::Receiver<A
                     changed
                 });
             }
-            if desk.leave(&name, &sender, over) {
+            if event_hub.leave(&name, &sender, over) {
                 return;
             }
             tokio::time::sleep(LOOK).await;

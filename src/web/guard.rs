@@ -16,9 +16,9 @@ use sha2::Sha256;
 use crate::store::bounded;
 
 use super::logouts::Logouts;
-use super::shelf::RunName;
+use super::rate_limit::RateLimit;
+use super::run_store::RunName;
 use super::site::Site;
-use super::tally::Tally;
 
 /// File names in the folder of runs.
 const KEY: &str = ".session-key";
@@ -81,8 +81,8 @@ pub struct Guard {
     public: bool,
     /// True if browsers reach the site through a proxy with TLS.
     tls: bool,
-    guesses: Tally,
-    starts: Tally,
+    guesses: RateLimit,
+    starts: RateLimit,
 }
 
 impl Guard {
@@ -106,8 +106,8 @@ impl Guard {
             private: site.private || open && !site.public_reading,
             public: site.public_reading,
             tls: site.tls,
-            guesses: Tally::new(GUESSES, file(".guesses")),
-            starts: Tally::new(site.limits.starts_per_minute, file(".starts")),
+            guesses: RateLimit::new(GUESSES, file(".guesses")),
+            starts: RateLimit::new(site.limits.starts_per_minute, file(".starts")),
         })
     }
 

@@ -1,35 +1,35 @@
 //! Runs from a browser: the pages, their API, and both as a CGI program.
 //!
-//! The web code checks a request against what the site allows ([`request`], [`site`]), stores it on disk ([`shelf`]), and starts a keeper, a separate
-//! process ([`keeper`]). The keeper runs this executable with words built from the site's list. Pages and API ([`routes`]) take all data from the
-//! shelf. The server and the CGI program are two front ends to the same routes.
+//! The web code checks a request against what the site allows ([`request`], [`site`]), stores it on disk ([`run_store`]), and starts a runner, a separate
+//! process ([`runner`]). The runner runs this executable with words built from the site's list. Pages and API ([`routes`]) take all data from the
+//! run store. The server and the CGI program are two front ends to the same routes.
 
 mod answers;
 mod api;
 mod app;
 mod cgi;
-mod clerk;
-mod crowd;
-mod desk;
+mod connections;
 mod documents;
+mod event_hub;
 mod events;
 mod guard;
-mod keeper;
 mod logouts;
 mod openapi;
 mod pages;
+mod queue;
+mod rate_limit;
 mod request;
 mod routes;
+mod run_store;
+mod runner;
 mod sending;
 mod server;
-mod shelf;
 mod site;
 mod state;
-mod tally;
 mod tools;
 
 pub use cgi::{CgiError, answer};
-pub use keeper::{KeepError, keep};
+pub use runner::{KeepError, keep};
 pub use server::{ServeError, serve};
 pub use site::{EXAMPLE, Site, SiteError, read as read_site};
 pub use tools::Tools;

@@ -69,7 +69,7 @@ pub struct Request {
     pub what: String,
     /// Fabric that its hosts share.
     pub fabric: String,
-    /// Fields as received. They are checked against the site again when the run needs a new keeper.
+    /// Fields as received. They are checked against the site again when the run needs a new runner.
     pub fields: Fields,
     /// Words of the command line.
     pub words: Vec<String>,

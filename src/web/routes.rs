@@ -18,11 +18,11 @@ use super::answers::{
     MOST_LISTED, OPENMETRICS, absent, is_search, known, problem, show, status_of, take, tell,
 };
 use super::app::App;
-use super::clerk::Declined;
 use super::documents::{compare, download};
 use super::guard::{Asker, Near, RemoteUser, TooMany, is_reading};
+use super::queue::Declined;
 use super::request::{Fields, Refusal};
-use super::shelf::RunName;
+use super::run_store::RunName;
 use super::state::State as RunState;
 use super::{api, events, pages};
 
@@ -140,14 +140,14 @@ fn decide(
         )
     };
     let mut asker = guard
-        .see(request.headers(), from, app.clerk.now_ms())
+        .see(request.headers(), from, app.queue.now_ms())
         .map_err(too_many)?;
     if asker.has_wrong_token {
         tell(&asker, "wrong token");
         return Err((StatusCode::UNAUTHORIZED, "this is not the token"));
     }
     if let (Some(RemoteUser(user)), true) =
-        (request.extensions().get(), app.clerk.site.trust_remote_user)
+        (request.extensions().get(), app.queue.site.trust_remote_user)
     {
         asker.user = Some(user.clone());
         asker.is_known = true;
@@ -253,9 +253,9 @@ const FOREIGN: &str =
 
 async fn home(State(app): State<Arc<App>>, Extension(asker): Extension<Asker>) -> Response {
     block_in_place(|| {
-        app.clerk.sweep();
-        let under_way = app.clerk.under_way();
-        let (latest, _) = app.clerk.find("", MOST_LATEST);
+        app.queue.sweep();
+        let under_way = app.queue.under_way();
+        let (latest, _) = app.queue.find("", MOST_LATEST);
         let latest: Vec<RunState> = latest.into_iter().filter(RunState::is_over).collect();
         let user = asker.user.clone().unwrap_or_default();
         let fields = Fields {
@@ -274,10 +274,10 @@ async fn confirm(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response
     block_in_place(|| {
         let offered = form
             .request()
-            .and_then(|fields| app.clerk.offer(&fields).map(|offer| (fields, offer)));
+            .and_then(|fields| app.queue.offer(&fields).map(|offer| (fields, offer)));
         match offered {
             Ok((fields, offer)) => {
-                let under_way = app.clerk.under_way();
+                let under_way = app.queue.under_way();
                 show(
                     StatusCode::OK,
                     pages::question(&app, &asker, &fields, &offer, &under_way),
@@ -295,7 +295,7 @@ fn refused(app: &App, asker: &Asker, form: &Marked, refusal: &Refusal) -> Respon
         asker,
         &fields,
         Some(refusal),
-        &app.clerk.under_way(),
+        &app.queue.under_way(),
         &[],
     );
     show(StatusCode::UNPROCESSABLE_ENTITY, page)
@@ -305,7 +305,7 @@ async fn start(State(app): State<Arc<App>>, Own(asker, form): Own) -> Response {
     block_in_place(|| {
         let started = form.request().map_err(Declined::from).and_then(|fields| {
             let ticket = form.fields.get("ticket");
-            let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.clerk.now_ms()));
+            let wanted = ticket.and_then(|ticket| app.guard.run_of(ticket, app.queue.now_ms()));
             take(&app, &asker, &fields, wanted)
         });
         match started {
@@ -336,7 +336,7 @@ async fn list(
         );
     }
     block_in_place(|| {
-        let (found, more) = app.clerk.find(&search.q, MOST_LISTED);
+        let (found, more) = app.queue.find(&search.q, MOST_LISTED);
         show(
             StatusCode::OK,
             pages::list(&app, &asker, &search.q, &found, more),
@@ -353,7 +353,7 @@ async fn run(
         let state = name
             .parse()
             .ok()
-            .and_then(|name: RunName| app.clerk.state(&name));
+            .and_then(|name: RunName| app.queue.state(&name));
         match state {
             Some(state) => show(StatusCode::OK, pages::run(&app, &asker, &state)),
             None => absent(&app),
@@ -370,7 +370,7 @@ async fn cancel(
         let Some((name, _)) = known(&app, &name) else {
             return absent(&app);
         };
-        match app.clerk.cancel(&name) {
+        match app.queue.cancel(&name) {
             Ok(asked) => {
                 if asked {
                     tell(&asker, &format!("cancel {name}"));
@@ -429,12 +429,12 @@ async fn log_in(
     Extension(asker): Extension<Asker>,
     Form(form): Form<Token>,
 ) -> Response {
-    let now_ms = app.clerk.now_ms();
+    let now_ms = app.queue.now_ms();
     match block_in_place(|| app.guard.is_token(&form.token, asker.from, now_ms)) {
         Ok(true) => {
             let cookie = app
                 .guard
-                .open_session(&app.clerk.random(), now_ms, &app.base);
+                .open_session(&app.queue.random(), now_ms, &app.base);
             tell(&asker, "login");
             let to = form
                 .run()
@@ -457,7 +457,7 @@ async fn log_in(
 }
 
 async fn log_out(State(app): State<Arc<App>>, Own(asker, _): Own) -> Response {
-    let now_ms = app.clerk.now_ms();
+    let now_ms = app.queue.now_ms();
     let closed = block_in_place(|| app.guard.close_session(&asker, now_ms, &app.base));
     let Ok(cookie) = closed else {
         let what = "the end of this session cannot be kept (is the disk full?): it lasts until its time is over";

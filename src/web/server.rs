@@ -1,6 +1,6 @@
 //! `pipebench serve`: accepts connections, in bounded number and for bounded time, and answers with the routes.
 //!
-//! The first thread starts keepers and lives as long as the server, because a keeper ends with the thread that started it. Other threads serve
+//! The first thread starts runners and lives as long as the server, because a runner ends with the thread that started it. Other threads serve
 //! connections.
 
 use std::convert::Infallible;
@@ -26,10 +26,10 @@ use crate::store::StoreError;
 use crate::sys::{clock, peers};
 
 use super::app::{App, MOST_HEAVY};
-use super::clerk::{Clerk, tend};
-use super::crowd::{Crowd, Place};
-use super::desk::Desk;
+use super::connections::{Connections, Place};
+use super::event_hub::EventHub;
 use super::guard::{Guard, Near, TokenError};
+use super::queue::{Queue, tend};
 use super::routes::routes;
 use super::sending::Sending;
 use super::site::Site;
@@ -76,13 +76,13 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let base: Arc<str> = site.base.as_str().into();
     let open = !address.ip().is_loopback();
-    let (clerk, wanted) = Clerk::serving(site.clone(), tools.clone())?;
-    let guard = Guard::new(&clerk.site, open, None, tools.random)?;
-    let shelf = clerk.shelf.clone();
+    let (queue, wanted) = Queue::serving(site.clone(), tools.clone())?;
+    let guard = Guard::new(&queue.site, open, None, tools.random)?;
+    let run_store = queue.run_store.clone();
     let app = Arc::new(App {
-        clerk,
+        queue,
         guard,
-        desk: Some(Arc::new(Desk::new())),
+        event_hub: Some(Arc::new(EventHub::new())),
         base: base.to_string(),
         heavy: Semaphore::new(MOST_HEAVY),
         sending: Sending::new(),
@@ -104,7 +104,7 @@ pub fn serve(
         routes,
         base,
         app: Arc::clone(&app),
-        crowd: Crowd::new(MOST_OF_ADDRESS),
+        connections: Connections::new(MOST_OF_ADDRESS),
     };
     runtime.spawn(accept(listener, house, ended));
     let is_over = || {
@@ -115,7 +115,7 @@ pub fn serve(
         }
         is_over
     };
-    tend(&shelf, &site, tools, &wanted, &is_over);
+    tend(&run_store, &site, tools, &wanted, &is_over);
     runtime.shutdown_timeout(Duration::from_secs(2));
     Ok(())
 }
@@ -126,7 +126,7 @@ struct House {
     routes: Router,
     base: Arc<str>,
     app: Arc<App>,
-    crowd: Crowd,
+    connections: Connections,
 }
 
 async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<bool>) {
@@ -152,7 +152,7 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
                 };
                 // A proxy serves many clients, so it has no limit per address.
                 let own = (!house.app.guard.is_proxy(from.ip())).then_some(from.ip());
-                if let Some(place) = house.crowd.enter(own) {
+                if let Some(place) = house.connections.enter(own) {
                     let idle = Arc::new(Idle::default());
                     let own = Arc::clone(&idle);
                     let task = attend(stream, from, house.clone(), own, (place, seat));

@@ -32,9 +32,9 @@ pub enum How {
     Limit,
     /// The server it belonged to ended.
     Server,
-    /// Its keeper was killed, or the machine went down.
+    /// Its runner was killed, or the machine went down.
     Lost,
-    /// It waited too long for a keeper and never started.
+    /// It waited too long for a runner and never started.
     Lapsed,
     /// It could not be started or watched.
     Failed,
@@ -165,7 +165,7 @@ impl State {
     }
 }
 
-/// Reason shown for a run whose keeper disappeared.
+/// Reason shown for a run whose runner disappeared.
 pub const LOST: &str = "it broke off: whatever saw to it is gone";
 
 /// Explains how a run ended, as a sentence. `None` when it ended unasked and without error messages.

@@ -50,11 +50,11 @@ pub struct Measurement {
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
 
-    /// The folder of the run, which is there and has its name (for runs that a keeper starts)
+    /// The folder of the run, which is there and has its name (for runs that a runner starts)
     #[arg(long, value_name = "DIR", hide = true, conflicts_with = "folder")]
     pub run_folder: Option<PathBuf>,
 
-    /// End when the process of this number does, which is the parent (for runs that a keeper starts)
+    /// End when the process of this number does, which is the parent (for runs that a runner starts)
     #[arg(long, value_name = "PID", hide = true)]
     pub parent: Option<i32>,
 }

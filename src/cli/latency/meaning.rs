@@ -6,7 +6,7 @@ use crate::cli::report;
 use crate::cli::resolve;
 use crate::cli::resolve::RunSpec;
 use crate::cli::terminal::complain;
-use crate::conduct;
+use crate::controller;
 use crate::exit;
 use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
@@ -255,10 +255,10 @@ fn of_baseline(
             "--baseline {run}: {new} was not there, and nothing is known of its cable"
         ));
     }
-    let values = conduct::values_of(model, latency);
+    let values = controller::values_of(model, latency);
     let values_s = values
         .ok_or_else(|| format!("--baseline {run}: its cables have no values, or other names"))?;
-    let errors_s = conduct::errors_of(model, latency);
+    let errors_s = controller::errors_of(model, latency);
     Ok(Baseline {
         run,
         values_s,

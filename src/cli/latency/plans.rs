@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::cli::files::{can_keep, keep_file};
 use crate::cli::terminal::{complain, write_all};
-use crate::conduct;
+use crate::controller;
 use crate::exit;
 use crate::record::Measured;
 use crate::report::latency::combination;
@@ -119,7 +119,7 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
             "rank       {} of {} columns that pairs go through, {}",
             facts.rank,
             facts.used,
-            conduct::proof_text(facts.proof.as_ref())
+            controller::proof_text(facts.proof.as_ref())
         ),
     ];
     let tiers: Vec<String> = facts
@@ -217,7 +217,7 @@ pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
         fabric: &fabric,
         directed: job.directed,
     };
-    let Some(values) = conduct::values_of(&model, latency) else {
+    let Some(values) = controller::values_of(&model, latency) else {
         return wrong(&format!(
             "{}: this run located slow cables, and has no values of all",
             kept.path.display()

@@ -1,6 +1,6 @@
 //! Turns arguments into a run plan. [`checks`] has all checks of options against each other, one sentence each.
 
-use crate::conduct::Hold;
+use crate::controller::Hold;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
     Acceptance, Bound, Coupling, Datapath, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,

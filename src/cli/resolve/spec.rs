@@ -2,7 +2,7 @@
 
 use launcher::hosts::Host;
 
-use crate::conduct::Hold;
+use crate::controller::Hold;
 use crate::plan::RunPlan;
 use crate::record::Resumed;
 

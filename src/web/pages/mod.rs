@@ -18,7 +18,7 @@ use crate::units::show_utc;
 
 use super::app::App;
 use super::guard::Asker;
-use super::shelf::RunName;
+use super::run_store::RunName;
 use super::state::{Stage, State};
 
 const STYLE: &str = include_str!("../assets/site.css");
@@ -54,7 +54,7 @@ impl Page<'_> {
                     @if let Some(seconds) = self.refresh { meta http-equiv="refresh" content=(seconds); }
                     link rel="icon" type="image/svg+xml" href={ (base) "/assets/icon.svg" };
                     link rel="stylesheet" href={ (base) "/assets/site.css" };
-                    @if app.desk.is_some() { script src={ (base) "/assets/live.js" } defer {} }
+                    @if app.event_hub.is_some() { script src={ (base) "/assets/live.js" } defer {} }
                 }
                 body {
                     a .skip href="#content" { "to the content" }

@@ -30,7 +30,7 @@ pub fn run(app: &App, asker: &Asker, state: &State) -> Markup {
     let own = format!("{}/runs/{}", app.base, state.name);
     let page = Page {
         title: &state.name,
-        refresh: (!is_over && app.desk.is_none()).then_some(REFRESH_S),
+        refresh: (!is_over && app.event_hub.is_none()).then_some(REFRESH_S),
         body: html! {
             h1 { (state.name) " " (badge(state)) }
             p .what { (state.what) @if !state.note.is_empty() { " - " (state.note) } }
@@ -62,10 +62,10 @@ fn going_on(app: &App, asker: &Asker, own: &str, state: &State) -> Markup {
     let live = state.live.clone().unwrap_or_default();
     let total: u64 = crate::units::sum(live.received_bits_per_s.iter().copied());
     let least = live.received_bits_per_s.iter().zip(&live.nodes).min();
-    let events = app.desk.is_some().then(|| format!("{own}/events"));
+    let events = app.event_hub.is_some().then(|| format!("{own}/events"));
     let stage = state.state.word();
     html! {
-        @if app.desk.is_some() {
+        @if app.event_hub.is_some() {
             noscript { p .note { "Without scripts this page stands still: load it again." } }
         }
         section #live aria-label="what goes on" data-events=[events] data-state=(stage) {

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use crate::units::show_gbit;
 use crate::web::app::App;
-use crate::web::clerk::Offer;
 use crate::web::guard::Asker;
+use crate::web::queue::Offer;
 use crate::web::request::{Fields, Refusal};
 use crate::web::site::length;
 use crate::web::state::State;
@@ -43,7 +43,7 @@ pub fn home(
 }
 
 fn form(app: &App, asker: &Asker, fields: &Fields, refusal: Option<&Refusal>) -> Markup {
-    let site = &app.clerk.site;
+    let site = &app.queue.site;
     let wrong = |field: &str| refusal.filter(|refusal| refusal.field == field);
     let choice = |name: &str, label: &str, list: &[String], chosen: &str| {
         html! {
@@ -121,7 +121,7 @@ pub fn question(
             .name
             .parse()
             .ok()
-            .and_then(|name| app.clerk.shelf.request(&name));
+            .and_then(|name| app.queue.run_store.request(&name));
         request.is_some_and(|request| request.fabric == offer.asked.fabric)
     };
     let before: Vec<&State> = under_way.iter().filter(same).collect();
@@ -150,7 +150,7 @@ pub fn question(
                 @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
                 input type="hidden" name="phases" value=(fields.phases.unwrap_or(2));
                 // Repeated clicks on the button start one run.
-                input type="hidden" name="ticket" value=(app.guard.ticket(&app.clerk.new_name(), app.clerk.now_ms()));
+                input type="hidden" name="ticket" value=(app.guard.ticket(&app.queue.new_name(), app.queue.now_ms()));
                 button autofocus { "Start" }
                 " "
                 a .button .plain href={ (app.base) "/" } { "Back" }

@@ -11,9 +11,9 @@ use crate::record::{PairTime, RankRecord, RoundProgress, Trouble, TroubleKind};
 use crate::sys::{clock, facts};
 use crate::wire::message::{RankWord, ToNode};
 
-use super::crew::{Crew, Halt};
 use super::events::RunEvent;
 use super::run_state::{RunState, fresh_names};
+use super::sessions::{Halt, Sessions};
 
 impl RunState<'_> {
     pub(super) fn rank_records(&self, ranks: &Ranks) -> Vec<RankRecord> {
@@ -31,9 +31,9 @@ impl RunState<'_> {
     }
 
     /// Starts the ranks of a job. Returns false if ports differ from what was ordered: no data flows through them.
-    pub(super) fn start_ranks(&mut self, crew: &mut Crew, job: &Job) -> Result<bool, Halt> {
+    pub(super) fn start_ranks(&mut self, sessions: &mut Sessions, job: &Job) -> Result<bool, Halt> {
         let ranks = job.ranks();
-        self.choose_addresses(crew, &ranks.network, 1)?;
+        self.choose_addresses(sessions, &ranks.network, 1)?;
         self.order = order::check(&self.plan, &self.hosts);
         self.tell_hosts();
         if !self.order.is_empty() {
@@ -41,7 +41,7 @@ impl RunState<'_> {
         }
         let nodes = self.hosts.len();
         let labels: Vec<String> = self.hosts.iter().map(|host| host.node.clone()).collect();
-        crew.begin_job();
+        sessions.begin_job();
         let names = fresh_names()?;
         for (node, host) in self.hosts.iter().enumerate() {
             let identity = &host.facts.identity;
@@ -60,27 +60,29 @@ impl RunState<'_> {
                 job: job.clone(),
                 deadlines: self.plan.deadlines.clone(),
             };
-            crew.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
+            sessions.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
         }
         let count = ranks.count(nodes);
         let stage = format!("starting {count} ranks");
         self.observer.see(RunEvent::Stage(&stage));
         let limit_ms = self.plan.deadlines.prepare_ms;
-        crew.await_all("start its ranks", limit_ms, |member| {
-            member.rank_addresses.is_some()
+        sessions.await_all("start its ranks", limit_ms, |session| {
+            session.rank_addresses.is_some()
         })?;
         let mut book: Vec<Option<SocketAddr>> = vec![None; count];
         for node in 0..nodes {
             let of_node = ranks.of_node(node, nodes).into_iter();
-            for (rank, address) in of_node.zip(crew.rank_addresses(node)) {
+            for (rank, address) in of_node.zip(sessions.rank_addresses(node)) {
                 book[rank] = *address;
             }
         }
         for node in 0..nodes {
-            crew.send(node, &ToNode::RankBook(book.clone()));
+            sessions.send(node, &ToNode::RankBook(book.clone()));
         }
         // The nodes' own deadline expires first and names the late ranks.
-        crew.await_all("make its buffers", limit_ms + 5_000, |member| member.ready)?;
+        sessions.await_all("make its buffers", limit_ms + 5_000, |session| {
+            session.ready
+        })?;
         Ok(true)
     }
 
@@ -93,7 +95,7 @@ impl RunState<'_> {
     /// Lets all ranks measure one round. Returns their reports, and an error if not all ranks reached the end.
     pub(super) fn pairs(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         linktest: &Linktest,
         (iteration, number): (u64, u64),
         round: &Round,
@@ -120,7 +122,7 @@ impl RunState<'_> {
         });
         let began_ns = clock::monotonic_ns();
         for node in 0..nodes {
-            crew.send(node, &ToNode::Round(Box::new(round.clone())));
+            sessions.send(node, &ToNode::Round(Box::new(round.clone())));
         }
         let mut told = Told {
             times: Vec::new(),
@@ -130,7 +132,7 @@ impl RunState<'_> {
         let mut foreign = None;
         let observer = &mut *self.observer;
         let limit_ms = self.plan.deadlines.volume_ms;
-        let heard = crew.await_ranks(limit_ms, |node, rank, word| {
+        let heard = sessions.await_ranks(limit_ms, |node, rank, word| {
             let not_its_own = |rank: usize| format!("speaks of rank {rank}, which is not its own");
             if rank >= ranks || linktest.ranks.node_of(rank, nodes) != node {
                 foreign = Some((node, not_its_own(rank)));

@@ -6,7 +6,7 @@
 //!   .queue/1795225495000-pb-20261121-014455-abcdef    this run waits for a fabric or holds it
 //!   .fabric-rack 7                                    lock (flock) of the run that holds it
 //!   pb-20261121-014455-abcdef/
-//!     request.json    the request                  keeper.json    its keeper process
+//!     request.json    the request                  runner.json    its runner process
 //!     cancel          exists: the run must end     live.json      live figures, each second
 //!     errors.txt      error messages of the run    outcome.json   end of the run
 //!     record.json, table.csv, summary.txt, journal.jsonl: as for any run
@@ -33,7 +33,7 @@ use super::state::{Card, How, LOST, Outcome, Stage, State, why};
 
 /// File with the request of a run.
 pub const REQUEST: &str = "request.json";
-const KEEPER: &str = "keeper.json";
+const RUNNER: &str = "runner.json";
 const CANCEL: &str = "cancel";
 const LIVE: &str = "live.json";
 /// File with the error messages of a run.
@@ -41,9 +41,9 @@ pub const ERRORS: &str = "errors.txt";
 const OUTCOME: &str = "outcome.json";
 const QUEUE: &str = ".queue";
 const DOOR: &str = ".door";
-/// Age up to which a request counts as kept without a keeper: the keeper can still be starting. In milliseconds.
+/// Age up to which a request counts as kept without a runner: the runner can still be starting. In milliseconds.
 const YOUNG_MS: u64 = 10_000;
-/// Age up to which a request that lost its keeper before its turn gets a new one. In milliseconds.
+/// Age up to which a request that lost its runner before its turn gets a new one. In milliseconds.
 pub const LAPSE_MS: u64 = 60 * 60 * 1000;
 
 /// Name of a run, such as `pb-20261121-014455-abcdef`. Only a text of this form becomes a path.
@@ -84,7 +84,7 @@ impl fmt::Display for RunName {
 
 /// Process that manages a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeper {
+pub struct Runner {
     /// Its process id.
     pub pid: i32,
     /// Start of the process, in clock ticks since boot. It detects a reused process id.
@@ -93,7 +93,7 @@ pub struct Keeper {
     pub began_ms: Option<u64>,
 }
 
-impl Keeper {
+impl Runner {
     fn is_alive(&self) -> bool {
         process::start_time(self.pid) == Some(self.start)
     }
@@ -101,12 +101,12 @@ impl Keeper {
 
 /// The runs of a site.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct RunStore {
     folder: PathBuf,
 }
 
-impl Shelf {
-    /// Opens the shelf in this folder, which is created if missing.
+impl RunStore {
+    /// Opens the run store in this folder, which is created if missing.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         store::make_folders(&folder.join(QUEUE))?;
         Ok(Self {
@@ -140,7 +140,7 @@ impl Shelf {
         open().map_err(|source| StoreError::new(&path, source))
     }
 
-    /// Locks a run for its keeper until the file is dropped. `None` when another keeper holds it, or the request cannot be opened.
+    /// Locks a run for its runner until the file is dropped. `None` when another runner holds it, or the request cannot be opened.
     pub fn take(&self, name: &RunName) -> Option<File> {
         // A pipe in place of the file must not block this process.
         let file = File::options()
@@ -157,7 +157,7 @@ impl Shelf {
         store::make_folders(&folder)?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
         let path = folder.join(REQUEST);
-        // The keeper locks the run by this file, so other users must not open it.
+        // The runner locks the run by this file, so other users must not open it.
         let private = || store::open_private(&path).map_err(|error| StoreError::new(&path, error));
         let added = store::write_file(&path, text)
             .and_then(|()| private().map(drop))
@@ -205,7 +205,7 @@ impl Shelf {
         found.into_iter().filter_map(named).collect()
     }
 
-    /// Runs before this one that want the same fabric and have a keeper, oldest first.
+    /// Runs before this one that want the same fabric and have a runner, oldest first.
     pub fn before(&self, name: &RunName, fabric: &str, now_ms: u64) -> Vec<RunName> {
         let all = self.queue().into_iter();
         all.take_while(|(other, _)| other != name)
@@ -215,19 +215,19 @@ impl Shelf {
             .collect()
     }
 
-    /// True if the run has a live keeper, or is so young that its keeper can still be starting.
+    /// True if the run has a live runner, or is so young that its runner can still be starting.
     pub fn is_kept(&self, name: &RunName, now_ms: u64) -> bool {
-        match self.keeper(name) {
-            Some(keeper) => keeper.is_alive(),
+        match self.runner(name) {
+            Some(runner) => runner.is_alive(),
             None => self
                 .request(name)
                 .is_some_and(|request| now_ms.saturating_sub(request.asked_ms) < YOUNG_MS),
         }
     }
 
-    /// True if the request, which has no live keeper, gets a new one at the next check of the queue.
+    /// True if the request, which has no live runner, gets a new one at the next check of the queue.
     fn is_owed(&self, name: &RunName, now_ms: u64) -> bool {
-        let began = self.keeper(name).is_some_and(|one| one.began_ms.is_some());
+        let began = self.runner(name).is_some_and(|one| one.began_ms.is_some());
         !began
             && self.request(name).is_some_and(|request| {
                 let age_ms = now_ms.saturating_sub(request.asked_ms);
@@ -240,15 +240,15 @@ impl Shelf {
         read(&self.folder_of(name).join(REQUEST))
     }
 
-    /// The stored keeper of a run, alive or not.
-    pub fn keeper(&self, name: &RunName) -> Option<Keeper> {
-        read(&self.folder_of(name).join(KEEPER))
+    /// The stored runner of a run, alive or not.
+    pub fn runner(&self, name: &RunName) -> Option<Runner> {
+        read(&self.folder_of(name).join(RUNNER))
     }
 
-    /// Stores the keeper of a run.
-    pub fn set_keeper(&self, name: &RunName, keeper: &Keeper) -> Result<(), StoreError> {
-        let text = serde_json::to_string(keeper).unwrap_or_default();
-        store::replace_file(&self.folder_of(name).join(KEEPER), &text)
+    /// Stores the runner of a run.
+    pub fn set_keeper(&self, name: &RunName, runner: &Runner) -> Result<(), StoreError> {
+        let text = serde_json::to_string(runner).unwrap_or_default();
+        store::replace_file(&self.folder_of(name).join(RUNNER), &text)
     }
 
     /// The stored outcome of a run.
@@ -267,20 +267,20 @@ impl Shelf {
         self.folder_of(name).join(CANCEL).exists()
     }
 
-    /// Asks the keeper to end a run. Returns false if the run is over, or has no keeper and gets none.
+    /// Asks the runner to end a run. Returns false if the run is over, or has no runner and gets none.
     pub fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
         let is_awaited = self.is_kept(name, now_ms) || self.is_owed(name, now_ms);
         if self.outcome(name).is_some() || !is_awaited {
             return Ok(false);
         }
-        // A keeper that is still starting checks this file before it begins. A running keeper gets a signal.
+        // A runner that is still starting checks this file before it begins. A running runner gets a signal.
         let path = self.folder_of(name).join(CANCEL);
         match File::create(&path) {
             Ok(_) => {}
             Err(source) => return Err(StoreError::new(&path, source)),
         }
-        if let Some(keeper) = self.keeper(name) {
-            match process::ask_to_end(keeper.pid, keeper.start, nix::libc::SIGTERM) {
+        if let Some(runner) = self.runner(name) {
+            match process::ask_to_end(runner.pid, runner.start, nix::libc::SIGTERM) {
                 Ok(()) | Err(_) => {} // It ended already.
             }
         }
@@ -330,14 +330,14 @@ impl Shelf {
             return None;
         }
         let mut outcome = self.outcome(name);
-        let keeper = self.keeper(name);
+        let runner = self.runner(name);
         let kept = outcome.is_none() && self.is_kept(name, now_ms);
         if !kept {
             // The run can end between the two reads.
             outcome = outcome.or_else(|| self.outcome(name));
         }
         let has_record = has_record || self.has_record(name);
-        let began_ms = keeper.and_then(|keeper| keeper.began_ms);
+        let began_ms = runner.and_then(|runner| runner.began_ms);
         let stage = match (&outcome, kept) {
             (Some(outcome), _) if outcome.how == How::Cancelled => Stage::Cancelled,
             (None, true) if began_ms.is_some() => Stage::Running,
@@ -409,7 +409,7 @@ impl Shelf {
     }
 }
 
-/// True if the folder of a run's file is a real folder, not a symbolic link out of the shelf.
+/// True if the folder of a run's file is a real folder, not a symbolic link out of the run store.
 fn is_inside(path: &Path) -> bool {
     let folder = path.parent().map(fs::symlink_metadata);
     folder.is_some_and(|folder| folder.is_ok_and(|folder| folder.is_dir()))
@@ -458,21 +458,21 @@ mod tests {
     fn a_pipe_or_a_link_in_the_place_of_a_run_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = folder.path().join("elsewhere");
-        let shelf = Shelf::open(&folder.path().join("runs")).unwrap();
+        let run_store = RunStore::open(&folder.path().join("runs")).unwrap();
         let [one, two]: [RunName; 2] = [ONE, TWO].map(|name| name.parse().unwrap());
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join(runs::RECORD), "{}").unwrap();
-        std::os::unix::fs::symlink(&elsewhere, shelf.folder_of(&one)).unwrap();
-        assert!(!shelf.has_record(&one));
-        assert_eq!(shelf.text(&one, runs::RECORD), None);
-        fs::create_dir(shelf.folder_of(&two)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, run_store.folder_of(&one)).unwrap();
+        assert!(!run_store.has_record(&one));
+        assert_eq!(run_store.text(&one, runs::RECORD), None);
+        fs::create_dir(run_store.folder_of(&two)).unwrap();
         for file in [runs::RECORD, REQUEST] {
-            let path = shelf.folder_of(&two).join(file);
+            let path = run_store.folder_of(&two).join(file);
             nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
         }
-        assert_eq!(shelf.text(&two, runs::RECORD), None);
-        assert!(shelf.record(&two).is_none() && shelf.request(&two).is_none());
-        assert!(shelf.state(&two, 0).is_none());
+        assert_eq!(run_store.text(&two, runs::RECORD), None);
+        assert!(run_store.record(&two).is_none() && run_store.request(&two).is_none());
+        assert!(run_store.state(&two, 0).is_none());
     }
 
     #[test]
@@ -498,62 +498,74 @@ mod tests {
     #[test]
     fn runs_of_a_fabric_wait_for_each_other_in_the_order_in_which_they_were_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::open(folder.path()).unwrap();
+        let run_store = RunStore::open(folder.path()).unwrap();
         for (name, asked_ms, fabric) in [(TWO, 2000, "a"), (ONE, 1000, "a"), (THREE, 1500, "b")] {
-            shelf.add(&request(name, asked_ms, fabric)).unwrap();
+            run_store.add(&request(name, asked_ms, fabric)).unwrap();
         }
         let [one, two, three] = [ONE, TWO, THREE].map(|name| name.parse::<RunName>().unwrap());
-        assert_eq!(shelf.before(&two, "a", 3000), std::slice::from_ref(&one));
-        assert!(shelf.before(&one, "a", 3000).is_empty());
-        assert!(shelf.before(&three, "b", 3000).is_empty());
-        let state = shelf.state(&two, 3000).unwrap();
+        assert_eq!(
+            run_store.before(&two, "a", 3000),
+            std::slice::from_ref(&one)
+        );
+        assert!(run_store.before(&one, "a", 3000).is_empty());
+        assert!(run_store.before(&three, "b", 3000).is_empty());
+        let state = run_store.state(&two, 3000).unwrap();
         assert_eq!(
             (state.state, state.before, state.behind.as_deref()),
             (Stage::Queued, Some(1), Some(ONE))
         );
-        // The first run got no keeper. It blocks no other run, stays queued until it lapses, and then counts as failed.
-        assert!(shelf.before(&two, "a", 1000 + YOUNG_MS).is_empty());
-        let stage = |now_ms| shelf.state(&one, now_ms).unwrap().state;
+        // The first run got no runner. It blocks no other run, stays queued until it lapses, and then counts as failed.
+        assert!(run_store.before(&two, "a", 1000 + YOUNG_MS).is_empty());
+        let stage = |now_ms| run_store.state(&one, now_ms).unwrap().state;
         assert_eq!(stage(1000 + YOUNG_MS), Stage::Queued);
         assert_eq!(stage(1000 + LAPSE_MS), Stage::Failed);
-        assert!(!shelf.cancel(&one, 1000 + LAPSE_MS).unwrap());
-        assert!(shelf.cancel(&one, 1000 + YOUNG_MS).unwrap());
+        assert!(!run_store.cancel(&one, 1000 + LAPSE_MS).unwrap());
+        assert!(run_store.cancel(&one, 1000 + YOUNG_MS).unwrap());
         assert_eq!(stage(1000 + YOUNG_MS), Stage::Cancelled);
-        shelf.leave_queue(&request(ONE, 1000, "a"));
-        assert_eq!(shelf.queue().len(), 2);
+        run_store.leave_queue(&request(ONE, 1000, "a"));
+        assert_eq!(run_store.queue().len(), 2);
     }
 
     #[test]
     fn what_became_of_a_run_follows_from_its_files() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::open(folder.path()).unwrap();
-        shelf.add(&request(ONE, 1000, "a")).unwrap();
+        let run_store = RunStore::open(folder.path()).unwrap();
+        run_store.add(&request(ONE, 1000, "a")).unwrap();
         let one: RunName = ONE.parse().unwrap();
-        let keeper = Keeper {
+        let runner = Runner {
             pid: process::own_pid(),
             start: process::start_time(process::own_pid()).unwrap(),
             began_ms: None,
         };
-        shelf.set_keeper(&one, &keeper).unwrap();
-        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Queued);
+        run_store.set_keeper(&one, &runner).unwrap();
+        assert_eq!(
+            run_store.state(&one, u64::MAX).unwrap().state,
+            Stage::Queued
+        );
         let began_ms = Some(2000);
-        shelf
-            .set_keeper(&one, &Keeper { began_ms, ..keeper })
+        run_store
+            .set_keeper(&one, &Runner { began_ms, ..runner })
             .unwrap();
-        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Running);
+        assert_eq!(
+            run_store.state(&one, u64::MAX).unwrap().state,
+            Stage::Running
+        );
         // Another process has its process id by now.
-        shelf
+        run_store
             .set_keeper(
                 &one,
-                &Keeper {
+                &Runner {
                     start: 1,
                     began_ms,
-                    ..keeper
+                    ..runner
                 },
             )
             .unwrap();
-        assert_eq!(shelf.state(&one, u64::MAX).unwrap().state, Stage::Failed);
-        assert!(!shelf.cancel(&one, u64::MAX).unwrap() && !shelf.is_cancelled(&one));
+        assert_eq!(
+            run_store.state(&one, u64::MAX).unwrap().state,
+            Stage::Failed
+        );
+        assert!(!run_store.cancel(&one, u64::MAX).unwrap() && !run_store.is_cancelled(&one));
         let outcome = Outcome {
             how: How::Cancelled,
             exit_code: Some(130),
@@ -561,13 +573,13 @@ mod tests {
             card: None,
             complaint: Some("ended by SIGINT".to_owned()),
         };
-        shelf.set_outcome(&one, &outcome).unwrap();
-        let state = shelf.state(&one, u64::MAX).unwrap();
+        run_store.set_outcome(&one, &outcome).unwrap();
+        let state = run_store.state(&one, u64::MAX).unwrap();
         assert_eq!(
             (state.state, state.why.as_deref()),
             (Stage::Cancelled, Some("it was cancelled"))
         );
         assert!(state.has("ANNA rack") && !state.has("anna rack8"));
-        assert!(shelf.state(&TWO.parse().unwrap(), 0).is_none());
+        assert!(run_store.state(&TWO.parse().unwrap(), 0).is_none());
     }
 }

@@ -44,7 +44,7 @@ impl Counts {
 
 /// Counts attempts and reports when a client makes too many.
 #[derive(Debug)]
-pub struct Tally {
+pub struct RateLimit {
     most: u32,
     place: Place,
 }
@@ -56,7 +56,7 @@ enum Place {
     Kept(PathBuf),
 }
 
-impl Tally {
+impl RateLimit {
     /// Allows `most` attempts per minute. Counts in `file`, or in memory without one.
     pub fn new(most: u32, file: Option<PathBuf>) -> Self {
         let place = match file {
@@ -129,33 +129,33 @@ pub fn key(from: IpAddr) -> String {
 mod tests {
     use super::*;
 
-    fn expect_counts(tally: &Tally) {
+    fn expect_counts(rate_limit: &RateLimit) {
         let [one, other]: [IpAddr; 2] = ["10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
-        assert!(tally.count(one, 0) && tally.count(one, 1000));
-        assert!(!tally.count(one, 2000));
-        assert!(tally.count(other, 2000), "another address has its own");
-        assert!(tally.count(one, MINUTE_MS));
+        assert!(rate_limit.count(one, 0) && rate_limit.count(one, 1000));
+        assert!(!rate_limit.count(one, 2000));
+        assert!(rate_limit.count(other, 2000), "another address has its own");
+        assert!(rate_limit.count(one, MINUTE_MS));
         let [near, far]: [IpAddr; 2] = ["fe80::1", "fe80::2"].map(|text| text.parse().unwrap());
-        assert!(tally.count(near, 0) && tally.count(far, 0));
-        assert!(!tally.count(near, 0), "one network is one client");
+        assert!(rate_limit.count(near, 0) && rate_limit.count(far, 0));
+        assert!(!rate_limit.count(near, 0), "one network is one client");
     }
 
     #[test]
     fn tries_of_a_minute_are_counted_in_memory_and_in_a_file() {
-        expect_counts(&Tally::new(2, None));
+        expect_counts(&RateLimit::new(2, None));
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tally");
-        expect_counts(&Tally::new(2, Some(path.clone())));
+        let path = folder.path().join("rate_limit");
+        expect_counts(&RateLimit::new(2, Some(path.clone())));
         // Another process continues with the file. Content that cannot be parsed counts as empty.
         std::fs::write(&path, "x").unwrap();
-        expect_counts(&Tally::new(2, Some(path)));
+        expect_counts(&RateLimit::new(2, Some(path)));
     }
 
     #[test]
     fn where_nothing_can_be_counted_nobody_is_locked_out() {
-        let tally = Tally::new(0, Some(PathBuf::from("/no/such/folder/tally")));
+        let rate_limit = RateLimit::new(0, Some(PathBuf::from("/no/such/folder/rate_limit")));
         let from = "10.0.0.1".parse().unwrap();
-        assert!(tally.count(from, 0));
+        assert!(rate_limit.count(from, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Accepts requests: checks them against the site, stores them on the shelf, and starts keepers. Also handles requests that lost their keepers.
+//! Accepts requests: checks them against the site, stores them in the run store, and starts runners. Also handles requests that lost their runners.
 
 use std::collections::HashMap;
 use std::process::Child;
@@ -12,9 +12,9 @@ use crate::record::Record;
 use crate::store::StoreError;
 use crate::units;
 
-use super::keeper;
 use super::request::{self, Asked, Extent, Fields, REQUEST_VERSION, Refusal, Request};
-use super::shelf::{LAPSE_MS, RunName, Shelf};
+use super::run_store::{LAPSE_MS, RunName, RunStore};
+use super::runner;
 use super::site::Site;
 use super::state::{How, Outcome, Stage, State};
 use super::tools::{self, Tools};
@@ -34,12 +34,12 @@ pub enum Declined {
     /// A client starts too many runs within a minute.
     #[error("too many starts: wait a minute")]
     TooOften,
-    /// The shelf cannot be written.
+    /// The run store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No keeper could be started.
-    #[error("cannot start a keeper: {}", crate::sys::why(.0))]
-    Keeper(std::io::Error),
+    /// No runner could be started.
+    #[error("cannot start a runner: {}", crate::sys::why(.0))]
+    Runner(std::io::Error),
 }
 
 /// Description of a run before its start.
@@ -50,47 +50,47 @@ pub struct Offer {
     pub extent: Extent,
 }
 
-/// Way to start keepers.
+/// Way to start runners.
 enum Starts {
-    /// A thread of the server starts keepers, which end with it.
+    /// A thread of the server starts runners, which end with it.
     Thread(Sender<RunName>),
-    /// This process, which ends soon, starts detached keepers.
+    /// This process, which ends soon, starts detached runners.
     Detached,
 }
 
 /// Accepts requests and reports on runs.
-pub struct Clerk {
+pub struct Queue {
     /// Settings of the site.
     pub site: Site,
     /// Runs of the site.
-    pub shelf: Shelf,
+    pub run_store: RunStore,
     tools: Tools,
     starts: Starts,
     /// Cache of runs that are over, which do not change.
     known: Mutex<HashMap<RunName, State>>,
 }
 
-impl Clerk {
-    /// Creates a clerk for a program that lives for one request. Its runs are detached.
+impl Queue {
+    /// Creates a queue for a program that lives for one request. Its runs are detached.
     pub fn detached(site: Site, tools: Tools) -> Result<Self, StoreError> {
-        let shelf = Shelf::open(&site.results)?;
-        Ok(Self::with(site, shelf, tools, Starts::Detached))
+        let run_store = RunStore::open(&site.results)?;
+        Ok(Self::with(site, run_store, tools, Starts::Detached))
     }
 
-    /// Creates a clerk for a server, and the names of runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
+    /// Creates a queue for a server, and the names of runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
     pub fn serving(site: Site, tools: Tools) -> Result<(Self, Receiver<RunName>), StoreError> {
-        let shelf = Shelf::open(&site.results)?;
+        let run_store = RunStore::open(&site.results)?;
         let (sender, receiver) = channel();
         Ok((
-            Self::with(site, shelf, tools, Starts::Thread(sender)),
+            Self::with(site, run_store, tools, Starts::Thread(sender)),
             receiver,
         ))
     }
 
-    fn with(site: Site, shelf: Shelf, tools: Tools, starts: Starts) -> Self {
+    fn with(site: Site, run_store: RunStore, tools: Tools, starts: Starts) -> Self {
         Self {
             site,
-            shelf,
+            run_store,
             tools,
             starts,
             known: Mutex::new(HashMap::new()),
@@ -124,13 +124,13 @@ impl Clerk {
     /// Accepts a request and returns the name of its run. If a run named `wanted` exists already, returns that name and starts nothing.
     pub fn start(&self, fields: &Fields, wanted: Option<RunName>) -> Result<RunName, Declined> {
         let Offer { asked, extent } = self.offer(fields)?;
-        let door = self.shelf.door()?;
-        if let Some(name) = wanted.as_ref().filter(|name| self.shelf.has(name)) {
+        let door = self.run_store.door()?;
+        if let Some(name) = wanted.as_ref().filter(|name| self.run_store.has(name)) {
             return Ok(name.clone());
         }
         self.sweep();
-        let waiting = self.shelf.queue().into_iter().filter(|(name, fabric)| {
-            *fabric == asked.fabric && self.shelf.is_kept(name, self.now_ms())
+        let waiting = self.run_store.queue().into_iter().filter(|(name, fabric)| {
+            *fabric == asked.fabric && self.run_store.is_kept(name, self.now_ms())
         });
         // The first of them holds the fabric.
         let waiting = waiting.count().saturating_sub(1);
@@ -153,9 +153,9 @@ impl Clerk {
             limit_ms: self.site.limits.duration_ns / 1_000_000 + MARGIN_MS,
         };
         let Ok(name) = name.parse::<RunName>() else {
-            return Err(Declined::Keeper(std::io::ErrorKind::InvalidInput.into()));
+            return Err(Declined::Runner(std::io::ErrorKind::InvalidInput.into()));
         };
-        self.shelf.add(&request)?;
+        self.run_store.add(&request)?;
         drop(door);
         match &self.starts {
             // The thread ends with the server; the queue keeps the request.
@@ -163,28 +163,28 @@ impl Clerk {
                 Ok(()) | Err(_) => {}
             },
             Starts::Detached => {
-                if let Err(error) = keeper::start(&self.tools, &self.shelf, &name, false) {
+                if let Err(error) = runner::start(&self.tools, &self.run_store, &name, false) {
                     fail(
-                        &self.shelf,
+                        &self.run_store,
                         &name,
                         &request,
                         error.to_string(),
                         self.now_ms(),
                     );
-                    return Err(Declined::Keeper(error));
+                    return Err(Declined::Runner(error));
                 }
             }
         }
         Ok(name)
     }
 
-    /// Starts new keepers for requests that lost theirs, if keepers are detached. Without a server, each start, cancel and first page does this.
+    /// Starts new runners for requests that lost theirs, if runners are detached. Without a server, each start, cancel and first page does this.
     pub fn sweep(&self) {
         if !matches!(self.starts, Starts::Detached) {
             return;
         }
-        for name in orphans(&self.shelf, &self.site, &self.tools) {
-            match keeper::start(&self.tools, &self.shelf, &name, false) {
+        for name in orphans(&self.run_store, &self.site, &self.tools) {
+            match runner::start(&self.tools, &self.run_store, &name, false) {
                 Ok(_) | Err(_) => {} // The next sweep tries again.
             }
         }
@@ -194,28 +194,28 @@ impl Clerk {
     pub fn state(&self, name: &RunName) -> Option<State> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // A cancelled run can write its record a moment later.
-        let is_whole = |state: &&State| state.has_record || !self.shelf.has_record(name);
+        let is_whole = |state: &&State| state.has_record || !self.run_store.has_record(name);
         if let Some(state) = known().get(name).filter(is_whole) {
             return Some(state.clone());
         }
-        let state = self.shelf.state(name, self.now_ms())?;
-        // Do not cache the others: a failed run can get a keeper again, and a run without an outcome can be about to store it.
+        let state = self.run_store.state(name, self.now_ms())?;
+        // Do not cache the others: a failed run can get a runner again, and a run without an outcome can be about to store it.
         if state.told && matches!(state.state, Stage::Ended | Stage::Cancelled) {
             known().insert(name.clone(), state.clone());
         }
         Some(state)
     }
 
-    /// Asks a run to end. Returns false if it is over, or has no keeper and gets none.
+    /// Asks a run to end. Returns false if it is over, or has no runner and gets none.
     pub fn cancel(&self, name: &RunName) -> Result<bool, StoreError> {
-        let asked = self.shelf.cancel(name, self.now_ms())?;
+        let asked = self.run_store.cancel(name, self.now_ms())?;
         self.sweep();
         Ok(asked)
     }
 
     /// Finds runs with all these words, latest first, at most `most`. The second value is true if more exist.
     pub fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
-        let names = self.shelf.names().into_iter();
+        let names = self.run_store.names().into_iter();
         let states = names.filter_map(|name| self.state(&name));
         let mut found: Vec<State> = states
             .filter(|state| state.has(words))
@@ -228,22 +228,22 @@ impl Clerk {
 
     /// Runs that wait or run, in queue order.
     pub fn under_way(&self) -> Vec<State> {
-        let queue = self.shelf.queue().into_iter();
+        let queue = self.run_store.queue().into_iter();
         let states = queue.filter_map(|(name, _)| self.state(&name));
         states.filter(|state| !state.is_over()).collect()
     }
 
     /// The record of a run.
     pub fn record(&self, name: &RunName) -> Option<Record> {
-        self.shelf.record(name)
+        self.run_store.record(name)
     }
 }
 
-/// Starts keepers until `is_over`, and reaps those that have ended. Regularly starts new keepers for runs that lost theirs before their turn, as
-/// when a server ended. Ends all its keepers before it returns. A keeper ends with the thread that started it: this thread must live as long as
+/// Starts runners until `is_over`, and reaps those that have ended. Regularly starts new runners for runs that lost theirs before their turn, as
+/// when a server ended. Ends all its runners before it returns. A runner ends with the thread that started it: this thread must live as long as
 /// the server.
 pub fn tend(
-    shelf: &Shelf,
+    run_store: &RunStore,
     site: &Site,
     tools: &Tools,
     wanted: &Receiver<RunName>,
@@ -258,25 +258,25 @@ pub fn tend(
         let mut names: Vec<RunName> = wanted.recv_timeout(LOOK).into_iter().collect();
         children.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
         if looks.is_multiple_of(ROUND) {
-            names.extend(orphans(shelf, site, tools));
+            names.extend(orphans(run_store, site, tools));
         }
         looks = looks.wrapping_add(1);
         for name in names {
-            // A keeper that was just started has not stored its process id yet.
+            // A runner that was just started has not stored its process id yet.
             if children.iter().any(|(known, _)| *known == name) {
                 continue;
             }
-            match keeper::start(tools, shelf, &name, true) {
+            match runner::start(tools, run_store, &name, true) {
                 Ok(child) => children.push((name, child)),
                 Err(error) => tools::tell(&format!(
-                    "cannot start a keeper for {name}: {}",
+                    "cannot start a runner for {name}: {}",
                     crate::sys::why(&error)
                 )),
             }
         }
     }
     for (_, child) in &children {
-        keeper::tell(child, Signal::SIGTERM);
+        runner::tell(child, Signal::SIGTERM);
     }
     for (_, mut child) in children {
         match child.wait() {
@@ -285,27 +285,27 @@ pub fn tend(
     }
 }
 
-/// Queued requests without a keeper that never began, if the site still allows them. All others without a keeper get their outcome.
-fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
+/// Queued requests without a runner that never began, if the site still allows them. All others without a runner get their outcome.
+fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<RunName> {
     let now_ms = (tools.now_ms)();
     let mut found = Vec::new();
-    for (name, _) in shelf.queue() {
-        let Some(request) = shelf.request(&name) else {
+    for (name, _) in run_store.queue() {
+        let Some(request) = run_store.request(&name) else {
             continue;
         };
-        // In the first seconds a detached keeper can still be starting.
-        if shelf.is_kept(&name, now_ms) {
+        // In the first seconds a detached runner can still be starting.
+        if run_store.is_kept(&name, now_ms) {
             continue;
         }
-        if shelf.outcome(&name).is_some() {
-            shelf.leave_queue(&request);
+        if run_store.outcome(&name).is_some() {
+            run_store.leave_queue(&request);
             continue;
         }
-        let began = shelf
-            .keeper(&name)
-            .is_some_and(|keeper| keeper.began_ms.is_some());
+        let began = run_store
+            .runner(&name)
+            .is_some_and(|runner| runner.began_ms.is_some());
         let is_late = now_ms.saturating_sub(request.asked_ms) >= LAPSE_MS;
-        let how = match (shelf.is_cancelled(&name), began, is_late) {
+        let how = match (run_store.is_cancelled(&name), began, is_late) {
             (true, ..) => How::Cancelled,
             (false, true, _) => How::Lost,
             (false, false, true) => How::Lapsed,
@@ -315,12 +315,12 @@ fn orphans(shelf: &Shelf, site: &Site, tools: &Tools) -> Vec<RunName> {
                     continue;
                 }
                 Err(what) => {
-                    fail(shelf, &name, &request, what, now_ms);
+                    fail(run_store, &name, &request, what, now_ms);
                     continue;
                 }
             },
         };
-        end(shelf, &name, &request, how, None, now_ms);
+        end(run_store, &name, &request, how, None, now_ms);
     }
     found
 }
@@ -336,13 +336,13 @@ fn still_allowed(request: &Request, site: &Site, tools: &Tools) -> Result<(), St
     Extent::of(&plan, site).map(|_| ()).map_err(told)
 }
 
-fn fail(shelf: &Shelf, name: &RunName, request: &Request, what: String, now_ms: u64) {
-    end(shelf, name, request, How::Failed, Some(what), now_ms);
+fn fail(run_store: &RunStore, name: &RunName, request: &Request, what: String, now_ms: u64) {
+    end(run_store, name, request, How::Failed, Some(what), now_ms);
 }
 
-/// Stores the outcome of a request that has no keeper to do so.
+/// Stores the outcome of a request that has no runner to do so.
 fn end(
-    shelf: &Shelf,
+    run_store: &RunStore,
     name: &RunName,
     request: &Request,
     how: How,
@@ -356,7 +356,7 @@ fn end(
         card: None,
         complaint,
     };
-    if shelf.set_outcome(name, &outcome).is_ok() {
-        shelf.leave_queue(request);
+    if run_store.set_outcome(name, &outcome).is_ok() {
+        run_store.leave_queue(request);
     }
 }

@@ -11,35 +11,35 @@ use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Place};
 use super::inflow::Inflow;
 use super::outflow::{Feed, Outflow};
-use super::plant::Plant;
 use super::receiver::Stands;
+use super::resources::NodeResources;
 
 /// The receiving end of a link and the sending end of the next one, with one block between them.
-pub struct Ferry<'plant> {
+pub struct CopyRelay<'resources> {
     /// `None` once closed after the last block, while the next link still ends.
-    inflow: Option<Inflow<'plant>>,
-    outflow: Outflow<'plant>,
+    inflow: Option<Inflow<'resources>>,
+    outflow: Outflow<'resources>,
     /// True while the block is complete and being sent.
     laden: bool,
 }
 
-impl<'plant> Ferry<'plant> {
+impl<'resources> CopyRelay<'resources> {
     /// A relay from the link of `lane` to that of `onward`, with the private block between them in `blocks`.
     pub fn new(
-        plant: &'plant Plant,
+        resources: &'resources NodeResources,
         (from, lane): Stands,
         (to, onward): Stands,
         blocks: Option<OwnBlocks>,
     ) -> Result<Self, Failure> {
         let feed = blocks.clone().map_or(Feed::Slot, Feed::Held);
         Ok(Self {
-            inflow: Some(Inflow::new(plant, lane, from, blocks)?),
-            outflow: Outflow::new(plant, onward, to, feed)?,
+            inflow: Some(Inflow::new(resources, lane, from, blocks)?),
+            outflow: Outflow::new(resources, onward, to, feed)?,
             laden: false,
         })
     }
 
-    fn read(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn read(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         let Some(inflow) = &mut self.inflow else {
             return Ok(Advance::Done);
         };
@@ -62,7 +62,7 @@ impl<'plant> Ferry<'plant> {
         Ok(Advance::Moved)
     }
 
-    fn write(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+    fn write(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         let advance = self.outflow.advance(bell)?;
         if let Some(inflow) = &mut self.inflow {
             if self.outflow.went() == inflow.came() {
@@ -76,8 +76,8 @@ impl<'plant> Ferry<'plant> {
     }
 }
 
-impl<'plant> Flow<'plant> for Ferry<'plant> {
-    fn advance(&mut self, bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+impl<'resources> Flow<'resources> for CopyRelay<'resources> {
+    fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         if self.laden {
             self.write(bell)
         } else {
@@ -85,7 +85,7 @@ impl<'plant> Flow<'plant> for Ferry<'plant> {
         }
     }
 
-    fn place(&self) -> Option<Place<'plant>> {
+    fn place(&self) -> Option<Place<'resources>> {
         None
     }
 

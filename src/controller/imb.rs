@@ -8,13 +8,13 @@ use crate::record::{
 use crate::stats::imb as figures;
 use crate::wire::message::{RankWord, ToNode};
 
-use super::crew::{Crew, Halt};
 use super::events::RunEvent;
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 impl RunState<'_> {
     /// Measures all tables. Keeps the measured ones even if a later one fails.
-    pub(super) fn imb(&mut self, crew: &mut Crew, imb: &Imb) -> Result<(), Halt> {
+    pub(super) fn imb(&mut self, sessions: &mut Sessions, imb: &Imb) -> Result<(), Halt> {
         let ranks = imb.ranks.count(self.hosts.len());
         let mut record = ImbRecord {
             complete: false,
@@ -39,7 +39,7 @@ impl RunState<'_> {
             });
             let mut lines = Vec::new();
             outcome = self.table(
-                crew,
+                sessions,
                 imb,
                 &table,
                 (&mut lines, &mut record.ranks),
@@ -62,7 +62,7 @@ impl RunState<'_> {
         // Wrong data ends no table: it becomes a failure only here, after the measurements.
         match (outcome, wrong) {
             (Err(halt), Some(wrong)) => {
-                crew.note(Halt::Trouble(Box::new(wrong)));
+                sessions.note(Halt::Trouble(Box::new(wrong)));
                 Err(halt)
             }
             (Ok(()), Some(wrong)) => Err(Halt::Trouble(Box::new(wrong))),
@@ -72,7 +72,7 @@ impl RunState<'_> {
 
     fn table(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         imb: &Imb,
         table: &Table,
         (lines, ranks): (&mut Vec<LineRecord>, &mut [RankRecord]),
@@ -80,7 +80,7 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let nodes = self.hosts.len();
         for node in 0..nodes {
-            crew.send(node, &ToNode::Round(Box::new(Round::Table(table.clone()))));
+            sessions.send(node, &ToNode::Round(Box::new(Round::Table(table.clone()))));
         }
         let members = table.groups.concat();
         let mut told = Told::new(table);
@@ -88,7 +88,7 @@ impl RunState<'_> {
         let mut foreign = None;
         let observer = &mut *self.observer;
         let limit_ms = self.plan.deadlines.volume_ms;
-        let heard = crew.await_ranks(limit_ms, |node, rank, word| {
+        let heard = sessions.await_ranks(limit_ms, |node, rank, word| {
             if rank >= ranks.len() || imb.ranks.node_of(rank, nodes) != node {
                 foreign = Some((node, rank));
                 return true;
@@ -138,7 +138,7 @@ impl RunState<'_> {
 
 /// Reports of the ranks about lines that are not complete yet.
 struct Told {
-    /// Report of each member for each line, group by group.
+    /// Report of each session for each line, group by group.
     lines: Vec<Vec<Option<RankLine>>>,
     next: usize,
 }
@@ -152,7 +152,7 @@ impl Told {
         }
     }
 
-    /// Takes the report of a member. Returns the lines that it completes, in order.
+    /// Takes the report of a session. Returns the lines that it completes, in order.
     fn take(&mut self, table: &Table, place: usize, line: RankLine) -> Vec<LineRecord> {
         let number = line.line;
         if let Some(slot) = self

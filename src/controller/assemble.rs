@@ -20,29 +20,29 @@ mod interfaces;
 
 use interfaces::{passed, wires};
 
-use super::crew::Crew;
+use super::sessions::Sessions;
 
 /// Builds the record of a test from the reports of the nodes.
 pub(super) fn test(
     plan: &RunPlan,
     number: usize,
     hosts: &[HostRecord],
-    crew: &Crew,
+    sessions: &Sessions,
     before: &[Offset],
     after: &[Offset],
 ) -> TestRecord {
     let reports: Vec<Option<&NodeReport>> = (0..plan.nodes.len())
-        .map(|node| crew.report(node))
+        .map(|node| sessions.report(node))
         .collect();
-    let is_lost = |node| crew.is_lost(node);
+    let is_lost = |node| sessions.is_lost(node);
     let mut record = from_reports(plan, number, hosts, &reports, &is_lost, before, after);
-    record.set_up_ns = crew.set_up_ns();
-    record.clocks = clocks(crew, before, after);
-    crew.pulse.note(&mut record);
+    record.set_up_ns = sessions.set_up_ns();
+    record.clocks = clocks(sessions, before, after);
+    sessions.pulse.note(&mut record);
     record
 }
 
-/// Builds the record without a crew. `hosts`, `reports`, `before` and `after` have one entry for each node of the plan. The
+/// Builds the record without sessions. `hosts`, `reports`, `before` and `after` have one entry for each node of the plan. The
 /// numbers in a report need not make sense.
 pub fn from_reports(
     plan: &RunPlan,
@@ -101,14 +101,14 @@ pub fn from_reports(
     }
 }
 
-fn clocks(crew: &Crew, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
+fn clocks(sessions: &Sessions, before: &[Offset], after: &[Offset]) -> Vec<ClockRecord> {
     let both = before.iter().zip(after);
     both.map(|(before, after)| ClockRecord {
         before_ns: before.offset_ns,
         after_ns: after.offset_ns,
         uncertainty_ns: before.uncertainty_ns.max(after.uncertainty_ns),
-        span_ns: crew.since_start_ns(),
-        measured: crew.clocks_measured(),
+        span_ns: sessions.since_start_ns(),
+        measured: sessions.clocks_measured(),
     })
     .collect()
 }

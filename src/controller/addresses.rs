@@ -8,7 +8,7 @@ use crate::record::{HostFacts, Interface};
 use crate::record::{HostRecord, Trouble, TroubleKind};
 use crate::sys::socket;
 
-use super::crew::SeenHost;
+use super::sessions::SeenHost;
 
 /// Chooses the data ports of every node, one per rail. The first of these that exists counts: `data=` of the host file;
 /// the networks or interfaces of the plan; loopback if all nodes share one host; the address at which the session

@@ -7,7 +7,7 @@ use crate::record::{self, ENDED_FROM_OUTSIDE, Missing, Trouble};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
-use super::{Crew, LAST_WORDS, Member};
+use super::{LAST_WORDS, NodeSession, Sessions};
 
 fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
     Missing {
@@ -19,7 +19,7 @@ fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
     }
 }
 
-impl Crew {
+impl Sessions {
     /// Failed nodes, each with its first cause, if the others can continue. Consequences on other nodes do not count, unless
     /// a test that has started has no other failures.
     fn failed_nodes(&self) -> Option<Vec<(usize, Trouble)>> {
@@ -33,15 +33,15 @@ impl Crew {
         if !self.keep_going || !of_nodes || self.stop.load(Ordering::SeqCst) != 0 {
             return None;
         }
-        let first_of = |member: &Member, follows: bool| {
-            let own = |trouble: &&Trouble| trouble.node == member.label;
-            let fits = |trouble: &&Trouble| follows || member.gone || !trouble.kind.may_follow();
+        let first_of = |session: &NodeSession, follows: bool| {
+            let own = |trouble: &&Trouble| trouble.node == session.label;
+            let fits = |trouble: &&Trouble| follows || session.gone || !trouble.kind.may_follow();
             troubles.iter().filter(own).find(fits).cloned()
         };
         let find = |follows: bool| -> Vec<(usize, Trouble)> {
-            let here = self.members.iter().enumerate();
-            let here = here.filter(|(_, member)| member.lost.is_none());
-            here.filter_map(|(node, member)| Some((node, first_of(member, follows)?)))
+            let here = self.sessions.iter().enumerate();
+            let here = here.filter(|(_, session)| session.lost.is_none());
+            here.filter_map(|(node, session)| Some((node, first_of(session, follows)?)))
                 .collect()
         };
         let causes = find(false);
@@ -50,7 +50,11 @@ impl Crew {
         } else {
             causes
         };
-        let here = self.members.iter().filter(|one| one.lost.is_none()).count();
+        let here = self
+            .sessions
+            .iter()
+            .filter(|one| one.lost.is_none())
+            .count();
         (!failed.is_empty() && here >= failed.len() + LEAST_LEFT).then_some(failed)
     }
 
@@ -60,30 +64,30 @@ impl Crew {
             return false;
         };
         for (node, trouble) in failed {
-            if self.members[node].is_complete() {
+            if self.sessions[node].is_complete() {
                 // It has reported everything, so that its end after that costs nothing.
                 let text = format!("{}: {} (behind its report)", trouble.node, trouble.text());
                 self.notices.push(text);
                 continue;
             }
-            let heard = self.members[node].heard;
+            let heard = self.sessions[node].heard;
             let ago = heard.map_or(Duration::ZERO, |heard| heard.elapsed());
             let ago = u64::try_from(ago.as_nanos()).unwrap_or(0);
             let since_start = clock::monotonic_ns().saturating_sub(self.start_ns);
-            let member = &mut self.members[node];
-            member.report = None;
-            member.lost = Some(missing(
+            let session = &mut self.sessions[node];
+            session.report = None;
+            session.lost = Some(missing(
                 trouble,
                 self.test,
                 Some(since_start.saturating_sub(ago)),
             ));
             self.send(node, &ToNode::Stop);
-            for other in 0..self.members.len() {
-                if self.members[other].lost.is_none() {
+            for other in 0..self.sessions.len() {
+                if self.sessions[other].lost.is_none() {
                     self.send(other, &ToNode::Lost { node });
                 }
             }
-            if let Some(missing) = &self.members[node].lost {
+            if let Some(missing) = &self.sessions[node].lost {
                 let text = format!("{}: goes on without it: {}", missing.node, missing.what);
                 self.fresh_notices.push(text.clone());
                 self.notices.push(text);
@@ -93,7 +97,7 @@ impl Crew {
         true
     }
 
-    /// Removes failed nodes from the crew before a test runs, and drops the messages of the others about this test. Returns
+    /// Removes the sessions of failed nodes before a test runs, and drops the messages of the others about this test. Returns
     /// `None` if the run cannot continue.
     pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
         let failed = self.failed_nodes()?;
@@ -101,9 +105,9 @@ impl Crew {
         let mut left = Vec::new();
         for (node, trouble) in failed.into_iter().rev() {
             self.send(node, &ToNode::End);
-            let member = self.members.remove(node);
-            if member.gone || member.hello.is_none() {
-                self.fleet.abort(member.place);
+            let session = self.sessions.remove(node);
+            if session.gone || session.hello.is_none() {
+                self.fleet.abort(session.place);
             }
             left.push(missing(trouble, self.test, None));
         }
@@ -114,8 +118,8 @@ impl Crew {
             self.notices.push(text);
         }
         self.places.fill(None);
-        for (node, member) in self.members.iter().enumerate() {
-            self.places[member.place] = Some(node);
+        for (node, session) in self.sessions.iter().enumerate() {
+            self.places[session.place] = Some(node);
         }
         self.start_afresh();
         Some(left)
@@ -133,7 +137,7 @@ impl Crew {
                 "{}: goes on without it: {}",
                 missing.node, missing.what
             ));
-            self.members[node].lost = Some(missing);
+            self.sessions[node].lost = Some(missing);
         }
         self.start_afresh();
         true
@@ -141,20 +145,21 @@ impl Crew {
 
     /// Stops a test that is given up and drops the messages about it. They arrive before the answer to a ping sent after the stop.
     fn start_afresh(&mut self) {
-        for node in 0..self.members.len() {
-            self.members[node].samples.clear();
+        for node in 0..self.sessions.len() {
+            self.sessions[node].samples.clear();
             self.send(node, &ToNode::Stop);
             let sent_ns = clock::monotonic_ns();
             self.send(node, &ToNode::Ping { sent_ns });
         }
         let until = Instant::now() + LAST_WORDS;
-        let waits =
-            |member: &Member| !member.gone && member.lost.is_none() && member.samples.is_empty();
-        while Instant::now() < until && self.members.iter().any(waits) {
+        let waits = |session: &NodeSession| {
+            !session.gone && session.lost.is_none() && session.samples.is_empty()
+        };
+        while Instant::now() < until && self.sessions.iter().any(waits) {
             self.turn();
         }
         let gone = |trouble: &Trouble| {
-            let mut all = self.members.iter();
+            let mut all = self.sessions.iter();
             trouble.node.is_empty() || all.any(|one| one.gone && one.label == trouble.node)
         };
         let kept: Vec<Trouble> = self
@@ -164,8 +169,8 @@ impl Crew {
             .cloned()
             .collect();
         self.troubles = kept;
-        for member in &mut self.members {
-            member.forget_test();
+        for session in &mut self.sessions {
+            session.forget_test();
         }
     }
 }

@@ -6,15 +6,15 @@ use crate::record::{Measured, Trouble, TroubleKind};
 use crate::sys::clock;
 use crate::units::show_ns;
 
-use super::crew::{Crew, Halt};
 use super::events::RunEvent;
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl RunState<'_> {
     /// Asks the judge which suspects must be measured alone, and adds such tests to the plan. Returns true if it added any.
-    pub(super) fn looks_again(&mut self, crew: &mut Crew) -> bool {
+    pub(super) fn looks_again(&mut self, sessions: &mut Sessions) -> bool {
         /// Most second looks; further ones tell nothing new.
         const MOST_LOOKS: usize = 256;
         let looks = |test: &&Test| test.purpose == Purpose::Isolated;
@@ -57,11 +57,11 @@ impl RunState<'_> {
         if let Some(acceptance) = self.plan.acceptance_mut() {
             acceptance.tests.extend(tests);
         }
-        crew.notice(&format!(
+        sessions.notice(&format!(
             "{what}: {looks}, about {}",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         ));
-        self.tell_notices(crew);
+        self.tell_notices(sessions);
         true
     }
 
@@ -129,14 +129,18 @@ impl RunState<'_> {
     }
 
     /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
-    pub(super) fn is_possible(&mut self, crew: &mut Crew, number: usize) -> Result<bool, Halt> {
+    pub(super) fn is_possible(
+        &mut self,
+        sessions: &mut Sessions,
+        number: usize,
+    ) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         let loss = test.purpose == Purpose::Loss;
         let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
         if !test.paces.is_empty() || !(loss || hol) {
             return Ok(true);
         }
-        self.choose_ports(crew, number)?;
+        self.choose_ports(sessions, number)?;
         let test = &self.plan.tests()[number];
         match ask::paces(&self.plan, &self.hosts, test) {
             Some(paces) => {
@@ -151,8 +155,8 @@ impl RunState<'_> {
                 ))))
             }
             None => {
-                crew.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
-                self.tell_notices(crew);
+                sessions.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
+                self.tell_notices(sessions);
                 if let Some(acceptance) = self.plan.acceptance_mut() {
                     acceptance.tests.remove(number);
                 }
@@ -162,14 +166,18 @@ impl RunState<'_> {
     }
 
     /// Removes the links of nodes that were lost in an earlier test.
-    pub(super) fn leave_out_lost(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
+    pub(super) fn leave_out_lost(
+        &mut self,
+        sessions: &Sessions,
+        number: usize,
+    ) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
-        if !(0..nodes).any(|node| crew.is_lost(node)) {
+        if !(0..nodes).any(|node| sessions.is_lost(node)) {
             return Ok(());
         }
         let test = &mut self.plan.tests_mut()[number];
         let all = lanes::of_boundary(test, nodes, 0);
-        let here = |lane: &&lanes::Lane| !crew.is_lost(lane.from) && !crew.is_lost(lane.to);
+        let here = |lane: &&lanes::Lane| !sessions.is_lost(lane.from) && !sessions.is_lost(lane.to);
         let mut left: Vec<(usize, usize)> = all
             .iter()
             .filter(here)

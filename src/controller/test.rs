@@ -12,28 +12,28 @@ use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
 use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
-use super::crew::{Crew, Halt};
 use super::events::{Hold, RunEvent};
 use super::run_state::{RunState, fresh_names};
+use super::sessions::{Halt, Sessions};
 use super::{addresses, assemble, pulse};
 
 impl RunState<'_> {
-    pub(super) fn one_test(&mut self, crew: &mut Crew, number: usize) -> Result<(), Halt> {
+    pub(super) fn one_test(&mut self, sessions: &mut Sessions, number: usize) -> Result<(), Halt> {
         self.observer.see(RunEvent::Test {
             number: number + 1,
             of: self.plan.tests().len(),
             test: &self.plan.tests()[number],
         });
         let (test, before) = loop {
-            self.leave_out_lost(crew, number)?;
-            let test = self.settle(crew, number);
-            match self.set_up(crew, number, &test) {
+            self.leave_out_lost(sessions, number)?;
+            let test = self.settle(sessions, number);
+            match self.set_up(sessions, number, &test) {
                 Ok(offsets) => break (test, offsets),
-                Err(halt) if number == self.first => self.leave_behind(crew, halt)?,
-                // Records of earlier tests refer to the nodes by number: failed nodes stay in the crew, but take no further part.
+                Err(halt) if number == self.first => self.leave_behind(sessions, halt)?,
+                // Records of earlier tests refer to the nodes by number: failed nodes keep their sessions, but take no further part.
                 Err(halt) => {
-                    crew.note(halt);
-                    if !crew.set_aside() {
+                    sessions.note(halt);
+                    if !sessions.set_aside() {
                         return Err(Halt::Noted);
                     }
                 }
@@ -42,13 +42,13 @@ impl RunState<'_> {
         if !self.order.is_empty() {
             return Ok(());
         }
-        self.go(crew, number, &test, &before)?;
-        self.watch(crew, &test)?;
-        self.hold(crew, Hold::Collect)?;
-        let after = crew.measure_offsets()?;
-        let mut record = assemble::test(&self.plan, number, &self.hosts, crew, &before, &after);
+        self.go(sessions, number, &test, &before)?;
+        self.watch(sessions, &test)?;
+        self.hold(sessions, Hold::Collect)?;
+        let after = sessions.measure_offsets()?;
+        let mut record = assemble::test(&self.plan, number, &self.hosts, sessions, &before, &after);
         // The record is complete even without the series.
-        if let Ok(series) = crew.fetch_series(&pulse::worst_links(&self.plan, &record)) {
+        if let Ok(series) = sessions.fetch_series(&pulse::worst_links(&self.plan, &record)) {
             record.worst_links = series;
         }
         self.observer.see(RunEvent::Tested(&record));
@@ -57,10 +57,10 @@ impl RunState<'_> {
     }
 
     /// Settles the options that the user left open, from the hosts' hardware and settings.
-    fn settle(&mut self, crew: &mut Crew, number: usize) -> Test {
+    fn settle(&mut self, sessions: &mut Sessions, number: usize) -> Test {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
-            match self.choose_ports(crew, number) {
+            match self.choose_ports(sessions, number) {
                 Ok(()) | Err(_) => {}
             }
         }
@@ -84,11 +84,11 @@ impl RunState<'_> {
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
-            crew.notice(&note);
+            sessions.notice(&note);
         }
         if test.streams > streams {
             let each = test.streams / test.rails.max(1);
-            crew.notice(&format!(
+            sessions.notice(&format!(
                 "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
             ));
             let known = self.options.iter_mut().find(|(name, _)| name == "streams");
@@ -99,21 +99,26 @@ impl RunState<'_> {
         let bbr = capacities.iter().filter(|host| host.bbr).count();
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
         if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
-            crew.notice(&format!(
+            sessions.notice(&format!(
                 "{bbr} of {} hosts have bbr by default, which may leave sound ports unfilled: {chosen} loads them (--congestion bbr keeps it)",
                 capacities.len()
             ));
         }
         fit::renew_options(&mut self.options, test);
         let test = test.clone();
-        self.tell_notices(crew);
+        self.tell_notices(sessions);
         test
     }
 
     /// Does everything that precedes the flow of data. Returns the clock offset of each node.
-    fn set_up(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
-        self.hold(crew, Hold::Hello)?;
-        self.choose_ports(crew, number)?;
+    fn set_up(
+        &mut self,
+        sessions: &mut Sessions,
+        number: usize,
+        test: &Test,
+    ) -> Result<Vec<Offset>, Halt> {
+        self.hold(sessions, Hold::Hello)?;
+        self.choose_ports(sessions, number)?;
         if number == self.first {
             self.order = order::check(&self.plan, &self.hosts);
         }
@@ -121,30 +126,30 @@ impl RunState<'_> {
             self.tell_hosts();
             return Ok(Vec::new());
         }
-        self.prepare(crew, number, test)?;
+        self.prepare(sessions, number, test)?;
         if number == self.first {
             self.tell_hosts();
             self.tell_estimate();
         }
-        self.hold(crew, Hold::Fork)?;
-        self.connect(crew, number, test)?;
-        self.hold(crew, Hold::Go)?;
-        crew.measure_offsets()
+        self.hold(sessions, Hold::Fork)?;
+        self.connect(sessions, number, test)?;
+        self.hold(sessions, Hold::Go)?;
+        sessions.measure_offsets()
     }
 
     /// Chooses the data address of each rail of each node.
-    pub(super) fn choose_ports(&mut self, crew: &Crew, number: usize) -> Result<(), Halt> {
+    pub(super) fn choose_ports(&mut self, sessions: &Sessions, number: usize) -> Result<(), Halt> {
         let test = &self.plan.tests()[number];
-        self.choose_addresses(crew, &test.network.clone(), test.rails)
+        self.choose_addresses(sessions, &test.network.clone(), test.rails)
     }
 
     pub(super) fn choose_addresses(
         &mut self,
-        crew: &Crew,
+        sessions: &Sessions,
         network: &DataNetwork,
         rails: usize,
     ) -> Result<(), Halt> {
-        let chosen = addresses::choose(&self.plan.nodes, network, rails, &crew.seen_hosts())
+        let chosen = addresses::choose(&self.plan.nodes, network, rails, &sessions.seen_hosts())
             .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
@@ -152,7 +157,7 @@ impl RunState<'_> {
         Ok(())
     }
 
-    fn prepare(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+    fn prepare(&mut self, sessions: &mut Sessions, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
         let labels: Vec<String> = self
             .plan
@@ -189,20 +194,20 @@ impl RunState<'_> {
                     false => Vec::new(),
                 },
             };
-            if !crew.is_lost(node) {
-                crew.send(node, &ToNode::Prepare(Box::new(assignment)));
+            if !sessions.is_lost(node) {
+                sessions.send(node, &ToNode::Prepare(Box::new(assignment)));
             }
         }
         let first = &self.hosts[0].facts.identity;
         let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
-        crew.begin(number, test, crosses);
+        sessions.begin(number, test, crosses);
         self.stage(number, "preparing");
-        crew.await_all(
+        sessions.await_all(
             "make its processes",
             self.plan.deadlines.prepare_ms,
-            |member| member.listeners.is_some(),
+            |session| session.listeners.is_some(),
         )?;
-        let neighbours = (0..self.hosts.len()).map(|node| crew.neighbours(node));
+        let neighbours = (0..self.hosts.len()).map(|node| sessions.neighbours(node));
         let neighbours: Vec<&[(IpAddr, String)]> = neighbours.collect();
         match addresses::stranger(&self.hosts, &neighbours) {
             Some(trouble) if number == self.first => Err(Halt::Trouble(Box::new(trouble))),
@@ -235,10 +240,11 @@ impl RunState<'_> {
         }
     }
 
-    fn connect(&mut self, crew: &mut Crew, number: usize, test: &Test) -> Result<(), Halt> {
+    fn connect(&mut self, sessions: &mut Sessions, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
         let of = |boundary: usize, node: usize| -> Listener {
-            crew.listeners(node)
+            sessions
+                .listeners(node)
                 .and_then(|all| all.get(boundary).cloned())
                 .unwrap_or(Listener::None)
         };
@@ -247,18 +253,18 @@ impl RunState<'_> {
             .collect();
         let book = AddressBook { listeners };
         for node in 0..nodes {
-            crew.send(node, &ToNode::Connect(book.clone()));
+            sessions.send(node, &ToNode::Connect(book.clone()));
         }
         let links = size::of(test, nodes).links;
         self.stage(number, &format!("connecting {links} links"));
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadline expires first and names the missing links.
         let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
-        crew.await_all("connect its links", limit, |member| member.ready)
+        sessions.await_all("connect its links", limit, |session| session.ready)
     }
 
     /// Pauses at a stage if that was requested. The pause has a limit, so that a test that forgets its run does not leave it running.
-    fn hold(&mut self, crew: &mut Crew, at: Hold) -> Result<(), Halt> {
+    fn hold(&mut self, sessions: &mut Sessions, at: Hold) -> Result<(), Halt> {
         const LIMIT_MS: u64 = 600_000;
         if self.conditions.hold != Some(at) {
             return Ok(());
@@ -272,13 +278,13 @@ impl RunState<'_> {
                 Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file also releases the run.
             }
         });
-        crew.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
+        sessions.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
     }
 
     /// Sends one start and one window to all nodes, converted to the clock of each node.
     fn go(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         number: usize,
         test: &Test,
         offsets: &[Offset],
@@ -294,7 +300,8 @@ impl RunState<'_> {
             Bound::Time { .. } => None,
             Bound::Volume { buffers } => Some(buffers),
             Bound::Files => Some(
-                crew.longest_source()
+                sessions
+                    .longest_source()
                     .div_ceil(size::buffer_payload_bytes(test, offsets.len())),
             ),
         };
@@ -309,7 +316,7 @@ impl RunState<'_> {
                 }
                 Bound::Volume { .. } | Bound::Files => None,
             };
-            crew.send(
+            sessions.send(
                 node,
                 &ToNode::Go(Go {
                     at_ns: offset.to_node(start),
@@ -325,12 +332,12 @@ impl RunState<'_> {
             } => start + warmup_ns + window_ns,
             Bound::Volume { .. } | Bound::Files => 0,
         };
-        crew.set_start(start, window_end_ns);
+        sessions.set_start(start, window_end_ns);
         self.stage(number, "running");
         Ok(())
     }
 
-    fn watch(&mut self, crew: &mut Crew, test: &Test) -> Result<(), Halt> {
+    fn watch(&mut self, sessions: &mut Sessions, test: &Test) -> Result<(), Halt> {
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadlines expire first and name what is late.
         let collect_ms = deadlines.collect_ms + 5_000;
@@ -349,7 +356,7 @@ impl RunState<'_> {
                 (deadlines.volume_ms, beyond_ms, most_ms)
             }
         };
-        crew.await_reports(limits, test, self.observer)
+        sessions.await_reports(limits, test, self.observer)
     }
 }
 

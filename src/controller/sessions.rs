@@ -23,7 +23,7 @@ use crate::record::{
     Asked, HostRecord, LinkSeries, Missing, NodeReport, Sighting, Trouble, TroubleKind,
 };
 use crate::stats::offset::{Offset, Sample};
-use crate::sys::clock::{self, Lull};
+use crate::sys::clock::{self, IdleTimer};
 use crate::units::sum;
 use crate::wire::frame::{self, Decoder};
 use crate::wire::message::{Hello, Listener, Progress, RankWord, ToNode};
@@ -36,15 +36,15 @@ use allowance::Allowance;
 
 /// Reason why a stage ended early.
 pub enum Halt {
-    /// A failure that is not yet in the crew's list.
+    /// A failure that is not yet in the list.
     Trouble(Box<Trouble>),
-    /// The crew's list already holds every failure.
+    /// The list already holds every failure.
     Noted,
 }
 
 /// One node.
 #[derive(Default)]
-pub struct Member {
+pub struct NodeSession {
     label: String,
     /// Its number in the fleet.
     place: usize,
@@ -92,12 +92,12 @@ pub struct Member {
     /// Bytes that have arrived since then.
     fresh_bytes: usize,
     /// Time without a message from it.
-    lull: Lull,
+    idle: IdleTimer,
     up_since: Option<Instant>,
     complaints: Vec<String>,
 }
 
-impl Member {
+impl NodeSession {
     /// Notes whether bytes have moved.
     fn note_moved(&mut self, progress: &Progress) {
         let to_others = progress.sent_bytes.iter().chain(&progress.received_bytes);
@@ -111,7 +111,7 @@ impl Member {
     /// Notes a sign of life.
     fn was_heard(&mut self) {
         self.heard = Some(Instant::now());
-        self.lull.broken();
+        self.idle.broken();
         self.fresh_bytes = 0;
     }
 
@@ -147,9 +147,9 @@ struct Clocks {
 }
 
 /// Facts from which the data addresses of a host are chosen.
-pub struct SeenHost<'crew> {
+pub struct SeenHost<'a> {
     /// Facts of the host.
-    pub facts: &'crew HostFacts,
+    pub facts: &'a HostFacts,
     /// Address at which its session arrived.
     pub session: Option<IpAddr>,
     /// The node runs on the launching machine.
@@ -157,9 +157,9 @@ pub struct SeenHost<'crew> {
 }
 
 /// All nodes.
-pub struct Crew {
-    members: Vec<Member>,
-    /// Index of the member for each number in the fleet; `None` for nodes that were left out before the start.
+pub struct Sessions {
+    sessions: Vec<NodeSession>,
+    /// Index of the session for each number in the fleet; `None` for nodes that were left out before the start.
     places: Vec<Option<usize>>,
     keep_going: bool,
     fleet: Arc<Fleet>,
@@ -204,21 +204,21 @@ fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
     Duration::from_millis(one.saturating_mul(waves))
 }
 
-impl Crew {
+impl Sessions {
     /// Starts all nodes.
     pub fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
         let (sender, events) = channel();
         let message_bytes = allowance::message_bytes(plan);
-        let members: Vec<Member> = plan
+        let sessions: Vec<NodeSession> = plan
             .nodes
             .iter()
             .enumerate()
-            .map(|(place, node)| Member {
+            .map(|(place, node)| NodeSession {
                 place,
                 label: node.label.clone(),
                 local: node.local,
                 decoder: Decoder::with_limit(message_bytes),
-                ..Member::default()
+                ..NodeSession::default()
             })
             .collect();
         let fleet = Arc::new(launcher::start(
@@ -229,9 +229,9 @@ impl Crew {
         ));
         let heartbeat = Heartbeat::start(Arc::clone(&fleet), plan.nodes.len());
         Self {
-            places: (0..members.len()).map(Some).collect(),
+            places: (0..sessions.len()).map(Some).collect(),
             keep_going: plan.keep_going,
-            members,
+            sessions,
             fleet,
             heartbeat,
             events,
@@ -261,16 +261,16 @@ impl Crew {
 
     /// Sends a message to a node, unless the node is gone.
     pub fn send(&self, node: usize, message: &ToNode) {
-        if self.members[node].gone {
+        if self.sessions[node].gone {
             return;
         }
         if matches!(message, ToNode::Ping { .. }) {
-            self.members[node].allowance.ask();
+            self.sessions[node].allowance.ask();
         }
         if let Ok(text) = serde_json::to_vec(message) {
             // A full or closed session shows up later, as silence or as an ended session.
             self.fleet
-                .send(self.members[node].place, &frame::encode(&text));
+                .send(self.sessions[node].place, &frame::encode(&text));
         }
     }
 
@@ -283,10 +283,10 @@ impl Crew {
         }
         self.begun = true;
         self.start_ns = 0;
-        for member in &mut self.members {
-            member.forget_test();
+        for session in &mut self.sessions {
+            session.forget_test();
         }
-        self.pulse = Pulse::begin(test, self.members.len(), crosses);
+        self.pulse = Pulse::begin(test, self.sessions.len(), crosses);
         self.clocks.measured = 0;
     }
 
@@ -304,38 +304,38 @@ impl Crew {
 
     /// Listeners of a node by boundary, once it is prepared.
     pub fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
-        self.members[node].listeners.as_ref()
+        self.sessions[node].listeners.as_ref()
     }
 
     /// Addresses that a node was asked about, each with the hardware address that answers for it.
     pub fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
-        &self.members[node].neighbours
+        &self.sessions[node].neighbours
     }
 
     /// Length of the longest source file in bytes.
     pub fn longest_source(&self) -> u64 {
-        self.members
+        self.sessions
             .iter()
-            .map(|member| member.source_bytes)
+            .map(|session| session.source_bytes)
             .max()
             .unwrap_or(0)
     }
 
     /// Report of a node, once it has arrived.
     pub fn report(&self, node: usize) -> Option<&NodeReport> {
-        self.members[node].report.as_ref()
+        self.sessions[node].report.as_ref()
     }
 
     /// True if the run continues without a node.
     pub fn is_lost(&self, node: usize) -> bool {
-        self.members[node].lost.is_some()
+        self.sessions[node].lost.is_some()
     }
 
     /// Nodes that were lost after the run had started.
     pub fn lost(&self) -> impl Iterator<Item = &Missing> {
-        self.members
+        self.sessions
             .iter()
-            .filter_map(|member| member.lost.as_ref())
+            .filter_map(|session| session.lost.as_ref())
     }
 
     /// Time since the start of the test in nanoseconds; zero if no start is set.
@@ -358,15 +358,14 @@ impl Crew {
 
     /// Hosts whose hello has arrived.
     pub fn seen_hosts(&self) -> Vec<SeenHost<'_>> {
-        self.members
+        self.sessions
             .iter()
-            .filter_map(|member| {
-                let facts = &member.hello.as_ref()?.facts;
-                let session = facts.session_address.or(member.address);
+            .filter_map(|session| {
+                let facts = &session.hello.as_ref()?.facts;
                 Some(SeenHost {
                     facts,
-                    session,
-                    local: member.local,
+                    session: facts.session_address.or(session.address),
+                    local: session.local,
                 })
             })
             .collect()
@@ -374,37 +373,37 @@ impl Crew {
 
     /// Hosts for the record.
     pub fn host_records(&self) -> Vec<HostRecord> {
-        let facts_of = |member: &Member| {
-            member
+        let facts_of = |session: &NodeSession| {
+            session
                 .hello
                 .as_ref()
                 .map(|hello| hello.facts.clone())
                 .unwrap_or_default()
         };
         let identities: Vec<String> = self
-            .members
+            .sessions
             .iter()
-            .map(|member| facts_of(member).identity)
+            .map(|session| facts_of(session).identity)
             .collect();
-        self.members
+        self.sessions
             .iter()
             .enumerate()
-            .map(|(node, member)| HostRecord {
-                node: member.label.clone(),
-                transport: member.transport.clone(),
+            .map(|(node, session)| HostRecord {
+                node: session.label.clone(),
+                transport: session.transport.clone(),
                 rails: Vec::new(),
                 host_index: identities
                     .iter()
                     .position(|other| *other == identities[node])
                     .unwrap_or(node),
-                facts: facts_of(member),
+                facts: facts_of(session),
             })
             .collect()
     }
 
     /// Waits until every node has sent its hello or failed, so that one run names all failures and not only the first.
     pub fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
-        let stage = format!("starting {} nodes", self.members.len());
+        let stage = format!("starting {} nodes", self.sessions.len());
         observer.see(RunEvent::Stage(&stage));
         loop {
             self.turn();
@@ -416,9 +415,9 @@ impl Crew {
                 return Err(Halt::Noted);
             }
             if self
-                .members
+                .sessions
                 .iter()
-                .all(|member| member.gone || member.hello.is_some())
+                .all(|session| session.gone || session.hello.is_some())
             {
                 break;
             }
@@ -432,10 +431,10 @@ impl Crew {
 
     /// Bounds the hello. The launcher bounds every stage before it, up to the magic word.
     fn check_hellos(&mut self) {
-        for node in 0..self.members.len() {
-            let member = &self.members[node];
-            let never = Instant::now() > self.up_by && member.up_since.is_none();
-            if never && !member.gone {
+        for node in 0..self.sessions.len() {
+            let session = &self.sessions[node];
+            let never = Instant::now() > self.up_by && session.up_since.is_none();
+            if never && !session.gone {
                 self.lose(
                     node,
                     TroubleKind::Start,
@@ -443,10 +442,10 @@ impl Crew {
                 );
                 continue;
             }
-            let late = member
+            let late = session
                 .up_since
                 .is_some_and(|since| since.elapsed() > self.hello_limit);
-            if late && member.hello.is_none() && !member.gone {
+            if late && session.hello.is_none() && !session.gone {
                 let limit = self.hello_limit.as_secs();
                 self.lose(
                     node,
@@ -462,18 +461,19 @@ impl Crew {
         &mut self,
         what: &str,
         limit_ms: u64,
-        done: impl Fn(&Member) -> bool,
+        done: impl Fn(&NodeSession) -> bool,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
         loop {
             self.turn();
             self.halt_on_trouble()?;
             // A node that left after a complete report cannot answer any more.
-            let asked = |member: &Member| {
-                member.lost.is_none() && !(self.keep_going && member.gone && member.is_complete())
+            let asked = |session: &NodeSession| {
+                session.lost.is_none()
+                    && !(self.keep_going && session.gone && session.is_complete())
             };
-            let open = |member: &&Member| asked(member) && !done(member);
-            if !self.members.iter().any(|member| open(&member)) {
+            let open = |session: &&NodeSession| asked(session) && !done(session);
+            if !self.sessions.iter().any(|session| open(&session)) {
                 return Ok(());
             }
             if Instant::now() > until {
@@ -482,10 +482,10 @@ impl Crew {
         }
     }
 
-    /// Failure of the members that have not done something in time.
-    fn late(&self, what: &str, seconds: u64, open: impl Fn(&&Member) -> bool) -> Halt {
-        let late = self.members.iter().filter(open);
-        let late: Vec<String> = late.map(|member| member.label.clone()).collect();
+    /// Failure of the sessions that have not done something in time.
+    fn late(&self, what: &str, seconds: u64, open: impl Fn(&&NodeSession) -> bool) -> Halt {
+        let late = self.sessions.iter().filter(open);
+        let late: Vec<String> = late.map(|session| session.label.clone()).collect();
         let what = format!("cannot {what}: timed out after {seconds} s");
         Halt::Trouble(Box::new(Trouble {
             node: launcher::hosts::fold(&late),
@@ -541,16 +541,17 @@ impl Crew {
             for notice in self.take_notices() {
                 observer.see(RunEvent::Notice(&notice));
             }
-            let reported = |member: &Member| member.lost.is_some() || member.report.is_some();
-            if self.members.iter().all(reported) {
+            let reported =
+                |session: &NodeSession| session.lost.is_some() || session.report.is_some();
+            if self.sessions.iter().all(reported) {
                 return Ok(());
             }
             let now = Instant::now();
-            let is_late = |member: &&Member| {
-                let from = member.moved.1.map_or(end, |moved| moved.max(end));
-                !reported(member) && now > (from + ms(beyond_ms)).min(most)
+            let is_late = |session: &&NodeSession| {
+                let from = session.moved.1.map_or(end, |moved| moved.max(end));
+                !reported(session) && now > (from + ms(beyond_ms)).min(most)
             };
-            if self.members.iter().any(|member| is_late(&member)) {
+            if self.sessions.iter().any(|session| is_late(&session)) {
                 return Err(self.late("report", began.elapsed().as_secs(), is_late));
             }
         }
@@ -558,31 +559,33 @@ impl Crew {
 
     /// Progress of all nodes in the next second, once all nodes have reported it; `None` in the list for lost nodes.
     fn next_progress(&mut self) -> Option<Vec<Option<Progress>>> {
-        let silent = |member: &Member| member.lost.is_none() && member.progress.is_empty();
-        if self.members.iter().any(silent) || self.members.iter().all(|one| one.lost.is_some()) {
+        let silent = |session: &NodeSession| session.lost.is_none() && session.progress.is_empty();
+        if self.sessions.iter().any(silent) || self.sessions.iter().all(|one| one.lost.is_some()) {
             return None;
         }
-        let next = |member: &mut Member| match member.lost {
+        let next = |session: &mut NodeSession| match session.lost {
             Some(_) => None,
-            None => member.progress.pop_front(),
+            None => session.progress.pop_front(),
         };
-        Some(self.members.iter_mut().map(next).collect())
+        Some(self.sessions.iter_mut().map(next).collect())
     }
 
     /// Asks the nodes for the series of the links into them. Returns the answered ones in the order of `lanes`.
     pub fn fetch_series(&mut self, lanes: &[Lane]) -> Result<Vec<LinkSeries>, Halt> {
         let of = |node: usize| lanes.iter().filter(move |lane| lane.to == node);
-        for node in 0..self.members.len() {
+        for node in 0..self.sessions.len() {
             let places: Vec<_> = of(node).map(|lane| (lane.boundary, lane.to_slot)).collect();
-            self.members[node].series = places.is_empty().then(Default::default);
+            self.sessions[node].series = places.is_empty().then(Default::default);
             if !places.is_empty() {
                 self.send(node, &ToNode::Series(places));
             }
         }
-        self.await_all("tell its series", 10_000, |member| member.series.is_some())?;
+        self.await_all("tell its series", 10_000, |session| {
+            session.series.is_some()
+        })?;
         let mut series = Vec::new();
-        for node in 0..self.members.len() {
-            let (stretch_s, bytes) = self.members[node].series.take().unwrap_or_default();
+        for node in 0..self.sessions.len() {
+            let (stretch_s, bytes) = self.sessions[node].series.take().unwrap_or_default();
             series.extend(of(node).zip(bytes).map(|(lane, bytes)| LinkSeries {
                 lane: *lane,
                 stretch_s,
@@ -600,16 +603,16 @@ impl Crew {
     }
 
     /// The node, if its hello has arrived and it is not gone.
-    pub fn present(&mut self, node: usize) -> Option<&mut Member> {
-        let member = self.members.get_mut(node)?;
-        (member.hello.is_some() && !member.gone).then_some(member)
+    pub fn present(&mut self, node: usize) -> Option<&mut NodeSession> {
+        let session = self.sessions.get_mut(node)?;
+        (session.hello.is_some() && !session.gone).then_some(session)
     }
 
     /// Labels of nodes that reported an incomplete run.
     pub fn unexplained(&self) -> Vec<String> {
-        let all = self.members.iter();
-        let unexplained = all.filter(|member| member.unexplained);
-        unexplained.map(|member| member.label.clone()).collect()
+        let all = self.sessions.iter();
+        let unexplained = all.filter(|session| session.unexplained);
+        unexplained.map(|session| session.label.clone()).collect()
     }
 
     /// Failures so far.
@@ -619,15 +622,15 @@ impl Crew {
 
     /// Asks all nodes for their reports after a failure, and waits a bounded time for them.
     pub fn gather_reports(&mut self) {
-        for node in 0..self.members.len() {
+        for node in 0..self.sessions.len() {
             self.send(node, &ToNode::Stop);
         }
         let until = Instant::now() + LAST_WORDS;
         while Instant::now() < until
             && self
-                .members
+                .sessions
                 .iter()
-                .any(|member| !member.gone && member.report.is_none())
+                .any(|session| !session.gone && session.report.is_none())
         {
             self.turn();
         }
@@ -713,27 +716,27 @@ impl Crew {
     }
 
     fn look_for_silence(&mut self) {
-        for node in 0..self.members.len() {
-            let member = &mut self.members[node];
-            let silent_ns = u128::from(member.lull.goes_on(clock::monotonic_ns()));
-            let silent = member.heard.is_some() && silent_ns > self.silence.as_nanos();
-            if silent && member.hello.is_some() && !member.gone {
+        for node in 0..self.sessions.len() {
+            let session = &mut self.sessions[node];
+            let silent_ns = u128::from(session.idle.goes_on(clock::monotonic_ns()));
+            let silent = session.heard.is_some() && silent_ns > self.silence.as_nanos();
+            if silent && session.hello.is_some() && !session.gone {
                 let what = format!("lost: silent for {} s", self.silence.as_secs());
                 self.lose(node, TroubleKind::Lost, what);
-                self.fleet.abort(self.members[node].place);
+                self.fleet.abort(self.sessions[node].place);
             }
         }
     }
 
     fn lose(&mut self, node: usize, kind: TroubleKind, what: String) {
-        let member = &mut self.members[node];
-        member.gone = true;
-        if member.lost.is_some() {
+        let session = &mut self.sessions[node];
+        session.gone = true;
+        if session.lost.is_some() {
             return;
         }
         let trouble = Trouble {
             kind,
-            node: member.label.clone(),
+            node: session.label.clone(),
             who: String::new(),
             what,
         };
@@ -742,7 +745,7 @@ impl Crew {
 
     /// Ends all nodes. Returns all failures and notices.
     pub fn dismiss(self) -> (Vec<Trouble>, Vec<String>) {
-        for node in 0..self.members.len() {
+        for node in 0..self.sessions.len() {
             self.send(node, &ToNode::End);
         }
         self.heartbeat.end();

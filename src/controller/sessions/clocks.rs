@@ -7,14 +7,14 @@ use crate::stats::offset::{Offset, estimate};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
-use super::{Crew, Halt, Member};
+use super::{Halt, NodeSession, Sessions};
 
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
 
-impl Crew {
+impl Sessions {
     fn ask_for_clocks(&self) {
-        for node in 0..self.members.len() {
+        for node in 0..self.sessions.len() {
             let sent_ns = clock::monotonic_ns();
             self.send(node, &ToNode::Ping { sent_ns });
         }
@@ -29,15 +29,16 @@ impl Crew {
             return;
         }
         let round = self.clocks.round;
-        let answered = |member: &Member| member.lost.is_some() || member.samples.len() >= round;
+        let answered =
+            |session: &NodeSession| session.lost.is_some() || session.samples.len() >= round;
         if round == 0 {
             if Instant::now() >= self.clocks.due {
                 self.clocks.due = Instant::now() + self.clocks.interval;
-                self.members.iter_mut().for_each(|one| one.samples.clear());
+                self.sessions.iter_mut().for_each(|one| one.samples.clear());
                 self.clocks.round = 1;
                 self.ask_for_clocks();
             }
-        } else if self.members.iter().all(answered) {
+        } else if self.sessions.iter().all(answered) {
             if round < QUESTIONS {
                 self.clocks.round += 1;
                 self.ask_for_clocks();
@@ -61,13 +62,13 @@ impl Crew {
     pub fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
         self.clocks.round = 0;
         self.clocks.measured += 1;
-        for member in &mut self.members {
-            member.samples.clear();
+        for session in &mut self.sessions {
+            session.samples.clear();
         }
         for round in 1..=QUESTIONS {
             self.ask_for_clocks();
-            self.await_all("tell its clock", 10_000, |member| {
-                member.samples.len() >= round
+            self.await_all("tell its clock", 10_000, |session| {
+                session.samples.len() >= round
             })?;
         }
         Ok(self.offsets())
@@ -75,10 +76,10 @@ impl Crew {
 
     /// Estimates the offsets from the answers so far. A node without an answer keeps its last offset.
     pub fn offsets(&mut self) -> Vec<Offset> {
-        for member in &mut self.members {
-            member.offset = estimate(&member.samples).or(member.offset);
+        for session in &mut self.sessions {
+            session.offset = estimate(&session.samples).or(session.offset);
         }
-        let offset = |member: &Member| member.offset.unwrap_or_default();
-        self.members.iter().map(offset).collect()
+        let offset = |session: &NodeSession| session.offset.unwrap_or_default();
+        self.sessions.iter().map(offset).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Checks before the start that a host has the resources that its nodes need, summed over these nodes.
 
-use crate::pipeline::plant;
+use crate::pipeline::resources;
 use crate::plan::job::{Job, RankAssignment};
 use crate::plan::ranks::RankTransport;
 use crate::plan::{Assignment, Transport, size};
@@ -73,7 +73,7 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
     // Each rail has its own address, so all rails can use the same ports.
     let ports = if listens { test.phases - 1 } else { 0 };
     let memory = size::buffer_bytes_per_node(test, nodes) + born * size::PROCESS_BYTES;
-    let segment = plant::segment_bytes(assignment).next_multiple_of(4096);
+    let segment = resources::segment_bytes(assignment).next_multiple_of(4096);
     vec![
         need(Thing::Ports, ports * on_host),
         need(Thing::Descriptors, size::descriptors_at_once(test)),

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::tally::key;
+use super::rate_limit::key;
 
 /// Counts the places of each address. Addresses that many clients share have no limit.
 #[derive(Debug, Clone)]
-pub struct Crowd {
+pub struct Connections {
     most: usize,
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 /// A place, which is released when dropped.
 #[derive(Debug)]
-pub struct Place(Option<(Crowd, String)>);
+pub struct Place(Option<(Connections, String)>);
 
-impl Crowd {
+impl Connections {
     /// Allows `most` places per address.
     pub fn new(most: usize) -> Self {
         Self {
@@ -45,10 +45,13 @@ impl Crowd {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some((crowd, own)) = &self.0 else {
+        let Some((connections, own)) = &self.0 else {
             return;
         };
-        let mut counts = crowd.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = connections
+            .counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(own) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -64,23 +67,26 @@ mod tests {
 
     #[test]
     fn each_has_its_places_and_gives_them_back() {
-        let crowd = Crowd::new(2);
+        let connections = Connections::new(2);
         let from = |text: &str| Some(text.parse::<IpAddr>().unwrap());
-        let one = crowd.enter(from("10.0.0.1")).unwrap();
-        let two = crowd.enter(from("::ffff:10.0.0.1")).unwrap();
-        assert!(crowd.enter(from("10.0.0.1")).is_none());
-        let other = crowd.enter(from("10.0.0.2")).unwrap();
+        let one = connections.enter(from("10.0.0.1")).unwrap();
+        let two = connections.enter(from("::ffff:10.0.0.1")).unwrap();
+        assert!(connections.enter(from("10.0.0.1")).is_none());
+        let other = connections.enter(from("10.0.0.2")).unwrap();
         // An IPv6 network is one client, and this machine has no limit.
         let near: Vec<Place> = (0..9)
-            .filter_map(|_| crowd.enter(from("127.0.0.1")))
+            .filter_map(|_| connections.enter(from("127.0.0.1")))
             .collect();
         assert_eq!(near.len(), 9);
-        let _six = [crowd.enter(from("fe80::1")), crowd.enter(from("fe80::2"))];
-        assert!(crowd.enter(from("fe80::3")).is_none());
+        let _six = [
+            connections.enter(from("fe80::1")),
+            connections.enter(from("fe80::2")),
+        ];
+        assert!(connections.enter(from("fe80::3")).is_none());
         drop(two);
-        assert!(crowd.enter(from("10.0.0.1")).is_some());
+        assert!(connections.enter(from("10.0.0.1")).is_some());
         drop((one, other));
-        let left: Vec<String> = crowd.counts.lock().unwrap().keys().cloned().collect();
+        let left: Vec<String> = connections.counts.lock().unwrap().keys().cloned().collect();
         assert_eq!(left, ["fe80:0:0:0"]);
     }
 }

@@ -2,7 +2,7 @@
 //! tests, collects the results.
 //!
 //! Every wait has a deadline and checks for events twenty times a second. The record of a failed run keeps
-//! everything measured before the failure. Read next: [`crew`] for the nodes as seen from here, [`assemble`] for
+//! everything measured before the failure. Read next: [`sessions`] for the nodes as seen from here, [`assemble`] for
 //! how reports become a record, [`visit`] for looking at the runs of others.
 
 mod acceptance;
@@ -10,24 +10,24 @@ mod addresses;
 mod agenda;
 pub mod assemble;
 mod conditions;
-mod controller;
-mod crew;
 mod events;
 mod findings;
 mod heartbeat;
 mod imb;
 mod latency;
+mod lifecycle;
 mod linktest;
 mod pulse;
 mod ranks;
 mod run_state;
+mod sessions;
 mod test;
 mod visit;
 
 pub use conditions::Conditions;
-pub use controller::conduct;
 pub use events::{Hold, Observer, Observers, RunEvent};
 pub use findings::{errors_of, proof_text, values_of};
+pub use lifecycle::run;
 pub use pulse::LinkSample;
 pub use run_state::random_digits;
 pub use visit::Visit;

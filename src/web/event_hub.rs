@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::crowd::Crowd;
-use super::shelf::RunName;
+use super::connections::Connections;
+use super::run_store::RunName;
 
 /// Maximum number of listeners at the same time.
 const MOST_LISTENERS: usize = 64;
@@ -14,18 +14,18 @@ const MOST_LISTENERS: usize = 64;
 const MOST_OF_ADDRESS: usize = 16;
 
 /// Event listeners of each run, and their limits.
-pub struct Desk {
+pub struct EventHub {
     pub(super) seats: Arc<Semaphore>,
-    pub(super) crowd: Crowd,
+    pub(super) connections: Connections,
     pub(super) watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
 }
 
-impl Desk {
-    /// Creates a desk without listeners.
+impl EventHub {
+    /// Creates an event hub without listeners.
     pub fn new() -> Self {
         Self {
             seats: Arc::new(Semaphore::new(MOST_LISTENERS)),
-            crowd: Crowd::new(MOST_OF_ADDRESS),
+            connections: Connections::new(MOST_OF_ADDRESS),
             watched: Mutex::new(HashMap::new()),
         }
     }

@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use crate::record::{Trouble, TroubleKind};
 use crate::wire::message::RankWord;
 
-use super::{Crew, Halt};
+use super::{Halt, Sessions};
 
-impl Crew {
+impl Sessions {
     /// Records that a job was sent to the nodes, so that ranks can report from now on.
     pub fn begin_job(&mut self) {
         self.begun = true;
         self.start_ns = 0;
-        for member in &mut self.members {
-            member.forget_test();
+        for session in &mut self.sessions {
+            session.forget_test();
         }
     }
 
     /// Addresses on which the ranks of a node listen, lowest rank first; empty until the node has reported them.
     pub fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
-        self.members[node]
+        self.sessions[node]
             .rank_addresses
             .as_deref()
             .unwrap_or_default()
@@ -35,10 +35,10 @@ impl Crew {
         mut take: impl FnMut(usize, usize, RankWord) -> bool,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
-        let mut ended = vec![BTreeSet::new(); self.members.len()];
+        let mut ended = vec![BTreeSet::new(); self.sessions.len()];
         loop {
             for (node, ended) in ended.iter_mut().enumerate() {
-                while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
+                while let Some((rank, word)) = self.sessions[node].rank_words.pop_front() {
                     if matches!(word, RankWord::Done { .. }) && !ended.insert(rank) {
                         let what = format!("rank {rank} came to its end twice");
                         self.cut_off(node, TroubleKind::Lost, what);
@@ -46,12 +46,13 @@ impl Crew {
                         return Ok(());
                     }
                 }
-                self.members[node].allowance.ranks_were_heard();
+                self.sessions[node].allowance.ranks_were_heard();
             }
             if Instant::now() > until {
                 let is_late = |node: &usize| ended[*node].len() < self.rank_addresses(*node).len();
-                let late = (0..self.members.len()).filter(is_late);
-                let late: Vec<String> = late.map(|node| self.members[node].label.clone()).collect();
+                let late = (0..self.sessions.len()).filter(is_late);
+                let late: Vec<String> =
+                    late.map(|node| self.sessions[node].label.clone()).collect();
                 let what = format!("its ranks were not done after {} s", limit_ms / 1000);
                 self.note(Halt::Trouble(Box::new(Trouble {
                     node: launcher::hosts::fold(&late),
@@ -60,8 +61,8 @@ impl Crew {
             }
             if let Err(halt) = self.halt_on_trouble() {
                 // Reports that arrived in the meantime are kept.
-                for node in 0..self.members.len() {
-                    while let Some((rank, word)) = self.members[node].rank_words.pop_front() {
+                for node in 0..self.sessions.len() {
+                    while let Some((rank, word)) = self.sessions[node].rank_words.pop_front() {
                         if take(node, rank, word) {
                             break;
                         }

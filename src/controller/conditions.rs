@@ -23,9 +23,9 @@ pub struct Conditions {
     pub options: Vec<(String, String)>,
     /// Stage at which the run pauses, if any.
     pub hold: Option<Hold>,
-    /// Name of the run, from `conduct::random_digits`.
+    /// Name of the run, from `controller::random_digits`.
     pub token: String,
-    /// Secret that every link of the run sends first, also from `conduct::random_digits`.
+    /// Secret that every link of the run sends first, also from `controller::random_digits`.
     pub secret: String,
     /// Start of the run, in milliseconds since 1970.
     pub started_ms: u64,

@@ -13,12 +13,12 @@ use crate::record::{
 use crate::sys::clock;
 
 use super::conditions::Conditions;
-use super::crew::{Crew, Halt};
 use super::events::Observer;
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 /// Conducts a run from the first connection to the record. The record holds all failures.
-pub fn conduct(
+pub fn run(
     plan: RunPlan,
     hosts: &[Host],
     conditions: &Conditions,
@@ -27,7 +27,7 @@ pub fn conduct(
     let token = conditions.token.clone();
     let taken_over = conditions.resumed.as_ref();
     let tests = taken_over.map_or_else(Vec::new, |resumed| resumed.tests.clone());
-    let mut crew = Crew::start(&plan, hosts, conditions);
+    let mut sessions = Sessions::start(&plan, hosts, conditions);
     let mut run = RunState {
         token: &token,
         started_ms: conditions.started_ms,
@@ -47,8 +47,11 @@ pub fn conduct(
         asked: (Vec::new(), 0),
         tests_began_ns: 0,
     };
-    if let Err(halt) = run.launch(&mut crew).and_then(|()| run.measure(&mut crew)) {
-        crew.note(halt);
+    if let Err(halt) = run
+        .launch(&mut sessions)
+        .and_then(|()| run.measure(&mut sessions))
+    {
+        sessions.note(halt);
     }
     let RunState {
         plan,
@@ -59,9 +62,9 @@ pub fn conduct(
         order,
         ..
     } = run;
-    missing.extend(crew.lost().cloned());
-    let unexplained = crew.unexplained();
-    let (mut troubles, notices) = crew.dismiss();
+    missing.extend(sessions.lost().cloned());
+    let unexplained = sessions.unexplained();
+    let (mut troubles, notices) = sessions.dismiss();
     record::rank(&mut troubles);
     let signal = i32::try_from(conditions.stop.load(Ordering::SeqCst))
         .ok()
@@ -120,28 +123,28 @@ pub fn conduct(
 
 impl RunState<'_> {
     /// Waits until all nodes have started. Hosts without which the run goes on are left out of its plan.
-    fn launch(&mut self, crew: &mut Crew) -> Result<(), Halt> {
-        let launched = crew.await_hellos(self.observer);
-        self.hosts = crew.host_records();
+    fn launch(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
+        let launched = sessions.await_hellos(self.observer);
+        self.hosts = sessions.host_records();
         match launched {
             Ok(()) => Ok(()),
-            Err(halt) => self.leave_behind(crew, halt),
+            Err(halt) => self.leave_behind(sessions, halt),
         }
     }
 
     /// Does the work of the run.
-    fn measure(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+    fn measure(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
         let work = self.plan.work.clone();
         if let Some(job) = work.job()
-            && !self.start_ranks(crew, &job)?
+            && !self.start_ranks(sessions, &job)?
         {
             return Ok(());
         }
         match &work {
-            Work::Acceptance(_) => self.acceptance(crew),
-            Work::Linktest(linktest) => self.linktest(crew, linktest),
-            Work::Latency(latency) => self.latency(crew, latency),
-            Work::Imb(imb) => self.imb(crew, imb),
+            Work::Acceptance(_) => self.acceptance(sessions),
+            Work::Linktest(linktest) => self.linktest(sessions, linktest),
+            Work::Latency(latency) => self.latency(sessions, latency),
+            Work::Imb(imb) => self.imb(sessions, imb),
         }
     }
 }

@@ -9,22 +9,26 @@ use crate::plan::linktest::{Kernel, Linktest};
 use crate::record::{LinktestRecord, Measured, Outcome, PairTime, RetestRecord, RoundRecord};
 use crate::sys::clock;
 
-use super::crew::{Crew, Halt};
 use super::ranks::Told;
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 /// Limit on the sets of looks for the judge, which learns something from each set.
 const MOST_LOOKS: usize = 20;
 
 impl RunState<'_> {
     /// Measures all rounds, and the links that the judge asks for. Keeps what was measured even if a later part fails.
-    pub(super) fn linktest(&mut self, crew: &mut Crew, linktest: &Linktest) -> Result<(), Halt> {
+    pub(super) fn linktest(
+        &mut self,
+        sessions: &mut Sessions,
+        linktest: &Linktest,
+    ) -> Result<(), Halt> {
         let mut record = LinktestRecord {
             ranks: self.rank_records(&linktest.ranks),
             ..LinktestRecord::default()
         };
-        let outcome = self.rounds(crew, linktest, &mut record);
-        let outcome = outcome.and_then(|()| self.look_alone(crew, linktest, &mut record));
+        let outcome = self.rounds(sessions, linktest, &mut record);
+        let outcome = outcome.and_then(|()| self.look_alone(sessions, linktest, &mut record));
         record.complete = outcome.is_ok();
         self.outcome = Outcome::Linktest(record);
         outcome
@@ -32,7 +36,7 @@ impl RunState<'_> {
 
     fn rounds(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
     ) -> Result<(), Halt> {
@@ -53,7 +57,7 @@ impl RunState<'_> {
                     order,
                     step_seed: linktest.step_seed,
                 };
-                self.whole(crew, linktest, record, iteration, round)?;
+                self.whole(sessions, linktest, record, iteration, round)?;
             }
             iteration += 1;
             let ran_ns = clock::monotonic_ns() - started_ns;
@@ -68,7 +72,7 @@ impl RunState<'_> {
     /// Measures the links that the judge asks for, each alone and in one direction, until no new links remain.
     fn look_alone(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
     ) -> Result<(), Halt> {
@@ -95,7 +99,7 @@ impl RunState<'_> {
                 links,
                 kernel: Kernel::Unidirectional,
             };
-            let (told, outcome) = self.link_round(crew, linktest, record, 0, &round);
+            let (told, outcome) = self.link_round(sessions, linktest, record, 0, &round);
             let look = RoundRecord {
                 iteration: 0,
                 round,
@@ -122,7 +126,7 @@ impl RunState<'_> {
     /// Measures one round: all pairs, then all to all, then the slowest links again.
     fn whole(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
         iteration: u64,
@@ -130,7 +134,7 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let started_ms = self.now_ms();
         let began_ns = clock::monotonic_ns();
-        let (measured, outcome) = self.link_round(crew, linktest, record, iteration, &round);
+        let (measured, outcome) = self.link_round(sessions, linktest, record, iteration, &round);
         let span_ns = clock::monotonic_ns() - began_ns;
         let steps = linktest::steps(linktest, &round).len();
         let mut all = measured.times;
@@ -152,7 +156,7 @@ impl RunState<'_> {
         outcome?;
         if linktest.all_to_all {
             let (told, outcome) =
-                self.link_round(crew, linktest, record, iteration, &Round::AllToAll);
+                self.link_round(sessions, linktest, record, iteration, &Round::AllToAll);
             outcome?;
             last(record, |round| round.all_to_all_s = Some(told.all_to_all_s));
         }
@@ -162,7 +166,7 @@ impl RunState<'_> {
                 links,
                 kernel: linktest.kernel,
             };
-            let (told, outcome) = self.link_round(crew, linktest, record, iteration, &again);
+            let (told, outcome) = self.link_round(sessions, linktest, record, iteration, &again);
             let retests = retests(&slowest, &told.times);
             last(record, |round| round.retests = retests);
             outcome?;
@@ -175,14 +179,14 @@ impl RunState<'_> {
     /// Measures a round of a link test under the next round number, and notes the processors of its ranks.
     fn link_round(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
         iteration: u64,
         round: &Round,
     ) -> (Told, Result<(), Halt>) {
         let number = record.rounds.len() as u64;
-        let (told, outcome) = self.pairs(crew, linktest, (iteration, number), round);
+        let (told, outcome) = self.pairs(sessions, linktest, (iteration, number), round);
         told.note_places(&mut record.ranks);
         (told, outcome)
     }

@@ -5,8 +5,8 @@ use crate::plan::RunPlan;
 use crate::record::{HostRecord, Missing, Outcome, TestRecord, Trouble, TroubleKind};
 
 use super::conditions::Conditions;
-use super::crew::{Crew, Halt};
 use super::events::{Observer, RunEvent};
+use super::sessions::{Halt, Sessions};
 
 /// 128 random bits from the kernel, as 32 hexadecimal digits.
 pub fn random_digits() -> std::io::Result<String> {
@@ -51,8 +51,8 @@ pub(super) struct RunState<'a> {
 }
 
 impl RunState<'_> {
-    pub(super) fn tell_notices(&mut self, crew: &mut Crew) {
-        for notice in crew.take_notices() {
+    pub(super) fn tell_notices(&mut self, sessions: &mut Sessions) {
+        for notice in sessions.take_notices() {
             self.observer.see(RunEvent::Notice(&notice));
         }
     }
@@ -81,13 +81,13 @@ impl RunState<'_> {
     }
 
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
-    pub(super) fn leave_behind(&mut self, crew: &mut Crew, halt: Halt) -> Result<(), Halt> {
-        crew.note(halt);
+    pub(super) fn leave_behind(&mut self, sessions: &mut Sessions, halt: Halt) -> Result<(), Halt> {
+        sessions.note(halt);
         if self.first > 0 {
             return Err(Halt::Noted); // Tests that were taken over refer to all nodes by number.
         }
-        let left = crew.leave_behind().ok_or(Halt::Noted)?;
-        self.tell_notices(crew);
+        let left = sessions.leave_behind().ok_or(Halt::Noted)?;
+        self.tell_notices(sessions);
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
         if !self.plan.leave_out(&labels) {
             let what = "no test can be run by the hosts that are left";
@@ -96,7 +96,7 @@ impl RunState<'_> {
                 what,
             ))));
         }
-        self.hosts = crew.host_records();
+        self.hosts = sessions.host_records();
         self.missing.extend(left);
         Ok(())
     }

@@ -17,10 +17,10 @@ use latency::planning::{self, Plan, Strategy};
 use latency::rows::Model;
 use numbers::random::Random;
 
-use super::crew::{Crew, Halt};
 use super::events::RunEvent;
 use super::findings::{Findings, proof_text};
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 /// Most suspects that are measured again.
 const MOST_LOOKED_AT: usize = 8;
@@ -50,7 +50,11 @@ impl Measuring<'_> {
 
 impl RunState<'_> {
     /// Measures a latency job and calculates its results.
-    pub(super) fn latency(&mut self, crew: &mut Crew, latency: &Latency) -> Result<(), Halt> {
+    pub(super) fn latency(
+        &mut self,
+        sessions: &mut Sessions,
+        latency: &Latency,
+    ) -> Result<(), Halt> {
         let refuse = |what: String| {
             Err(Halt::Trouble(Box::new(Trouble::own(
                 TroubleKind::Usage,
@@ -78,7 +82,7 @@ impl RunState<'_> {
         let mut record = begun(&measuring, &present, changed);
         record.ranks = self.rank_records(&latency.probe.ranks);
         record.started_ms = self.now_ms();
-        let outcome = self.measure_all(crew, &measuring, &mut record);
+        let outcome = self.measure_all(sessions, &measuring, &mut record);
         record.complete = outcome.is_ok();
         self.outcome = Outcome::Latency(Box::new(record));
         outcome
@@ -87,13 +91,13 @@ impl RunState<'_> {
     /// Measures the rounds, the suspects and the checks. Keeps all measurements even if a later part fails.
     fn measure_all(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         measuring: &Measuring<'_>,
         record: &mut LatencyRecord,
     ) -> Result<(), Halt> {
         let began_ns = clock::monotonic_ns();
         let rounds = &measuring.plan.rounds;
-        let (pairs, outcome) = self.latency_rounds(crew, measuring, rounds, &mut record.ranks);
+        let (pairs, outcome) = self.latency_rounds(sessions, measuring, rounds, &mut record.ranks);
         record.pairs = pairs;
         record.span_ns = clock::monotonic_ns() - began_ns;
         outcome?;
@@ -103,7 +107,7 @@ impl RunState<'_> {
         if !analysis.suspects.is_empty() {
             let alone = looks(&analysis);
             (record.looks, outcome) =
-                self.latency_rounds(crew, measuring, &alone, &mut record.ranks);
+                self.latency_rounds(sessions, measuring, &alone, &mut record.ranks);
             if outcome.is_ok() {
                 again = Some(with_looks(measuring, record));
             }
@@ -111,7 +115,7 @@ impl RunState<'_> {
         if outcome.is_ok() {
             let open = unplanned(measuring);
             (record.checks, outcome) =
-                self.latency_rounds(crew, measuring, &open, &mut record.ranks);
+                self.latency_rounds(sessions, measuring, &open, &mut record.ranks);
         }
         let findings = Findings {
             model: measuring.model(),
@@ -127,7 +131,7 @@ impl RunState<'_> {
     /// Measures pairs round by round. Returns all measurements, even if the job ends early.
     fn latency_rounds(
         &mut self,
-        crew: &mut Crew,
+        sessions: &mut Sessions,
         measuring: &Measuring<'_>,
         rounds: &[Vec<(u32, u32)>],
         ranks: &mut [RankRecord],
@@ -140,7 +144,7 @@ impl RunState<'_> {
             kernel: Kernel::Semidirectional,
         };
         let probe: &Linktest = &measuring.latency.probe;
-        let (told, outcome) = self.pairs(crew, probe, (0, 0), &round);
+        let (told, outcome) = self.pairs(sessions, probe, (0, 0), &round);
         told.note_places(ranks);
         let mut times = told.times;
         times.sort_by_key(|time| (time.step, time.from, time.to));

@@ -4,20 +4,20 @@ use crate::record::{Trouble, TroubleKind};
 use crate::sys::clock;
 
 use super::assemble;
-use super::crew::{Crew, Halt};
 use super::run_state::RunState;
+use super::sessions::{Halt, Sessions};
 
 impl RunState<'_> {
     /// Runs the tests. Keeps what was measured even if a later test fails.
-    pub(super) fn acceptance(&mut self, crew: &mut Crew) -> Result<(), Halt> {
+    pub(super) fn acceptance(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
         let mut number = self.first;
         if number > 0 {
             // The judge needs the ports that the taken-over tests used.
-            self.choose_ports(crew, number - 1)?;
+            self.choose_ports(sessions, number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
-        while number < self.plan.tests().len() || self.looks_again(crew) {
-            if !self.is_possible(crew, number)? {
+        while number < self.plan.tests().len() || self.looks_again(sessions) {
+            if !self.is_possible(sessions, number)? {
                 continue;
             }
             if let Some(late) = self.is_too_late(number) {
@@ -27,19 +27,25 @@ impl RunState<'_> {
                         late,
                     ))));
                 }
-                crew.notice(&late);
-                self.tell_notices(crew);
+                sessions.notice(&late);
+                self.tell_notices(sessions);
                 return Ok(());
             }
-            let outcome = self.one_test(crew, number);
+            let outcome = self.one_test(sessions, number);
             if let Err(halt) = outcome {
-                crew.note(halt);
-                if crew.has_begun() {
+                sessions.note(halt);
+                if sessions.has_begun() {
                     // Everything measured so far belongs in the record.
-                    crew.gather_reports();
-                    let offsets = crew.offsets();
-                    let test =
-                        assemble::test(&self.plan, number, &self.hosts, crew, &offsets, &offsets);
+                    sessions.gather_reports();
+                    let offsets = sessions.offsets();
+                    let test = assemble::test(
+                        &self.plan,
+                        number,
+                        &self.hosts,
+                        sessions,
+                        &offsets,
+                        &offsets,
+                    );
                     self.keep(test);
                 }
                 return Err(Halt::Noted);

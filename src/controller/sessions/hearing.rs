@@ -12,14 +12,14 @@ use crate::units::show_bytes;
 use crate::wire::frame::Decoder;
 use crate::wire::message::{FromNode, Hello, Progress, WIRE_VERSION};
 
-use super::{Crew, Member};
+use super::{NodeSession, Sessions};
 
 /// Growth of an incomplete message that counts as a sign of life: more than the heartbeats of a node within the silence that is permitted.
 const GROWS_BYTES: usize = 4096;
 /// Most bytes of incomplete messages of all nodes together.
 const MOST_PENDING_BYTES: usize = 1 << 30;
 
-impl Crew {
+impl Sessions {
     pub(super) fn handle(&mut self, place: usize, event: Event) {
         let Some(node) = self.places.get(place).copied().flatten() else {
             return;
@@ -27,7 +27,7 @@ impl Crew {
         match event {
             Event::Stage(_) => {}
             Event::Notice(text) => {
-                let text = format!("{}: {text}", self.members[node].label);
+                let text = format!("{}: {text}", self.sessions[node].label);
                 self.fresh_notices.push(text.clone());
                 self.notices.push(text);
             }
@@ -36,16 +36,16 @@ impl Crew {
                 address,
                 noise: _,
             } => {
-                let member = &mut self.members[node];
-                member.transport = transport;
-                member.address = address;
-                member.up_since = Some(Instant::now());
-                member.was_heard();
+                let session = &mut self.sessions[node];
+                session.transport = transport;
+                session.address = address;
+                session.up_since = Some(Instant::now());
+                session.was_heard();
             }
             Event::Bytes(bytes, _ticket) => self.hear(node, &bytes),
             Event::Complaint(line, _ticket) => {
                 const KEPT: usize = 20;
-                let complaints = &mut self.members[node].complaints;
+                let complaints = &mut self.sessions[node].complaints;
                 if complaints.len() < KEPT {
                     complaints.push(outside::clean(&line).into_owned());
                 }
@@ -56,7 +56,7 @@ impl Crew {
                 } else {
                     TroubleKind::Start
                 };
-                if !self.members[node].gone {
+                if !self.sessions[node].gone {
                     self.lose(node, kind, error.to_string());
                 }
             }
@@ -65,29 +65,29 @@ impl Crew {
     }
 
     fn ended(&mut self, node: usize, status: Option<i32>, signal: Option<String>) {
-        let member = &self.members[node];
-        if member.gone {
+        let session = &self.sessions[node];
+        if session.gone {
             return;
         }
         // The node has already reported that it was asked to end. The end of its process is no news then.
         let is_told =
-            |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == member.label;
+            |trouble: &Trouble| trouble.kind == TroubleKind::Ended && trouble.node == session.label;
         if self.troubles.iter().any(is_told) && signal.is_none() {
-            self.members[node].gone = true;
+            self.sessions[node].gone = true;
             return;
         }
-        let said = member
+        let said = session
             .complaints
             .last()
             .map(|line| format!(" ({line})"))
             .unwrap_or_default();
-        let kind = if member.hello.is_none() {
+        let kind = if session.hello.is_none() {
             TroubleKind::Start
         } else {
             TroubleKind::Lost
         };
         // With these transports the ended process is a client such as `ssh`, which exits with 255 for its own failures.
-        let by_client = matches!(member.transport.as_str(), "rsh" | "openssh");
+        let by_client = matches!(session.transport.as_str(), "rsh" | "openssh");
         let (kind, what) = match (status, signal) {
             (_, Some(signal)) if by_client => (
                 TroubleKind::Killed,
@@ -113,21 +113,21 @@ impl Crew {
     }
 
     fn hear(&mut self, node: usize, bytes: &[u8]) {
-        let member = &mut self.members[node];
-        if member.cut_off {
+        let session = &mut self.sessions[node];
+        if session.cut_off {
             return;
         }
         // A message that is not whole shows life only while it grows: signs of life that a wrong length swallows are none.
-        member.fresh_bytes += bytes.len();
-        if member.fresh_bytes >= GROWS_BYTES {
-            member.was_heard();
+        session.fresh_bytes += bytes.len();
+        if session.fresh_bytes >= GROWS_BYTES {
+            session.was_heard();
         }
-        member.decoder.push(bytes);
+        session.decoder.push(bytes);
         loop {
-            let member = &mut self.members[node];
-            let message = match member.decoder.next_message() {
+            let session = &mut self.sessions[node];
+            let message = match session.decoder.next_message() {
                 Ok(Some(message)) => {
-                    member.was_heard();
+                    session.was_heard();
                     message
                 }
                 Ok(None) => return self.bound_pending(),
@@ -137,7 +137,7 @@ impl Crew {
             };
             let read = outside::read::<FromNode>(&message);
             let allowed = match &read {
-                Ok(read) => member.allowance.take(read, message.len()),
+                Ok(read) => session.allowance.take(read, message.len()),
                 Err(_) => Ok(()),
             };
             match (read, allowed) {
@@ -156,20 +156,20 @@ impl Crew {
     /// Gives up a node that violated the protocol or a limit, and ignores everything further from it.
     pub(super) fn cut_off(&mut self, node: usize, kind: TroubleKind, what: String) {
         self.lose(node, kind, what);
-        let member = &mut self.members[node];
-        member.cut_off = true;
-        member.decoder = Decoder::default();
-        self.fleet.abort(member.place);
+        let session = &mut self.sessions[node];
+        session.cut_off = true;
+        session.decoder = Decoder::default();
+        self.fleet.abort(session.place);
     }
 
     /// Bounds the memory of incomplete messages of all nodes together: beyond the bound the node that holds most is cut off.
     fn bound_pending(&mut self) {
-        let held = |member: &Member| member.decoder.pending_bytes();
-        let all: usize = self.members.iter().map(held).sum();
+        let held = |session: &NodeSession| session.decoder.pending_bytes();
+        let all: usize = self.sessions.iter().map(held).sum();
         if all <= MOST_PENDING_BYTES {
             return;
         }
-        let held = self.members.iter().map(held).enumerate();
+        let held = self.sessions.iter().map(held).enumerate();
         if let Some((most, bytes)) = held.max_by_key(|(_, bytes)| *bytes) {
             let what = format!(
                 "sent {} of a message that is not whole, while all nodes together had {}",
@@ -182,14 +182,14 @@ impl Crew {
 
     /// Kind of failure for bytes that are no message: another program before the hello, a disturbed session after it.
     fn kind_of_nonsense(&self, node: usize) -> TroubleKind {
-        match self.members[node].hello {
+        match self.sessions[node].hello {
             None => TroubleKind::Version,
             Some(_) => TroubleKind::Lost,
         }
     }
 
     fn take(&mut self, node: usize, message: FromNode) {
-        let member = &mut self.members[node];
+        let session = &mut self.sessions[node];
         match message {
             FromNode::Hello(hello) => self.greet(node, *hello),
             FromNode::Prepared {
@@ -197,38 +197,38 @@ impl Crew {
                 source_bytes,
                 neighbours,
             } => {
-                member.neighbours = neighbours;
-                member.listeners = Some(listeners);
-                member.source_bytes = source_bytes.unwrap_or(0);
+                session.neighbours = neighbours;
+                session.listeners = Some(listeners);
+                session.source_bytes = source_bytes.unwrap_or(0);
             }
-            FromNode::RanksListen(addresses) => member.rank_addresses = Some(addresses),
-            FromNode::Rank { rank, word } => member.rank_words.push_back((rank, word)),
-            FromNode::Ready => member.ready = true,
+            FromNode::RanksListen(addresses) => session.rank_addresses = Some(addresses),
+            FromNode::Rank { rank, word } => session.rank_words.push_back((rank, word)),
+            FromNode::Ready => session.ready = true,
             FromNode::Pong { sent_ns, node_ns } => {
                 let received_ns = clock::monotonic_ns();
-                member.samples.push(Sample {
+                session.samples.push(Sample {
                     sent_ns,
                     node_ns,
                     received_ns,
                 });
             }
             FromNode::Progress(progress) => {
-                member.note_moved(&progress);
+                session.note_moved(&progress);
                 const KEPT: usize = 64;
                 // A few bytes of a message become many numbers in memory.
                 const NUMBERS: usize = 1 << 20;
                 let numbers = |one: &Progress| {
                     one.links.len() + one.sent_bytes.len() + one.received_bytes.len()
                 };
-                let held: usize = member.progress.iter().map(numbers).sum();
-                if member.progress.len() < KEPT && held + numbers(&progress) <= NUMBERS {
-                    member.progress.push_back(progress);
+                let held: usize = session.progress.iter().map(numbers).sum();
+                if session.progress.len() < KEPT && held + numbers(&progress) <= NUMBERS {
+                    session.progress.push_back(progress);
                 }
             }
             FromNode::Alive => {}
-            FromNode::Trouble(_) | FromNode::Finished(_) if member.lost.is_some() => {}
+            FromNode::Trouble(_) | FromNode::Finished(_) if session.lost.is_some() => {}
             FromNode::Trouble(troubles) => {
-                let label = member.label.clone();
+                let label = session.label.clone();
                 let of_node = |trouble: Trouble| Trouble {
                     node: label.clone(),
                     ..trouble
@@ -237,14 +237,14 @@ impl Crew {
             }
             FromNode::Seen(mut sighting) => {
                 sighting.keep_sound();
-                member.sighting = Some(*sighting);
+                session.sighting = Some(*sighting);
             }
-            FromNode::Asked(asked) => member.asked = Some(asked),
+            FromNode::Asked(asked) => session.asked = Some(asked),
             FromNode::Finished(report) => {
-                member.unexplained = !report.complete;
-                member.report = Some(*report);
+                session.unexplained = !report.complete;
+                session.report = Some(*report);
             }
-            FromNode::Series { stretch_s, bytes } => member.series = Some((stretch_s, bytes)),
+            FromNode::Series { stretch_s, bytes } => session.series = Some((stretch_s, bytes)),
         }
     }
 
@@ -261,6 +261,6 @@ impl Crew {
             );
             return self.lose(node, TroubleKind::Version, what);
         }
-        self.members[node].hello = Some(hello);
+        self.sessions[node].hello = Some(hello);
     }
 }

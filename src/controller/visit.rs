@@ -10,12 +10,12 @@ use crate::record::{Asked, Sighting, Trouble};
 use crate::wire::message::ToNode;
 
 use super::conditions::Conditions;
-use super::crew::{Crew, Member};
 use super::events::Observer;
+use super::sessions::{NodeSession, Sessions};
 
 /// Hosts that were reached, with one node of this visit on each.
 pub struct Visit {
-    crew: Crew,
+    sessions: Sessions,
     /// Label of each node.
     labels: Vec<String>,
     /// Nodes whose answers count: one per host, even if a host was named several times.
@@ -31,20 +31,20 @@ impl Visit {
         conditions: &Conditions,
         observer: &mut dyn Observer,
     ) -> Self {
-        let mut crew = Crew::start(plan, hosts, conditions);
-        match crew.await_hellos(observer) {
-            Ok(()) | Err(_) => {} // The reached hosts are visited; the crew's list holds the failures of the others.
+        let mut sessions = Sessions::start(plan, hosts, conditions);
+        match sessions.await_hellos(observer) {
+            Ok(()) | Err(_) => {} // The reached hosts are visited; the list of the sessions holds the failures of the others.
         }
-        let records = crew.host_records();
+        let records = sessions.host_records();
         let mut known = BTreeSet::new();
         let mut asked = Vec::new();
         for (node, record) in records.iter().enumerate() {
-            if crew.present(node).is_some() && known.insert(record.facts.identity.clone()) {
+            if sessions.present(node).is_some() && known.insert(record.facts.identity.clone()) {
                 asked.push(node);
             }
         }
         Self {
-            crew,
+            sessions,
             labels: plan.nodes.iter().map(|node| node.label.clone()).collect(),
             asked,
             answer_limit: Duration::from_millis(plan.deadlines.silence_ms),
@@ -53,13 +53,13 @@ impl Visit {
 
     /// Looks at the runs on every host. Returns the answers by label; `ends` includes every link end.
     pub fn look(&mut self, ends: bool) -> Vec<(String, Sighting)> {
-        self.ask(&ToNode::Look { ends }, |member| member.sighting.take())
+        self.ask(&ToNode::Look { ends }, |session| session.sighting.take())
     }
 
     /// Asks the nodes of a run on all hosts to end. Returns the answers by label of the host.
     pub fn end_run(&mut self, token: &str) -> Vec<(String, Vec<Asked>)> {
-        self.ask(&ToNode::EndRun(token.to_owned()), |member| {
-            member.asked.take()
+        self.ask(&ToNode::EndRun(token.to_owned()), |session| {
+            session.asked.take()
         })
     }
 
@@ -67,20 +67,20 @@ impl Visit {
     fn ask<T>(
         &mut self,
         question: &ToNode,
-        take: impl Fn(&mut Member) -> Option<T>,
+        take: impl Fn(&mut NodeSession) -> Option<T>,
     ) -> Vec<(String, T)> {
         let mut waiting = self.asked.clone();
         let mut answers = Vec::new();
         for node in &waiting {
-            self.crew.send(*node, question);
+            self.sessions.send(*node, question);
         }
         let until = Instant::now() + self.answer_limit;
-        while !waiting.is_empty() && Instant::now() < until && self.crew.look_up() {
+        while !waiting.is_empty() && Instant::now() < until && self.sessions.look_up() {
             waiting.retain(|node| {
-                let Some(member) = self.crew.present(*node) else {
+                let Some(session) = self.sessions.present(*node) else {
                     return false;
                 };
-                let answer = take(member);
+                let answer = take(session);
                 let is_waiting = answer.is_none();
                 answers.extend(answer.map(|answer| (*node, answer)));
                 is_waiting
@@ -97,7 +97,7 @@ impl Visit {
     pub fn pause(&mut self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while Instant::now() < until {
-            if !self.crew.look_up() {
+            if !self.sessions.look_up() {
                 return false;
             }
         }
@@ -108,18 +108,18 @@ impl Visit {
     pub fn hosts(&mut self) -> Vec<String> {
         let asked = self.asked.iter();
         asked
-            .filter(|node| self.crew.present(**node).is_some())
+            .filter(|node| self.sessions.present(**node).is_some())
             .map(|node| self.labels[*node].clone())
             .collect()
     }
 
     /// Failures so far.
     pub fn troubles(&self) -> &[Trouble] {
-        self.crew.troubles()
+        self.sessions.troubles()
     }
 
     /// Ends the visit. Returns all failures.
     pub fn leave(self) -> Vec<Trouble> {
-        self.crew.dismiss().0
+        self.sessions.dismiss().0
     }
 }

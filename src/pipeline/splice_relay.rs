@@ -16,17 +16,17 @@ use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
 use super::pace::Pace;
-use super::plant::Plant;
 use super::receiver::Stands;
+use super::resources::NodeResources;
 
 /// One relay: the receiving end of a link and the sending end of the next one.
-pub struct Passage<'plant> {
-    plant: &'plant Plant,
+pub struct SpliceRelay<'resources> {
+    resources: &'resources NodeResources,
     /// `None` once closed after the last block, while the next link still ends.
     from: Option<Link>,
     to: Link,
-    came: Meter<'plant>,
-    went: Meter<'plant>,
+    came: Meter<'resources>,
+    went: Meter<'resources>,
     pace: Pace,
     silence: Silence,
     origin: (u32, u32),
@@ -60,30 +60,30 @@ enum Stage {
     Closing,
 }
 
-impl<'plant> Passage<'plant> {
+impl<'resources> SpliceRelay<'resources> {
     /// A relay from the link of `lane` to that of `onward`. Makes both links nonblocking, since one process waits for
     /// both.
     pub fn new(
-        plant: &'plant Plant,
+        resources: &'resources NodeResources,
         (mut from, lane): Stands,
         (mut to, onward): Stands,
     ) -> Result<Self, Failure> {
         from.set_nonblocking().map_err(|error| failure(&error))?;
         to.set_nonblocking().map_err(|error| failure(&error))?;
-        let board = &plant.board;
+        let board = &resources.board;
         let lacking = |error: std::io::Error| (TroubleKind::Resource, why(&error));
         let pipe = Pipe::new().map_err(lacking)?;
-        let glance = match plant.assignment.test.verify {
+        let glance = match resources.assignment.test.verify {
             Verify::None => None,
             Verify::Sample | Verify::Full => Some(Glance::new(&pipe).map_err(lacking)?),
         };
         Ok(Self {
-            plant,
+            resources,
             came: Meter::new(board.end(EndRole::Receiver, lane.boundary, lane.to_slot)),
             went: Meter::new(board.end(EndRole::Sender, onward.boundary, onward.from_slot)),
-            pace: Pace::new(plant, &onward, to.is_tcp()),
+            pace: Pace::new(resources, &onward, to.is_tcp()),
             silence: Silence::default(),
-            origin: plant.origin_of(&lane),
+            origin: resources.origin_of(&lane),
             from: Some(from),
             to,
             pipe,
@@ -102,9 +102,9 @@ impl<'plant> Passage<'plant> {
 
     fn note_epoch(&mut self) {
         if let Some(from) = &self.from {
-            self.came.note_epoch(self.plant, from);
+            self.came.note_epoch(self.resources, from);
         }
-        self.went.note_epoch(self.plant, &self.to);
+        self.went.note_epoch(self.resources, &self.to);
     }
 
     /// Nothing arrives: the flow waits for the sender.
@@ -141,7 +141,7 @@ impl<'plant> Passage<'plant> {
         if self.at < HEADER_BYTES {
             return Ok(Advance::Moved);
         }
-        let limit = self.plant.assignment.test.block_bytes as u64;
+        let limit = self.resources.assignment.test.block_bytes as u64;
         let header = BlockHeader::decode(&self.head, limit)
             .and_then(|header| header.expect(self.t))
             .and_then(|header| header.expect_origin(self.origin))
@@ -165,7 +165,7 @@ impl<'plant> Passage<'plant> {
         let Some(glance) = &mut self.glance else {
             return Ok(());
         };
-        if !self.plant.assignment.test.verify.checks(self.t) {
+        if !self.resources.assignment.test.verify.checks(self.t) {
             return Ok(());
         }
         let added = glance.add(&self.pipe);
@@ -182,7 +182,7 @@ impl<'plant> Passage<'plant> {
 
     fn send_header(&mut self) -> Result<Advance, Failure> {
         if self.at == 0 {
-            if let Some(until_ns) = self.pace.hold(self.t, self.plant) {
+            if let Some(until_ns) = self.pace.hold(self.t, self.resources) {
                 return Ok(Advance::Held(until_ns));
             }
             if self.last {
@@ -267,8 +267,8 @@ impl<'plant> Passage<'plant> {
     }
 }
 
-impl<'plant> Flow<'plant> for Passage<'plant> {
-    fn advance(&mut self, _bell: &mut ChildBell<'plant>) -> Result<Advance, Failure> {
+impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
+    fn advance(&mut self, _bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.stage {
             Stage::Header => self.read_header(),
             Stage::Onward => self.send_header(),
@@ -278,7 +278,7 @@ impl<'plant> Flow<'plant> for Passage<'plant> {
         }
     }
 
-    fn place(&self) -> Option<Place<'plant>> {
+    fn place(&self) -> Option<Place<'resources>> {
         None
     }
 
@@ -294,7 +294,7 @@ impl<'plant> Flow<'plant> for Passage<'plant> {
             let silence = self.silence.goes_on(self.link().silence_ns());
             return silence.map_err(|error| failure(&error));
         }
-        let limit = patience(self.plant);
+        let limit = patience(self.resources);
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
             return Err(failure(&LinkError::NotTaken(limit_ns)));

@@ -1,6 +1,6 @@
-//! Keeper of one run: waits for its fabric, runs it as a child process with a list of arguments, ends it at its time limit, and stores its outcome.
+//! Runner of one run: waits for its fabric, runs it as a child process with a list of arguments, ends it at its time limit, and stores its outcome.
 //!
-//! A keeper is a separate process. A run therefore depends neither on the request that started it nor, if the keeper is detached, on the server.
+//! A runner is a separate process. A run therefore depends neither on the request that started it nor, if the runner is detached, on the server.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -19,7 +19,7 @@ use crate::store;
 use crate::sys::process;
 
 use super::request::Request;
-use super::shelf::{ERRORS, Keeper, RunName, Shelf};
+use super::run_store::{ERRORS, RunName, RunStore, Runner};
 use super::state::{Card, How, Outcome};
 use super::tools::Tools;
 
@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(40);
 /// Maximum number of stored characters of an error message.
 const COMPLAINT: usize = 400;
 
-/// Reason why a keeper could not manage a run.
+/// Reason why a runner could not manage a run.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// The folder belongs to no requested run.
@@ -44,8 +44,13 @@ pub enum KeepError {
     System(&'static str, io::Error),
 }
 
-/// Starts a keeper for a run, in a new process group. With `with_parent` it ends when the calling thread ends; without, it is detached.
-pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) -> io::Result<Child> {
+/// Starts a runner for a run, in a new process group. With `with_parent` it ends when the calling thread ends; without, it is detached.
+pub fn start(
+    tools: &Tools,
+    run_store: &RunStore,
+    name: &RunName,
+    with_parent: bool,
+) -> io::Result<Child> {
     let mut command = Command::new(&tools.program);
     command.arg("keep");
     if with_parent {
@@ -58,7 +63,7 @@ pub fn start(tools: &Tools, shelf: &Shelf, name: &RunName, with_parent: bool) ->
         }
     }
     command
-        .arg(shelf.folder_of(name))
+        .arg(run_store.folder_of(name))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -95,20 +100,20 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         .and_then(|name| name.to_str())
         .and_then(|name| name.parse().ok())
         .ok_or_else(no_run)?;
-    let shelf = Shelf::open(folder.parent().ok_or_else(no_run)?)?;
-    let request = shelf.request(&name).ok_or_else(no_run)?;
-    // A run has only one keeper, even if several are started.
-    let Some(_taken) = shelf.take(&name) else {
+    let run_store = RunStore::open(folder.parent().ok_or_else(no_run)?)?;
+    let request = run_store.request(&name).ok_or_else(no_run)?;
+    // A run has only one runner, even if several are started.
+    let Some(_taken) = run_store.take(&name) else {
         return Ok(());
     };
-    if shelf.outcome(&name).is_some() {
-        shelf.leave_queue(&request);
+    if run_store.outcome(&name).is_some() {
+        run_store.leave_queue(&request);
         return Ok(());
     }
     let own = Own {
         folder,
         tools,
-        shelf: &shelf,
+        run_store: &run_store,
         name: &name,
         request: &request,
         stop,
@@ -117,22 +122,22 @@ pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), 
         // The queue still has the request, so a restarted server starts it again.
         Ok(None) => return Ok(()),
         Ok(Some(outcome)) => outcome,
-        // No process reads a keeper's standard error, so its own error goes into the outcome.
+        // No process reads a runner's standard error, so its own error goes into the outcome.
         Err(error) => Outcome {
             complaint: Some(error.to_string()),
             ..own.outcome(How::Failed, None)
         },
     };
-    shelf.forget_live(&name);
-    shelf.set_outcome(&name, &outcome)?;
-    shelf.leave_queue(&request);
+    run_store.forget_live(&name);
+    run_store.set_outcome(&name, &outcome)?;
+    run_store.leave_queue(&request);
     Ok(())
 }
 
 struct Own<'a> {
     folder: &'a Path,
     tools: &'a Tools,
-    shelf: &'a Shelf,
+    run_store: &'a RunStore,
     name: &'a RunName,
     request: &'a Request,
     stop: &'a AtomicBool,
@@ -146,19 +151,19 @@ impl Own<'_> {
     /// Manages the run from the queue to its end. `None` when this process must end before the run's turn.
     fn see_to_it(&self) -> Result<Option<Outcome>, KeepError> {
         let pid = process::own_pid();
-        let keeper = Keeper {
+        let runner = Runner {
             pid,
             start: process::start_time(pid).unwrap_or_default(),
             began_ms: None,
         };
-        self.shelf.set_keeper(self.name, &keeper)?;
+        self.run_store.set_keeper(self.name, &runner)?;
         Ok(match self.wait()? {
-            None if !self.shelf.is_cancelled(self.name) => None,
+            None if !self.run_store.is_cancelled(self.name) => None,
             None => Some(self.outcome(How::Cancelled, None)),
             Some(turn) => {
                 let began_ms = Some((self.tools.now_ms)());
-                self.shelf
-                    .set_keeper(self.name, &Keeper { began_ms, ..keeper })?;
+                self.run_store
+                    .set_keeper(self.name, &Runner { began_ms, ..runner })?;
                 Some(self.run(turn)?)
             }
         })
@@ -166,15 +171,17 @@ impl Own<'_> {
 
     /// Waits until all earlier runs are gone, then locks the fabric. `None` when the run is cancelled or this process must end.
     fn wait(&self) -> Result<Option<File>, KeepError> {
-        let path = self.shelf.lock_of(&self.request.fabric);
+        let path = self.run_store.lock_of(&self.request.fabric);
         let fail = |error| KeepError::System("cannot hold the fabric", error);
         let file = store::open_private(&path).map_err(fail)?;
         loop {
-            if self.is_stopped() || self.shelf.is_cancelled(self.name) {
+            if self.is_stopped() || self.run_store.is_cancelled(self.name) {
                 return Ok(None);
             }
             let now_ms = (self.tools.now_ms)();
-            let others = self.shelf.before(self.name, &self.request.fabric, now_ms);
+            let others = self
+                .run_store
+                .before(self.name, &self.request.fabric, now_ms);
             if others.is_empty() {
                 match file.try_lock() {
                     // The child inherits the descriptor: the fabric stays locked as long as any process holds it.
@@ -214,7 +221,7 @@ impl Own<'_> {
             match asked {
                 None => {
                     let how = match (self.is_stopped(), now >= limit) {
-                        (true, _) if self.shelf.is_cancelled(self.name) => Some(How::Cancelled),
+                        (true, _) if self.run_store.is_cancelled(self.name) => Some(How::Cancelled),
                         (true, _) => Some(How::Server),
                         (false, true) => Some(How::Limit),
                         (false, false) => None,
@@ -234,11 +241,11 @@ impl Own<'_> {
     }
 
     fn outcome(&self, how: How, status: Option<ExitStatus>) -> Outcome {
-        let record = self.shelf.record(self.name);
+        let record = self.run_store.record(self.name);
         let code = status.and_then(|status| status.code());
         let killed = status.and_then(|status| status.signal());
         let complaint = self
-            .shelf
+            .run_store
             .text(self.name, ERRORS)
             .and_then(|text| first_complaint(&text));
         Outcome {

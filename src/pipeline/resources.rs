@@ -18,7 +18,7 @@ use crate::sys::{affinity, clock, why};
 use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
-pub struct Plant {
+pub struct NodeResources {
     /// This node's part of the test's plan.
     pub assignment: Assignment,
     /// Status segment.
@@ -39,9 +39,9 @@ pub struct Plant {
     processors: Vec<usize>,
 }
 
-/// Makes the plant and the reading end of its trouble pipe. If `reserved` is set, buffers use reserved large pages
+/// Makes the resources and the reading end of its trouble pipe. If `reserved` is set, buffers use reserved large pages
 /// where enough of them are free.
-pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd), Trouble> {
+pub fn build(assignment: Assignment, reserved: bool) -> Result<(NodeResources, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.nodes();
     let degree = lanes::degree(&test, nodes, assignment.node);
@@ -94,7 +94,7 @@ pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd),
     let flags = nix::fcntl::OFlag::O_CLOEXEC | nix::fcntl::OFlag::O_NONBLOCK;
     let (read, write) = nix::unistd::pipe2(flags)
         .map_err(|error| lacking(format!("cannot make a pipe: {error}")))?;
-    let plant = Plant {
+    let resources = NodeResources {
         assignment,
         board,
         board_name,
@@ -105,7 +105,7 @@ pub fn build(assignment: Assignment, reserved: bool) -> Result<(Plant, OwnedFd),
         trouble_pipe: write,
         processors,
     };
-    Ok((plant, read))
+    Ok((resources, read))
 }
 
 /// The processors that the test names, or an error if this process may not use one of them. If the test names none:
@@ -248,7 +248,7 @@ fn make_pairs(
         .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))
 }
 
-impl Plant {
+impl NodeResources {
     /// Number of slots of the buffers of a phase.
     pub fn slots(&self, phase: usize) -> usize {
         self.buffers[phase].slots()
