@@ -516,7 +516,7 @@ fn links_between_the_pages_lead_somewhere() {
 fn the_architecture_page_is_short_and_names_what_exists() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
     let lines = page.lines().count();
-    assert!(lines <= 300, "{lines} lines, the limit is 300");
+    assert!(lines <= 320, "{lines} lines, the limit is 320");
     let mut there = Vec::new();
     for folder in ["src", "latency/src", "launcher/src", "numbers/src", "tests"] {
         collect_paths(&root().join(folder), &mut there);

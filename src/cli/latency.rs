@@ -1,13 +1,13 @@
 //! `pipebench latency`: fabrics, plans, and the latencies of all pairs from a few rounds.
 
-mod fabrics;
-mod meaning;
-mod plans;
+pub mod fabrics;
+pub mod plans;
 
 use crate::exit;
 
 use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
 use super::drive::{self, Output};
+use super::resolve;
 use super::terminal::complain;
 
 /// Runs the subcommand; returns the exit code.
@@ -26,11 +26,11 @@ pub fn run(arguments: &LatencyArguments) -> u8 {
 
 /// Measures latencies and calculates the results; returns the exit code.
 fn measured(words: &RunArguments, locate: bool) -> u8 {
-    let baseline = match meaning::baseline(words) {
+    let baseline = match resolve::latency::baseline(words) {
         Ok(baseline) => baseline,
         Err(code) => return code,
     };
-    match meaning::understand(words, baseline, locate) {
+    match resolve::latency::parse(words, baseline, locate) {
         Ok(spec) => {
             let output = Output {
                 folder: Some(words.folder()),

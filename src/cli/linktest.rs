@@ -1,12 +1,11 @@
 //! `pipebench linktest`: measures all pairs of ranks, with the options and the output of LinkTest.
 
 mod files;
-mod meaning;
-
 use crate::exit;
 
 use super::args::linktest::LinktestArguments;
 use super::drive::{self, Output};
+use super::resolve;
 use super::terminal::complain;
 use super::version;
 
@@ -18,7 +17,7 @@ pub fn run(arguments: &LinktestArguments) -> u8 {
     if arguments.version {
         return version::print(false);
     }
-    match meaning::understand(arguments) {
+    match resolve::linktest::parse(arguments) {
         Ok(spec) => {
             let output = Output {
                 sion: (!arguments.no_sion_file).then_some(arguments.output.as_path()),

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 
 use crate::cli::report;
-use crate::cli::resolve;
-use crate::cli::resolve::RunSpec;
 use crate::cli::terminal::complain;
 use crate::controller;
 use crate::exit;
@@ -20,9 +18,15 @@ use latency::planfile;
 use latency::planning::Strategy;
 use latency::rows::Model;
 
-use super::fabrics;
-use super::plans;
+use super::checks;
+use super::error::UsageError;
+use super::launch;
+use super::nodes;
+use super::sockets;
+use super::spec::RunSpec;
+use super::values;
 use crate::cli::args::latency::RunArguments;
+use crate::cli::latency::{fabrics, plans};
 
 /// Name and results of the run to compare with, if the user named one. The error is the exit code.
 pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
@@ -42,25 +46,25 @@ pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>,
 }
 
 /// Turns arguments into a request.
-pub fn understand(
+pub fn parse(
     words: &RunArguments,
     baseline: Option<(String, LatencyRecord)>,
     locate: bool,
 ) -> Result<RunSpec, String> {
     let by_rsh = words.launch.rsh.is_some();
     let named = &words.hosts;
-    let said = |error: resolve::UsageError| error.to_string();
-    let hosts = resolve::hosts_of(
+    let said = |error: UsageError| error.to_string();
+    let hosts = nodes::hosts_of(
         named.list.as_deref(),
         named.file.as_deref(),
         named.exclude.as_deref(),
         by_rsh,
     )
     .map_err(said)?;
-    let nodes = resolve::nodes_of(&hosts).map_err(said)?;
-    resolve::check_launch(&words.launch).map_err(said)?;
-    let sockets = resolve::sockets_of(&words.sockets).map_err(said)?;
-    resolve::check_sockets(&sockets).map_err(said)?;
+    let nodes = nodes::nodes_of(&hosts).map_err(said)?;
+    checks::check_launch(&words.launch).map_err(said)?;
+    let sockets = sockets::sockets_of(&words.sockets).map_err(said)?;
+    checks::check_sockets(&sockets).map_err(said)?;
     // `fabrics` has already printed the fault of a file.
     let (text, fabric) =
         fabrics::read(&words.fabric).map_err(|_| "the fabric cannot be used".to_owned())?;
@@ -131,11 +135,11 @@ pub fn understand(
                 order: RankOrder::Block,
                 // A rank that sleeps can wake up on any idle processor.
                 pinned: words.wait != "sleep",
-                wait: resolve::wait_of(&words.wait).map_err(said)?,
+                wait: values::wait_of(&words.wait).map_err(said)?,
                 transport: RankTransport::Auto,
                 sockets,
-                ports: resolve::ports_of(&words.sockets).map_err(said)?,
-                network: resolve::network_of(&words.sockets).map_err(said)?,
+                ports: sockets::ports_of(&words.sockets).map_err(said)?,
+                network: sockets::network_of(&words.sockets).map_err(said)?,
             },
             kernel: Kernel::Semidirectional,
             messages: words.pings,
@@ -170,7 +174,7 @@ pub fn understand(
         baseline,
     };
     let options = effective(words, &fabric, &latency);
-    let deadlines = resolve::deadlines_of(&words.launch).map_err(said)?;
+    let deadlines = launch::deadlines_of(&words.launch).map_err(said)?;
     let plan = RunPlan {
         seed: words.choice.plan_seed,
         // A missing host costs only its pairs.

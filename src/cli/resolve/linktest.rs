@@ -1,29 +1,35 @@
 //! Turns the arguments of `pipebench linktest` into a request.
 
-use crate::cli::resolve::RunSpec;
-use crate::cli::resolve::{self, UsageError};
 use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
 use crate::units;
 
+use super::checks;
+use super::criteria;
+use super::error::UsageError;
+use super::launch;
+use super::nodes;
+use super::sockets;
+use super::spec::RunSpec;
+use super::values;
 use crate::cli::args::linktest::LinktestArguments;
 
 /// Transports of LinkTest that do not exist here.
 const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
 
 /// Turns arguments into a request.
-pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
-    let hosts = resolve::hosts_of(
+pub fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
+    let hosts = nodes::hosts_of(
         arguments.hosts.list.as_deref(),
         arguments.hosts.file.as_deref(),
         arguments.hosts.exclude.as_deref(),
         arguments.launch.rsh.is_some(),
     )?;
-    let mut nodes = resolve::nodes_of(&hosts)?;
-    let criteria = resolve::criteria_of(&arguments.order, &mut nodes)?;
-    resolve::check_launch(&arguments.launch)?;
+    let mut nodes = nodes::nodes_of(&hosts)?;
+    let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
+    checks::check_launch(&arguments.launch)?;
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
     let transport = match arguments.mode.as_str() {
@@ -54,7 +60,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> 
             arguments.memory_buffer_allocator
         ));
     }
-    if transport == RankTransport::Unix && !resolve::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !checks::is_one_machine(&hosts) {
         return refuse(
             "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -62,8 +68,8 @@ pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> 
     let message_bytes = units::parse_bytes(&arguments.size_messages)
         .map_err(|error| UsageError::Unit("--size-messages", error))?;
     let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
-    let sockets = resolve::sockets_of(&arguments.sockets)?;
-    resolve::check_sockets(&sockets)?;
+    let sockets = sockets::sockets_of(&arguments.sockets)?;
+    checks::check_sockets(&sockets)?;
     if arguments.parallel_sion_file {
         notes.push(
             "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
@@ -83,13 +89,13 @@ pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> 
     let linktest = Linktest {
         ranks: Ranks {
             per_node: arguments.ranks.ranks_per_node,
-            order: resolve::order_of(&arguments.ranks.rank_order)?,
+            order: values::order_of(&arguments.ranks.rank_order)?,
             pinned: !arguments.ranks.no_pin,
-            wait: resolve::wait_of(&arguments.ranks.wait)?,
+            wait: values::wait_of(&arguments.ranks.wait)?,
             transport,
             sockets,
-            ports: resolve::ports_of(&arguments.sockets)?,
-            network: resolve::network_of(&arguments.sockets)?,
+            ports: sockets::ports_of(&arguments.sockets)?,
+            network: sockets::network_of(&arguments.sockets)?,
         },
         kernel: match (arguments.bidirectional, arguments.unidirectional) {
             (true, _) => Kernel::Bidirectional,
@@ -116,7 +122,7 @@ pub fn understand(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> 
         min_runtime_ns: numbers::whole(arguments.min_runtime * 1e9),
     };
     check(&linktest, nodes.len())?;
-    let deadlines = resolve::deadlines_of(&arguments.launch)?;
+    let deadlines = launch::deadlines_of(&arguments.launch)?;
     let plan = RunPlan {
         criteria,
         seed: arguments.seed_randomize_buffers,
@@ -279,7 +285,7 @@ mod tests {
     fn understood(words: &str) -> Result<RunSpec, String> {
         let all = std::iter::once("linktest").chain(words.split_whitespace());
         let words = Words::try_parse_from(all).map_err(|error| error.to_string())?;
-        understand(&words.arguments).map_err(|error| error.to_string())
+        parse(&words.arguments).map_err(|error| error.to_string())
     }
 
     fn linktest_of(plan: &RunPlan) -> &Linktest {

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use crate::cli::resolve::RunSpec;
-use crate::cli::resolve::{self, UsageError};
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Part, Rules, usual};
 use crate::plan::job::RANKS;
 use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
 
+use super::checks;
+use super::error::UsageError;
+use super::launch;
+use super::nodes;
+use super::sockets;
+use super::spec::RunSpec;
+use super::values;
 use crate::cli::args::imb::ImbArguments;
 
 /// Most lengths in a file.
@@ -22,15 +27,15 @@ fn refuse<T>(text: String) -> Result<T, UsageError> {
 }
 
 /// Turns arguments into a request.
-pub fn understand(words: &ImbArguments) -> Result<RunSpec, UsageError> {
-    let hosts = resolve::hosts_of(
+pub fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
+    let hosts = nodes::hosts_of(
         words.hosts.list.as_deref(),
         words.hosts.file.as_deref(),
         words.hosts.exclude.as_deref(),
         words.launch.rsh.is_some(),
     )?;
-    let nodes = resolve::nodes_of(&hosts)?;
-    resolve::check_launch(&words.launch)?;
+    let nodes = nodes::nodes_of(&hosts)?;
+    checks::check_launch(&words.launch)?;
     let transport = match words.transport.as_str() {
         // Shared memory has the highest throughput within a node; between nodes it means TCP.
         "auto" | "shm" => RankTransport::Shm,
@@ -42,7 +47,7 @@ pub fn understand(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             ));
         }
     };
-    if transport == RankTransport::Unix && !resolve::is_one_machine(&hosts) {
+    if transport == RankTransport::Unix && !checks::is_one_machine(&hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -52,17 +57,17 @@ pub fn understand(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
     }
-    let sockets = resolve::sockets_of(&words.sockets)?;
-    resolve::check_sockets(&sockets)?;
+    let sockets = sockets::sockets_of(&words.sockets)?;
+    checks::check_sockets(&sockets)?;
     let ranks = Ranks {
         per_node: words.ranks.ranks_per_node,
-        order: resolve::order_of(&words.ranks.rank_order)?,
+        order: values::order_of(&words.ranks.rank_order)?,
         pinned: !words.ranks.no_pin,
-        wait: resolve::wait_of(&words.ranks.wait)?,
+        wait: values::wait_of(&words.ranks.wait)?,
         transport,
         sockets,
-        ports: resolve::ports_of(&words.sockets)?,
-        network: resolve::network_of(&words.sockets)?,
+        ports: sockets::ports_of(&words.sockets)?,
+        network: sockets::network_of(&words.sockets)?,
     };
     let count = ranks.count(nodes.len());
     let imb = suite(words, ranks, count)?;
@@ -81,7 +86,7 @@ pub fn understand(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             "--map gives every rank a place: it does not go with --keep-going".to_owned(),
         );
     }
-    let deadlines = resolve::deadlines_of(&words.launch)?;
+    let deadlines = launch::deadlines_of(&words.launch)?;
     let plan = RunPlan {
         keep_going: words.results.keep_going,
         ..RunPlan::of(nodes, Work::Imb(imb), deadlines)
@@ -402,7 +407,7 @@ mod tests {
     fn understood(words: &str) -> Result<Imb, String> {
         let all = ["imb", "--hosts", "local:4"].into_iter();
         let words = Words::try_parse_from(all.chain(words.split_whitespace())).unwrap();
-        let spec = understand(&words.imb).map_err(|error| error.to_string())?;
+        let spec = parse(&words.imb).map_err(|error| error.to_string())?;
         match spec.plan.work {
             Work::Imb(imb) => Ok(imb),
             _ => Err("no patterns".to_owned()),
