@@ -717,7 +717,7 @@ fn a_launching_side_that_is_killed_leaves_what_was_measured() {
     child.kill().expect("it runs");
     child.wait().expect("it has ended");
     let first = journal().into_iter().next().expect("a first line");
-    assert_eq!(first["journal"], 1);
+    assert_eq!(first["journal"], 2);
     assert_eq!(first["command"][0], "imb");
     assert_eq!(first["hosts"].as_array().map(Vec::len), Some(2));
     assert!((of("table"), of("line")) >= (1, 3), "{:?}", journal().len());

@@ -315,7 +315,7 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "run f.toml --hosts local:4 --map order --wait long",
-            "--wait \"long\" is not known (write auto, spin, yield, sleep)",
+            "invalid value 'long' for '--wait <HOW>' [possible values: auto, spin, yield, sleep]",
         ),
         (
             "locate f.toml --hosts local:4 --map order",

@@ -3,7 +3,7 @@
 use clap::Parser;
 
 use crate::exit;
-use crate::plan::Purpose;
+use crate::plan::{Profile, Purpose};
 
 use super::args::{Arguments, CheckArguments};
 use super::drive::{self, Output};
@@ -25,7 +25,7 @@ pub fn run(words: &CheckArguments) -> u8 {
     }
     // Every pair is measured once, as briefly as possible.
     "mesh".clone_into(&mut arguments.pattern);
-    "quick".clone_into(&mut arguments.profile);
+    arguments.profile = Profile::Quick;
     arguments.phases = 2;
     (arguments.time, arguments.warmup, arguments.buffers) = (None, None, Some(1));
     arguments.block_size = Some("64K".to_owned());

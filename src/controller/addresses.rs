@@ -28,24 +28,33 @@ pub fn choose(
         .find(|host| !host.local)
         .and_then(|host| host.session);
     let mut all = Vec::new();
+    let mut without: Vec<(&str, String)> = Vec::new();
     for (node, host) in nodes.iter().zip(seen) {
-        let of_rail = |rail| -> Result<DataPort, Trouble> {
+        let of_rail = |rail| -> Result<DataPort, String> {
             let wanted = Wanted {
                 given: node.data.get(rail).copied(),
                 network: network.networks.get(rail).copied(),
                 interface: network.interfaces.get(rail).map(String::as_str),
                 family: network.family,
             };
-            let address = address_of(&wanted, host, one_host, remote).map_err(|what| Trouble {
-                node: node.label.clone(),
-                ..Trouble::own(TroubleKind::Resource, what)
-            })?;
+            let address = address_of(&wanted, host, one_host, remote)?;
             let interface = interface_of(host.facts, address);
             let interface = interface.map(|interface| interface.name.clone());
             Ok(DataPort { address, interface })
         };
-        let rails: Result<Vec<_>, _> = (0..rails).map(of_rail).collect();
-        all.push(rails?);
+        match (0..rails).map(of_rail).collect() {
+            Ok(rails) => all.push(rails),
+            Err(what) => without.push((&node.label, what)),
+        }
+    }
+    if let Some((_, what)) = without.first() {
+        // One node can be the cause for another: a node that says that it is on a machine of its own takes loopback from all.
+        let alike = without.iter().filter(|(_, other)| other == what);
+        let labels: Vec<String> = alike.map(|(label, _)| (*label).to_owned()).collect();
+        return Err(Trouble {
+            node: launcher::hosts::fold(&labels),
+            ..Trouble::own(TroubleKind::Resource, what.clone())
+        });
     }
     check(nodes, &all, one_host)?;
     check_twice(nodes, &all, seen)?;
@@ -400,6 +409,19 @@ mod tests {
             chosen(DataNetwork::default(), &given, &all).unwrap(),
             ["10.9.0.1", "10.0.0.2"]
         );
+    }
+
+    /// Regression test: a node that lied about its machine took loopback from all, and only the first honest one was named.
+    #[test]
+    fn all_nodes_without_an_address_are_named() {
+        let nodes = [node("n1"), node("n2"), node("n3")];
+        let all = [
+            facts("a", &[]),
+            facts("b", &[]),
+            facts("c", &[("eth0", "10.0.0.3")]),
+        ];
+        let error = chosen(DataNetwork::default(), &nodes, &all).unwrap_err();
+        assert!(error.starts_with("n[1-2]: no address for data"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::plan::collective::Algorithm;
+use crate::plan::imb::{Part, Rules};
+
+use super::choice::choice;
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::measurement::Measurement;
@@ -54,9 +58,8 @@ pub struct ImbArguments {
         long,
         value_name = "RULES",
         default_value = "guide",
-        help_heading = "Suite"
-    )]
-    pub rules: String,
+        help_heading = "Suite", value_parser = choice::<Rules>(), hide_possible_values = true)]
+    pub rules: Rules,
 
     /// What is measured if no benchmark is named: mpi1 (messages), ext (windows) or io (files)
     ///
@@ -65,9 +68,8 @@ pub struct ImbArguments {
         long,
         value_name = "PART",
         default_value = "mpi1",
-        help_heading = "Suite"
-    )]
-    pub part: String,
+        help_heading = "Suite", value_parser = choice::<Part>(), hide_possible_values = true)]
+    pub part: Part,
 
     /// A file of benchmarks, one name in a line; # begins a comment
     ///
@@ -150,8 +152,8 @@ pub struct ImbArguments {
     ///
     /// linear, binomial, chain, dissemination, recursive-doubling, recursive-halving, halving-doubling, scatter-allgather, ring, bruck or pairwise. The choice stands above each
     /// table. Example: --algorithm ring
-    #[arg(long, value_name = "NAME", help_heading = "Suite")]
-    pub algorithm: Option<String>,
+    #[arg(long, value_name = "NAME", help_heading = "Suite", value_parser = choice::<Algorithm>(), hide_possible_values = true)]
+    pub algorithm: Option<Algorithm>,
 
     /// Options of sockets.
     #[command(flatten)]

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::plan::ranks::Wait;
+
+use super::choice::choice;
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::measurement::Measurement;
@@ -295,9 +298,8 @@ pub struct RunArguments {
         long,
         value_name = "HOW",
         default_value = "auto",
-        help_heading = "Measurement"
-    )]
-    pub wait: String,
+        help_heading = "Measurement", value_parser = choice::<Wait>(), hide_possible_values = true)]
+    pub wait: Wait,
 
     /// Pairs that were not planned and are measured to see how close predictions come
     ///

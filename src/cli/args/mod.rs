@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 mod check;
+mod choice;
 mod completions;
 mod hosts;
 pub mod imb;
@@ -22,6 +23,7 @@ mod web;
 use clap::{CommandFactory, Parser, Subcommand as ClapSubcommand};
 
 pub use check::CheckArguments;
+pub use choice::{AskedWorkers, Choice};
 pub use completions::Shell;
 pub use hosts::HostWords;
 pub use launch::Launch;
@@ -36,11 +38,13 @@ pub use visits::{StatusArguments, VisitArguments, WatchArguments};
 #[cfg(feature = "web")]
 pub use web::{CgiArguments, KeepArguments, ServeArguments};
 
+use choice::choice;
 use imb::ImbArguments;
 use latency::LatencyArguments;
 use linktest::LinktestArguments;
 
 use crate::exit;
+use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
 
 /// Loads every port of a switch at once from ordinary hosts over ordinary sockets.
 #[derive(Debug, Clone, Parser)]
@@ -89,9 +93,8 @@ pub struct Arguments {
         long,
         value_name = "quick|acceptance|soak",
         default_value = "quick",
-        help_heading = "Shape"
-    )]
-    pub profile: String,
+        help_heading = "Shape", value_parser = choice::<Profile>(), hide_possible_values = true)]
+    pub profile: Profile,
 
     /// Which nodes send to which, or a file that says so
     ///
@@ -133,9 +136,8 @@ pub struct Arguments {
         long,
         value_name = "block|buffer",
         default_value = "block",
-        help_heading = "Shape"
-    )]
-    pub coupling: String,
+        help_heading = "Shape", value_parser = choice::<Coupling>(), hide_possible_values = true)]
+    pub coupling: Coupling,
 
     /// Where blocks come from: memory, or a file of each node
     ///
@@ -169,9 +171,8 @@ pub struct Arguments {
         long,
         value_name = "none|sample|full",
         default_value = "none",
-        help_heading = "Shape"
-    )]
-    pub verify: String,
+        help_heading = "Shape", value_parser = choice::<Verify>(), hide_possible_values = true)]
+    pub verify: Verify,
 
     /// What links are made of: auto, tcp or unix
     ///
@@ -181,9 +182,8 @@ pub struct Arguments {
         long,
         value_name = "auto|tcp|unix",
         default_value = "auto",
-        help_heading = "Shape"
-    )]
-    pub transport: String,
+        help_heading = "Shape", value_parser = choice::<Transport>(), hide_possible_values = true)]
+    pub transport: Transport,
 
     /// How payload moves: copy or zerocopy
     ///
@@ -194,9 +194,8 @@ pub struct Arguments {
         long,
         value_name = "PATH",
         default_value = "copy",
-        help_heading = "Shape"
-    )]
-    pub datapath: String,
+        help_heading = "Shape", value_parser = choice::<Datapath>(), hide_possible_values = true)]
+    pub datapath: Datapath,
 
     /// Who serves links: auto, peer, slot or shared
     ///
@@ -208,9 +207,8 @@ pub struct Arguments {
         long,
         value_name = "WHO",
         default_value = "auto",
-        help_heading = "Shape"
-    )]
-    pub workers: String,
+        help_heading = "Shape", value_parser = choice::<AskedWorkers>(), hide_possible_values = true)]
+    pub workers: AskedWorkers,
 
     /// Shared buffers of large pages that are reserved on the hosts
     ///

@@ -2,6 +2,10 @@
 
 use clap::Args;
 
+use crate::plan::ranks::{RankOrder, Wait};
+
+use super::choice::choice;
+
 /// Ranks on each node.
 #[derive(Debug, Clone, Args)]
 pub struct RankWords {
@@ -18,9 +22,8 @@ pub struct RankWords {
         long,
         value_name = "ORDER",
         default_value = "block",
-        help_heading = "Hosts"
-    )]
-    pub rank_order: String,
+        help_heading = "Hosts", value_parser = choice::<RankOrder>(), hide_possible_values = true)]
+    pub rank_order: RankOrder,
 
     /// Let the scheduler move ranks from processor to processor
     ///
@@ -36,7 +39,6 @@ pub struct RankWords {
         long,
         value_name = "HOW",
         default_value = "auto",
-        help_heading = "Hosts"
-    )]
-    pub wait: String,
+        help_heading = "Hosts", value_parser = choice::<Wait>(), hide_possible_values = true)]
+    pub wait: Wait,
 }

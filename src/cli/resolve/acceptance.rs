@@ -3,8 +3,7 @@
 use crate::controller::Hold;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
-    Acceptance, Bound, Coupling, Datapath, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test,
-    Transport, Unasked, Verify, Work, Workers,
+    Acceptance, Bound, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test, Unasked, Work, Workers,
 };
 use crate::sys::affinity;
 use crate::units::{self};
@@ -17,8 +16,8 @@ use super::nodes::{self, host_lines, nodes_of};
 use super::profile;
 use super::sockets::{network_of, ports_of, sockets_of};
 use super::spec::RunSpec;
-use super::values::{choice, size, time};
-use crate::cli::args::Arguments;
+use super::values::{size, time};
+use crate::cli::args::{Arguments, Choice};
 
 /// Turns arguments into a request. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
 pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<RunSpec, UsageError> {
@@ -37,7 +36,7 @@ pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<RunSpe
     let capacities = nodes::capacities_of(&nodes, here);
     let mut notes = Vec::new();
     checks::check(arguments, &one, &hosts)?;
-    let profile = profile::profile_of(arguments)?;
+    let profile = arguments.profile;
     // An acceptance covers one switch, whose ports must all carry their full rate at once.
     criteria.non_blocking |= profile == crate::plan::Profile::Acceptance;
     let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, &nodes)?;
@@ -94,18 +93,9 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
         streams: arguments.streams.unwrap_or(1).saturating_mul(rails),
         rails,
         block_bytes,
-        coupling: match arguments.coupling.as_str() {
-            "block" => Coupling::Block,
-            "buffer" => Coupling::Buffer,
-            other => return Err(choice("--coupling", other, "block or buffer")),
-        },
+        coupling: arguments.coupling,
         bound: bound_of(arguments)?,
-        transport: match arguments.transport.as_str() {
-            "auto" => Transport::Auto,
-            "tcp" => Transport::Tcp,
-            "unix" => Transport::Unix,
-            other => return Err(choice("--transport", other, "auto, tcp or unix")),
-        },
+        transport: arguments.transport,
         sockets: sockets_of(&arguments.sockets)?,
         ports: ports_of(&arguments.sockets)?,
         network: network_of(&arguments.sockets)?,
@@ -118,35 +108,21 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
             "discard" => Sink::Discard,
             file => Sink::File(file.to_owned()),
         },
-        verify: match arguments.verify.as_str() {
-            "none" => Verify::None,
-            "sample" => Verify::Sample,
-            "full" => Verify::Full,
-            other => return Err(choice("--verify", other, "none, sample or full")),
-        },
+        verify: arguments.verify,
         purpose: Purpose::Load,
         paces: Vec::new(),
         huge: arguments.huge,
-        workers: match arguments.workers.as_str() {
-            "peer" => Workers::Peer,
-            "shared" => Workers::Shared,
-            "slot" => Workers::Slot,
-            "auto" => Workers::Peer, // Settled when the nodes are known.
-            other => return Err(choice("--workers", other, "auto, peer, slot or shared")),
-        },
+        // `auto` is settled when the nodes are known.
+        workers: arguments.workers.0.unwrap_or(Workers::Peer),
         unasked: Unasked {
-            workers: arguments.workers == "auto",
+            workers: arguments.workers.0.is_none(),
             block: arguments.block_size.is_none(),
             streams: arguments.streams.is_none(),
             socket_buffers: arguments.sockets.sndbuf.is_none()
                 && arguments.sockets.rcvbuf.is_none(),
             congestion: arguments.sockets.congestion.is_none(),
         },
-        datapath: match arguments.datapath.as_str() {
-            "copy" => Datapath::Copy,
-            "zerocopy" => Datapath::Zerocopy,
-            other => return Err(choice("--datapath", other, "copy or zerocopy")),
-        },
+        datapath: arguments.datapath,
         pin: match arguments.pin.as_str() {
             "auto" => Pin::Auto,
             "none" => Pin::None,
@@ -158,7 +134,9 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
 fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
     match affinity::parse_list(text) {
         Some(list) if !list.is_empty() => Ok(list),
-        _ => Err(choice("--pin", text, "auto, none or processors: 0-3,8")),
+        _ => Err(UsageError::Value(format!(
+            "--pin {text:?} is not known (write auto, none or processors: 0-3,8)"
+        ))),
     }
 }
 
@@ -198,14 +176,14 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     let mut all = vec![
         ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
         ("nodes", plan.nodes.len().to_string()),
-        ("profile", arguments.profile.clone()),
+        ("profile", arguments.profile.word().to_owned()),
         ("pattern", arguments.pattern.clone()),
         ("phases", test.phases.to_string()),
         ("streams", (test.streams / test.rails).to_string()),
     ];
     all.extend(fit::options(test));
-    all.push(("coupling", arguments.coupling.clone()));
-    all.push(("transport", arguments.transport.clone()));
+    all.push(("coupling", arguments.coupling.word().to_owned()));
+    all.push(("transport", arguments.transport.word().to_owned()));
     match test.bound {
         Bound::Time {
             warmup_ns,
@@ -219,8 +197,8 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
     }
     all.push(("source", arguments.source.clone()));
     all.push(("sink", arguments.sink.clone()));
-    all.push(("verify", arguments.verify.clone()));
-    all.push(("datapath", arguments.datapath.clone()));
+    all.push(("verify", arguments.verify.word().to_owned()));
+    all.push(("datapath", arguments.datapath.word().to_owned()));
     all.push(("pin", arguments.pin.clone()));
     let optional = [
         ("data-network", joined(&arguments.sockets.data_network)),
@@ -385,14 +363,6 @@ mod tests {
             ("--hosts n1 --time 1us", "--time: at least 10ms"),
             ("--hosts n1 --buffers 0", "--buffers 0"),
             (
-                "--hosts n1 --coupling loose",
-                "--coupling \"loose\" is not known",
-            ),
-            (
-                "--hosts n1 --transport pigeon",
-                "--transport \"pigeon\" is not known",
-            ),
-            (
                 "--hosts n1,n2 --transport unix",
                 "--transport unix needs all nodes on one machine",
             ),
@@ -428,15 +398,6 @@ mod tests {
             (
                 "--hosts n1 --rate 1M --block-size 1M",
                 "--rate 1M: less than a block of 1M each second",
-            ),
-            (
-                "--hosts n1 --verify maybe",
-                "--verify \"maybe\" is not known",
-            ),
-            ("--hosts n1 --workers few", "--workers \"few\" is not known"),
-            (
-                "--hosts n1 --datapath telepathy",
-                "--datapath \"telepathy\" is not known",
             ),
             ("--hosts n1 --pin 3-1", "--pin \"3-1\" is not known"),
             (

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::plan::collective::{ALGORITHMS, Algorithm};
-use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Part, Rules, usual};
+use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Rules, usual};
 use crate::plan::job::RANKS;
 use crate::plan::ranks::{RankTransport, Ranks};
 use crate::plan::{RunPlan, Work};
@@ -14,7 +13,7 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
-use super::values;
+use crate::cli::args::Choice;
 use crate::cli::args::imb::ImbArguments;
 
 /// Most lengths in a file.
@@ -61,9 +60,9 @@ pub fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     checks::check_sockets(&sockets)?;
     let ranks = Ranks {
         per_node: words.ranks.ranks_per_node,
-        order: values::order_of(&words.ranks.rank_order)?,
+        order: words.ranks.rank_order,
         pinned: !words.ranks.no_pin,
-        wait: values::wait_of(&words.ranks.wait)?,
+        wait: words.ranks.wait,
         transport,
         sockets,
         ports: sockets::ports_of(&words.sockets)?,
@@ -105,13 +104,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if !(1..=*RANKS.end()).contains(&count) {
         return refuse(format!("{count} ranks: from 1 to {}", RANKS.end()));
     }
-    let known = Rules::NAMES.iter().find(|(name, _)| *name == words.rules);
-    let Some((_, rules)) = known else {
-        return refuse(format!(
-            "--rules {:?} is not known (write guide or current)",
-            words.rules
-        ));
-    };
+    let rules = words.rules;
     let counts = words.iter.as_deref().map(iterations).transpose()?;
     let counts = counts.unwrap_or_default();
     let computes = words
@@ -132,7 +125,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if !(seconds.is_finite() && seconds > 0.0) {
         return refuse(format!("--time {seconds}: more than 0 seconds"));
     }
-    if words.time.is_some() && *rules == Rules::Guide {
+    if words.time.is_some() && rules == Rules::Guide {
         return refuse(
             "--time: the guide's rules have no limit of time (write --rules current)".to_owned(),
         );
@@ -140,8 +133,8 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     if words.npmin == Some(0) {
         return refuse("--npmin 0: at least 1".to_owned());
     }
-    let benchmarks = benchmarks(words, *rules)?;
-    let algorithm = words.algorithm.as_deref().map(algorithm_of).transpose()?;
+    let benchmarks = benchmarks(words, rules)?;
+    let algorithm = words.algorithm;
     if let Some(algorithm) = algorithm
         && !benchmarks.iter().any(|one| one.has(algorithm))
     {
@@ -159,7 +152,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     Ok(Imb {
         ranks,
         benchmarks,
-        rules: *rules,
+        rules: rules,
         least: words.npmin,
         multi: match words.multi {
             None => None,
@@ -199,7 +192,7 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
             return refuse(format!("--input {}: no benchmark is in it", path.display()));
         }
     }
-    let part = part_of(&words.part)?;
+    let part = words.part;
     if names.is_empty() {
         return Ok(usual(part, rules));
     }
@@ -219,18 +212,6 @@ fn benchmarks(words: &ImbArguments, rules: Rules) -> Result<Vec<Benchmark>, Usag
         }
     }
     Ok(found)
-}
-
-fn part_of(name: &str) -> Result<Part, UsageError> {
-    let known = Part::NAMES.iter().find(|(own, _)| *own == name);
-    known.map_or_else(
-        || {
-            refuse(format!(
-                "--part {name:?} is not known (write mpi1, ext or io)"
-            ))
-        },
-        |(_, part)| Ok(*part),
-    )
 }
 
 /// Lines of a file with their numbers, without comments and empty lines.
@@ -324,20 +305,6 @@ fn iterations(text: &str) -> Result<Asked, UsageError> {
     })
 }
 
-fn algorithm_of(name: &str) -> Result<Algorithm, UsageError> {
-    let known = ALGORITHMS.into_iter().find(|one| one.name() == name);
-    let names = || ALGORITHMS.map(Algorithm::name).join(", ");
-    known.map_or_else(
-        || {
-            refuse(format!(
-                "--algorithm {name:?} is not known (write one of {})",
-                names()
-            ))
-        },
-        Ok,
-    )
-}
-
 fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
     let sockets = &words.sockets;
     let system = || "system".to_owned();
@@ -353,10 +320,10 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
             "ranks-per-node",
             Some(words.ranks.ranks_per_node.to_string()),
         ),
-        ("rank-order", Some(words.ranks.rank_order.clone())),
+        ("rank-order", Some(words.ranks.rank_order.word().to_owned())),
         ("transport", Some(words.transport.clone())),
-        ("rules", Some(words.rules.clone())),
-        ("part", Some(words.part.clone())),
+        ("rules", Some(words.rules.word().to_owned())),
+        ("part", Some(words.part.word().to_owned())),
         ("npmin", words.npmin.map(|least| least.to_string())),
         ("multi", words.multi.map(|multi| multi.to_string())),
         ("map", words.map.clone()),
@@ -370,13 +337,16 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
         ("cpu-time", words.cpu_time.map(|s| s.to_string())),
         (
             "time",
-            (words.rules == Rules::Current.name())
+            (words.rules == Rules::Current)
                 .then(|| words.time.unwrap_or(USUAL_SECONDS).to_string()),
         ),
         ("mem", Some(words.mem.to_string())),
-        ("wait", Some(words.ranks.wait.clone())),
+        ("wait", Some(words.ranks.wait.word().to_owned())),
         ("check", words.check.then(|| "yes".to_owned())),
-        ("algorithm", words.algorithm.clone()),
+        (
+            "algorithm",
+            words.algorithm.map(|one| one.word().to_owned()),
+        ),
         ("no-pin", words.ranks.no_pin.then(|| "yes".to_owned())),
         (
             "congestion",
@@ -396,6 +366,8 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::collective::Algorithm;
+    use crate::plan::imb::Part;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -460,7 +432,6 @@ mod tests {
                 "--algorithm ring: none of these benchmarks has it",
             ),
             ("--multi 2", "--multi 2: 0 or 1"),
-            ("--rules old", "--rules \"old\" is not known"),
             ("--msglog 5:3", "--msglog \"5:3\": write MIN:MAX"),
             ("--msglog 31", "--msglog \"31\": write MIN:MAX"),
             ("--iter 0", "--iter \"0\": write N, N,MIB or"),
@@ -472,16 +443,8 @@ mod tests {
             ),
             ("--cpu-time 0", "--cpu-time 0: more than 0"),
             (
-                "--part nbc",
-                "--part \"nbc\" is not known (write mpi1, ext or io)",
-            ),
-            (
                 "--transport shm",
                 "--transport shm: no two ranks are on one node",
-            ),
-            (
-                "--algorithm best",
-                "--algorithm \"best\" is not known (write one of linear,",
             ),
             ("--transport mpi", "--transport \"mpi\" is not known"),
             ("--time 0", "--time 0: more than 0 seconds"),

@@ -9,7 +9,7 @@ use crate::exit;
 use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::{RankOrder, RankTransport, Ranks};
+use crate::plan::ranks::{RankOrder, RankTransport, Ranks, Wait};
 use crate::plan::{RunPlan, Work};
 use crate::record::{LatencyRecord, Outcome};
 use crate::units;
@@ -24,7 +24,6 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
-use super::values;
 use crate::cli::args::latency::RunArguments;
 use crate::cli::latency::{fabrics, plans};
 
@@ -134,8 +133,8 @@ pub fn parse(
                 per_node: 1,
                 order: RankOrder::Block,
                 // A rank that sleeps can wake up on any idle processor.
-                pinned: words.wait != "sleep",
-                wait: values::wait_of(&words.wait).map_err(said)?,
+                pinned: words.wait != Wait::Sleep,
+                wait: words.wait,
                 transport: RankTransport::Auto,
                 sockets,
                 ports: sockets::ports_of(&words.sockets).map_err(said)?,

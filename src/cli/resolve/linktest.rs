@@ -13,7 +13,7 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
-use super::values;
+use crate::cli::args::Choice;
 use crate::cli::args::linktest::LinktestArguments;
 
 /// Transports of LinkTest that do not exist here.
@@ -89,9 +89,9 @@ pub fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
     let linktest = Linktest {
         ranks: Ranks {
             per_node: arguments.ranks.ranks_per_node,
-            order: values::order_of(&arguments.ranks.rank_order)?,
+            order: arguments.ranks.rank_order,
             pinned: !arguments.ranks.no_pin,
-            wait: values::wait_of(&arguments.ranks.wait)?,
+            wait: arguments.ranks.wait,
             transport,
             sockets,
             ports: sockets::ports_of(&arguments.sockets)?,
@@ -206,7 +206,10 @@ fn effective(
             "ranks-per-node",
             Some(arguments.ranks.ranks_per_node.to_string()),
         ),
-        ("rank-order", Some(arguments.ranks.rank_order.clone())),
+        (
+            "rank-order",
+            Some(arguments.ranks.rank_order.word().to_owned()),
+        ),
         ("mode", Some(arguments.mode.clone())),
         ("kernel", Some(linktest.kernel.name().to_owned())),
         ("num-messages", Some(linktest.messages.to_string())),
@@ -350,7 +353,6 @@ mod tests {
                 "--hosts local:2 -s large",
                 "--size-messages: size \"large\"",
             ),
-            ("--hosts local:2 --rank-order best", "--rank-order \"best\""),
             ("--hosts local:2 --ranks-per-node 0", "--ranks-per-node 0"),
             (
                 "--hosts local:2 --num-multi-buffer 5000",

@@ -1,13 +1,13 @@
 //! Turns a profile into the tests of a run.
 
-use crate::cli::args::Arguments;
+use crate::cli::args::{Arguments, Choice};
 use crate::plan::{
     Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
 };
 
 use super::error::UsageError;
 use super::patterns;
-use super::values::{choice, time};
+use super::values::time;
 
 /// Window of a permutation. Its look for losses takes a third of that, a repeat of the mesh twice as long.
 const PERMUTATION_NS: u64 = 30_000_000_000;
@@ -17,16 +17,6 @@ const REPEATS: usize = 3;
 const LEAST_LOSS_NS: u64 = 3_000_000_000;
 /// Window of a soak.
 const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
-
-/// Parses `--profile`.
-pub fn profile_of(arguments: &Arguments) -> Result<Profile, UsageError> {
-    match arguments.profile.as_str() {
-        "quick" => Ok(Profile::Quick),
-        "acceptance" => Ok(Profile::Acceptance),
-        "soak" => Ok(Profile::Soak),
-        other => Err(choice("--profile", other, "quick, acceptance or soak")),
-    }
-}
 
 /// Tests of a profile, made from the test that the other arguments describe. The flag is true if they are shorter than the profile requires.
 pub fn tests_of(
@@ -107,7 +97,7 @@ pub fn tests_of(
 }
 
 fn check(arguments: &Arguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
-    let profile = &arguments.profile;
+    let profile = arguments.profile.word();
     let refuse = |text: String| Err(UsageError::Value(text));
     if arguments.pattern != "all-to-all" {
         return refuse(format!(
