@@ -152,7 +152,7 @@ fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageE
     Ok(Imb {
         ranks,
         benchmarks,
-        rules: rules,
+        rules,
         least: words.npmin,
         multi: match words.multi {
             None => None,
