@@ -8,7 +8,7 @@ use crate::record::{
 
 use super::cables;
 use super::confirm::Request;
-use super::verdict::{self, Judgement};
+use super::verdict;
 
 /// Everything known at the end of a run.
 pub struct Ended<'a> {
@@ -30,13 +30,10 @@ pub struct Ended<'a> {
 pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
     let (verdict, mut sheet, tests) = match of.measured {
         Measured::Acceptance(acceptance, record) => {
-            let Judgement {
-                open,
-                mut verdict,
-                sheet,
-            } = verdict::judge(of.plan, of.hosts, of.measured);
-            if !open.is_empty() {
-                leave_unmeasured(&mut verdict, &sheet, &open, &of.plan.criteria);
+            let judged = verdict::judge(of.plan, of.hosts, of.measured);
+            let (mut verdict, sheet) = (judged.verdict, judged.sheet);
+            if !judged.open.is_empty() {
+                leave_unmeasured(&mut verdict, &sheet, &judged.open, &of.plan.criteria);
             }
             leave_elsewhere(&mut verdict, &record.tests);
             leave_absent(&mut verdict, of.missing);
@@ -47,16 +44,12 @@ pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
             (verdict, sheet, record.tests.as_slice())
         }
         Measured::Linktest(..) => {
-            let Judgement {
-                open,
-                mut verdict,
-                sheet,
-            } = verdict::judge(of.plan, of.hosts, of.measured);
-            if !open.is_empty() {
-                leave_open(&mut verdict);
+            let mut judged = verdict::judge(of.plan, of.hosts, of.measured);
+            if !judged.open.is_empty() {
+                leave_open(&mut judged.verdict);
             }
-            leave_absent(&mut verdict, of.missing);
-            (verdict, sheet, &[][..])
+            leave_absent(&mut judged.verdict, of.missing);
+            (judged.verdict, judged.sheet, &[][..])
         }
         Measured::Latency(_, latency) => (cables::verdict(latency), Sheet::default(), &[][..]),
         Measured::Imb(_, imb) => (only_told(imb), Sheet::default(), &[][..]),

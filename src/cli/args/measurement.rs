@@ -8,7 +8,8 @@ pub struct Measurement {
     /// Go on without hosts that cannot be reached or are lost
     ///
     /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first
-    /// failure ends the run; latencies always go on. Example: --keep-going
+    /// failure ends the run. Ranks go on only without hosts that are lost before they measure; latencies always do so.
+    /// Example: --keep-going
     #[arg(long, help_heading = "Launch")]
     pub keep_going: bool,
 
