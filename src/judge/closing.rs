@@ -51,7 +51,11 @@ pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
             leave_absent(&mut judged.verdict, of.missing);
             (judged.verdict, judged.sheet, &[][..])
         }
-        Measured::Latency(_, latency) => (cables::verdict(latency), Sheet::default(), &[][..]),
+        Measured::Latency(_, latency) => {
+            let mut verdict = cables::verdict(latency);
+            leave_uncabled(&mut verdict, of.missing);
+            (verdict, Sheet::default(), &[][..])
+        }
         Measured::Imb(_, imb) => (only_told(imb), Sheet::default(), &[][..]),
     };
     sheet.order = of.order;
@@ -221,6 +225,17 @@ fn leave_absent(verdict: &mut Verdict, missing: &[Missing]) {
     );
 }
 
+/// Withholds a pass on cables if a host was absent: its cable was not measured.
+fn leave_uncabled(verdict: &mut Verdict, missing: &[Missing]) {
+    if let (VerdictWord::Pass, Some(first)) = (verdict.word, missing.first()) {
+        verdict.word = VerdictWord::Undecided;
+        verdict.reason = format!(
+            "{} was absent, so its cable was not measured; {}",
+            first.node, verdict.reason
+        );
+    }
+}
+
 /// Verdict of a run of patterns, which are reported and not judged.
 fn only_told(imb: &ImbRecord) -> Verdict {
     let tables = imb.tables.len();
@@ -296,6 +311,12 @@ mod tests {
         leave_absent(&mut verdict, &[missing("n4"), missing("n7")]);
         assert_eq!(verdict.word, VerdictWord::Undecided);
         assert!(verdict.reason.starts_with("n4 and 1 more was absent"));
+        let mut cables = of(VerdictWord::Pass);
+        leave_uncabled(&mut cables, &[]);
+        assert_eq!(cables, of(VerdictWord::Pass));
+        leave_uncabled(&mut cables, &[missing("n4")]);
+        assert_eq!(cables.word, VerdictWord::Undecided);
+        assert!(cables.reason.starts_with("n4 was absent"));
         let mut verdict = of(VerdictWord::Fail);
         leave_absent(&mut verdict, &[missing("n4")]);
         assert_eq!(verdict, of(VerdictWord::Fail));
