@@ -109,6 +109,8 @@ await guest.look("guest");
 // By keyboard alone: from the first page to a run that has ended.
 const keys = await open("desk", "dark");
 await keys.page.goto(`${url}/login`);
+// The browser gives the field the focus with its first frame, which may come after the page has loaded.
+await keys.page.locator("#token:focus").waitFor();
 await keys.page.keyboard.type(token);
 await keys.page.keyboard.press("Enter");
 await keys.page.getByRole("heading", { name: "Start a run" }).waitFor();
