@@ -8,10 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// What the executable is made of. A change of anything else neither builds it again nor makes it another one.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 11] = [
     "src",
+    "latency/src",
+    "latency/Cargo.toml",
     "launcher/src",
     "launcher/Cargo.toml",
+    "numbers/src",
+    "numbers/Cargo.toml",
     "Cargo.toml",
     "Cargo.lock",
     "build.rs",

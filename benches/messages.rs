@@ -20,8 +20,8 @@ use std::time::Instant;
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use pipebench::record::{Record, RoundRecord};
-use pipebench::report::json;
+use pipebench::internals::record::{Record, RoundRecord};
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 /// Message size in bytes, and number of messages per measurement.

@@ -15,8 +15,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pipebench::record::{NodeRecord, Record};
-use pipebench::report::json;
+use pipebench::internals::record::{NodeRecord, Record};
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
@@ -190,7 +190,7 @@ fn starts(rounds: usize) {
         }
         let record = last.expect("a round");
         let test = &record.plan.tests()[0];
-        let size = pipebench::plan::size::of(test, nodes);
+        let size = pipebench::internals::plan::size::of(test, nodes);
         let (seconds, memory) = (median(seconds), median(memory));
         let links = size.links as f64;
         println!(

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use pipebench::outside;
+use pipebench::internals::outside;
 
 use crate::driver::stored;
 use crate::mutator::{Random, mutate};

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pipebench::outside;
-use pipebench::wire::message::{FromNode, ToNode};
+use pipebench::internals::outside;
+use pipebench::internals::wire::message::{FromNode, ToNode};
 
 use crate::driver::{Campaign, Target, stored};
 

@@ -3,33 +3,33 @@
 use crate::record::{Trouble, TroubleKind, VerdictWord};
 
 /// Passed, or not judged.
-pub const OK: u8 = 0;
+pub(crate) const OK: u8 = 0;
 /// Measured, and the verdict is FAIL.
-pub const FAIL: u8 = 1;
+pub(crate) const FAIL: u8 = 1;
 /// Bad usage or plan.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// Measured, but neither passed nor failed: UNDECIDED or HOST-LIMITED.
-pub const UNDECIDED: u8 = 3;
+pub(crate) const UNDECIDED: u8 = 3;
 /// A host is unreachable, or the start failed.
-pub const UNREACHABLE: u8 = 10;
+pub(crate) const UNREACHABLE: u8 = 10;
 /// Another version answered.
-pub const VERSION: u8 = 11;
+pub(crate) const VERSION: u8 = 11;
 /// A port, memory, process or descriptor could not be obtained.
-pub const RESOURCE: u8 = 12;
+pub(crate) const RESOURCE: u8 = 12;
 /// Bytes differ, or a peer was lost or timed out.
-pub const INVALID: u8 = 20;
+pub(crate) const INVALID: u8 = 20;
 /// A result could not be written.
-pub const NOT_WRITTEN: u8 = 30;
+pub(crate) const NOT_WRITTEN: u8 = 30;
 /// A defect of pipebench.
-pub const BUG: u8 = 70;
+pub(crate) const BUG: u8 = 70;
 
 /// Exit code of a run that a signal ended: 128 plus the signal's number.
-pub fn by_signal(signal: i32) -> u8 {
+pub(crate) fn by_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(255)
 }
 
 /// Exit code of a run with these troubles, causes first. `signal` is the signal that asked the launching side to end.
-pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
+pub(crate) fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
     let Some(first) = troubles.first() else {
         return OK;
     };
@@ -52,7 +52,7 @@ pub fn of(troubles: &[Trouble], signal: Option<i32>) -> u8 {
 }
 
 /// Exit code of a run that ended with this verdict.
-pub fn of_verdict(word: VerdictWord) -> u8 {
+pub(crate) fn of_verdict(word: VerdictWord) -> u8 {
     match word {
         VerdictWord::Pass | VerdictWord::NotJudged => OK,
         VerdictWord::Fail => FAIL,
@@ -62,7 +62,7 @@ pub fn of_verdict(word: VerdictWord) -> u8 {
 }
 
 /// Section of `--help` about exit codes.
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 EXIT CODES
   0   passed, or not judged          12  port, memory, process or limit missing
   1   measured, verdict FAIL         20  run invalid, or a peer was lost or timed out

@@ -2,24 +2,32 @@
 //!
 //! `docs/architecture.md` describes the course of a run, the layers, and where to start for a change.
 
-pub mod buffer;
-pub mod cli;
-pub mod controller;
-pub mod exit;
-pub mod jobs;
-pub mod judge;
-pub mod link;
-pub mod node;
-pub mod outside;
-pub mod pipeline;
-pub mod plan;
-pub mod ranks;
-pub mod record;
-pub mod report;
-pub mod stats;
-pub mod store;
-pub mod sys;
-pub mod units;
+// Rooms are private, so that the compiler finds what nothing uses; what only the web uses is no mistake without it.
+#![cfg_attr(feature = "internals", warn(unreachable_pub))]
+#![cfg_attr(not(feature = "web"), allow(dead_code, unused_imports))]
+
+mod buffer;
+mod cli;
+mod controller;
+mod exit;
+#[cfg(feature = "internals")]
+pub mod internals;
+mod jobs;
+mod judge;
+mod link;
+mod node;
+mod outside;
+mod pipeline;
+mod plan;
+mod ranks;
+mod record;
+mod report;
+mod stats;
+mod store;
+mod sys;
+mod units;
 #[cfg(feature = "web")]
-pub mod web;
-pub mod wire;
+mod web;
+mod wire;
+
+pub use cli::main;

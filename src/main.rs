@@ -1,5 +1,5 @@
 //! The pipebench executable; see `cli`.
 
 fn main() -> std::process::ExitCode {
-    pipebench::cli::main()
+    pipebench::main()
 }

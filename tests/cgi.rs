@@ -284,7 +284,7 @@ fn goes_through(mut server: Server) {
     let state = read(&place);
     assert!(!state.body.contains("http-equiv=\"refresh\""), "{state:?}");
     let record = read(&format!("{place}/record.json"));
-    let record = pipebench::report::json::read(&record.body).expect("a record");
+    let record = pipebench::internals::report::json::read(&record.body).expect("a record");
     assert_eq!(record.exit_code, 0);
     assert_eq!(Some(record.name().as_str()), place.rsplit('/').next());
     assert!(

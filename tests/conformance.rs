@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
@@ -151,7 +151,9 @@ fn every_pattern_moves_its_volume_in_every_way() {
                     "{way:?} {words:?}"
                 );
                 let block = record.plan.tests()[test.test].block_bytes as u64;
-                let whole = |link: &pipebench::record::LinkRecord| link.received_bytes == 3 * block;
+                let whole = |link: &pipebench::internals::record::LinkRecord| {
+                    link.received_bytes == 3 * block
+                };
                 assert!(test.links.iter().all(whole), "{way:?} {words:?}");
             }
         }

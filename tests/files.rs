@@ -244,7 +244,7 @@ fn discarded_blocks_are_counted_on_both_transports() {
             "--quiet",
         ]));
         let text = String::from_utf8(output.stdout).expect("text");
-        let record = pipebench::report::json::read(&text).expect("a record");
+        let record = pipebench::internals::report::json::read(&text).expect("a record");
         assert_eq!(record.exit_code, 0, "{:?}", record.troubles);
         for link in &record.tests()[0].links {
             assert_eq!(link.received_bytes, 30 * 262_144, "{link:?}");

@@ -30,10 +30,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pipebench::record::{Outcome, RECORD_VERSION, Record, VerdictWord};
-use pipebench::report::compare::Comparison;
-use pipebench::report::merge::Merged;
-use pipebench::report::{csv, dry_run, header, json, junit, listing, metrics, page, text};
+use pipebench::internals::record::{Outcome, RECORD_VERSION, Record, VerdictWord};
+use pipebench::internals::report::compare::Comparison;
+use pipebench::internals::report::merge::Merged;
+use pipebench::internals::report::{
+    csv, dry_run, header, json, junit, listing, metrics, page, text,
+};
 
 const RECORDS: [&str; 16] = [
     "one-host",

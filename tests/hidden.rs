@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, World, trial, trial_by};
-use pipebench::judge::fabric::Place;
-use pipebench::judge::fault::Fault;
-use pipebench::judge::{Decision, Step, decide};
+use pipebench::internals::judge::fabric::Place;
+use pipebench::internals::judge::fault::Fault;
+use pipebench::internals::judge::{Decision, Step, decide};
 
 /// Number of draws of each kind; the benchmark can make any number.
 const DRAWS: u64 = 20;

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pipebench::outside;
+use pipebench::internals::outside;
 use whole::{PIPEBENCH, alone, pause};
 
 /// The launching side's memory stays below this, whatever one node says.
@@ -144,7 +144,7 @@ fn wrong(outcome: &Outcome, folder: &std::path::Path) -> Option<String> {
         ));
     }
     let record = fs::read_to_string(folder.join("record.json")).unwrap_or_default();
-    let read = pipebench::report::json::read(&record);
+    let read = pipebench::internals::report::json::read(&record);
     (code == 0 && read.is_err()).then(|| "its record cannot be read".to_owned())
 }
 

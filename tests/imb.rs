@@ -6,8 +6,8 @@ mod whole;
 use std::path::Path;
 use std::process::Command;
 
-use pipebench::record::{ImbRecord, Record};
-use pipebench::report::json;
+use pipebench::internals::record::{ImbRecord, Record};
+use pipebench::internals::report::json;
 use whole::{PIPEBENCH, alone};
 
 fn pipebench(folder: &Path, words: &str) -> (Option<i32>, String, String) {

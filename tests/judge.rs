@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use pipebench::judge::fabric::{Fabric, Observation, Place, Port, Seen};
-use pipebench::judge::fault::Fault;
-use pipebench::judge::filling::{Flow, fill};
-use pipebench::judge::{Blamed, Decision, Step, decide};
+use pipebench::internals::judge::fabric::{Fabric, Observation, Place, Port, Seen};
+use pipebench::internals::judge::fault::Fault;
+use pipebench::internals::judge::filling::{Flow, fill};
+use pipebench::internals::judge::{Blamed, Decision, Step, decide};
 
 /// Small generator (xorshift64*), so that a seed identifies a case.
 struct Draw(u64);

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use pipebench::record::{Live, Record};
-use pipebench::report::json;
+use pipebench::internals::record::{Live, Record};
+use pipebench::internals::report::json;
 use whole::{PIPEBENCH, alone};
 
 /// A kind of work: its column of the table, and commands that measure little and much of it.
@@ -174,7 +174,7 @@ impl Try {
         };
         *changed.pointer_mut(place).expect(place) = serde_json::json!(7);
         plan.work = serde_json::from_value(changed).expect("a plan");
-        let text = |plan| pipebench::plan::seal::text(plan, "1", "2");
+        let text = |plan| pipebench::internals::plan::seal::text(plan, "1", "2");
         assert_ne!(text(&plan), text(&record.plan));
     }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use lab::{Finished, Lab, LabOptions, Process, Running, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use lab::{Finished, Lab, LabOptions, Running};
 use nix::sys::signal::Signal;
-use pipebench::record::{Record, TroubleKind, VerdictWord};
-use pipebench::report::json;
+use pipebench::internals::record::{Record, TroubleKind, VerdictWord};
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

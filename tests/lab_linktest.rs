@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions};
-use pipebench::record::{Culprit, Record, VerdictWord};
-use pipebench::report::json;
+use pipebench::internals::record::{Culprit, Record, VerdictWord};
+use pipebench::internals::report::json;
 use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

@@ -6,8 +6,8 @@ mod tries;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions};
-use pipebench::record::{Record, VerdictWord};
-use pipebench::report::json;
+use pipebench::internals::record::{Record, VerdictWord};
+use pipebench::internals::report::json;
 use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

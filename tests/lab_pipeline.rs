@@ -6,9 +6,9 @@ mod lab;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions, wait_until};
-use pipebench::record::{HeldBy, Record, VerdictWord};
-use pipebench::report::figures::Figures;
-use pipebench::report::json;
+use pipebench::internals::record::{HeldBy, Record, VerdictWord};
+use pipebench::internals::report::figures::Figures;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -6,9 +6,9 @@ mod tries;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions};
-use pipebench::record::{Record, VerdictWord, WireKind};
-use pipebench::report::figures::{Direction, Figures};
-use pipebench::report::json;
+use pipebench::internals::record::{Record, VerdictWord, WireKind};
+use pipebench::internals::report::figures::{Direction, Figures};
+use pipebench::internals::report::json;
 use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

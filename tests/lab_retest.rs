@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use lab::{Finished, Lab, LabOptions};
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 use tries::should;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");

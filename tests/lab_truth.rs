@@ -5,7 +5,7 @@ mod lab;
 mod tries;
 mod truth;
 
-use pipebench::record::VerdictWord;
+use pipebench::internals::record::VerdictWord;
 use tries::should;
 use truth::{Case, Injury, Shape, try_case};
 

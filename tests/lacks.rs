@@ -75,7 +75,7 @@ fn a_process_takes_no_more_memory_than_the_allowance() {
         let own = of(&rollup, "Private_Dirty:").saturating_sub(of(&status, "RssShmem:"));
         let taken = own + of(&status, "VmPTE:");
         assert!(
-            taken <= pipebench::plan::size::PROCESS_BYTES,
+            taken <= pipebench::internals::plan::size::PROCESS_BYTES,
             "{process:?} takes {taken}"
         );
     }

@@ -6,8 +6,8 @@ mod alone;
 use std::path::Path;
 use std::process::Command;
 
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 

@@ -2,16 +2,16 @@
 
 mod whole;
 
-use pipebench::plan::Work;
+use pipebench::internals::plan::Work;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use pipebench::plan::job::Round;
-use pipebench::plan::linktest::{Kernel, Linktest};
-use pipebench::record::{LinktestRecord, Record};
-use pipebench::report::json;
-use pipebench::store::linktest::{self, Meaning};
+use pipebench::internals::plan::job::Round;
+use pipebench::internals::plan::linktest::{Kernel, Linktest};
+use pipebench::internals::record::{LinktestRecord, Record};
+use pipebench::internals::report::json;
+use pipebench::internals::store::linktest::{self, Meaning};
 use whole::{PIPEBENCH, alone};
 
 /// Result of a link test.
@@ -146,7 +146,7 @@ fn schedules_and_buffers_are_those_that_were_asked_for() {
     let halves = tested("--hosts local:5 -n 3 -s 1000 --bisection --bidirectional");
     let round = &halves.job().rounds[0];
     assert_eq!((round.steps, round.times.len()), (3, 12));
-    let across = |time: &&pipebench::record::PairTime| (time.from < 2) != (time.to < 2);
+    let across = |time: &&pipebench::internals::record::PairTime| (time.from < 2) != (time.to < 2);
     assert_eq!(round.times.iter().filter(across).count(), 12);
     assert!(
         halves.said.contains("avg. bisection bw:"),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 
@@ -150,7 +150,7 @@ fn whether_a_paced_run_was_steady_is_told() {
     ]);
     let record = json::read(&String::from_utf8_lossy(&output.stdout)).expect("a record");
     assert!(record.tests()[0].seconds.len() >= 5);
-    let summary = pipebench::report::text::summary(&record);
+    let summary = pipebench::internals::report::text::summary(&record);
     let expected = match record.tests()[0].steady_from_s {
         Some(from) => format!("checks: steady from {from} s;"),
         None => " % of their mean;".to_owned(),

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pipebench::judge::{ask, verdict};
-use pipebench::plan::lanes::{self, Lane};
-use pipebench::plan::{Pattern, Test};
-use pipebench::record::{AcceptanceRecord, Outcome, Record, TestRecord, VerdictWord};
-use pipebench::report::json;
+use pipebench::internals::judge::{ask, verdict};
+use pipebench::internals::plan::lanes::{self, Lane};
+use pipebench::internals::plan::{Pattern, Test};
+use pipebench::internals::record::{AcceptanceRecord, Outcome, Record, TestRecord, VerdictWord};
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -268,7 +268,7 @@ fn a_page_of_256_hosts_can_be_read_and_sent() {
         "{:?}",
         record.verdict
     );
-    let text = pipebench::report::page::write(&record, None, &[]);
+    let text = pipebench::internals::report::page::write(&record, None, &[]);
     assert!(text.len() < 2_000_000, "{} bytes", text.len());
     fs::write(&page, text).expect("a file");
     for width in [360, 1280] {

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 

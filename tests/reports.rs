@@ -322,14 +322,14 @@ fn a_record_that_anybody_may_have_written_starts_no_program_by_a_retest() {
     let path = shelf.path().join("pb-2/record.json");
     let text = fs::read_to_string(&path).expect("a record");
     let started = shelf.path().join("started");
-    let mut record = pipebench::report::json::read(&text).expect("a record");
+    let mut record = pipebench::internals::report::json::read(&text).expect("a record");
     let shell = format!("touch {} #", started.display());
     record.command = ["--hosts", "n1,n2,n3,n4", "--rsh", &shell]
         .map(str::to_owned)
         .to_vec();
     fs::write(
         &path,
-        pipebench::report::json::write(&record).expect("a record"),
+        pipebench::internals::report::json::write(&record).expect("a record"),
     )
     .expect("written");
     let anybody: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);

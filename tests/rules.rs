@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use imports::{File, Imports, circles};
 
 /// Folders and files of `src/`, lowest first: each may use its own and the lower ones.
-const LAYERS: [&str; 20] = [
+const LAYERS: [&str; 21] = [
     "units",
     "outside",
     "plan",
@@ -32,6 +32,7 @@ const LAYERS: [&str; 20] = [
     "report",
     "web",
     "cli",
+    "internals",
 ];
 
 /// Uses of a higher layer that are allowed: who, whom, why. None is needed so far.
@@ -499,6 +500,21 @@ fn files_stay_readable() {
         }
     }
     expect_none(&wrong);
+}
+
+#[test]
+fn the_build_looks_for_changes_in_every_crate() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect(path);
+    let (manifest, build) = (read("Cargo.toml"), read("build.rs"));
+    let listed = manifest.split("members = [").nth(1).expect("members");
+    let listed = listed.split(']').next().expect("a list");
+    for member in listed.split('"').skip(1).step_by(2) {
+        assert!(
+            build.contains(&format!("\"{member}/src\""))
+                && build.contains(&format!("\"{member}/Cargo.toml\"")),
+            "build.rs does not look at {member}"
+        );
+    }
 }
 
 #[test]

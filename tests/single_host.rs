@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use held::{Held, PIPEBENCH, Process, below, pause, run, segments, wait_until_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 use tries::should;
 
 fn descriptors(pid: i32) -> BTreeMap<i32, String> {

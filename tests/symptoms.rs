@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use pipebench::judge::verdict::{self, Judgement};
-use pipebench::plan::{Pattern, Sink, Uplink};
-use pipebench::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
-use pipebench::report::{json, text};
+use pipebench::internals::judge::verdict::{self, Judgement};
+use pipebench::internals::plan::{Pattern, Sink, Uplink};
+use pipebench::internals::record::{HeldBy, LinkRecord, Record, TestRecord, VerdictWord};
+use pipebench::internals::report::{json, text};
 
 /// Leaves the first tests of a record.
 fn keep_tests(record: &mut Record, count: usize) {
@@ -50,7 +50,7 @@ fn expect_reason(said: &Judgement, words: &str) {
     assert!(reason.contains(words), "{reason}");
 }
 
-fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::record::NodeRecord {
+fn node(test: &mut TestRecord, number: usize) -> &mut pipebench::internals::record::NodeRecord {
     test.nodes[number].as_mut().expect("a node that reported")
 }
 
@@ -121,7 +121,7 @@ fn waits_that_contradict_a_blame_veto_it() {
         .iter_mut()
         .flat_map(|test| &mut test.links)
     {
-        link.held_by = pipebench::record::HeldBy::Mixed;
+        link.held_by = pipebench::internals::record::HeldBy::Mixed;
     }
     let said = judged(&record);
     expect_word(&said, VerdictWord::Undecided);
@@ -134,7 +134,7 @@ fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
     const SECOND_NS: u64 = 1_000_000_000;
     let mut record = record("acceptance");
     keep_tests(&mut record, 1);
-    record.plan.tests_mut()[0].bound = pipebench::plan::Bound::Time {
+    record.plan.tests_mut()[0].bound = pipebench::internals::plan::Bound::Time {
         warmup_ns: 2 * SECOND_NS,
         window_ns: 20 * SECOND_NS,
     };
@@ -157,7 +157,7 @@ fn over_twenty_seconds(carried: fn(u64) -> f64) -> Record {
             let part = if to == 1 { carried(number) / mean } else { 1.0 };
             numbers::whole(received[to] as f64 / 20.0 * part)
         };
-        pipebench::record::Second {
+        pipebench::internals::record::Second {
             at_ns: (number + 3) * SECOND_NS,
             received_bytes: (0..4).map(bytes).collect(),
             // In a ring, the host that sends to host 2 is held up.
@@ -215,7 +215,7 @@ fn a_port_that_stalls_in_every_third_second_does_not_hide_in_its_mean() {
 fn a_virtual_card_that_is_slow_is_not_the_switch() {
     let mut record = record("slow-receiver");
     let fault = judged(&record).sheet.faults[0].clone();
-    let pipebench::record::Culprit::Receive(port) = fault.culprit else {
+    let pipebench::internals::record::Culprit::Receive(port) = fault.culprit else {
         panic!("{fault:?}");
     };
     let own = record.sheet.ports[port].node;

@@ -9,8 +9,8 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 use site::{BEARER, PIPEBENCH, SITE, SOON, Served, Site, TOKEN, field, request, send, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"2s","by":"anna","note":"a \"test\""}"#;
@@ -85,7 +85,10 @@ fn a_run_is_followed_and_read_and_is_as_one_of_the_command_line() {
     assert_eq!(state["exit_code"], 0, "{state:#}");
     let own = record(&site, &name);
     assert_eq!(own.name(), name);
-    assert_eq!(state["sentence"], pipebench::report::judged::sentence(&own));
+    assert_eq!(
+        state["sentence"],
+        pipebench::internals::report::judged::sentence(&own)
+    );
 
     // The same words on the command line.
     let kept = tempfile::tempdir().expect("a folder");

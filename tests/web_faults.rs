@@ -348,7 +348,7 @@ fn hostile_requests_change_nothing_and_the_server_goes_on() {
     let said = server.said();
     assert!(!said.contains("panicked"), "{said}");
     assert!(
-        !said.contains(|letter| letter != '\n' && pipebench::outside::steers(letter)),
+        !said.contains(|letter| letter != '\n' && pipebench::internals::outside::steers(letter)),
         "{said:?}"
     );
     assert!(site.names().is_empty());

@@ -18,9 +18,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pipebench::plan::imb::Benchmark;
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::plan::imb::Benchmark;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 const LENGTHS: [usize; 6] = [1, 4, 1024, 65_536, 1 << 20, 4 << 20];
@@ -89,7 +89,7 @@ fn conditions(rounds: usize) -> String {
     let version = version.expect("mpirun, of Open MPI, is needed").stdout;
     let version = String::from_utf8_lossy(&version);
     let version = version.lines().next().unwrap_or_default();
-    let facts = pipebench::sys::facts::collect();
+    let facts = pipebench::internals::sys::facts::collect();
     format!(
         "{rounds} rounds of each; Open MPI {}; {}, {} processors, Linux {}.\n\n",
         version.rsplit(' ').next().unwrap_or_default(),

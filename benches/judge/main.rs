@@ -11,7 +11,7 @@ mod fabrics;
 
 use fabrics::unlisted::ALL;
 use fabrics::{Draw, Kind, Tally, trial_by};
-use pipebench::judge::Decision;
+use pipebench::internals::judge::Decision;
 
 /// Sizes of the detection curve, in percent of the rate that a place should carry.
 const SIZES: [u32; 7] = [50, 80, 90, 93, 95, 97, 98];

@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pipebench::record::{Record, TestRecord};
-use pipebench::report::json;
+use pipebench::internals::record::{Record, TestRecord};
+use pipebench::internals::report::json;
 
 use super::cases::Case;
 use super::lab::{Lab, LabOptions, Running};

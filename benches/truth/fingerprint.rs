@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use pipebench::judge::verdict;
-use pipebench::record::{AcceptanceRecord, Measured};
-use pipebench::report::json;
+use pipebench::internals::judge::verdict;
+use pipebench::internals::record::{AcceptanceRecord, Measured};
+use pipebench::internals::report::json;
 
 use crate::fabrics::{Draw, Kind, World};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pipebench::record::VerdictWord;
+use pipebench::internals::record::VerdictWord;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::judge;

@@ -1,6 +1,6 @@
 //! Frames of the control channel: any split into pieces gives the same messages, and no more bytes than the input has.
 
-use pipebench::wire::frame::{Decoder, FrameError, encode};
+use pipebench::internals::wire::frame::{Decoder, FrameError, encode};
 
 use super::{one_line, pieces};
 use crate::driver::magnitude;

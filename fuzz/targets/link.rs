@@ -1,8 +1,8 @@
 //! Fixed-size words of a link: its hello, and the header of each block.
 
-use pipebench::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
-use pipebench::wire::hello::{HELLO_BYTES, LinkHello};
-use pipebench::wire::rank::{HEAD_BYTES, MessageHead, RankHello};
+use pipebench::internals::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
+use pipebench::internals::wire::hello::{HELLO_BYTES, LinkHello};
+use pipebench::internals::wire::rank::{HEAD_BYTES, MessageHead, RankHello};
 
 use super::one_line;
 

@@ -1,7 +1,7 @@
 //! Result files of LinkTest from any source: container, layouts, and the text and tables made from them.
 
-use pipebench::report::linktest::file;
-use pipebench::store::linktest::{self, Meaning};
+use pipebench::internals::report::linktest::file;
+use pipebench::internals::store::linktest::{self, Meaning};
 
 use super::one_line;
 use crate::driver::magnitude;

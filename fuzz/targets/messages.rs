@@ -1,11 +1,11 @@
 //! Messages of the control channel, both ways, and everything computed from them alone.
 
-use pipebench::jobs::linktest::schedule;
-use pipebench::outside;
-use pipebench::plan::job::Round;
-use pipebench::ranks::Group;
-use pipebench::stats::offset::{Sample, estimate};
-use pipebench::wire::message::{FromNode, RankWord, ToNode};
+use pipebench::internals::jobs::linktest::schedule;
+use pipebench::internals::outside;
+use pipebench::internals::plan::job::Round;
+use pipebench::internals::ranks::Group;
+use pipebench::internals::stats::offset::{Sample, estimate};
+use pipebench::internals::wire::message::{FromNode, RankWord, ToNode};
 
 use super::plan::follow_assignment;
 use crate::driver::magnitude;
@@ -145,7 +145,7 @@ fn from_node(input: &[u8]) -> String {
         FromNode::Progress(progress) => format!("progress {}", progress.slowest.is_some()),
         FromNode::Alive => "still alive".to_owned(),
         FromNode::Trouble(troubles) => {
-            let lines = pipebench::report::text::troubles(&troubles);
+            let lines = pipebench::internals::report::text::troubles(&troubles);
             assert!(lines.len() <= 9, "{} lines", lines.len());
             format!("troubles {}", magnitude(lines.len()))
         }

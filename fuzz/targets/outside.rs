@@ -1,6 +1,6 @@
 //! JSON from outside: the value that was read steers no terminal, and otherwise equals the input.
 
-use pipebench::outside;
+use pipebench::internals::outside;
 use serde_json::{Map, Value};
 
 use super::one_line;

@@ -1,7 +1,7 @@
 //! Run plans and assignments, and everything computed from them before anything is allocated.
 
-use pipebench::plan::{Assignment, RunPlan, lanes, size};
-use pipebench::report::dry_run;
+use pipebench::internals::plan::{Assignment, RunPlan, lanes, size};
+use pipebench::internals::report::dry_run;
 
 use crate::driver::magnitude;
 

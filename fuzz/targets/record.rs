@@ -1,10 +1,10 @@
 //! Records: every record that can be read has every report, and reading it again gives the same record.
 
-use pipebench::outside;
-use pipebench::record::Record;
-use pipebench::report::compare::Comparison;
-use pipebench::report::merge::Merged;
-use pipebench::report::{
+use pipebench::internals::outside;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::compare::Comparison;
+use pipebench::internals::report::merge::Merged;
+use pipebench::internals::report::{
     csv, dry_run, header, json, junit, listing, metrics, page, preflight, text,
 };
 

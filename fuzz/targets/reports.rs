@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use pipebench::controller::assemble;
-use pipebench::record::{AcceptanceRecord, NodeReport, Outcome, Record};
-use pipebench::report::json;
-use pipebench::stats::offset::{Sample, estimate};
+use pipebench::internals::controller::assemble;
+use pipebench::internals::record::{AcceptanceRecord, NodeReport, Outcome, Record};
+use pipebench::internals::report::json;
+use pipebench::internals::stats::offset::{Sample, estimate};
 
 use crate::driver::magnitude;
 

@@ -1,6 +1,8 @@
 //! Sizes, durations and rates: a value that was read is shown as text that reads as nearly the same value.
 
-use pipebench::units::{parse_bytes, parse_duration_ns, parse_rate_bits, show_bytes, show_ns};
+use pipebench::internals::units::{
+    parse_bytes, parse_duration_ns, parse_rate_bits, show_bytes, show_ns,
+};
 
 pub const WORDS: &[&str] = &[
     "K", "KiB", "MiB", "GB", "TiB", "ns", "us", "µs", "ms", "min", "h", "d", "Gbit/s", "bps",

@@ -5,6 +5,8 @@
 //! determines everything that all pairs can determine (the PMM method; docs/latency.md). Read in this order: [`fabric`], [`rows`], [`survey`],
 //! [`rounds`], [`planning`], [`solve`], [`detect`].
 
+#![warn(unreachable_pub)]
+
 pub mod analysis;
 pub mod cover;
 pub mod description;

@@ -126,7 +126,7 @@ impl Table<'_> {
 }
 
 /// Finds a basis in `aim` rounds, fewer than `rounds` has. Returns `None` if it finds none before `budget` pairs have been examined or placed.
-pub fn fit(
+pub(crate) fn fit(
     model: &Model<'_>,
     survey: &Survey,
     rounds: &Rounds,

@@ -12,6 +12,7 @@
 //! choice of a transport, `session/dialogue.rs` for the exchange before the magic word, `deploy.rs`
 //! for the script that runs on the host.
 
+#![warn(unreachable_pub)]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -2,6 +2,8 @@
 //!
 //! No input or output, and no clock.
 
+#![warn(unreachable_pub)]
+
 pub mod random;
 pub mod spread;
 

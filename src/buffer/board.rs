@@ -66,7 +66,7 @@ const _: () = assert!(
 
 /// Shape of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Boundaries of the pipeline.
     pub boundaries: usize,
     /// Nodes of the run.
@@ -100,20 +100,20 @@ impl Shape {
     }
 
     /// Size in bytes of a segment of this shape with this text.
-    pub fn bytes(self, text: &str) -> usize {
+    pub(crate) fn bytes(self, text: &str) -> usize {
         self.words(text) * 8
     }
 }
 
 /// The status segment.
-pub struct Board {
+pub(crate) struct Board {
     region: NamedRegion,
     shape: Shape,
 }
 
 /// State of a link end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EndState {
+pub(crate) enum EndState {
     /// Nothing is known yet.
     Unborn = 0,
     /// Its process runs.
@@ -130,7 +130,7 @@ pub enum EndState {
 
 impl Board {
     /// Creates the segment under `name`, with `text` for outside readers.
-    pub fn create(name: &str, shape: Shape, text: &str) -> std::io::Result<Self> {
+    pub(crate) fn create(name: &str, shape: Shape, text: &str) -> std::io::Result<Self> {
         let text_at = shape.ends_end();
         let words = shape.words(text);
         let region = NamedRegion::create(name, words * 8)?;
@@ -180,7 +180,13 @@ impl Board {
 
     /// Publishes the address at which a boundary of a node listens on a rail. An address outside of the shape is
     /// ignored: a book of another shape must not overwrite the rest of the segment.
-    pub fn publish_address(&self, boundary: usize, node: usize, rail: usize, address: SocketAddr) {
+    pub(crate) fn publish_address(
+        &self,
+        boundary: usize,
+        node: usize,
+        rail: usize,
+        address: SocketAddr,
+    ) {
         let shape = &self.shape;
         if boundary >= shape.boundaries || node >= shape.nodes || rail >= shape.rails {
             return;
@@ -192,17 +198,17 @@ impl Board {
     }
 
     /// Marks the address book as complete, so that senders connect.
-    pub fn publish_book(&self) {
+    pub(crate) fn publish_book(&self) {
         self.word(AT_BOOK).store(1, SeqCst);
     }
 
     /// True once all addresses are published.
-    pub fn book_is_there(&self) -> bool {
+    pub(crate) fn book_is_there(&self) -> bool {
         self.word(AT_BOOK).load(SeqCst) != 0
     }
 
     /// Address at which a boundary of a node listens on a rail, if published.
-    pub fn address(&self, boundary: usize, node: usize, rail: usize) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, boundary: usize, node: usize, rail: usize) -> Option<SocketAddr> {
         let words = self.address_words(boundary, node, rail);
         unpack_address([0, 1, 2, 3].map(|index: usize| words[index].load(Relaxed)))
     }
@@ -218,13 +224,13 @@ impl Board {
     }
 
     /// Sets the number of blocks that each link carries. Called before data flows.
-    pub fn set_blocks(&self, blocks: u64) {
+    pub(crate) fn set_blocks(&self, blocks: u64) {
         // Zero stands for no limit.
         self.word(AT_BLOCKS).store(blocks.saturating_add(1), SeqCst);
     }
 
     /// Number of blocks that each link carries; [`u64::MAX`] if not set, so that time alone limits it.
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         match self.word(AT_BLOCKS).load(SeqCst) {
             0 => u64::MAX,
             blocks => blocks - 1,
@@ -232,52 +238,52 @@ impl Board {
     }
 
     /// Lets data flow.
-    pub fn go(&self) {
+    pub(crate) fn go(&self) {
         self.word(AT_GO).store(1, SeqCst);
     }
 
     /// True once data may flow.
-    pub fn has_started(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.word(AT_GO).load(SeqCst) != 0
     }
 
     /// Tells sources to end.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.word(AT_STOP).store(1, SeqCst);
     }
 
     /// True once sources are to end.
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.word(AT_STOP).load(Relaxed) != 0
     }
 
     /// Tells every link end to record the kernel's statistics: 1 at the window's start, 2 at its end.
-    pub fn set_epoch(&self, epoch: u64) {
+    pub(crate) fn set_epoch(&self, epoch: u64) {
         self.word(AT_EPOCH).store(epoch, SeqCst);
     }
 
     /// The current epoch; see [`Board::set_epoch`].
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.word(AT_EPOCH).load(Relaxed)
     }
 
     /// Records the time at which the last phase reports that everything has arrived.
-    pub fn set_done(&self) {
+    pub(crate) fn set_done(&self) {
         self.word(AT_DONE).store(clock::monotonic_ns(), SeqCst);
     }
 
     /// Time at which the last phase reported that everything arrived, on the monotonic clock in nanoseconds.
-    pub fn done_ns(&self) -> Option<u64> {
+    pub(crate) fn done_ns(&self) -> Option<u64> {
         Some(self.word(AT_DONE).load(SeqCst)).filter(|at| *at != 0)
     }
 
     /// Counts a heartbeat: the owner still runs.
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         self.word(AT_ALIVE).fetch_add(1, Relaxed);
     }
 
     /// Number of heartbeats of the owner until now.
-    pub fn beats(&self) -> u64 {
+    pub(crate) fn beats(&self) -> u64 {
         self.word(AT_ALIVE).load(Relaxed)
     }
 
@@ -288,43 +294,43 @@ impl Board {
     }
 
     /// Marks a node as lost: the run continues without it.
-    pub fn set_lost(&self, node: usize) {
+    pub(crate) fn set_lost(&self, node: usize) {
         if let Some(word) = self.lost_word(node) {
             word.store(1, SeqCst);
         }
     }
 
     /// True if the node is lost and the run continues without it.
-    pub fn is_lost(&self, node: usize) -> bool {
+    pub(crate) fn is_lost(&self, node: usize) -> bool {
         let word = self.lost_word(node);
         word.is_some_and(|word| word.load(Relaxed) != 0)
     }
 
     /// Counts a connection that is no link of this run.
-    pub fn count_stranger(&self) {
+    pub(crate) fn count_stranger(&self) {
         self.word(AT_STRANGERS).fetch_add(1, Relaxed);
     }
 
     /// Number of connections that were no links of this run.
-    pub fn strangers(&self) -> u64 {
+    pub(crate) fn strangers(&self) -> u64 {
         self.word(AT_STRANGERS).load(Relaxed)
     }
 
     /// Records the CPU time of a phase. Called by the phase process.
-    pub fn note_phase_cpu(&self, phase: usize) {
+    pub(crate) fn note_phase_cpu(&self, phase: usize) {
         let cpu = usage::own_cpu();
         self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
             .store(cpu.user_ns + cpu.system_ns, Relaxed);
     }
 
     /// CPU time of a phase as last recorded, in nanoseconds.
-    pub fn phase_cpu_ns(&self, phase: usize) -> u64 {
+    pub(crate) fn phase_cpu_ns(&self, phase: usize) -> u64 {
         self.word(AT_PHASE_CPU + phase % PHASE_CPU_WORDS)
             .load(Relaxed)
     }
 
     /// The words of one link end.
-    pub fn end(&self, role: EndRole, boundary: usize, slot: usize) -> LinkEnd<'_> {
+    pub(crate) fn end(&self, role: EndRole, boundary: usize, slot: usize) -> LinkEnd<'_> {
         let Shape {
             sends, receives, ..
         } = self.shape;
@@ -344,7 +350,7 @@ impl Board {
     }
 
     /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
-    pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
         let Shape {
             boundaries,
             sends,
@@ -362,7 +368,7 @@ impl Board {
     }
 
     /// Number of link ends in `state` or beyond.
-    pub fn count_at_least(&self, state: EndState) -> usize {
+    pub(crate) fn count_at_least(&self, state: EndState) -> usize {
         self.ends()
             .filter(|(_, _, _, end)| end.state() >= state)
             .count()
@@ -399,7 +405,7 @@ fn unpack_address([head, high, low, scope]: [u64; 4]) -> Option<SocketAddr> {
 
 /// The words of one link end: a meter that its owner writes and others read.
 #[derive(Clone, Copy)]
-pub struct LinkEnd<'board> {
+pub(crate) struct LinkEnd<'board> {
     words: &'board [AtomicU64],
 }
 
@@ -414,7 +420,7 @@ impl<'board> LinkEnd<'board> {
 impl LinkEnd<'_> {
     /// Claims this end for the calling process. False if it is already claimed, which means a second link of the same
     /// name.
-    pub fn claim(&self) -> bool {
+    pub(crate) fn claim(&self) -> bool {
         let own = u64::from(process::own_pid().unsigned_abs());
         self.words[END_PID]
             .compare_exchange(0, own, SeqCst, SeqCst)
@@ -422,22 +428,22 @@ impl LinkEnd<'_> {
     }
 
     /// Releases this end for the next connection.
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         self.words[END_PID].store(0, SeqCst);
     }
 
     /// Process id of the owner; zero if unclaimed.
-    pub fn pid(&self) -> u64 {
+    pub(crate) fn pid(&self) -> u64 {
         self.words[END_PID].load(Relaxed)
     }
 
     /// Sets the state.
-    pub fn set_state(&self, state: EndState) {
+    pub(crate) fn set_state(&self, state: EndState) {
         self.words[END_STATE].store(state as u64, Release);
     }
 
     /// The current state.
-    pub fn state(&self) -> EndState {
+    pub(crate) fn state(&self) -> EndState {
         match self.words[END_STATE].load(Acquire) {
             0 => EndState::Unborn,
             1 => EndState::Born,
@@ -449,30 +455,30 @@ impl LinkEnd<'_> {
     }
 
     /// Adds payload bytes that were moved. Only the owner writes, so a plain load and store suffice.
-    pub fn add_bytes(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         let word = &self.words[END_BYTES];
         word.store(word.load(Relaxed) + bytes, Relaxed);
     }
 
     /// Payload bytes moved until now.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.words[END_BYTES].load(Relaxed)
     }
 
     /// Sets the number of blocks moved.
-    pub fn set_blocks(&self, blocks: u64) {
+    pub(crate) fn set_blocks(&self, blocks: u64) {
         self.words[END_BLOCKS].store(blocks, Relaxed);
     }
 
     /// Blocks moved until now.
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.words[END_BLOCKS].load(Relaxed)
     }
 
     /// Ends one activity and begins another, with one reading of the clock. The new values go into the unused copy,
     /// which then becomes the current one. So a reader never has to wait for a writer that was preempted in between,
     /// which can last a second on a busy host.
-    pub fn turn_to(&self, activity: Activity) {
+    pub(crate) fn turn_to(&self, activity: Activity) {
         let now = clock::monotonic_ns();
         let turn = self.words[END_TURN].load(Relaxed);
         let (old, new) = (self.times(turn), self.times(turn + 1));
@@ -494,7 +500,7 @@ impl LinkEnd<'_> {
     }
 
     /// Bytes moved, and time in each activity until now in nanoseconds, the current activity included.
-    pub fn count(&self) -> EndCount {
+    pub(crate) fn count(&self) -> EndCount {
         // A copy is rewritten only two turns later, and each turn takes about as long as a block.
         const TRIES: usize = 64;
         let mut count = EndCount::default();
@@ -532,7 +538,7 @@ impl LinkEnd<'_> {
 
     /// Records CPU time and, for TCP, the kernel's statistics. `place` is 0 and 1 for the window's edges, 2 for the
     /// end.
-    pub fn note(&self, place: usize, tcp: Option<TcpInfo>) {
+    pub(crate) fn note(&self, place: usize, tcp: Option<TcpInfo>) {
         let cpu = usage::own_cpu();
         self.words[END_CPU].store(cpu.user_ns + cpu.system_ns, Relaxed);
         let Some(info) = tcp else { return };
@@ -556,7 +562,7 @@ impl LinkEnd<'_> {
     }
 
     /// Everything known about this end.
-    pub fn report(&self, role: EndRole, boundary: usize, slot: usize) -> EndReport {
+    pub(crate) fn report(&self, role: EndRole, boundary: usize, slot: usize) -> EndReport {
         EndReport {
             role,
             boundary,

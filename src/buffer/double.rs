@@ -11,7 +11,7 @@ use crate::wire::block::HEADER_BYTES;
 use super::handshake::{Handshake, WORDS_PER_SLOT};
 
 /// The buffers k and !k of one phase.
-pub struct DoubleBuffer {
+pub(crate) struct DoubleBuffer {
     region: Region,
     slots: usize,
     /// Two or zero.
@@ -23,7 +23,7 @@ pub struct DoubleBuffer {
 impl DoubleBuffer {
     /// Makes buffers of `slots` slots, each with `blocks_per_slot` blocks of `block_bytes` bytes. They use large
     /// pages reserved on this host if `reserved` is set, and ordinary pages otherwise.
-    pub fn new(
+    pub(crate) fn new(
         phase: usize,
         slots: usize,
         blocks_per_slot: usize,
@@ -51,7 +51,7 @@ impl DoubleBuffer {
     }
 
     /// The handshake of all slots.
-    pub fn handshake(&self) -> Handshake<'_> {
+    pub(crate) fn handshake(&self) -> Handshake<'_> {
         Handshake::new(
             self.region.words(0, self.slots * WORDS_PER_SLOT),
             self.coupling,
@@ -59,23 +59,23 @@ impl DoubleBuffer {
     }
 
     /// Number of slots of each buffer.
-    pub fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
     /// Largest payload of a slot in bytes.
-    pub fn block_bytes(&self) -> usize {
+    pub(crate) fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
     /// Header and payload of slot `slot` for block `t`, contiguous.
-    pub fn block(&self, slot: usize, t: u64) -> Span<'_> {
+    pub(crate) fn block(&self, slot: usize, t: u64) -> Span<'_> {
         let start = self.slot_start(slot, t) + SLOT_HEAD_BYTES - HEADER_BYTES;
         self.region.span(start, HEADER_BYTES + self.block_bytes)
     }
 
     /// Faults in the handshake and the blocks of one slot for the calling process.
-    pub fn populate(&self, slot: usize) {
+    pub(crate) fn populate(&self, slot: usize) {
         self.region.populate(0, handshake_bytes(self.slots));
         for t in 0..self.blocks_per_slot as u64 {
             self.region
@@ -92,7 +92,7 @@ impl DoubleBuffer {
 
 /// Blocks of a slot that one process both fills and drains, in its private memory. A clone refers to the same blocks.
 #[derive(Clone)]
-pub struct OwnBlocks {
+pub(crate) struct OwnBlocks {
     region: Rc<Region>,
     /// Index of its first block in the region.
     first: usize,
@@ -103,7 +103,7 @@ pub struct OwnBlocks {
 impl OwnBlocks {
     /// Makes `count` blocks of `block_bytes` bytes for each of `slots` slots, and faults them in. They use large
     /// pages if `large` is set, and ordinary pages otherwise.
-    pub fn several(
+    pub(crate) fn several(
         slots: usize,
         count: usize,
         block_bytes: usize,
@@ -126,12 +126,12 @@ impl OwnBlocks {
     }
 
     /// Number of blocks.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Header and payload for block `t`, contiguous; the payload begins on a page boundary.
-    pub fn block(&self, t: u64) -> Span<'_> {
+    pub(crate) fn block(&self, t: u64) -> Span<'_> {
         let place = usize::try_from(t % self.count.max(1) as u64).unwrap_or(0);
         let start =
             (self.first + place) * slot_bytes(self.block_bytes) + SLOT_HEAD_BYTES - HEADER_BYTES;

@@ -28,7 +28,7 @@ use crate::plan::Coupling;
 use crate::sys::{process, signals};
 
 /// Words of one slot: two cache lines, one written by each side.
-pub const WORDS_PER_SLOT: usize = 16;
+pub(crate) const WORDS_PER_SLOT: usize = 16;
 const FILLED: usize = 0;
 const ENDED: usize = 1;
 const DRAINER_ASLEEP: usize = 2;
@@ -40,14 +40,14 @@ const LOOKS: u32 = 50;
 
 /// The handshake of one double buffer: a view of shared words.
 #[derive(Clone, Copy)]
-pub struct Handshake<'words> {
+pub(crate) struct Handshake<'words> {
     words: &'words [AtomicU64],
     coupling: Coupling,
 }
 
 /// The side of a slot that waits or posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
+pub(crate) enum Side {
     /// Puts blocks in.
     Filler,
     /// Takes blocks out.
@@ -56,7 +56,7 @@ pub enum Side {
 
 /// The way in which a process sleeps and wakes others. Ringing is the same for all; sleeping depends on what else the
 /// process has to watch.
-pub trait Doorbell {
+pub(crate) trait Doorbell {
     /// Number under which other processes ring this one; never zero.
     fn own_number(&self) -> u64 {
         u64::from(process::own_pid().unsigned_abs())
@@ -78,13 +78,13 @@ pub trait Doorbell {
 
 impl<'words> Handshake<'words> {
     /// The handshake in `words`, which hold [`WORDS_PER_SLOT`] words for each slot.
-    pub fn new(words: &'words [AtomicU64], coupling: Coupling) -> Self {
+    pub(crate) fn new(words: &'words [AtomicU64], coupling: Coupling) -> Self {
         assert!(words.len().is_multiple_of(WORDS_PER_SLOT), "whole slots");
         Self { words, coupling }
     }
 
     /// Sets the counters to their start values. Called once, before other processes share them.
-    pub fn reset(&self) {
+    pub(crate) fn reset(&self) {
         for slot in 0..self.slots() {
             self.word(slot, ENDED).store(u64::MAX, SeqCst);
         }
@@ -120,7 +120,7 @@ impl<'words> Handshake<'words> {
     }
 
     /// Records that `slot` carries `blocks` blocks in total. Called before the last of them is posted.
-    pub fn end(&self, slot: usize, blocks: u64) {
+    pub(crate) fn end(&self, slot: usize, blocks: u64) {
         self.word(slot, ENDED).store(blocks, SeqCst);
     }
 
@@ -136,7 +136,7 @@ impl<'words> Handshake<'words> {
     }
 
     /// Waits until block `t` can be drained (or filled). False if the doorbell gave up.
-    pub fn wait(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) -> bool {
+    pub(crate) fn wait(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) -> bool {
         let mut wait = Wait::new(side, slot, t);
         loop {
             match wait.step(self, bell) {
@@ -148,24 +148,24 @@ impl<'words> Handshake<'words> {
     }
 
     /// True if block `t` can be drained (or filled) now; does not wait.
-    pub fn is_ready(&self, side: Side, slot: usize, t: u64) -> bool {
+    pub(crate) fn is_ready(&self, side: Side, slot: usize, t: u64) -> bool {
         self.ready(side, slot, t)
     }
 
     /// Announces the process `number` as the sleeper for a slot. A process that waits for several slots announces
     /// itself for each of them, looks at each again, and only then sleeps: the steps of [`Handshake::wait`], side by
     /// side.
-    pub fn announce(&self, side: Side, slot: usize, number: u64) {
+    pub(crate) fn announce(&self, side: Side, slot: usize, number: u64) {
         self.asleep(side, slot).store(number, SeqCst);
     }
 
     /// Withdraws the sleeper's announcement for a slot.
-    pub fn withdraw(&self, side: Side, slot: usize) {
+    pub(crate) fn withdraw(&self, side: Side, slot: usize) {
         self.asleep(side, slot).store(0, SeqCst);
     }
 
     /// Records that block `t` was filled (or drained), and wakes the processes that sleep for it.
-    pub fn post(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) {
+    pub(crate) fn post(&self, side: Side, slot: usize, t: u64, bell: &mut impl Doorbell) {
         let mut post = Post::new(side, slot, t);
         while !post.step(self, bell) {}
     }

@@ -3,8 +3,8 @@
 //!
 //! This module defines the layouts; [`crate::sys::memory`] provides the memory.
 
-pub mod board;
-pub mod double;
-pub mod handshake;
-pub mod names;
-pub mod snapshot;
+pub(crate) mod board;
+pub(crate) mod double;
+pub(crate) mod handshake;
+pub(crate) mod names;
+pub(crate) mod snapshot;

@@ -7,20 +7,20 @@ use super::snapshot;
 
 /// Removes the names of segments whose owner is gone, and returns their number. After all processes of a node were
 /// killed at once, no other process can remove them. Only owners in this pid namespace can be judged.
-pub fn sweep() -> usize {
+pub(crate) fn sweep() -> usize {
     let orphaned = |name: &String| snapshot::is_orphaned(name) && memory::remove_name(name);
     all().filter(orphaned).count()
 }
 
 /// Names of all status segments.
-pub fn all() -> impl Iterator<Item = String> {
+pub(crate) fn all() -> impl Iterator<Item = String> {
     memory::segment_names(PREFIX).into_iter()
 }
 
 const PREFIX: &str = "pipebench-";
 
 /// Name of the status segment of a node.
-pub fn of_node(token: &str, node: usize) -> String {
+pub(crate) fn of_node(token: &str, node: usize) -> String {
     format!("{PREFIX}{}-{node}", &token[..token.len().min(NAMED_DIGITS)])
 }
 
@@ -28,7 +28,7 @@ pub fn of_node(token: &str, node: usize) -> String {
 const NAMED_DIGITS: usize = 16;
 
 /// Beginning of the token, and node, parsed from the name of a segment; `None` if it is not the segment of a run.
-pub fn read(name: &str) -> Option<(&str, usize)> {
+pub(crate) fn read(name: &str) -> Option<(&str, usize)> {
     let (token, node) = name.strip_prefix(PREFIX)?.split_once('-')?;
     let digits = token.len() == NAMED_DIGITS && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     Some((token, node.parse().ok()?)).filter(|_| digits)

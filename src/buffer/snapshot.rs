@@ -20,7 +20,7 @@ use super::board::{
 
 /// Reason why a segment cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum SnapshotError {
+pub(crate) enum SnapshotError {
     /// It no longer exists.
     #[error("it is gone")]
     Gone,
@@ -36,7 +36,7 @@ pub enum SnapshotError {
 }
 
 /// A copy of a status segment.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     words: Vec<AtomicU64>,
     user: u32,
     boundaries: usize,
@@ -51,7 +51,7 @@ const LIMIT_BYTES: usize = 256 << 20;
 
 impl Snapshot {
     /// Copies and checks the segment `name`.
-    pub fn read(name: &str) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(name: &str) -> Result<Self, SnapshotError> {
         let (words, user) = read(name, LIMIT_BYTES)?;
         check_head(&words)?;
         let word = |index: usize| words[index].load(Acquire);
@@ -98,50 +98,50 @@ impl Snapshot {
     }
 
     /// Text that the owner wrote for outside readers.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// User id of the segment's owner.
-    pub fn user(&self) -> u32 {
+    pub(crate) fn user(&self) -> u32 {
         self.user
     }
 
     /// Process id of the owner and its start time in clock ticks since boot. `None` for an owner in another pid
     /// namespace, whose ids mean nothing here.
-    pub fn owner(&self) -> Option<(i32, u64)> {
+    pub(crate) fn owner(&self) -> Option<(i32, u64)> {
         let here = self.word(AT_PID_SPACE) == process::pid_space();
         let pid = i32::try_from(self.word(AT_OWNER)).ok()?;
         here.then(|| (pid, self.word(AT_OWNER_START)))
     }
 
     /// Creation time on the monotonic clock, in nanoseconds.
-    pub fn made_ns(&self) -> u64 {
+    pub(crate) fn made_ns(&self) -> u64 {
         self.word(AT_MADE)
     }
 
     /// True once senders know where to connect.
-    pub fn book_is_there(&self) -> bool {
+    pub(crate) fn book_is_there(&self) -> bool {
         self.word(AT_BOOK) != 0
     }
 
     /// True once data may flow.
-    pub fn has_started(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.word(AT_GO) != 0
     }
 
     /// True once sources are to end.
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.word(AT_STOP) != 0
     }
 
     /// True once everything has arrived.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.word(AT_DONE) != 0
     }
 
     /// All link ends with role, boundary and slot; senders precede receivers at each boundary.
-    pub fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (EndRole, usize, usize, LinkEnd<'_>)> {
         let of_boundary = self.sends + self.receives;
         let words = &self.words[self.ends_at..][..self.boundaries * of_boundary * END_WORDS];
         words
@@ -158,7 +158,7 @@ impl Snapshot {
     }
 
     /// Number of link ends in `state` or beyond, and number of all link ends.
-    pub fn count_at_least(&self, state: EndState) -> (usize, usize) {
+    pub(crate) fn count_at_least(&self, state: EndState) -> (usize, usize) {
         let reached = self.ends().filter(|(_, _, _, end)| end.state() >= state);
         (
             reached.count(),

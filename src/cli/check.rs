@@ -13,7 +13,7 @@ use super::run;
 use super::terminal::{complain, explain};
 
 /// Runs the check; returns the exit code.
-pub fn run(words: &CheckArguments) -> u8 {
+pub(super) fn run(words: &CheckArguments) -> u8 {
     let own = std::iter::once("pipebench check").chain(words.words.iter().map(String::as_str));
     let mut arguments = match Arguments::try_parse_from(own) {
         Ok(arguments) => arguments,

@@ -6,7 +6,7 @@ use clap_complete::aot::{Bash, Fish, Generator, Zsh, generate};
 use super::args::{self, Shell};
 
 /// Completion script of a shell.
-pub fn script(shell: Shell) -> String {
+pub(super) fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => made(Bash),
         Shell::Fish => made(Fish),

@@ -30,7 +30,7 @@ const SEAL_DIGITS: usize = 16;
 
 /// Where results go, and in which form.
 #[derive(Clone, Copy)]
-pub struct Output<'a> {
+pub(super) struct Output<'a> {
     /// Files, and what is printed.
     pub words: &'a Measurement,
     /// Folder in which the folder of the run is made.
@@ -49,7 +49,7 @@ pub struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Results go where the options say.
-    pub fn of(words: &'a Measurement, launch: &'a Launch) -> Self {
+    pub(super) fn of(words: &'a Measurement, launch: &'a Launch) -> Self {
         Self {
             words,
             folder: words.folder.as_deref(),
@@ -63,7 +63,7 @@ impl<'a> Output<'a> {
 }
 
 /// Does the same as [`drive`], and compares the run with an earlier one if the user named one.
-pub fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
+pub(super) fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
     let Some(name) = &output.words.baseline else {
         return drive(spec, output);
     };
@@ -83,7 +83,7 @@ pub fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
 }
 
 /// Does the work of a request and reports it; returns the exit code.
-pub fn drive(spec: RunSpec, output: &Output<'_>) -> u8 {
+pub(super) fn drive(spec: RunSpec, output: &Output<'_>) -> u8 {
     let words = output.words;
     let files = [words.csv.as_deref(), words.json.as_deref()];
     let to_stdout = files.contains(&Some(Path::new("-")));

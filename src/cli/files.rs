@@ -11,7 +11,10 @@ use super::terminal::{Terminal, complain, write_all};
 
 /// Checks that results can be written to `paths`, before anything is measured for them, and prints the reason if not. `folder` can be
 /// missing, since the run creates it.
-pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>, folder: Option<&Path>) -> bool {
+pub(super) fn can_keep<'a>(
+    paths: impl IntoIterator<Item = &'a Path>,
+    folder: Option<&Path>,
+) -> bool {
     let is_made = |path: &Path| {
         let parent = path.parent();
         parent.is_some() && parent == folder && folder.is_some_and(|folder| !folder.exists())
@@ -28,7 +31,7 @@ pub fn can_keep<'a>(paths: impl IntoIterator<Item = &'a Path>, folder: Option<&P
 }
 
 /// Writes a result to a file, or to standard output for `-`. Prints the reason and returns false if it cannot.
-pub fn keep_file(path: &Path, content: Result<String, String>) -> bool {
+pub(super) fn keep_file(path: &Path, content: Result<String, String>) -> bool {
     let outcome = content.and_then(|content| {
         if path == Path::new("-") {
             let written = write_all(&mut std::io::stdout().lock(), &content);
@@ -47,7 +50,7 @@ pub fn keep_file(path: &Path, content: Result<String, String>) -> bool {
 }
 
 /// Writes record, table and summary into the folder of a run and prints the record's path. Returns false if a file cannot be written.
-pub fn keep_folder(
+pub(super) fn keep_folder(
     folder: &Path,
     record: &Record,
     (name, table): (&str, Result<String, String>),
@@ -70,7 +73,7 @@ pub fn keep_folder(
 }
 
 /// Final exit code: a result that was not written never changes a verdict, only a success.
-pub fn exit_code(measured: u8, written: bool, terminal: &Terminal) -> u8 {
+pub(super) fn exit_code(measured: u8, written: bool, terminal: &Terminal) -> u8 {
     let lost = terminal.has_lost();
     if lost {
         complain("cannot write to standard output");

@@ -8,7 +8,7 @@ use super::resolve;
 use super::terminal::complain;
 
 /// Measures the patterns; returns the exit code.
-pub fn run(words: &ImbArguments) -> u8 {
+pub(super) fn run(words: &ImbArguments) -> u8 {
     match resolve::imb::parse(words) {
         Ok(spec) => drive::compared(spec, &Output::of(&words.results, &words.launch)),
         Err(error) => {

@@ -15,12 +15,12 @@ use crate::store::runs::JOURNAL;
 use crate::store::{Growing, StoreError};
 
 /// Version of the journal.
-pub const JOURNAL_VERSION: u32 = 2;
+pub(super) const JOURNAL_VERSION: u32 = 2;
 const MINUTE_S: u64 = 60;
 
 /// Identity of a run, known before its start.
 #[derive(Debug, Clone, Serialize)]
-pub struct Identity {
+pub(super) struct Identity {
     /// Name of the run.
     pub token: String,
     /// Start, in milliseconds since 1970.
@@ -66,7 +66,7 @@ struct Minute {
 }
 
 /// Writes the journal.
-pub struct Journal {
+pub(super) struct Journal {
     file: Growing,
     identity: Identity,
     minute: Option<Minute>,
@@ -74,7 +74,7 @@ pub struct Journal {
 
 impl Journal {
     /// Creates the journal in the folder of a run.
-    pub fn create(folder: &Path, identity: Identity) -> Result<Self, StoreError> {
+    pub(super) fn create(folder: &Path, identity: Identity) -> Result<Self, StoreError> {
         Ok(Self {
             file: Growing::create(&folder.join(JOURNAL))?,
             identity,
@@ -83,7 +83,7 @@ impl Journal {
     }
 
     /// Reason why the journal is incomplete, if it is.
-    pub fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         self.file.failure().map(ToString::to_string)
     }
 
@@ -142,7 +142,7 @@ impl Observer for Journal {
             RunEvent::Notice(text) => append(file, &Entry::Notice(text), true),
             RunEvent::Second { second, .. } => self.second(second),
             RunEvent::Tested(test) => append(file, &Entry::Test(test), true),
-            RunEvent::Round { progress, .. } => {
+            RunEvent::Round(progress) => {
                 append(file, &Entry::Round(&progress.round), false);
             }
             RunEvent::Step { times, .. } => append(file, &Entry::Times(times), false),

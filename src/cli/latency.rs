@@ -1,7 +1,7 @@
 //! `pipebench latency`: fabrics, plans, and the latencies of all pairs from a few rounds.
 
-pub mod fabrics;
-pub mod plans;
+pub(super) mod fabrics;
+pub(super) mod plans;
 
 use crate::exit;
 
@@ -11,7 +11,7 @@ use super::resolve;
 use super::terminal::complain;
 
 /// Runs the subcommand; returns the exit code.
-pub fn run(arguments: &LatencyArguments) -> u8 {
+pub(super) fn run(arguments: &LatencyArguments) -> u8 {
     let done = match &arguments.command {
         LatencyCommand::Generate(words) => fabrics::generate(words),
         LatencyCommand::Import(words) => fabrics::import(words),

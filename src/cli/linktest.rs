@@ -10,7 +10,7 @@ use super::terminal::complain;
 use super::version;
 
 /// Measures links or reads a result file; returns the exit code.
-pub fn run(arguments: &LinktestArguments) -> u8 {
+pub(super) fn run(arguments: &LinktestArguments) -> u8 {
     if let Some(command) = &arguments.command {
         return files::run(command);
     }

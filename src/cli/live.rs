@@ -16,7 +16,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 const BITS: u64 = 8;
 
 /// Keeps the document.
-pub struct LiveDocument {
+pub(super) struct LiveDocument {
     path: PathBuf,
     live: Live,
     course: Series<u64>,
@@ -24,7 +24,7 @@ pub struct LiveDocument {
 
 impl LiveDocument {
     /// Keeps the document at `path`.
-    pub fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         let live = Live {
             version: LIVE_VERSION,
             stretch_s: 1,
@@ -148,7 +148,7 @@ impl Observer for LiveDocument {
             // The next second writes the samples.
             RunEvent::Samples(samples) => return self.samples(samples),
             RunEvent::Tested(_)
-            | RunEvent::Round { .. }
+            | RunEvent::Round(_)
             | RunEvent::Line { .. }
             | RunEvent::Held(_) => return,
         }

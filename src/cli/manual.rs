@@ -13,7 +13,7 @@ const SYNOPSIS: &str = "pipebench --hosts HOSTS [OPTION]...\n\
     pipebench --version [--verbose]";
 
 /// The page in roff, as `man` reads it.
-pub fn page() -> String {
+pub(super) fn page() -> String {
     let command = args::command().override_usage(SYNOPSIS);
     let mut below = Roff::new();
     below.control("SH", ["COMMANDS"]);

@@ -38,8 +38,7 @@ use clap::FromArgMatches;
 
 use crate::exit;
 
-pub use args::{Arguments, Subcommand};
-pub use resolve::{RunSpec, UsageError};
+pub(crate) use args::{Arguments, Subcommand};
 
 use terminal::{explain, tell};
 

@@ -5,7 +5,7 @@ use crate::{exit, node};
 use super::terminal;
 
 /// Serves until the launching side ends it; returns the exit code.
-pub fn serve() -> u8 {
+pub(super) fn serve() -> u8 {
     // File names are relative to the folder in which the remote shell started.
     let from = std::env::var_os(launcher::FROM).filter(|from| !from.is_empty());
     if let Some(from) = from

@@ -19,7 +19,7 @@ use super::terminal::first_sentence;
 /// Version of plan files.
 const FILE_VERSION: u32 = 1;
 
-pub const TEMPLATE: &str = include_str!("plan.toml");
+pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.
 const NOT_IN_PLANS: [&str; 8] = [
@@ -45,7 +45,7 @@ const MOST_REPEATS: i64 = 1000;
 
 /// Error in a plan file.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanFileError {
+pub(super) enum PlanFileError {
     /// The file cannot be read.
     #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
     Unreadable(PathBuf, std::io::Error),
@@ -102,7 +102,7 @@ impl Words {
 }
 
 /// Reads a plan file. Returns its arguments and the resulting spec.
-pub fn read(path: &Path) -> Result<(Arguments, RunSpec), PlanFileError> {
+pub(super) fn read(path: &Path) -> Result<(Arguments, RunSpec), PlanFileError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
     Reader { path, text: &text }.read()

@@ -12,7 +12,7 @@ use crate::{controller, exit, sys};
 use super::terminal::complain;
 
 /// 32 random hexadecimal digits. The error is the exit code: a run needs random numbers.
-pub fn random_digits() -> Result<String, u8> {
+pub(super) fn random_digits() -> Result<String, u8> {
     controller::random_digits().map_err(|error| {
         complain(&format!(
             "cannot read random numbers of the kernel: {error}"
@@ -22,28 +22,28 @@ pub fn random_digits() -> Result<String, u8> {
 }
 
 /// Asks the kernel to send SIGTERM when the process `parent` ends. Returns false if it has ended already.
-pub fn end_with(parent: i32) -> bool {
+pub(super) fn end_with(parent: i32) -> bool {
     sys::process::die_with_parent(nix::sys::signal::Signal::SIGTERM);
     sys::process::parent_is(parent)
 }
 
 /// SHA-256 of this process's executable.
-pub fn own_digest() -> Result<String, launcher::ProgramError> {
+pub(super) fn own_digest() -> Result<String, launcher::ProgramError> {
     Ok(Program::current()?.digest)
 }
 
 /// Date for a run, in milliseconds since 1970.
-pub fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     sys::clock::wall_ms()
 }
 
 /// A different seed for each run.
-pub fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     sys::clock::monotonic_ns() ^ sys::clock::wall_ms() << 20
 }
 
 /// Capacity of this host, as nodes on it will find it.
-pub fn here() -> Capacity {
+pub(super) fn here() -> Capacity {
     Capacity {
         name: sys::facts::own_name(),
         nodes: 0,
@@ -55,7 +55,7 @@ pub fn here() -> Capacity {
 }
 
 /// This process's executable, and the variable that holds the number of a signal that asks for the end. The error is the exit code.
-pub fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
+pub(super) fn stand_by() -> Result<(Program, Arc<AtomicUsize>), u8> {
     let program = Program::current().map_err(|error| {
         complain(&format!("cannot read the own executable: {error}"));
         exit::BUG

@@ -15,7 +15,7 @@ use super::terminal::Terminal;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Shows a run on the terminal.
-pub struct Progress<'a> {
+pub(super) struct Progress<'a> {
     terminal: &'a mut Terminal,
     /// Start of the run, in milliseconds since 1970.
     started_ms: u64,
@@ -48,7 +48,7 @@ struct Ports {
 
 impl<'a> Progress<'a> {
     /// Shows nothing yet.
-    pub fn new(terminal: &'a mut Terminal, started_ms: u64) -> Self {
+    pub(super) fn new(terminal: &'a mut Terminal, started_ms: u64) -> Self {
         Self {
             terminal,
             started_ms,
@@ -143,7 +143,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Prints the foot of the current table, if there is one.
-    pub fn close_table(&mut self) {
+    pub(super) fn close_table(&mut self) {
         if let Shown::Imb { table, .. } = &mut self.shown
             && let Some((_, lines)) = table.take()
         {
@@ -211,7 +211,7 @@ impl Observer for Progress<'_> {
                 self.terminal.aside(&text);
             }
             RunEvent::Second { second, .. } => self.second(second),
-            RunEvent::Round { progress, .. } => self.round(progress),
+            RunEvent::Round(progress) => self.round(progress),
             RunEvent::Step {
                 linktest,
                 progress,

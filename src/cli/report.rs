@@ -17,7 +17,7 @@ use super::terminal::{complain, write_all};
 const ROWS: usize = 12;
 
 /// A stored run.
-pub struct Kept {
+pub(super) struct Kept {
     /// Its record.
     pub record: Record,
     /// Text of the record, exactly as in its file.
@@ -27,7 +27,7 @@ pub struct Kept {
 }
 
 /// Reads a run. On failure, prints the reason and returns the exit code as the error.
-pub fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
+pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
     let fail = |error: &dyn std::fmt::Display| {
         complain(&error.to_string());
         exit::USAGE
@@ -40,7 +40,7 @@ pub fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
 }
 
 /// Makes a report; returns the exit code.
-pub fn report(words: &ReportArguments) -> u8 {
+pub(super) fn report(words: &ReportArguments) -> u8 {
     made(words).unwrap_or_else(|code| code)
 }
 
@@ -123,7 +123,7 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
 }
 
 /// Text of a comparison that follows a summary.
-pub fn beside(comparison: &Comparison) -> String {
+pub(super) fn beside(comparison: &Comparison) -> String {
     let lines = comparison.lines(ROWS);
     format!("baseline    {}\n", lines.join("\n"))
 }
@@ -135,7 +135,7 @@ fn seal(kept: &Kept) -> String {
 }
 
 /// Lists runs; returns the exit code.
-pub fn list(words: &ListArguments) -> u8 {
+pub(super) fn list(words: &ListArguments) -> u8 {
     let paths = match runs::all(&words.folder) {
         Ok(paths) => paths,
         Err(error) => {
@@ -166,7 +166,7 @@ pub fn list(words: &ListArguments) -> u8 {
 }
 
 /// Compares two runs; returns the exit code.
-pub fn compare(words: &CompareArguments) -> u8 {
+pub(super) fn compare(words: &CompareArguments) -> u8 {
     if !(0.0..=100.0).contains(&words.tolerance) {
         complain(&format!(
             "--tolerance {} is no share in per cent (0 to 100)",
@@ -195,7 +195,7 @@ pub fn compare(words: &CompareArguments) -> u8 {
 }
 
 /// Merges runs; returns the exit code.
-pub fn merge(words: &MergeArguments) -> u8 {
+pub(super) fn merge(words: &MergeArguments) -> u8 {
     let kept: Result<Vec<Kept>, u8> = words
         .runs
         .iter()

@@ -45,7 +45,7 @@ struct Earlier {
 }
 
 /// Makes a request begin after the last complete test of a run. Fails if the run does not match the spec.
-pub fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
+pub(super) fn go_on(spec: &mut RunSpec, name: &str, folder: &Path) -> Result<(), String> {
     let earlier = read(name, folder)?;
     let digest = process::own_digest()
         .map_err(|error| format!("cannot read the own executable: {error}"))?;

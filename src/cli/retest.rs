@@ -21,7 +21,7 @@ use super::run;
 use super::terminal::complain;
 
 /// Measures the links again; returns the exit code.
-pub fn run(words: &RetestArguments) -> u8 {
+pub(super) fn run(words: &RetestArguments) -> u8 {
     let kept = match report::read(&words.run, words.within.path()) {
         Ok(kept) => kept,
         Err(code) => return code,

@@ -9,7 +9,7 @@ use super::resolve;
 use super::terminal::complain;
 
 /// Runs the plain command; returns the exit code.
-pub fn run(arguments: &Arguments) -> u8 {
+pub(super) fn run(arguments: &Arguments) -> u8 {
     match resolve::parse(arguments, seed(), &here()) {
         Ok(spec) => drive::compared(spec, &output_of(arguments)),
         Err(error) => {
@@ -20,7 +20,7 @@ pub fn run(arguments: &Arguments) -> u8 {
 }
 
 /// Where the results of a plain command go.
-pub fn output_of(arguments: &Arguments) -> Output<'_> {
+pub(super) fn output_of(arguments: &Arguments) -> Output<'_> {
     Output {
         folder: arguments.folder(),
         samples: arguments.samples.as_deref(),

@@ -13,7 +13,7 @@ use super::run;
 use super::terminal::{complain, write_all};
 
 /// Runs a plan file; returns the exit code.
-pub fn run(words: &RunArguments) -> u8 {
+pub(super) fn run(words: &RunArguments) -> u8 {
     let (mut arguments, mut spec) = match planfile::read(&words.plan) {
         Ok(read) => read,
         Err(error) => {
@@ -40,7 +40,7 @@ pub fn run(words: &RunArguments) -> u8 {
 }
 
 /// Writes the template of a plan file; returns the exit code.
-pub fn init(words: &InitArguments) -> u8 {
+pub(super) fn init(words: &InitArguments) -> u8 {
     if words.path.as_path() == Path::new("-") {
         let written = write_all(&mut std::io::stdout().lock(), planfile::TEMPLATE);
         return if written { exit::OK } else { exit::NOT_WRITTEN };

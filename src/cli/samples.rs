@@ -6,7 +6,7 @@ use crate::controller::{LinkSample, Observer, RunEvent};
 use crate::store::{Growing, StoreError};
 
 /// Writes the samples.
-pub struct Samples {
+pub(super) struct Samples {
     file: Growing,
     labels: Vec<String>,
     rails: usize,
@@ -15,7 +15,7 @@ pub struct Samples {
 
 impl Samples {
     /// Creates the table.
-    pub fn create(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn create(path: &Path) -> Result<Self, StoreError> {
         let mut file = Growing::create(path)?;
         file.append("at_s,from,to,phase,stream,rail,bytes\n", false);
         Ok(Self {
@@ -27,7 +27,7 @@ impl Samples {
     }
 
     /// Reason why the table is incomplete, if it is.
-    pub fn failure(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         self.file.failure().map(ToString::to_string)
     }
 
@@ -58,7 +58,7 @@ impl Observer for Samples {
             | RunEvent::Stage(_)
             | RunEvent::Test { .. }
             | RunEvent::Tested(_)
-            | RunEvent::Round { .. }
+            | RunEvent::Round(_)
             | RunEvent::Step { .. }
             | RunEvent::Table { .. }
             | RunEvent::Line { .. }

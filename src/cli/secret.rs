@@ -12,7 +12,7 @@ use crate::sys::socket;
 
 /// Asks on the controlling terminal. `None` if there is no terminal, nothing was typed, or `stop` was set meanwhile.
 /// In all cases the terminal shows typed text again afterwards.
-pub fn ask(prompt: &str, stop: &AtomicUsize) -> Option<String> {
+pub(super) fn ask(prompt: &str, stop: &AtomicUsize) -> Option<String> {
     let mut terminal = File::options()
         .read(true)
         .write(true)

@@ -8,7 +8,7 @@ use crate::store;
 use super::terminal::{Terminal, complain};
 
 /// Writes a result file of LinkTest for each iteration. Several files are numbered as in LinkTest. Returns false if one cannot be written.
-pub fn keep(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
+pub(super) fn keep(output: &Path, record: &Record, terminal: &mut Terminal) -> bool {
     /// Alignment of chunks in the file, in bytes: the usual block size of file systems.
     const BLOCK_BYTES: u32 = 4096;
     let files = match record.measured() {

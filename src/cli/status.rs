@@ -17,7 +17,7 @@ const APART: Duration = Duration::from_millis(500);
 const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// Lists runs, or ends one; returns the exit code.
-pub fn run(words: &StatusArguments) -> u8 {
+pub(super) fn run(words: &StatusArguments) -> u8 {
     let understood = Destination::parse(&words.visit).and_then(|destination| {
         let end = words.end.as_deref();
         let end = end

@@ -8,7 +8,7 @@ use crate::exit;
 use crate::outside;
 
 /// Prints an error or warning of the program as one line on standard error.
-pub fn complain(text: &str) {
+pub(super) fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &complaint(text));
 }
 
@@ -19,7 +19,7 @@ fn complaint(text: &str) -> String {
 
 /// Writes lines to a stream, without characters that control a terminal: file names, host files and system messages can contain them.
 /// Returns false on a failure. A reader that has gone away is no failure.
-pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
+pub(super) fn write_all(stream: &mut impl Write, text: &str) -> bool {
     let steers = |letter: char| outside::steers(letter) && !matches!(letter, '\n' | '\t');
     let plain = match text.contains(steers) {
         true => Cow::Owned(text.replace(steers, " ")),
@@ -35,7 +35,7 @@ pub fn write_all(stream: &mut impl Write, text: &str) -> bool {
 }
 
 /// Prints the whole output of a command; returns the exit code.
-pub fn tell(text: &str) -> u8 {
+pub(super) fn tell(text: &str) -> u8 {
     if write_all(&mut std::io::stdout().lock(), text) {
         return exit::OK;
     }
@@ -44,7 +44,7 @@ pub fn tell(text: &str) -> u8 {
 }
 
 /// Prints one line for bad usage, or the help as clap prints it; returns the exit code.
-pub fn explain(error: &clap::Error) -> u8 {
+pub(super) fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     if error.kind() == ErrorKind::DisplayHelp {
         // A reader that has gone away is no failure.
@@ -60,7 +60,7 @@ pub fn explain(error: &clap::Error) -> u8 {
 }
 
 /// First paragraph of clap's error, as one line.
-pub fn first_sentence(error: &clap::Error) -> String {
+pub(super) fn first_sentence(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first: Vec<&str> = text
         .lines()
@@ -79,7 +79,7 @@ fn clear_line() {
 }
 
 /// Shows a run to the user.
-pub struct Terminal {
+pub(super) struct Terminal {
     quiet: bool,
     /// Standard output carries a table or record, so that all other output goes to standard error.
     taken: bool,
@@ -90,7 +90,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Makes a terminal. `quiet` suppresses everything but results; `taken` is true if standard output carries a result file.
-    pub fn new(quiet: bool, taken: bool) -> Self {
+    pub(super) fn new(quiet: bool, taken: bool) -> Self {
         let live = io::stderr().is_terminal();
         Self {
             quiet,
@@ -102,7 +102,7 @@ impl Terminal {
     }
 
     /// Prints a result.
-    pub fn result(&mut self, text: &str) {
+    pub(super) fn result(&mut self, text: &str) {
         self.close_line();
         let written = if self.taken {
             write_all(&mut io::stderr().lock(), text)
@@ -113,17 +113,17 @@ impl Terminal {
     }
 
     /// True if only results are wanted.
-    pub fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
     /// True if a result could not be printed.
-    pub fn has_lost(&self) -> bool {
+    pub(super) fn has_lost(&self) -> bool {
         self.lost
     }
 
     /// Prints a line beside the results, unless the user wants only these.
-    pub fn aside(&mut self, text: &str) {
+    pub(super) fn aside(&mut self, text: &str) {
         if self.quiet {
             return;
         }
@@ -132,7 +132,7 @@ impl Terminal {
     }
 
     /// Ends the live line, if one is open.
-    pub fn close_line(&mut self) {
+    pub(super) fn close_line(&mut self) {
         if self.line_open {
             self.line_open = false;
             clear_line();
@@ -140,7 +140,7 @@ impl Terminal {
     }
 
     /// Replaces the live line; prints a line if there is none.
-    pub fn live_line(&mut self, text: &str) {
+    pub(super) fn live_line(&mut self, text: &str) {
         if self.quiet {
             return;
         }
@@ -154,14 +154,14 @@ impl Terminal {
     }
 
     /// Shows a stage on the live line.
-    pub fn stage(&mut self, text: &str) {
+    pub(super) fn stage(&mut self, text: &str) {
         if self.live {
             self.live_line(&format!("... {text}"));
         }
     }
 
     /// Asks the user to let a held run go on.
-    pub fn held(&mut self, at: &str) {
+    pub(super) fn held(&mut self, at: &str) {
         self.close_line();
         write_all(
             &mut io::stderr().lock(),
@@ -170,7 +170,7 @@ impl Terminal {
     }
 
     /// True if there is a live line.
-    pub fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.live
     }
 }

@@ -12,7 +12,7 @@ use super::terminal::{self, tell};
 const LICENCES: &str = include_str!("licences.txt");
 
 /// Prints the version.
-pub fn print(verbose: bool) -> u8 {
+pub(super) fn print(verbose: bool) -> u8 {
     if !verbose {
         return tell(concat!("pipebench ", env!("CARGO_PKG_VERSION"), "\n"));
     }

@@ -17,13 +17,13 @@ use super::resolve::{self, UsageError};
 use super::terminal::{complain, write_all};
 
 /// Hosts to visit, fully parsed.
-pub struct Destination {
+pub(super) struct Destination {
     plan: RunPlan,
     hosts: Vec<Host>,
 }
 
 /// A visit that has begun, and the signal that asks for its end.
-pub struct Visiting {
+pub(super) struct Visiting {
     /// The visit.
     pub visit: controller::Visit,
     /// Number of the signal; zero until it comes.
@@ -32,7 +32,7 @@ pub struct Visiting {
 
 impl Destination {
     /// Parses the arguments.
-    pub fn parse(words: &VisitArguments) -> Result<Self, UsageError> {
+    pub(super) fn parse(words: &VisitArguments) -> Result<Self, UsageError> {
         let list = words.hosts.as_deref();
         let list = list.or(words.hostfile.is_none().then_some("local"));
         let by_rsh = words.launch.rsh.is_some();
@@ -54,13 +54,13 @@ impl Destination {
     }
 
     /// The hosts as a folded host list.
-    pub fn names(&self) -> String {
+    pub(super) fn names(&self) -> String {
         let labels: Vec<String> = self.plan.nodes.iter().map(|it| it.label.clone()).collect();
         launcher::hosts::fold(&labels)
     }
 
     /// Starts the visit. The error is the exit code.
-    pub fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
+    pub(super) fn visit(&self, launch: &Launch) -> Result<Visiting, u8> {
         let (program, stop) = process::stand_by()?;
         let conditions = Conditions {
             settings: resolve::settings(launch, &self.plan, &stop),
@@ -84,7 +84,7 @@ impl Destination {
 }
 
 /// Parses the beginning of a token, which names a run: 4 to 32 hexadecimal digits.
-pub fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
+pub(super) fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
     const LEAST: usize = 4;
     let token = text.to_ascii_lowercase();
     let is_hex = token.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -97,7 +97,7 @@ pub fn parse_token(flag: &str, text: &str) -> Result<String, UsageError> {
 }
 
 /// Token of the only run that `given` names. The error is exit code and sentence.
-pub fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8, String)> {
+pub(super) fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8, String)> {
     let mut found = status::matching(views, given);
     match found.len() {
         0 => Err((exit::USAGE, format!("no run {given} on {names}"))),
@@ -128,7 +128,7 @@ pub fn find_run(views: &[View], given: &str, names: &str) -> Result<String, (u8,
 }
 
 /// Pairs each sighting with the earlier one of the same host. Hosts without an earlier one are left out.
-pub fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec<View> {
+pub(super) fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec<View> {
     let beside = |(host, now): (String, Sighting)| {
         let (_, before) = before.iter().find(|(known, _)| *known == host)?;
         Some(View {
@@ -141,7 +141,7 @@ pub fn views(before: &[(String, Sighting)], now: Vec<(String, Sighting)>) -> Vec
 }
 
 /// Prints the hosts that could not be visited; returns the exit code that follows.
-pub fn complain_of(troubles: &[Trouble]) -> u8 {
+pub(super) fn complain_of(troubles: &[Trouble]) -> u8 {
     for line in status::failures(troubles) {
         complain(&line);
     }

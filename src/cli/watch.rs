@@ -16,7 +16,7 @@ use super::visit::{self, Destination, Visiting};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Shows a run until it ends; returns the exit code.
-pub fn run(words: &WatchArguments) -> u8 {
+pub(super) fn run(words: &WatchArguments) -> u8 {
     let understood = Destination::parse(&words.visit).and_then(|destination| {
         let token = visit::parse_token("RUN", &words.run)?;
         if words.count == Some(0) {

@@ -18,7 +18,7 @@ use super::resolve;
 use super::terminal::{complain, first_sentence, tell};
 
 /// Serves until it is asked to end; returns the exit code.
-pub fn serve(words: &ServeArguments) -> u8 {
+pub(super) fn serve(words: &ServeArguments) -> u8 {
     if words.example {
         return tell(web::EXAMPLE);
     }
@@ -52,7 +52,7 @@ pub fn serve(words: &ServeArguments) -> u8 {
 }
 
 /// Answers a CGI request; returns the exit code.
-pub fn cgi(words: &CgiArguments) -> u8 {
+pub(super) fn cgi(words: &CgiArguments) -> u8 {
     let named = std::env::var_os("PIPEBENCH_SITE").map(PathBuf::from);
     let Some(path) = words.site.clone().or(named) else {
         complain("which site? (--site FILE, or the variable PIPEBENCH_SITE)");
@@ -84,7 +84,7 @@ pub fn cgi(words: &CgiArguments) -> u8 {
 }
 
 /// Supervises a run until it has ended; returns the exit code.
-pub fn keep(words: &KeepArguments) -> u8 {
+pub(super) fn keep(words: &KeepArguments) -> u8 {
     if !words.parent.is_none_or(process::end_with) {
         return exit::USAGE;
     }

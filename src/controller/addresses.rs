@@ -14,7 +14,7 @@ use super::sessions::SeenHost;
 /// the networks or interfaces of the plan; loopback if all nodes share one host; the address at which the session
 /// arrived, or on this machine the address towards the others; any other address. Fails if no address fits, or if the
 /// chosen ones do not fit together.
-pub fn choose(
+pub(super) fn choose(
     nodes: &[NodeSpec],
     network: &DataNetwork,
     rails: usize,
@@ -87,7 +87,7 @@ fn check_twice(
 }
 
 /// Addresses, by rail, whose hardware addresses a node reports: those of the next hosts, so that several nodes check each address.
-pub fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
+pub(super) fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
     const ASKED_BY: usize = 8;
     let own = &hosts[node];
     let next = (1..hosts.len()).map(|by| &hosts[(node + by) % hosts.len()]);
@@ -102,7 +102,7 @@ pub fn to_ask_for(hosts: &[HostRecord], node: usize) -> Vec<Vec<IpAddr>> {
 
 /// Failure if another machine answers for the data address of a host of the run. A machine that answers for several addresses does so
 /// on purpose, as routers and clouds do.
-pub fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Option<Trouble> {
+pub(super) fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Option<Trouble> {
     let mut answers: HashMap<&str, BTreeSet<IpAddr>> = HashMap::new();
     for (address, hardware) in seen.iter().copied().flatten() {
         answers.entry(hardware).or_default().insert(*address);
@@ -229,7 +229,7 @@ fn interface_of(facts: &HostFacts, address: IpAddr) -> Option<&Interface> {
 }
 
 /// True if an address lies in the network with the first `prefix` bits of `network`.
-pub fn in_network(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
+pub(super) fn in_network(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
     let shifted = |bits: u128, width: u32| {
         let drop = width.saturating_sub(u32::from(prefix));
         bits.checked_shr(drop).unwrap_or(0)

@@ -10,7 +10,7 @@ use crate::record::Resumed;
 use super::events::Hold;
 
 /// Input of a run in addition to its plan.
-pub struct Conditions {
+pub(crate) struct Conditions {
     /// Settings of the sessions to the hosts.
     pub settings: launcher::Settings,
     /// Executable that runs on all hosts.

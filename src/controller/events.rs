@@ -9,7 +9,7 @@ use super::pulse::LinkSample;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, Copy)]
-pub enum RunEvent<'a> {
+pub(crate) enum RunEvent<'a> {
     /// A message that the user should see once, such as another transport for a host.
     Notice(&'a str),
     /// A stage has begun.
@@ -44,12 +44,7 @@ pub enum RunEvent<'a> {
     /// A pipeline test has ended.
     Tested(&'a TestRecord),
     /// A round of messages between pairs of ranks has begun.
-    Round {
-        /// How pairs measure.
-        linktest: &'a Linktest,
-        /// The round.
-        progress: &'a RoundProgress,
-    },
+    Round(&'a RoundProgress),
     /// All links of a step of a round were measured.
     Step {
         /// How pairs measure.
@@ -84,13 +79,13 @@ pub enum RunEvent<'a> {
 }
 
 /// Observer of a run.
-pub trait Observer {
+pub(crate) trait Observer {
     /// Sees an event. Must not block for long, since the run waits meanwhile.
     fn see(&mut self, event: RunEvent<'_>);
 }
 
 /// Several observers, each of which sees all events.
-pub struct Observers<'a>(pub Vec<&'a mut dyn Observer>);
+pub(crate) struct Observers<'a>(pub Vec<&'a mut dyn Observer>);
 
 impl Observer for Observers<'_> {
     fn see(&mut self, event: RunEvent<'_>) {
@@ -102,7 +97,7 @@ impl Observer for Observers<'_> {
 
 /// Stage at which a run can pause, for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// All nodes have sent their hello.
     Hello,
     /// All processes exist and listen; none connects yet.
@@ -115,7 +110,7 @@ pub enum Hold {
 
 impl Hold {
     /// All stages with their names.
-    pub const NAMES: [(&'static str, Self); 4] = [
+    pub(crate) const NAMES: [(&'static str, Self); 4] = [
         ("hello", Self::Hello),
         ("fork", Self::Fork),
         ("go", Self::Go),
@@ -123,7 +118,7 @@ impl Hold {
     ];
 
     /// Name of the stage.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         let known = Self::NAMES.iter().find(|(_, hold)| *hold == self);
         known.map_or("", |(name, _)| name)
     }

@@ -184,7 +184,7 @@ impl Findings<'_> {
 }
 
 /// Reason why a matrix rank is exact, in words.
-pub fn proof_text(proof: Option<&Proof>) -> String {
+pub(crate) fn proof_text(proof: Option<&Proof>) -> String {
     match proof {
         None => "not looked at: the first basis in the order of pairs".to_owned(),
         Some(Proof::Full) => "exact: every column is known by itself".to_owned(),
@@ -200,7 +200,7 @@ pub fn proof_text(proof: Option<&Proof>) -> String {
 }
 
 /// Standard errors of all columns in seconds, from a record of the same fabric; `None` where unknown.
-pub fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> {
+pub(crate) fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> {
     let mut errors = vec![None; model.columns()];
     for cable in record.cables.iter().filter(|cable| cable.identified) {
         if let Some(slot) = errors.get_mut(cable.column as usize) {
@@ -211,7 +211,7 @@ pub fn errors_of(model: &Model<'_>, record: &LatencyRecord) -> Vec<Option<f64>> 
 }
 
 /// Values of all columns in seconds, from a record of the same fabric. `None` if the record lacks values or its columns have other names.
-pub fn values_of(model: &Model<'_>, record: &LatencyRecord) -> Option<Vec<f64>> {
+pub(crate) fn values_of(model: &Model<'_>, record: &LatencyRecord) -> Option<Vec<f64>> {
     let mut values = vec![0.0; model.columns()];
     for cable in &record.cables {
         let slot = values.get_mut(cable.column as usize)?;

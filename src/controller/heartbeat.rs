@@ -12,18 +12,18 @@ use crate::wire::message::ToNode;
 
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Longest pause between two checks for events.
-pub const LOOK_UP: Duration = Duration::from_millis(50);
+pub(super) const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Sends a heartbeat each second from a separate thread: a blocked terminal must not make the nodes believe that the
 /// launching side is gone.
-pub struct Heartbeat {
+pub(super) struct Heartbeat {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
     /// Starts the heartbeats to all `nodes` nodes of a fleet.
-    pub fn start(fleet: Arc<Fleet>, nodes: usize) -> Self {
+    pub(super) fn start(fleet: Arc<Fleet>, nodes: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
         let beat = serde_json::to_vec(&ToNode::Alive).map(|text| frame::encode(&text));
@@ -48,7 +48,7 @@ impl Heartbeat {
     }
 
     /// Ends the thread.
-    pub fn end(mut self) {
+    pub(super) fn end(mut self) {
         self.over.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();

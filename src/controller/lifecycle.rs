@@ -18,7 +18,7 @@ use super::run_state::RunState;
 use super::sessions::{Halt, Sessions};
 
 /// Conducts a run from the first connection to the record. The record holds all failures.
-pub fn run(
+pub(crate) fn run(
     plan: RunPlan,
     hosts: &[Host],
     conditions: &Conditions,

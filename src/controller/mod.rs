@@ -24,10 +24,10 @@ mod sessions;
 mod test;
 mod visit;
 
-pub use conditions::Conditions;
-pub use events::{Hold, Observer, Observers, RunEvent};
-pub use findings::{errors_of, proof_text, values_of};
-pub use lifecycle::run;
-pub use pulse::LinkSample;
-pub use run_state::random_digits;
-pub use visit::Visit;
+pub(crate) use conditions::Conditions;
+pub(crate) use events::{Hold, Observer, Observers, RunEvent};
+pub(crate) use findings::{errors_of, proof_text, values_of};
+pub(crate) use lifecycle::run;
+pub(crate) use pulse::LinkSample;
+pub(crate) use run_state::random_digits;
+pub(crate) use visit::Visit;

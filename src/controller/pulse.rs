@@ -11,7 +11,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Payload that one link received in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkSample {
+pub(crate) struct LinkSample {
     /// Place of the link.
     pub lane: Lane,
     /// Payload in bytes.
@@ -20,7 +20,7 @@ pub struct LinkSample {
 
 /// Seconds of a test that all nodes have reported.
 #[derive(Default)]
-pub struct Pulse {
+pub(super) struct Pulse {
     /// Latest progress of each node.
     before: Vec<Progress>,
     /// Progress of each node at the end of the last second.
@@ -38,7 +38,7 @@ pub struct Pulse {
 
 impl Pulse {
     /// State before the first second of a test of `nodes` nodes. `crosses` is true if the nodes are on several hosts.
-    pub fn begin(test: &Test, nodes: usize, crosses: bool) -> Self {
+    pub(super) fn begin(test: &Test, nodes: usize, crosses: bool) -> Self {
         let nothing = Progress {
             sent_bytes: vec![0; test.rails],
             received_bytes: vec![0; test.rails],
@@ -62,7 +62,7 @@ impl Pulse {
     }
 
     /// Takes the progress of the nodes after another second. A lost node has `None`, and its sums do not change.
-    pub fn beat(&mut self, now: Vec<Option<Progress>>) -> Second {
+    pub(super) fn beat(&mut self, now: Vec<Option<Progress>>) -> Second {
         self.seconds += 1;
         let mut second = Second {
             at_ns: self.seconds * SECOND_NS,
@@ -109,7 +109,7 @@ impl Pulse {
     }
 
     /// Payload that every link received in the last second: the difference between `now` and the previous progress.
-    pub fn samples(&self, test: &Test, now: &[Option<Progress>]) -> Vec<LinkSample> {
+    pub(super) fn samples(&self, test: &Test, now: &[Option<Progress>]) -> Vec<LinkSample> {
         let nodes = now.len();
         let mut samples = Vec::new();
         for (node, (now, before)) in now.iter().zip(&self.before).enumerate() {
@@ -126,8 +126,8 @@ impl Pulse {
     }
 
     /// Puts the seconds into the record of a test.
-    pub fn note(&self, record: &mut TestRecord) {
-        record.steady_from_s = self.steady.from_s();
+    pub(super) fn note(&self, record: &mut TestRecord) {
+        record.steady_from_s = self.steady.since_s();
         record.stretch_s = self.series.stretch();
         record.seconds = self.series.points().to_vec();
     }
@@ -167,7 +167,7 @@ fn at(before: &Progress, now: &Progress, instant_ns: u64) -> Progress {
 }
 
 /// Links whose series are worth keeping: the slowest ones between hosts, or between nodes if there is only one host.
-pub fn worst_links(plan: &RunPlan, record: &TestRecord) -> Vec<Lane> {
+pub(super) fn worst_links(plan: &RunPlan, record: &TestRecord) -> Vec<Lane> {
     const KEPT: usize = 64;
     let crosses = record.links.iter().any(|link| link.crosses_switch);
     let lost = |node: usize| record.nodes[node].is_none();

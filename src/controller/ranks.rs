@@ -116,10 +116,7 @@ impl RunState<'_> {
             elapsed_ns: 0,
             round: round.clone(),
         };
-        self.observer.see(RunEvent::Round {
-            linktest,
-            progress: &progress,
-        });
+        self.observer.see(RunEvent::Round(&progress));
         let began_ns = clock::monotonic_ns();
         for node in 0..nodes {
             sessions.send(node, &ToNode::Round(Box::new(round.clone())));

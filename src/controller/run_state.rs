@@ -9,7 +9,7 @@ use super::events::{Observer, RunEvent};
 use super::sessions::{Halt, Sessions};
 
 /// 128 random bits from the kernel, as 32 hexadecimal digits.
-pub fn random_digits() -> std::io::Result<String> {
+pub(crate) fn random_digits() -> std::io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

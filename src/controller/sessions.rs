@@ -35,7 +35,7 @@ use super::pulse::Pulse;
 use allowance::Allowance;
 
 /// Reason why a stage ended early.
-pub enum Halt {
+pub(super) enum Halt {
     /// A failure that is not yet in the list.
     Trouble(Box<Trouble>),
     /// The list already holds every failure.
@@ -44,7 +44,7 @@ pub enum Halt {
 
 /// One node.
 #[derive(Default)]
-pub struct NodeSession {
+pub(super) struct NodeSession {
     label: String,
     /// Its number in the fleet.
     place: usize,
@@ -147,7 +147,7 @@ struct Clocks {
 }
 
 /// Facts from which the data addresses of a host are chosen.
-pub struct SeenHost<'a> {
+pub(super) struct SeenHost<'a> {
     /// Facts of the host.
     pub facts: &'a HostFacts,
     /// Address at which its session arrived.
@@ -157,7 +157,7 @@ pub struct SeenHost<'a> {
 }
 
 /// All nodes.
-pub struct Sessions {
+pub(super) struct Sessions {
     sessions: Vec<NodeSession>,
     /// Index of the session for each number in the fleet; `None` for nodes that were left out before the start.
     places: Vec<Option<usize>>,
@@ -206,7 +206,7 @@ fn launch_limit(plan: &RunPlan, fanout: usize) -> Duration {
 
 impl Sessions {
     /// Starts all nodes.
-    pub fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
+    pub(super) fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
         let (sender, events) = channel();
         let message_bytes = allowance::message_bytes(plan);
         let sessions: Vec<NodeSession> = plan
@@ -260,7 +260,7 @@ impl Sessions {
     }
 
     /// Sends a message to a node, unless the node is gone.
-    pub fn send(&self, node: usize, message: &ToNode) {
+    pub(super) fn send(&self, node: usize, message: &ToNode) {
         if self.sessions[node].gone {
             return;
         }
@@ -276,7 +276,7 @@ impl Sessions {
 
     /// Records that a test was sent to the nodes, so that there are results to collect from now on. `crosses` is true if the nodes
     /// are on several hosts.
-    pub fn begin(&mut self, number: usize, test: &Test, crosses: bool) {
+    pub(super) fn begin(&mut self, number: usize, test: &Test, crosses: bool) {
         self.test = number;
         if self.begun {
             self.born_ns = clock::monotonic_ns();
@@ -291,29 +291,29 @@ impl Sessions {
     }
 
     /// True once a test or a job was sent to the nodes.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
     /// Notes the start of the test and the end of its window, in nanoseconds of this host's monotonic clock.
-    pub fn set_start(&mut self, start_ns: u64, window_end_ns: u64) {
+    pub(super) fn set_start(&mut self, start_ns: u64, window_end_ns: u64) {
         self.start_ns = start_ns;
         self.window_end_ns = window_end_ns;
         self.clocks.due = Instant::now() + self.clocks.interval;
     }
 
     /// Listeners of a node by boundary, once it is prepared.
-    pub fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
+    pub(super) fn listeners(&self, node: usize) -> Option<&Vec<Listener>> {
         self.sessions[node].listeners.as_ref()
     }
 
     /// Addresses that a node was asked about, each with the hardware address that answers for it.
-    pub fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
+    pub(super) fn neighbours(&self, node: usize) -> &[(IpAddr, String)] {
         &self.sessions[node].neighbours
     }
 
     /// Length of the longest source file in bytes.
-    pub fn longest_source(&self) -> u64 {
+    pub(super) fn longest_source(&self) -> u64 {
         self.sessions
             .iter()
             .map(|session| session.source_bytes)
@@ -322,24 +322,24 @@ impl Sessions {
     }
 
     /// Report of a node, once it has arrived.
-    pub fn report(&self, node: usize) -> Option<&NodeReport> {
+    pub(super) fn report(&self, node: usize) -> Option<&NodeReport> {
         self.sessions[node].report.as_ref()
     }
 
     /// True if the run continues without a node.
-    pub fn is_lost(&self, node: usize) -> bool {
+    pub(super) fn is_lost(&self, node: usize) -> bool {
         self.sessions[node].lost.is_some()
     }
 
     /// Nodes that were lost after the run had started.
-    pub fn lost(&self) -> impl Iterator<Item = &Missing> {
+    pub(super) fn lost(&self) -> impl Iterator<Item = &Missing> {
         self.sessions
             .iter()
             .filter_map(|session| session.lost.as_ref())
     }
 
     /// Time since the start of the test in nanoseconds; zero if no start is set.
-    pub fn since_start_ns(&self) -> u64 {
+    pub(super) fn since_start_ns(&self) -> u64 {
         match self.start_ns {
             0 => 0,
             start => clock::monotonic_ns().saturating_sub(start),
@@ -347,17 +347,17 @@ impl Sessions {
     }
 
     /// Time from the first connection, or from sending the test, to the start of the test, in nanoseconds; `None` if no start is set.
-    pub fn set_up_ns(&self) -> Option<u64> {
+    pub(super) fn set_up_ns(&self) -> Option<u64> {
         (self.start_ns > 0).then(|| self.start_ns.saturating_sub(self.born_ns))
     }
 
     /// Number of clock measurements in this test.
-    pub fn clocks_measured(&self) -> u64 {
+    pub(super) fn clocks_measured(&self) -> u64 {
         self.clocks.measured
     }
 
     /// Hosts whose hello has arrived.
-    pub fn seen_hosts(&self) -> Vec<SeenHost<'_>> {
+    pub(super) fn seen_hosts(&self) -> Vec<SeenHost<'_>> {
         self.sessions
             .iter()
             .filter_map(|session| {
@@ -372,7 +372,7 @@ impl Sessions {
     }
 
     /// Hosts for the record.
-    pub fn host_records(&self) -> Vec<HostRecord> {
+    pub(super) fn host_records(&self) -> Vec<HostRecord> {
         let facts_of = |session: &NodeSession| {
             session
                 .hello
@@ -402,7 +402,7 @@ impl Sessions {
     }
 
     /// Waits until every node has sent its hello or failed, so that one run names all failures and not only the first.
-    pub fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
+    pub(super) fn await_hellos(&mut self, observer: &mut dyn Observer) -> Result<(), Halt> {
         let stage = format!("starting {} nodes", self.sessions.len());
         observer.see(RunEvent::Stage(&stage));
         loop {
@@ -457,7 +457,7 @@ impl Sessions {
     }
 
     /// Waits until all nodes that are not lost satisfy `done`. After `limit_ms` it fails and names the late nodes.
-    pub fn await_all(
+    pub(super) fn await_all(
         &mut self,
         what: &str,
         limit_ms: u64,
@@ -494,7 +494,7 @@ impl Sessions {
     }
 
     /// Waits until `done` returns true. Fails after `limit_ms`.
-    pub fn await_condition(
+    pub(super) fn await_condition(
         &mut self,
         what: &str,
         limit_ms: u64,
@@ -517,7 +517,7 @@ impl Sessions {
 
     /// Waits for the reports of a test, `until_end_ms` at least. Then a node may take `beyond_ms` more, counted from the last time that its
     /// bytes moved, and `most_ms` from now in all: one that hides its report and says that it lives is not waited for as long as one that drains.
-    pub fn await_reports(
+    pub(super) fn await_reports(
         &mut self,
         (until_end_ms, beyond_ms, most_ms): (u64, u64, u64),
         test: &Test,
@@ -571,7 +571,7 @@ impl Sessions {
     }
 
     /// Asks the nodes for the series of the links into them. Returns the answered ones in the order of `lanes`.
-    pub fn fetch_series(&mut self, lanes: &[Lane]) -> Result<Vec<LinkSeries>, Halt> {
+    pub(super) fn fetch_series(&mut self, lanes: &[Lane]) -> Result<Vec<LinkSeries>, Halt> {
         let of = |node: usize| lanes.iter().filter(move |lane| lane.to == node);
         for node in 0..self.sessions.len() {
             let places: Vec<_> = of(node).map(|lane| (lane.boundary, lane.to_slot)).collect();
@@ -597,31 +597,31 @@ impl Sessions {
     }
 
     /// Handles the events of a short time, even if nodes are lost. Returns false once the user has asked for the end.
-    pub fn look_up(&mut self) -> bool {
+    pub(super) fn look_up(&mut self) -> bool {
         self.turn();
         !self.interrupted()
     }
 
     /// The node, if its hello has arrived and it is not gone.
-    pub fn present(&mut self, node: usize) -> Option<&mut NodeSession> {
+    pub(super) fn present(&mut self, node: usize) -> Option<&mut NodeSession> {
         let session = self.sessions.get_mut(node)?;
         (session.hello.is_some() && !session.gone).then_some(session)
     }
 
     /// Labels of nodes that reported an incomplete run.
-    pub fn unexplained(&self) -> Vec<String> {
+    pub(super) fn unexplained(&self) -> Vec<String> {
         let all = self.sessions.iter();
         let unexplained = all.filter(|session| session.unexplained);
         unexplained.map(|session| session.label.clone()).collect()
     }
 
     /// Failures so far.
-    pub fn troubles(&self) -> &[Trouble] {
+    pub(super) fn troubles(&self) -> &[Trouble] {
         &self.troubles
     }
 
     /// Asks all nodes for their reports after a failure, and waits a bounded time for them.
-    pub fn gather_reports(&mut self) {
+    pub(super) fn gather_reports(&mut self) {
         for node in 0..self.sessions.len() {
             self.send(node, &ToNode::Stop);
         }
@@ -660,7 +660,7 @@ impl Sessions {
     }
 
     /// Adds a notice for the user and the record, unless it is already known.
-    pub fn notice(&mut self, text: &str) {
+    pub(super) fn notice(&mut self, text: &str) {
         if !self.notices.iter().any(|known| known == text) {
             self.fresh_notices.push(text.to_owned());
             self.notices.push(text.to_owned());
@@ -668,7 +668,7 @@ impl Sessions {
     }
 
     /// Takes the notices since the last call.
-    pub fn take_notices(&mut self) -> Vec<String> {
+    pub(super) fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fresh_notices)
     }
 
@@ -692,7 +692,7 @@ impl Sessions {
     }
 
     /// Adds the failure that halted a stage to the list.
-    pub fn note(&mut self, halt: Halt) {
+    pub(super) fn note(&mut self, halt: Halt) {
         if let Halt::Trouble(trouble) = halt {
             self.troubles.push(*trouble);
         }
@@ -744,7 +744,7 @@ impl Sessions {
     }
 
     /// Ends all nodes. Returns all failures and notices.
-    pub fn dismiss(self) -> (Vec<Trouble>, Vec<String>) {
+    pub(super) fn dismiss(self) -> (Vec<Trouble>, Vec<String>) {
         for node in 0..self.sessions.len() {
             self.send(node, &ToNode::End);
         }

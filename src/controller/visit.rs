@@ -14,7 +14,7 @@ use super::events::Observer;
 use super::sessions::{NodeSession, Sessions};
 
 /// Hosts that were reached, with one node of this visit on each.
-pub struct Visit {
+pub(crate) struct Visit {
     sessions: Sessions,
     /// Label of each node.
     labels: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Visit {
 
 impl Visit {
     /// Connects to all hosts. Hosts that cannot be reached are among the troubles.
-    pub fn start(
+    pub(crate) fn start(
         plan: &RunPlan,
         hosts: &[Host],
         conditions: &Conditions,
@@ -52,12 +52,12 @@ impl Visit {
     }
 
     /// Looks at the runs on every host. Returns the answers by label; `ends` includes every link end.
-    pub fn look(&mut self, ends: bool) -> Vec<(String, Sighting)> {
+    pub(crate) fn look(&mut self, ends: bool) -> Vec<(String, Sighting)> {
         self.ask(&ToNode::Look { ends }, |session| session.sighting.take())
     }
 
     /// Asks the nodes of a run on all hosts to end. Returns the answers by label of the host.
-    pub fn end_run(&mut self, token: &str) -> Vec<(String, Vec<Asked>)> {
+    pub(crate) fn end_run(&mut self, token: &str) -> Vec<(String, Vec<Asked>)> {
         self.ask(&ToNode::EndRun(token.to_owned()), |session| {
             session.asked.take()
         })
@@ -94,7 +94,7 @@ impl Visit {
     }
 
     /// Waits for `time` and serves the sessions meanwhile. Returns false once the user has asked for the end.
-    pub fn pause(&mut self, time: Duration) -> bool {
+    pub(crate) fn pause(&mut self, time: Duration) -> bool {
         let until = Instant::now() + time;
         while Instant::now() < until {
             if !self.sessions.look_up() {
@@ -105,7 +105,7 @@ impl Visit {
     }
 
     /// Labels of hosts that were reached and whose sessions still exist.
-    pub fn hosts(&mut self) -> Vec<String> {
+    pub(crate) fn hosts(&mut self) -> Vec<String> {
         let asked = self.asked.iter();
         asked
             .filter(|node| self.sessions.present(**node).is_some())
@@ -114,12 +114,12 @@ impl Visit {
     }
 
     /// Failures so far.
-    pub fn troubles(&self) -> &[Trouble] {
+    pub(crate) fn troubles(&self) -> &[Trouble] {
         self.sessions.troubles()
     }
 
     /// Ends the visit. Returns all failures.
-    pub fn leave(self) -> Vec<Trouble> {
+    pub(crate) fn leave(self) -> Vec<Trouble> {
         self.sessions.dismiss().0
     }
 }

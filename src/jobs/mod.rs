@@ -3,6 +3,6 @@
 //! Duty: which ranks measure together and when, and what is timed. Jobs know neither nodes nor processes, and give their measurements to
 //! their caller. Read next: [`linktest`], [`imb`].
 
-pub mod imb;
-pub mod linktest;
-pub mod timing;
+pub(crate) mod imb;
+pub(crate) mod linktest;
+pub(crate) mod timing;

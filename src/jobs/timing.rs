@@ -4,7 +4,7 @@ use crate::record::TimeSpread;
 
 /// The times of messages, in nanoseconds.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub(crate) struct Times {
     kept: Vec<u64>,
     /// One time out of this many is kept.
     stride: u64,
@@ -34,7 +34,7 @@ impl Default for Times {
 
 impl Times {
     /// Forgets all times.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.kept.clear();
         (self.stride, self.seen) = (1, 0);
         (self.least, self.most) = (u64::MAX, 0);
@@ -42,7 +42,7 @@ impl Times {
     }
 
     /// Adds one time, in nanoseconds.
-    pub fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         if self.seen.is_multiple_of(self.stride) {
             if self.kept.len() == KEPT {
                 let mut place = 0;
@@ -64,7 +64,7 @@ impl Times {
     }
 
     /// Summary of the times in seconds, each divided by `parts`; `None` if there are no times.
-    pub fn spread(&mut self, parts: f64) -> Option<TimeSpread> {
+    pub(crate) fn spread(&mut self, parts: f64) -> Option<TimeSpread> {
         if self.kept.is_empty() {
             return None;
         }

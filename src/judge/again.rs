@@ -8,7 +8,7 @@ const LONGEST_LOOK_NS: u64 = 10_000_000_000;
 
 /// Tests for the faults of a run. Each isolated measurement that showed a fault becomes a test. The run's own tests are used instead if an uplink,
 /// a shared part or head-of-line blocking is at fault, or a fault was not measured alone. `None` if no fault was found.
-pub fn tests(record: &Record) -> Option<Vec<Test>> {
+pub(crate) fn tests(record: &Record) -> Option<Vec<Test>> {
     let sheet = &record.sheet;
     if sheet.faults.is_empty() {
         return None;
@@ -76,7 +76,7 @@ pub fn tests(record: &Record) -> Option<Vec<Test>> {
 
 /// Nodes that changed ports, as (node that left the port, node that came to it), from the ports of all nodes before and after. A fault that stays
 /// with the port now belongs to the node that came. If the old ports are unknown and exactly two nodes moved, they swapped.
-pub fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usize)> {
+pub(crate) fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usize)> {
     let moved: Vec<usize> = (0..after.len())
         .filter(|node| before.get(*node) != after.get(*node))
         .collect();
@@ -96,7 +96,7 @@ pub fn swaps(before: &[Option<&str>], after: &[Option<&str>]) -> Vec<(usize, usi
 }
 
 /// Adds tests that measure the node that came to a port in the same way as the node that left it.
-pub fn add_other_ends(tests: &mut Vec<Test>, swaps: &[(usize, usize)]) {
+pub(crate) fn add_other_ends(tests: &mut Vec<Test>, swaps: &[(usize, usize)]) {
     let mut more: Vec<Test> = Vec::new();
     for test in tests.iter() {
         let Pattern::Links(links) = &test.pattern else {

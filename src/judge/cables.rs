@@ -5,7 +5,7 @@ use crate::units::show_us;
 
 /// FAIL if a cable is slow, and its pairs were so again alone. UNDECIDED if they were not, or the description does not fit. PASS if cables could be
 /// compared and none stands out. NOT JUDGED if they could not be compared.
-pub fn verdict(record: &LatencyRecord) -> Verdict {
+pub(crate) fn verdict(record: &LatencyRecord) -> Verdict {
     let of = |word, reason: String| Verdict { word, reason };
     let more = |count: usize| match count {
         1 => String::new(),
@@ -47,7 +47,7 @@ pub fn verdict(record: &LatencyRecord) -> Verdict {
 }
 
 /// Sentence on a slow cable.
-pub fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord) -> String {
+pub(crate) fn sentence(cable: &crate::record::SlowCable, record: &LatencyRecord) -> String {
     let name = std::iter::once(&cable.name)
         .chain(&cable.or)
         .cloned()

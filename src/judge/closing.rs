@@ -11,7 +11,7 @@ use super::confirm::Request;
 use super::verdict;
 
 /// Everything known at the end of a run.
-pub struct Ended<'a> {
+pub(crate) struct Ended<'a> {
     /// The plan, including the tests that the judge requested.
     pub plan: &'a RunPlan,
     /// Records of the hosts.
@@ -27,7 +27,7 @@ pub struct Ended<'a> {
 }
 
 /// Returns the verdict and the sheet of a run.
-pub fn close(of: Ended<'_>) -> (Verdict, Sheet) {
+pub(crate) fn close(of: Ended<'_>) -> (Verdict, Sheet) {
     let (verdict, mut sheet, tests) = match of.measured {
         Measured::Acceptance(acceptance, record) => {
             let judged = verdict::judge(of.plan, of.hosts, of.measured);

@@ -38,7 +38,7 @@ impl Request {
 
 /// State of a blamed fault after the second looks so far.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It fell short alone, as often as required.
     Confirmed,
     /// These requests must be measured first.
@@ -48,7 +48,7 @@ pub enum Standing {
 }
 
 /// Results of the second looks so far.
-pub struct Second<'a> {
+pub(crate) struct Second<'a> {
     pub(super) fabric: &'a Fabric,
     pub(super) case: &'a Case<'a>,
     /// Rate that each place can carry alone, as far as known.
@@ -96,7 +96,7 @@ pub(super) enum Said {
 
 impl<'a> Second<'a> {
     /// Collects the results of the isolated observations.
-    pub fn of(fabric: &'a Fabric, case: &'a Case<'a>, observations: &[Observation]) -> Self {
+    pub(crate) fn of(fabric: &'a Fabric, case: &'a Case<'a>, observations: &[Observation]) -> Self {
         // Acknowledgements lower a capacity in one test and not in another, so the highest one counts.
         let most = |place: usize| {
             let all = observations
@@ -184,7 +184,7 @@ impl<'a> Second<'a> {
     }
 
     /// Faults that second looks refute, because they reached the floor there.
-    pub fn cleared(&self) -> BTreeSet<Fault> {
+    pub(crate) fn cleared(&self) -> BTreeSet<Fault> {
         let mut cleared = BTreeSet::new();
         for (pair, looked) in &self.pairs {
             if looked.well {
@@ -207,7 +207,7 @@ impl<'a> Second<'a> {
     }
 
     /// State of a fault, and the measurements that it still needs. `blamed` lists all faults.
-    pub fn standing(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
+    pub(crate) fn standing(&self, fault: &Fault, blamed: &[Fault]) -> Standing {
         match fault {
             Fault::Place(place @ (Place::Up(_) | Place::Down(_))) => self.uplink(*place),
             Fault::Place(Place::Send(port)) => self.port(*port, true, blamed),
@@ -438,7 +438,7 @@ impl<'a> Second<'a> {
 
     /// State of a port whose fault comes and goes. It is measured until it fell short twice, with two partners if there are two with which it was
     /// well or that were well with others.
-    pub fn standing_of_varying(&self, place: Place, blamed: &[Fault]) -> Standing {
+    pub(crate) fn standing_of_varying(&self, place: Place, blamed: &[Fault]) -> Standing {
         /// Maximum number of looks at such a port.
         const MOST_LOOKS: usize = 8;
         const OFTEN: usize = 2;
@@ -521,7 +521,7 @@ impl<'a> Second<'a> {
     }
 
     /// The pair that fell short alone although its port carried clearly more with others, and the state of that pair. Of several pairs, the slowest.
-    pub fn pair_behind(
+    pub(crate) fn pair_behind(
         &self,
         place: Place,
         blamed: &[Fault],

@@ -17,7 +17,7 @@ use super::thresholds::{PORT_BY_CHANCE, RISING_LACKS, UPLINK_BY_CHANCE};
 use super::view::View;
 
 /// Next step for tests that hosts or chance disturbed.
-pub enum Disturbed {
+pub(crate) enum Disturbed {
     /// Nothing to do: there is no such test, other places fell short, or the repeat shows the same.
     Stands,
     /// This test must be repeated.
@@ -30,7 +30,7 @@ pub enum Disturbed {
 const REPEATS_OF_CHANCE: usize = 2;
 
 /// Looks for disturbed tests among those of a decision.
-pub fn look(view: &View, decision: &Decision) -> Disturbed {
+pub(crate) fn look(view: &View, decision: &Decision) -> Disturbed {
     let case = Case::new(&view.fabric, &view.observations);
     let by_chance = competed(view, &case);
     let only_hosts = decision.confirmed.is_empty() && decision.undecided.is_empty();
@@ -132,7 +132,7 @@ fn rises(view: &View, place: Place, test: usize) -> bool {
 }
 
 /// Earlier tests that a second look repeats unchanged: all that are alike.
-pub fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
+pub(crate) fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
     let Some(own) = tests
         .get(look)
         .filter(|own| own.purpose == Purpose::Isolated)
@@ -152,7 +152,7 @@ pub fn repeated(tests: &[Test], run: &[usize], look: usize) -> Vec<usize> {
 }
 
 /// Replaces tests in a view by their repeats.
-pub fn replace(view: &mut View, replaced: &[(usize, usize)]) {
+pub(crate) fn replace(view: &mut View, replaced: &[(usize, usize)]) {
     let is_replaced = |test: usize| replaced.iter().any(|(first, _)| *first == test);
     view.observations.retain(|one| !is_replaced(one.test));
     view.limits.retain(|(test, _), _| !is_replaced(*test));

@@ -25,6 +25,7 @@ pub enum Fault {
 
 impl Fault {
     /// The whole fabric.
+    #[cfg(feature = "internals")]
     pub fn of_all(fabric: &Fabric) -> Self {
         let all: Vec<usize> = (0..fabric.ports.len()).collect();
         Self::Shared {

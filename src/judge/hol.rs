@@ -8,7 +8,7 @@ use super::fabric::{Fabric, Observation, Place};
 
 /// The link that must not suffer, as one look showed it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Victim {
+pub(crate) struct Victim {
     /// Sending and receiving port.
     pub pair: (usize, usize),
     /// Received rate.
@@ -19,7 +19,7 @@ pub struct Victim {
 
 /// Result for head-of-line blocking.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finding {
+pub(crate) enum Finding {
     /// The victim keeps its rate, or no test looked at it.
     None,
     /// These requests must be measured first.
@@ -31,7 +31,7 @@ pub enum Finding {
 }
 
 /// Judges observations of the pattern `hol`.
-pub fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
+pub(crate) fn judge(fabric: &Fabric, observations: &[Observation]) -> Finding {
     let looks = |isolated: bool| {
         let own = observations
             .iter()

@@ -8,7 +8,7 @@ use super::thresholds::{
 };
 
 /// Reason why a host was at its limit in a test, if it was. `nodes` are the nodes of the host.
-pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
+pub(crate) fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
     let measured: Vec<_> = nodes
         .iter()
         .filter_map(|node| test.nodes.get(*node)?.as_ref())
@@ -44,7 +44,7 @@ pub fn limit(test: &TestRecord, nodes: &[usize]) -> Option<String> {
 }
 
 /// Average share of the time that the processes of a host's links were ready and waited for a processor.
-pub fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
+pub(crate) fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
     let measured = || {
         nodes
             .iter()
@@ -61,7 +61,11 @@ pub fn waiting(test: &TestRecord, nodes: &[usize]) -> f64 {
 }
 
 /// Reason why the host of a data port could not take what arrived, if so: frames found no room, or it sent pause frames.
-pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Option<String> {
+pub(crate) fn port_limit(
+    test: &TestRecord,
+    node: usize,
+    interface: Option<&str>,
+) -> Option<String> {
     let measured = test.nodes.get(node)?.as_ref()?;
     let (name, counters) = measured
         .interfaces
@@ -86,7 +90,7 @@ pub fn port_limit(test: &TestRecord, node: usize, interface: Option<&str>) -> Op
 }
 
 /// Reason why a host could not take what arrived, if so: its receive window held back most of the links into it.
-pub fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Option<String> {
+pub(crate) fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Option<String> {
     let into = |link: &&LinkRecord| link.crosses_switch && nodes.contains(&link.lane.to);
     let all = test.links.iter().filter(into).count();
     let held = |link: &&LinkRecord| link.held_by == HeldBy::HeldBack;
@@ -97,7 +101,7 @@ pub fn receive_limit(test: &TestRecord, phases: usize, nodes: &[usize]) -> Optio
 }
 
 /// Reason why a host can never load a port: its slot is slower than the port.
-pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String> {
+pub(crate) fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String> {
     let pcie = interface.pcie?;
     (pcie.bits_per_s() < speed_bits_per_s).then(|| {
         format!(
@@ -110,7 +114,7 @@ pub fn slot_limit(interface: &Interface, speed_bits_per_s: u64) -> Option<String
 }
 
 /// Sentence on what a host cannot see between its port and the switch: other machines on the same card, or a choice among several cards.
-pub fn unseen(interface: &Interface) -> Option<String> {
+pub(crate) fn unseen(interface: &Interface) -> Option<String> {
     let name = &interface.name;
     let card = interface.virtual_card.as_ref();
     let card = card.map(|driver| {
@@ -124,7 +128,7 @@ pub fn unseen(interface: &Interface) -> Option<String> {
 }
 
 /// Nodes of the host whose first node is `first`.
-pub fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
+pub(crate) fn nodes_of(hosts: &[HostRecord], first: usize) -> Vec<usize> {
     let all = hosts.iter().enumerate();
     all.filter(|(_, host)| host.host_index == first)
         .map(|(node, _)| node)

@@ -15,7 +15,7 @@ use crate::units::sum;
 
 /// Losses of a pair: lost and sent segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Count {
+pub(crate) struct Count {
     /// Segments retransmitted because they were lost.
     pub lost: u64,
     /// Segments sent.
@@ -24,7 +24,7 @@ pub struct Count {
 
 impl Count {
     /// Share of segments that were lost.
-    pub fn share(self) -> f64 {
+    pub(crate) fn share(self) -> f64 {
         self.lost as f64 / self.segments.max(1) as f64
     }
 
@@ -36,7 +36,7 @@ impl Count {
 
 /// Result for losses. Shares are of segments, or of frames for broken ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Losses {
+pub(crate) struct Losses {
     /// Faults that lost more than permitted, also alone; with their share under load.
     pub confirmed: Vec<(Fault, f64)>,
     /// Faults that lost more than permitted once and not again, with their share.
@@ -54,7 +54,7 @@ pub struct Losses {
 impl Losses {
     /// Drops faults that lost segments under load and not alone, if their links cross a narrow place that several ports share: a full place
     /// drops segments of all its links.
-    pub fn leave_to(&mut self, decision: &Decision, fabric: &Fabric) {
+    pub(crate) fn leave_to(&mut self, decision: &Decision, fabric: &Fabric) {
         let confirmed = decision.confirmed.iter().map(|one| &one.fault);
         let undecided = decision.undecided.iter().map(|(fault, _)| fault);
         let shared = |fault: &&Fault| {
@@ -78,7 +78,7 @@ impl Losses {
 }
 
 /// True if there are more losses than chance explains for a permitted share of `limit`.
-pub fn is_lossy(count: Count, limit: f64) -> bool {
+pub(crate) fn is_lossy(count: Count, limit: f64) -> bool {
     const LEAST: u64 = 3;
     count.lost >= LEAST && poisson_tail(count.lost, count.segments as f64 * limit) < LOSS_CHANCE
 }
@@ -99,7 +99,7 @@ fn poisson_tail(least: u64, mean: f64) -> f64 {
 }
 
 /// Judges losses. `limit` is the permitted share of segments.
-pub fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
+pub(crate) fn judge(fabric: &Fabric, observations: &[Observation], limit: f64) -> Losses {
     let (mut loaded, mut alone) = (BTreeMap::new(), BTreeMap::new());
     let mut segments_per_look = 0;
     let mut best: BTreeMap<(usize, usize), f64> = BTreeMap::new();

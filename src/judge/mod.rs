@@ -4,40 +4,40 @@
 //! the places carried instead. [`confirm`] requests second looks until each fault fell short alone. [`mod@decide`] combines these
 //! steps. `controller` measures and calls the judge again.
 
-pub mod again;
+pub(crate) mod again;
 pub mod ask;
-pub mod cables;
-pub mod case;
-pub mod closing;
-pub mod confirm;
+pub(crate) mod cables;
+pub(crate) mod case;
+pub(crate) mod closing;
+pub(crate) mod confirm;
 pub mod decide;
-pub mod disturbed;
+pub(crate) mod disturbed;
 mod evidence;
 mod explain;
 pub mod fabric;
 pub mod fault;
 pub mod filling;
 mod guesses;
-pub mod hol;
-pub mod host;
+pub(crate) mod hol;
+pub(crate) mod host;
 mod look;
-pub mod loss;
-pub mod names;
+pub(crate) mod loss;
+pub(crate) mod names;
 mod observe;
-pub mod order;
+pub(crate) mod order;
 mod pairs;
 mod partners;
 pub mod peers;
 mod predict;
 mod remarks;
 mod sentence;
-pub mod series;
+pub(crate) mod series;
 mod slowed;
-pub mod thresholds;
+pub(crate) mod thresholds;
 mod unexplained;
-pub mod unfit;
-pub mod uniform;
+pub(crate) mod unfit;
+pub(crate) mod uniform;
 pub mod verdict;
-pub mod view;
+pub(crate) mod view;
 
 pub use decide::{Blamed, Decision, Step, decide};

@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::thresholds::PEERS;
 
 /// The floor in words.
-pub fn floor_text(plan: &RunPlan) -> String {
+pub(crate) fn floor_text(plan: &RunPlan) -> String {
     match plan.criteria.min_rate_bits_per_s {
         Some(rate) => format!("{} Gbit/s", show_gbit(rate as f64 / 1e9)),
         // The floor is printed as given, so two different floors never read alike.
@@ -23,7 +23,7 @@ pub fn floor_text(plan: &RunPlan) -> String {
 }
 
 /// The floor by which a fault was judged, in words.
-pub fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
+pub(crate) fn floor_text_of(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     match own_floor(sheet, culprit) {
         Some(floor) => format!("{} by the ports like it", percent(floor)),
         None if plan.criteria.peers => percent(plan.criteria.floor),
@@ -47,7 +47,7 @@ fn own_floor(sheet: &Sheet, culprit: &Culprit) -> Option<f64> {
 
 /// Result of the second looks at an undecided fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Alone {
+pub(crate) enum Alone {
     /// No second look tells anything.
     Untold,
     /// It reached its floor each time; the smallest share.
@@ -57,7 +57,7 @@ pub enum Alone {
 }
 
 /// Result of a fault alone, or of looks that were well even with other links. For an uplink or a shared fault, the sum of all links through it.
-pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
+pub(crate) fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
     let asked = plan.criteria.min_rate_bits_per_s;
     let floor_at = |port: usize, expected: f64| {
         let ceiling = sheet.ports.get(port).and_then(|one| one.ceiling_bits_per_s);
@@ -94,7 +94,7 @@ pub fn by_itself(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> Alone {
 }
 
 /// Converts a fault to its form in the record.
-pub fn culprit(fault: &Fault) -> Culprit {
+pub(crate) fn culprit(fault: &Fault) -> Culprit {
     match fault {
         Fault::Place(Place::Send(port)) => Culprit::Send(*port),
         Fault::Place(Place::Receive(port)) => Culprit::Receive(*port),
@@ -111,14 +111,14 @@ pub fn culprit(fault: &Fault) -> Culprit {
 }
 
 /// Name of a fault, with the faults that cannot be told apart from it.
-pub fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
+pub(crate) fn name_of(plan: &RunPlan, sheet: &Sheet, fault: &FaultSheet) -> String {
     let mut names = vec![name(plan, sheet, &fault.culprit)];
     names.extend(fault.or.iter().map(|other| name(plan, sheet, other)));
     names.join(" or ")
 }
 
 /// Name of a culprit, such as `n07 receive (switch port Eth1/7)`.
-pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
+pub(crate) fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
     let label = |port: usize| sheet.ports.get(port).map_or("", |port| port.label.as_str());
     let port = |port: usize, direction: &str| {
         let node = sheet.ports.get(port).map_or(0, |port| port.node);
@@ -162,7 +162,7 @@ pub fn name(plan: &RunPlan, sheet: &Sheet, culprit: &Culprit) -> String {
 }
 
 /// Names of several ports, folded.
-pub fn list(sheet: &Sheet, ports: &[usize]) -> String {
+pub(crate) fn list(sheet: &Sheet, ports: &[usize]) -> String {
     let labels = ports.iter().filter_map(|port| sheet.ports.get(*port));
     let labels: Vec<String> = labels.map(|port| port.label.clone()).collect();
     launcher::hosts::fold(&labels)

@@ -7,7 +7,7 @@ use crate::record::HostRecord;
 use crate::record::Interface;
 
 /// One sentence for each port that differs from its order, or from the other ports where nothing was ordered.
-pub fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
+pub(crate) fn check(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<String> {
     let ports = ports(plan, hosts);
     let mut findings = Vec::new();
     for port in &ports {

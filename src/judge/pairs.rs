@@ -188,7 +188,7 @@ fn turns(round: &RoundRecord) -> Vec<Vec<&PairTime>> {
 }
 
 /// Reason why a link test judges nothing although speeds are known, if it does not.
-pub fn why_not(view: &View, linktest: &Linktest, record: &LinktestRecord) -> Option<String> {
+pub(super) fn why_not(view: &View, linktest: &Linktest, record: &LinktestRecord) -> Option<String> {
     let nodes: BTreeSet<usize> = record.ranks.iter().map(|rank| rank.node).collect();
     if nodes.len() < 2 || !view.observations.is_empty() {
         return None;

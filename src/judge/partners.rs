@@ -94,7 +94,7 @@ impl Second<'_> {
 
     /// Combines requests of single links if there are many, so that no port carries more than one each way. The first look has all of
     /// them, the next ones half as many as fell short together, and so on until each was alone.
-    pub fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
+    pub(crate) fn packed(&self, requests: Vec<Request>) -> Vec<Request> {
         let (single, others): (Vec<Request>, Vec<Request>) = requests
             .into_iter()
             .partition(|request| request.pairs.len() == 1 && request.again.is_none());

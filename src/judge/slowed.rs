@@ -11,14 +11,14 @@ use super::thresholds::FULL;
 /// Places that would be less than full even in a sound fabric, if its connections through confirmed losses carried no more than they did. A place
 /// that is not full is not judged.
 #[derive(Debug, Default)]
-pub struct Slowed {
+pub(super) struct Slowed {
     /// For each test, true for each place by number that would be less than full.
     less: BTreeMap<usize, Vec<bool>>,
 }
 
 impl Slowed {
     /// Computes the effect of these losses.
-    pub fn by(fabric: &Fabric, observations: &[Observation], lossy: &[Fault]) -> Self {
+    pub(super) fn by(fabric: &Fabric, observations: &[Observation], lossy: &[Fault]) -> Self {
         let loads = observations
             .iter()
             .filter(|one| !one.isolated && !one.paced);
@@ -34,7 +34,7 @@ impl Slowed {
     }
 
     /// True if a place, by its number, would be less than full in a test.
-    pub fn is_less_than_full(&self, number: usize, test: usize) -> bool {
+    pub(super) fn is_less_than_full(&self, number: usize, test: usize) -> bool {
         let of_test = self.less.get(&test);
         of_test
             .and_then(|all| all.get(number))
@@ -42,7 +42,7 @@ impl Slowed {
     }
 
     /// Removes places from the undecided ones that fell short only in such tests: the losses are reported, and nothing else is known about them.
-    pub fn leave_out(
+    pub(super) fn leave_out(
         &self,
         fabric: &Fabric,
         observations: &[Observation],

@@ -151,7 +151,7 @@ pub(super) const OF_A_PORT: f64 = 0.8;
 // Ports like each other.
 
 /// Share of the median of its class that a port must reach with `--floor peers`.
-pub const PEERS: f64 = 0.97;
+pub(crate) const PEERS: f64 = 0.97;
 /// Probability that a run of sound ports, all its figures taken together, names one of them.
 pub(super) const ODD_CHANCE: f64 = 0.01;
 /// A port is as slow as its slow partner if it differs by less than this factor.

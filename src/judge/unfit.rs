@@ -20,7 +20,7 @@ const REPEATS: usize = 2;
 const MOST_IN_VAIN: usize = 2;
 
 /// Reason why a test is no evidence, if so.
-pub fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
+pub(crate) fn why(hosts: &[HostRecord], planned: &Test, test: &TestRecord) -> Option<Unfit> {
     let of = |hosts: bool, why: String| {
         Some(Unfit {
             hosts,
@@ -160,7 +160,7 @@ pub(super) fn foreign(test: &TestRecord, node: &str, interface: Option<&str>, se
 }
 
 /// Request to repeat the next test that must be repeated before the verdict.
-pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
+pub(crate) fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
     if !view.has_speeds() || is_in_vain(view) {
         return Vec::new();
     }
@@ -184,7 +184,7 @@ pub fn open(plan: &RunPlan, view: &View) -> Vec<Request> {
 }
 
 /// True if enough repeats were no evidence either to show that these hosts cannot do it: second looks would prove nothing.
-pub fn is_in_vain(view: &View) -> bool {
+pub(crate) fn is_in_vain(view: &View) -> bool {
     let repeats: BTreeSet<usize> = view.all_repeats.iter().map(|(_, repeat)| *repeat).collect();
     let in_vain = repeats
         .iter()
@@ -225,7 +225,7 @@ pub(super) fn instead(view: &View) -> Vec<(usize, usize)> {
 }
 
 /// Verdict if a test and all its repeats were no evidence, or if a port always had other traffic.
-pub fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
+pub(crate) fn verdict(plan: &RunPlan, view: &View, case: &Case<'_>) -> Option<Verdict> {
     let first_unfit = view.unfit.iter().find(|(test, _)| {
         let planned = plan.tests().get(**test);
         let repeats = || view.all_repeats.iter().filter(|(first, _)| first == *test);

@@ -10,7 +10,7 @@ const LEAST: usize = 3;
 
 /// One property that hosts report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trait {
+pub(crate) struct Trait {
     /// Name of the property.
     pub name: String,
     /// Values, each with the hosts that report it; most hosts first. An empty text stands for no value.
@@ -19,12 +19,12 @@ pub struct Trait {
 
 impl Trait {
     /// True if all hosts have the same entry.
-    pub fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         self.groups.len() < 2
     }
 
     /// True if the hosts of a group differ from most of the others.
-    pub fn is_odd(&self, group: usize) -> bool {
+    pub(crate) fn is_odd(&self, group: usize) -> bool {
         let all: usize = self.groups.iter().map(|(_, hosts)| hosts.len()).sum();
         let most = self.groups.first().map_or(0, |(_, hosts)| hosts.len());
         group > 0 && all >= LEAST && most * 2 > all
@@ -32,7 +32,7 @@ impl Trait {
 }
 
 /// Properties that all hosts should have in common.
-pub fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
+pub(crate) fn traits(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<Trait> {
     let mut names: Vec<String> = Vec::new();
     let mut said: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     let firsts = hosts.iter().enumerate();
@@ -102,7 +102,7 @@ fn of_host(host: &HostRecord) -> Vec<(String, String)> {
 }
 
 /// Data ports whose link changed state far more often than that of the others: host, interface, number of changes, and usual number.
-pub fn flapping(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<(String, String, u64, u64)> {
+pub(crate) fn flapping(plan: &RunPlan, hosts: &[HostRecord]) -> Vec<(String, String, u64, u64)> {
     const FEW: u64 = 10;
     const TIMES: u64 = 3;
     let firsts = hosts.iter().enumerate();

@@ -13,7 +13,7 @@ use super::guests::Guests;
 use super::{Link, LinkError};
 
 /// Listener of a receiver, and its time limits.
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     /// The boundary's listener, shared by all its receivers.
     pub listener: &'a OwnedFd,
     /// True if it listens on TCP.
@@ -27,13 +27,13 @@ pub struct Ground<'a> {
 }
 
 /// Accepts one link after another at one listener. Connections that were accepted meanwhile wait for the next call.
-pub struct Reception<'a> {
+pub(crate) struct Reception<'a> {
     hall: Hall<'a>,
 }
 
 impl<'a> Reception<'a> {
     /// Makes a reception without connections.
-    pub fn new(ground: &'a Ground<'a>) -> Self {
+    pub(crate) fn new(ground: &'a Ground<'a>) -> Self {
         Self {
             hall: Hall::new(ground),
         }
@@ -41,7 +41,7 @@ impl<'a> Reception<'a> {
 
     /// Accepts connections until `admit` takes a link and its full segment arrives. Strangers are closed and reported to
     /// `stranger`. If a sender gives up before that, `release` gets its slot back.
-    pub fn next<Slot>(
+    pub(crate) fn next<Slot>(
         &mut self,
         mut admit: impl FnMut(&LinkHello) -> Option<Slot>,
         mut release: impl FnMut(Slot),

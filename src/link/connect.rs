@@ -13,7 +13,7 @@ use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 use super::{Link, LinkError};
 
 /// Destination of a link.
-pub enum Target {
+pub(crate) enum Target {
     /// Over TCP, from one of this host's addresses.
     Tcp {
         /// Address of this host.
@@ -44,7 +44,7 @@ impl Target {
 }
 
 /// Timeout of a full segment. The kernel has retransmitted it four times by then.
-pub const PROBE_LIMIT: Duration = Duration::from_secs(3);
+pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(3);
 /// Timeout of the next segments, once a segment that is too large has vanished: the kernel retransmits after 200 ms.
 const NEXT_PROBES_LIMIT: Duration = Duration::from_millis(500);
 /// Path MTUs to try first if the one that both ends assume does not pass.
@@ -52,7 +52,7 @@ const COMMON_MTUS: [u32; 5] = [4096, 1500, 1400, 1280, 576];
 
 /// Connects, names the link in a hello, and waits for the receiver's answer. On TCP, one full segment must pass before the link
 /// is ready: a path with a smaller MTU than both ends assume drops large packets silently, and data would stall there for ever.
-pub fn connect(
+pub(crate) fn connect(
     to: &Target,
     hello: &LinkHello,
     options: &SocketOptions,
@@ -262,7 +262,7 @@ fn await_answer(socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// Abstract Unix name of a node's listener for a boundary.
-pub fn unix_name(names: &str, node: usize, boundary: usize) -> String {
+pub(crate) fn unix_name(names: &str, node: usize, boundary: usize) -> String {
     format!("pipebench-{names}-{node}-{boundary}")
 }
 

@@ -10,7 +10,7 @@ use crate::sys::socket;
 use crate::wire::hello::HELLO_BYTES;
 
 /// Guests of a listener: such connections, oldest first. Their sockets are nonblocking.
-pub struct Guests {
+pub(crate) struct Guests {
     guests: VecDeque<Guest>,
     limit_ns: u64,
     shown_out: usize,
@@ -32,7 +32,7 @@ enum Said {
 
 impl Guests {
     /// Makes an empty list. `limit` is the time that a guest has to send its hello.
-    pub fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self {
             guests: VecDeque::new(),
             limit_ns: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2),
@@ -41,22 +41,22 @@ impl Guests {
     }
 
     /// Number of guests.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.guests.len()
     }
 
     /// Time at which the newest guest came, in nanoseconds of the monotonic clock; `None` without guests.
-    pub fn newest_ns(&self) -> Option<u64> {
+    pub(crate) fn newest_ns(&self) -> Option<u64> {
         self.guests.back().map(|newest| newest.since_ns)
     }
 
     /// Sockets of the guests, oldest first.
-    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.guests.iter().map(|guest| guest.socket.as_fd())
     }
 
     /// Accepts a waiting connection; true if it became a guest. If no descriptor is left, it closes the oldest guest, which frees one.
-    pub fn let_in(&mut self, listener: BorrowedFd<'_>) -> io::Result<bool> {
+    pub(crate) fn let_in(&mut self, listener: BorrowedFd<'_>) -> io::Result<bool> {
         let came = socket::accept(listener, Duration::ZERO).and_then(|came| {
             if let Some(socket) = &came {
                 socket::set_nonblocking(socket, true)?;
@@ -85,14 +85,14 @@ impl Guests {
     }
 
     /// Closes the oldest guest; false if there is no guest.
-    pub fn show_out_oldest(&mut self) -> bool {
+    pub(crate) fn show_out_oldest(&mut self) -> bool {
         let gone = self.guests.pop_front().is_some();
         self.shown_out += usize::from(gone);
         gone
     }
 
     /// Closes the guests that have not sent their hello within the limit.
-    pub fn show_out_late(&mut self) {
+    pub(crate) fn show_out_late(&mut self) {
         let now = clock::monotonic_ns();
         let is_late = |guest: &Guest| now.saturating_sub(guest.since_ns) > self.limit_ns;
         while self.guests.front().is_some_and(is_late) {
@@ -103,7 +103,7 @@ impl Guests {
 
     /// Reads from the guest at `place`. Returns its socket and hello once the hello is whole. A guest leaves the list then, or
     /// when its hello cannot become whole any more.
-    pub fn hear(&mut self, place: usize) -> Option<(OwnedFd, [u8; HELLO_BYTES])> {
+    pub(crate) fn hear(&mut self, place: usize) -> Option<(OwnedFd, [u8; HELLO_BYTES])> {
         match self.guests.get_mut(place)?.hear() {
             Said::Less => None,
             Said::Hello => {
@@ -119,7 +119,7 @@ impl Guests {
     }
 
     /// Number of guests that were closed since the last call.
-    pub fn shown_out(&mut self) -> usize {
+    pub(crate) fn shown_out(&mut self) -> usize {
         std::mem::take(&mut self.shown_out)
     }
 }

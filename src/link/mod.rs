@@ -7,9 +7,9 @@ mod accept;
 mod connect;
 mod guests;
 
-pub use accept::{Ground, Reception};
-pub use connect::{Target, connect, unix_name};
-pub use guests::Guests;
+pub(crate) use accept::{Ground, Reception};
+pub(crate) use connect::{Target, connect, unix_name};
+pub(crate) use guests::Guests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ use crate::sys::socket;
 use crate::sys::{clock, why};
 
 /// A connected link.
-pub struct Link {
+pub(crate) struct Link {
     socket: OwnedFd,
     tcp: bool,
     /// The link has failed if no byte moves for this long.
@@ -38,7 +38,7 @@ pub struct Link {
 
 /// Failures of a link, by stage.
 #[derive(Debug, Error)]
-pub enum LinkError {
+pub(crate) enum LinkError {
     /// The sender could not connect.
     #[error("cannot connect to {to}: {}", why(.source))]
     Connect {
@@ -93,7 +93,7 @@ pub enum LinkError {
 
 impl LinkError {
     /// Kind of this failure, which ranks it among others.
-    pub fn kind(&self) -> TroubleKind {
+    pub(crate) fn kind(&self) -> TroubleKind {
         match self {
             Self::Connect { .. }
             | Self::NobodyCame(_)
@@ -126,7 +126,7 @@ const CALL_LIMIT: Duration = Duration::from_millis(500);
 
 impl Link {
     /// Makes a link over a connected socket; it fails once no byte moves for `silence`.
-    pub fn new(socket: OwnedFd, tcp: bool, silence: Duration) -> Result<Self, LinkError> {
+    pub(crate) fn new(socket: OwnedFd, tcp: bool, silence: Duration) -> Result<Self, LinkError> {
         socket::prepare_data(&socket, tcp, silence).map_err(LinkError::Setup)?;
         socket::bound_calls(&socket, CALL_LIMIT).map_err(LinkError::Setup)?;
         let silence_ns = u64::try_from(silence.as_nanos()).unwrap_or(u64::MAX);
@@ -139,17 +139,17 @@ impl Link {
     }
 
     /// True if the link is TCP, which the kernel paces.
-    pub fn is_tcp(&self) -> bool {
+    pub(crate) fn is_tcp(&self) -> bool {
         self.tcp
     }
 
     /// True if data can be read within `limit`. An error counts as data, since the read will report it.
-    pub fn has_data(&self, limit: Duration) -> bool {
+    pub(crate) fn has_data(&self, limit: Duration) -> bool {
         socket::readable(self.socket.as_fd(), limit).unwrap_or(true)
     }
 
     /// The kernel's statistics of the connection; `None` for Unix sockets.
-    pub fn tcp_info(&self) -> Option<TcpInfo> {
+    pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
         if self.tcp {
             socket::tcp_info(self.socket.as_fd())
         } else {
@@ -158,24 +158,24 @@ impl Link {
     }
 
     /// Bytes that have arrived but are not read yet.
-    pub fn unread_bytes(&self) -> u64 {
+    pub(crate) fn unread_bytes(&self) -> u64 {
         socket::unread_bytes(self.socket.as_fd())
     }
 
     /// Makes the link nonblocking: no call that moves bytes waits from now on.
-    pub fn set_nonblocking(&mut self) -> Result<(), LinkError> {
+    pub(crate) fn set_nonblocking(&mut self) -> Result<(), LinkError> {
         self.blocking = false;
         socket::set_nonblocking(&self.socket, true).map_err(LinkError::Setup)
     }
 
     /// The socket, for a caller that waits for several links.
-    pub fn socket(&self) -> BorrowedFd<'_> {
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
     /// Waits until a nonblocking link can be read or written, no longer than a call may block. Returns at once for a blocking
     /// link, whose calls have waited already.
-    pub fn wait(&self, until: Ready) -> Result<(), LinkError> {
+    pub(crate) fn wait(&self, until: Ready) -> Result<(), LinkError> {
         if self.blocking {
             return Ok(());
         }
@@ -189,12 +189,12 @@ impl Link {
 
     /// Sends from a span. Returns the number of bytes sent. Such calls can move only a part: the caller continues where the last
     /// call stopped.
-    pub fn send(&self, span: Span<'_>) -> Moved {
+    pub(crate) fn send(&self, span: Span<'_>) -> Moved {
         self.moved(socket::send(self.socket.as_fd(), span))
     }
 
     /// Sends a few bytes. With `more`, other bytes follow at once.
-    pub fn send_bytes(&self, bytes: &[u8], more: bool) -> Moved {
+    pub(crate) fn send_bytes(&self, bytes: &[u8], more: bool) -> Moved {
         let socket = self.socket.as_fd();
         self.moved(if more {
             socket::send_ahead(socket, bytes)
@@ -204,27 +204,27 @@ impl Link {
     }
 
     /// Receives into a span. Returns the number of bytes received.
-    pub fn receive(&self, span: Span<'_>) -> Moved {
+    pub(crate) fn receive(&self, span: Span<'_>) -> Moved {
         self.came(socket::receive(self.socket.as_fd(), span))
     }
 
     /// Receives a few bytes.
-    pub fn receive_bytes(&self, bytes: &mut [u8]) -> Moved {
+    pub(crate) fn receive_bytes(&self, bytes: &mut [u8]) -> Moved {
         self.came(socket::receive_bytes(self.socket.as_fd(), bytes))
     }
 
     /// Discards at most `bytes` bytes of the link without copying them.
-    pub fn discard(&self, drain: &mut Drain, bytes: usize) -> Moved {
+    pub(crate) fn discard(&self, drain: &mut Drain, bytes: usize) -> Moved {
         self.came(drain.discard(self.socket.as_fd(), bytes))
     }
 
     /// Moves pages of at most `bytes` bytes from the link into an empty pipe.
-    pub fn take_pages(&self, pipe: &mut Pipe, bytes: usize) -> Moved {
+    pub(crate) fn take_pages(&self, pipe: &mut Pipe, bytes: usize) -> Moved {
         self.came(pipe.take(self.socket.as_fd(), bytes))
     }
 
     /// Sends the pages that are in a pipe. With `more`, other bytes follow at once.
-    pub fn give_pages(&self, pipe: &mut Pipe, more: bool) -> Moved {
+    pub(crate) fn give_pages(&self, pipe: &mut Pipe, more: bool) -> Moved {
         self.moved(pipe.give(self.socket.as_fd(), more))
     }
 
@@ -247,7 +247,7 @@ impl Link {
 
     /// Checks that the other direction is open and silent, for a sender that has not sent its last block: a peer that closes it
     /// is no receiver.
-    pub fn expect_open(&self) -> Result<(), LinkError> {
+    pub(crate) fn expect_open(&self) -> Result<(), LinkError> {
         if self.has_data(Duration::ZERO) {
             return Err(
                 match socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]) {
@@ -261,12 +261,12 @@ impl Link {
     }
 
     /// Closes the sending direction: nothing follows.
-    pub fn finish_sending(&self) {
+    pub(crate) fn finish_sending(&self) {
         socket::finish_sending(self.socket.as_fd());
     }
 
     /// True once the receiver has closed the link after the last block. A byte from the receiver is an error.
-    pub fn is_closed(&self) -> Result<bool, LinkError> {
+    pub(crate) fn is_closed(&self) -> Result<bool, LinkError> {
         match self.moved(socket::receive_bytes(self.socket.as_fd(), &mut [0; 8]))? {
             Some(0) => Ok(true),
             Some(_) => Err(LinkError::Io(io::ErrorKind::InvalidData.into())),
@@ -275,14 +275,14 @@ impl Link {
     }
 
     /// Longest time without a moved byte on this link, in nanoseconds.
-    pub fn silence_ns(&self) -> u64 {
+    pub(crate) fn silence_ns(&self) -> u64 {
         self.silence_ns
     }
 }
 
 /// The event to wait for on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ready {
+pub(crate) enum Ready {
     /// Data to read.
     Read,
     /// Room to write.
@@ -290,22 +290,22 @@ pub enum Ready {
 }
 
 /// Number of bytes that a call moved; `None` if it would block or reached its timeout.
-pub type Moved = Result<Option<usize>, LinkError>;
+pub(crate) type Moved = Result<Option<usize>, LinkError>;
 
 /// Time without a moved byte.
 #[derive(Debug, Default)]
-pub struct Silence {
+pub(crate) struct Silence {
     idle: IdleTimer,
 }
 
 impl Silence {
     /// Records that bytes moved, which ends the silence.
-    pub fn broken(&mut self) {
+    pub(crate) fn broken(&mut self) {
         self.idle.broken();
     }
 
     /// Records that nothing has moved. An error once that has lasted for `limit_ns`.
-    pub fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
+    pub(crate) fn goes_on(&mut self, limit_ns: u64) -> Result<(), LinkError> {
         match self.idle.goes_on(clock::monotonic_ns()) {
             silent if silent >= limit_ns => Err(LinkError::Silent(silent)),
             _ => Ok(()),

@@ -10,7 +10,7 @@ use crate::record::{
 use crate::sys::{clock, facts, memory, process, why};
 
 /// Describes all live runs on this host, after it removes what dead runs left. Includes every link end if `with_ends`.
-pub fn look(with_ends: bool) -> Sighting {
+pub(super) fn look(with_ends: bool) -> Sighting {
     /// Limit for the text of other users in one message, in bytes.
     const MOST_TEXT: usize = 1 << 20;
     let mut text_of_others = 0;
@@ -56,7 +56,7 @@ pub fn look(with_ends: bool) -> Sighting {
 }
 
 /// Returns the card of the run whose node status process is `pid`.
-pub fn card_of_owner(pid: i32) -> Option<Card> {
+pub(super) fn card_of_owner(pid: i32) -> Option<Card> {
     names::all().find_map(|name| {
         let snapshot = Snapshot::read(&name).ok()?;
         let (owner, start) = snapshot.owner()?;
@@ -66,7 +66,7 @@ pub fn card_of_owner(pid: i32) -> Option<Card> {
 }
 
 /// Asks every node status process of a run to end. The launching side then ends the run on all nodes.
-pub fn end_run(token: &str) -> Vec<Asked> {
+pub(super) fn end_run(token: &str) -> Vec<Asked> {
     let mut asked = Vec::new();
     for name in names::all() {
         let Some((named, number)) = names::read(&name).filter(|(of, _)| token.starts_with(of))

@@ -13,7 +13,7 @@ use crate::wire::message::{FromNode, ToNode};
 
 /// Reason why a node can receive no more messages.
 #[derive(Debug, Error)]
-pub enum ChannelError {
+pub(super) enum ChannelError {
     /// The launching side has closed the channel.
     #[error("the control channel was closed")]
     Closed,
@@ -32,7 +32,7 @@ pub enum ChannelError {
 const PENDING_LIMIT_BYTES: usize = 64 << 20;
 
 /// Standard input and output as a control channel.
-pub struct Channel {
+pub(super) struct Channel {
     input: io::Stdin,
     output: io::Stdout,
     decoder: Decoder,
@@ -41,7 +41,7 @@ pub struct Channel {
 
 impl Channel {
     /// Takes standard input and output and makes them non-blocking.
-    pub fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let (input, output) = (io::stdin(), io::stdout());
         set_descriptor_nonblocking(input.as_fd(), true)?;
         set_descriptor_nonblocking(output.as_fd(), true)?;
@@ -54,12 +54,12 @@ impl Channel {
     }
 
     /// Queues the word that marks the start of the protocol, since a login shell may have printed text before it.
-    pub fn write_magic_word(&mut self) {
+    pub(super) fn write_magic_word(&mut self) {
         self.pending.extend_from_slice(MAGIC_WORD);
     }
 
     /// Queues a message. Drops it if too many bytes are pending, unless it carries what a rank has measured.
-    pub fn send(&mut self, message: &FromNode) {
+    pub(super) fn send(&mut self, message: &FromNode) {
         // The measurements of ranks are sent only once.
         let once = matches!(message, FromNode::Rank { .. });
         if self.pending.len() > PENDING_LIMIT_BYTES && !once {
@@ -71,12 +71,12 @@ impl Channel {
     }
 
     /// True while bytes wait to be written.
-    pub fn has_pending(&self) -> bool {
+    pub(super) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// Writes as much as the reader takes now.
-    pub fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         while !self.pending.is_empty() {
             match nix::unistd::write(self.output.as_fd(), &self.pending) {
                 Ok(0) => return,
@@ -92,7 +92,7 @@ impl Channel {
     }
 
     /// Writes everything, or as much as the reader takes within `limit`.
-    pub fn flush_within(&mut self, limit: Duration) {
+    pub(super) fn flush_within(&mut self, limit: Duration) {
         let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(0);
         self.flush();
         while self.has_pending() && clock::monotonic_ns() < until {
@@ -102,7 +102,7 @@ impl Channel {
     }
 
     /// Returns the next message, or `None` if no whole message has arrived yet.
-    pub fn receive(&mut self) -> Result<Option<ToNode>, ChannelError> {
+    pub(super) fn receive(&mut self) -> Result<Option<ToNode>, ChannelError> {
         loop {
             if let Some(message) = self.decoder.next_message()? {
                 return Ok(Some(serde_json::from_slice(&message)?));

@@ -10,7 +10,7 @@ use crate::sys::limits::{Room, Rooms};
 use crate::units::show_bytes;
 
 /// Refuses a test that does not fit. The failure says what is needed, what is left, and what to change.
-pub fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
+pub(super) fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
         nodes_on_host: assignment.nodes_on_host,
         ports: assignment.test.ports,
@@ -22,7 +22,7 @@ pub fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
 }
 
 /// Refuses a job of ranks that does not fit, in the same way.
-pub fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Trouble> {
+pub(super) fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
         nodes_on_host: assignment.nodes_on_host(),
         ports: assignment.job.ranks().ports,

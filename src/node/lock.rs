@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LINE_BYTES: usize = 4096;
 
 /// The host lock of one run. The host is free again once this is dropped or the process ends.
-pub struct HostLock {
+pub(super) struct HostLock {
     listener: OwnedFd,
     line: Vec<u8>,
 }
@@ -65,7 +65,7 @@ enum Refusal {
 }
 
 /// A node's claim to its host, and the run it is for.
-pub struct Claim<'a> {
+pub(super) struct Claim<'a> {
     token: &'a str,
     by: &'a str,
     started_ms: u64,
@@ -75,7 +75,7 @@ pub struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// Makes the claim of a test.
-    pub fn of_test(assignment: &'a Assignment) -> Self {
+    pub(super) fn of_test(assignment: &'a Assignment) -> Self {
         Self {
             token: &assignment.token,
             by: &assignment.by,
@@ -86,7 +86,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Makes the claim of a job of ranks.
-    pub fn of_job(assignment: &'a RankAssignment) -> Self {
+    pub(super) fn of_job(assignment: &'a RankAssignment) -> Self {
         Self {
             token: &assignment.token,
             by: &assignment.by,
@@ -97,14 +97,14 @@ impl<'a> Claim<'a> {
     }
 
     /// True if this node takes the lock for all nodes of its run on this host.
-    pub fn is_holder(&self) -> bool {
+    pub(super) fn is_holder(&self) -> bool {
         self.same_host.iter().position(|same| *same) == Some(self.node)
     }
 }
 
 impl HostLock {
     /// Takes the host for a run. If the host is busy, the failure describes the holder.
-    pub fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
+    pub(super) fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
         let own = Holder {
             token: claim.token.chars().take(16).collect(),
             by: claim.by.to_owned(),
@@ -117,12 +117,12 @@ impl HostLock {
     }
 
     /// Descriptor that becomes readable when another process asks for the holder.
-    pub fn descriptor(&self) -> RawFd {
+    pub(super) fn descriptor(&self) -> RawFd {
         self.listener.as_raw_fd()
     }
 
     /// Answers the processes that have asked.
-    pub fn answer(&self) {
+    pub(super) fn answer(&self) {
         const AT_ONCE: usize = 64;
         for _ in 0..AT_ONCE {
             let Ok(Some(caller)) = socket::accept(self.listener.as_fd(), Duration::ZERO) else {

@@ -50,7 +50,7 @@ const SILENCE_MS: u64 = 10_000;
 
 /// Reason why a node could not serve.
 #[derive(Debug, Error)]
-pub enum NodeError {
+pub(crate) enum NodeError {
     /// The event loop could not be made, or failed.
     #[error("cannot wait for events: {0}")]
     Events(#[from] std::io::Error),
@@ -64,7 +64,7 @@ pub enum NodeError {
 
 /// Serves the launching side on standard input and output until that side ends the session or is lost, or a signal ends the node.
 /// Returns the exit code.
-pub fn serve(digest: String) -> Result<u8, NodeError> {
+pub(crate) fn serve(digest: String) -> Result<u8, NodeError> {
     signals::block_all();
     process::adopt_orphans();
     process::set_name("pb-node");

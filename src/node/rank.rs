@@ -20,7 +20,7 @@ use crate::wire::hello::secret_bytes;
 use crate::wire::message::{FromRank, RankWord, ToRank};
 
 /// Everything that a rank inherits from its node.
-pub struct Post<'a> {
+pub(super) struct Post<'a> {
     /// The node's part of the job.
     pub assignment: &'a RankAssignment,
     /// Number of the rank.
@@ -40,12 +40,12 @@ pub struct Post<'a> {
 }
 
 /// Abstract Unix name on which a rank listens.
-pub fn unix_name(names: &str, rank: usize) -> String {
+pub(super) fn unix_name(names: &str, rank: usize) -> String {
     format!("pipebench-{names}-rank-{rank}")
 }
 
 /// Runs a rank in a child process and returns the exit code.
-pub fn live(post: &Post<'_>) -> u8 {
+pub(super) fn live(post: &Post<'_>) -> u8 {
     process::set_name(&format!("pb-rank-{}", post.number));
     if let Some(processor) = post.pinned {
         affinity::stay_on(processor);

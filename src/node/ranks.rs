@@ -24,7 +24,7 @@ use super::rank::{self, Post};
 use super::task::{Task, reap_all};
 
 /// A job of ranks on this node.
-pub struct RankJob {
+pub(super) struct RankJob {
     assignment: RankAssignment,
     ranks: Vec<RankProcess>,
     addresses: Vec<Option<SocketAddr>>,
@@ -55,7 +55,7 @@ const OFFER_NS: u64 = 5_000_000;
 
 impl RankJob {
     /// Makes listeners and ranks. Fails if the host has no room for them.
-    pub fn prepare(assignment: RankAssignment, rooms: &Rooms) -> Result<Self, Trouble> {
+    pub(super) fn prepare(assignment: RankAssignment, rooms: &Rooms) -> Result<Self, Trouble> {
         assignment
             .check()
             .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
@@ -96,7 +96,7 @@ impl RankJob {
     }
 
     /// TCP addresses of this node's ranks, lowest rank first; `None` for a rank without a TCP listener.
-    pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
+    pub(super) fn addresses(&self) -> Vec<Option<SocketAddr>> {
         self.addresses.clone()
     }
 

@@ -10,7 +10,7 @@ use crate::wire::message::Progress;
 
 /// Reads all counters, and the clock before and after them. CPU time and the host's own counters are read after the second clock
 /// reading: they take longer, and nothing is divided by them.
-pub fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
+pub(super) fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
     let before_ns = clock::monotonic_ns();
     let mut ends: Vec<_> = resources
         .board
@@ -56,7 +56,7 @@ pub fn edge(resources: &NodeResources, phases: &[i32]) -> Edge {
 }
 
 /// Byte sums since the start, for the live display.
-pub fn progress(resources: &NodeResources) -> Progress {
+pub(super) fn progress(resources: &NodeResources) -> Progress {
     let assignment = &resources.assignment;
     let rails = assignment.test.rails.max(1);
     let mut sums = Progress {
@@ -96,7 +96,7 @@ pub fn progress(resources: &NodeResources) -> Progress {
 
 /// Readings taken while the test ran.
 #[derive(Default)]
-pub struct Taken {
+pub(super) struct Taken {
     /// Readings of all counters, oldest first.
     pub edges: Vec<Edge>,
     /// Time at which the node rang phase 0, on its monotonic clock.
@@ -110,7 +110,7 @@ pub struct Taken {
 }
 
 /// Builds the node's report from the board and the readings.
-pub fn report(resources: &NodeResources, taken: Taken) -> NodeReport {
+pub(super) fn report(resources: &NodeResources, taken: Taken) -> NodeReport {
     let Taken {
         edges,
         rung_ns,

@@ -21,7 +21,7 @@ use super::reading::{self, Taken};
 use super::task::{Task, reap_all};
 
 /// One test on this node.
-pub struct Run {
+pub(super) struct Run {
     resources: NodeResources,
     source_bytes: Option<u64>,
     troubles_from: OwnedFd,
@@ -88,7 +88,7 @@ const EXACT_NS: u64 = 2_000_000;
 
 impl Run {
     /// Makes memory, listeners and processes. Fails if the host has no room for them.
-    pub fn prepare(
+    pub(super) fn prepare(
         assignment: Assignment,
         facts: &HostFacts,
         rooms: &Rooms,
@@ -172,12 +172,12 @@ impl Run {
     }
 
     /// Listeners of this node, by boundary.
-    pub fn listeners(&self) -> Vec<Listener> {
+    pub(super) fn listeners(&self) -> Vec<Listener> {
         self.resources.addresses.clone()
     }
 
     /// Length of the node's source file in bytes, if it has one.
-    pub fn source_bytes(&self) -> Option<u64> {
+    pub(super) fn source_bytes(&self) -> Option<u64> {
         self.source_bytes
     }
 

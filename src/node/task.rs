@@ -6,7 +6,7 @@ use crate::sys::{clock, process};
 use crate::wire::message::{FromNode, ToNode};
 
 /// A task of a node for a run: a test, or a job of ranks.
-pub trait Task {
+pub(super) trait Task {
     /// Descriptors on which its processes send messages.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
     /// Executes a message that is meant for it.
@@ -32,7 +32,7 @@ pub trait Task {
 }
 
 /// Reaps all child processes that were asked to end, orphans of a killed one included, within a bounded time.
-pub fn reap_all() {
+pub(super) fn reap_all() {
     const LIMIT_NS: u64 = 3_000_000_000;
     let until = clock::monotonic_ns() + LIMIT_NS;
     while process::has_children() && clock::monotonic_ns() < until {

@@ -15,7 +15,7 @@ use super::receiver::Stands;
 use super::resources::NodeResources;
 
 /// The receiving end of a link and the sending end of the next one, with one block between them.
-pub struct CopyRelay<'resources> {
+pub(super) struct CopyRelay<'resources> {
     /// `None` once closed after the last block, while the next link still ends.
     inflow: Option<Inflow<'resources>>,
     outflow: Outflow<'resources>,
@@ -25,7 +25,7 @@ pub struct CopyRelay<'resources> {
 
 impl<'resources> CopyRelay<'resources> {
     /// A relay from the link of `lane` to that of `onward`, with the private block between them in `blocks`.
-    pub fn new(
+    pub(super) fn new(
         resources: &'resources NodeResources,
         (from, lane): Stands,
         (to, onward): Stands,

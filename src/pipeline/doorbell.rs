@@ -9,11 +9,11 @@ use crate::sys::{clock, process, signals};
 use super::resources::NodeResources;
 
 /// Interval at which a process looks up if nothing rings.
-pub const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
-pub const LOOK_UP_NS: u64 = 50_000_000;
+pub(super) const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
+pub(super) const LOOK_UP_NS: u64 = 50_000_000;
 
 /// The doorbell of a sender or receiver.
-pub struct ChildBell<'resources> {
+pub(super) struct ChildBell<'resources> {
     resources: &'resources NodeResources,
     parent: i32,
     peer: usize,
@@ -21,7 +21,7 @@ pub struct ChildBell<'resources> {
 
 impl<'resources> ChildBell<'resources> {
     /// The doorbell for a child of `parent` with a link to or from the node `peer`.
-    pub fn new(resources: &'resources NodeResources, parent: i32, peer: usize) -> Self {
+    pub(super) fn new(resources: &'resources NodeResources, parent: i32, peer: usize) -> Self {
         Self {
             resources,
             parent,
@@ -30,13 +30,13 @@ impl<'resources> ChildBell<'resources> {
     }
 
     /// True if the peer node is lost and the run continues without it.
-    pub fn peer_is_lost(&self) -> bool {
+    pub(super) fn peer_is_lost(&self) -> bool {
         self.resources.board.is_lost(self.peer)
     }
 
     /// True if a failure of this kind followed from the loss of the peer. This end notices the loss first, so it
     /// gives the launching side the time that it takes to notice silence.
-    pub fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
+    pub(super) fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
         let Some(until) = self.resources.doubt_until(kind, self.peer) else {
             return false;
         };
@@ -50,13 +50,13 @@ impl<'resources> ChildBell<'resources> {
     }
 
     /// True while the phase still runs.
-    pub fn parent_lives(&self) -> bool {
+    pub(super) fn parent_lives(&self) -> bool {
         process::parent_is(self.parent)
     }
 
     /// Sleeps until `done` returns true or `limit_ms` milliseconds have passed. True if done; false also if the phase
     /// or the peer is gone.
-    pub fn sleep_until(&mut self, limit_ms: u64, mut done: impl FnMut() -> bool) -> bool {
+    pub(super) fn sleep_until(&mut self, limit_ms: u64, mut done: impl FnMut() -> bool) -> bool {
         let until = clock::monotonic_ns() + limit_ms * 1_000_000;
         while !done() {
             if clock::monotonic_ns() > until || !self.sleep() {

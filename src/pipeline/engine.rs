@@ -29,7 +29,7 @@ const SILENCE_NS: u64 = 500_000_000;
 const BELL: Token = Token(usize::MAX);
 
 /// Many flows and the events they wait for.
-pub struct Engine<'resources, F> {
+pub(super) struct Engine<'resources, F> {
     resources: &'resources NodeResources,
     bell: ChildBell<'resources>,
     parent: i32,
@@ -66,11 +66,11 @@ enum Waits {
 }
 
 /// Place of the flow that failed, if one did, and the reason.
-pub type MemberFailure = (Option<usize>, Failure);
+pub(super) type MemberFailure = (Option<usize>, Failure);
 
 impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
     /// Makes an engine for flows, each with the node at its other end.
-    pub fn new(
+    pub(super) fn new(
         resources: &'resources NodeResources,
         parent: i32,
         flows: Vec<(F, usize)>,
@@ -123,7 +123,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
     }
 
     /// Drives all flows to their ends.
-    pub fn run(mut self) -> Result<(), MemberFailure> {
+    pub(super) fn run(mut self) -> Result<(), MemberFailure> {
         while self.open > 0 {
             // A round: every flow that can proceed has a turn, and then the engine looks for further ones.
             for _ in 0..self.queue.len() {

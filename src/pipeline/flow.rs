@@ -18,7 +18,7 @@ use super::resources::NodeResources;
 
 /// Result of one step of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Advance {
+pub(super) enum Advance {
     /// It moved: call again.
     Moved,
     /// It waits until its slot is ready for its block; see [`Flow::place`].
@@ -32,18 +32,18 @@ pub enum Advance {
 }
 
 /// Kind and text of the reason why a flow cannot continue.
-pub type Failure = (TroubleKind, String);
+pub(super) type Failure = (TroubleKind, String);
 
 /// Converts a link's failure into that of a flow.
-pub fn failure(error: &LinkError) -> Failure {
+pub(super) fn failure(error: &LinkError) -> Failure {
     (error.kind(), error.to_string())
 }
 
 /// A place in a double buffer that a flow waits for: handshake, side, slot and block.
-pub type Place<'resources> = (Handshake<'resources>, Side, usize, u64);
+pub(super) type Place<'resources> = (Handshake<'resources>, Side, usize, u64);
 
 /// A link end, or the two ends of a relay.
-pub trait Flow<'resources> {
+pub(super) trait Flow<'resources> {
     /// Advances by one step, with at most one call into the kernel.
     fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure>;
 
@@ -73,7 +73,7 @@ pub trait Flow<'resources> {
 }
 
 /// Drives one flow to its end.
-pub fn drive<'resources>(
+pub(super) fn drive<'resources>(
     flow: &mut impl Flow<'resources>,
     bell: &mut ChildBell<'resources>,
 ) -> Result<(), Failure> {
@@ -108,7 +108,7 @@ pub fn drive<'resources>(
 }
 
 /// The meter of a link end: time per activity, and the kernel's statistics at the edges of the window.
-pub struct Meter<'resources> {
+pub(super) struct Meter<'resources> {
     end: LinkEnd<'resources>,
     activity: Activity,
     /// Epoch for which the kernel's statistics were recorded.
@@ -117,7 +117,7 @@ pub struct Meter<'resources> {
 
 impl<'resources> Meter<'resources> {
     /// The meter of an idle end.
-    pub fn new(end: LinkEnd<'resources>) -> Self {
+    pub(super) fn new(end: LinkEnd<'resources>) -> Self {
         Self {
             end,
             activity: Activity::Idle,
@@ -126,12 +126,12 @@ impl<'resources> Meter<'resources> {
     }
 
     /// The link end whose words this meter writes.
-    pub fn end(&self) -> LinkEnd<'resources> {
+    pub(super) fn end(&self) -> LinkEnd<'resources> {
         self.end
     }
 
     /// Turns to an activity. Reads the clock only if the activity changes.
-    pub fn turn(&mut self, activity: Activity) {
+    pub(super) fn turn(&mut self, activity: Activity) {
         if self.activity != activity {
             self.activity = activity;
             self.end.turn_to(activity);
@@ -139,7 +139,7 @@ impl<'resources> Meter<'resources> {
     }
 
     /// Records the kernel's statistics once for each edge of the window; costs one load otherwise.
-    pub fn note_epoch(&mut self, resources: &NodeResources, link: &Link) {
+    pub(super) fn note_epoch(&mut self, resources: &NodeResources, link: &Link) {
         let epoch = resources.board.epoch();
         if epoch != self.noted {
             self.noted = epoch;
@@ -150,7 +150,7 @@ impl<'resources> Meter<'resources> {
     /// Does the same for a receiver that was not waiting for its link: the data in the socket came before the edge,
     /// and is recorded as unread. (If an edge passes while a read waits, the socket is empty: what the read brings
     /// came later.)
-    pub fn note_unread(&mut self, resources: &NodeResources, link: &Link) {
+    pub(super) fn note_unread(&mut self, resources: &NodeResources, link: &Link) {
         let epoch = resources.board.epoch();
         if epoch != self.noted {
             self.noted = epoch;
@@ -163,7 +163,7 @@ impl<'resources> Meter<'resources> {
     }
 
     /// Turns idle after the last byte, and records the final counters.
-    pub fn rest(&mut self, blocks: u64, link: Option<&Link>) {
+    pub(super) fn rest(&mut self, blocks: u64, link: Option<&Link>) {
         self.end.set_blocks(blocks);
         self.turn(Activity::Idle);
         self.end.note(2, link.and_then(Link::tcp_info));
@@ -171,7 +171,7 @@ impl<'resources> Meter<'resources> {
 }
 
 /// Marks a link end as lost with its peer, unless it has finished.
-pub fn lose(meter: &mut Meter<'_>) {
+pub(super) fn lose(meter: &mut Meter<'_>) {
     if meter.end().state() < EndState::Finished {
         meter.turn(Activity::Idle);
         meter.end().set_state(EndState::Lost);
@@ -180,6 +180,6 @@ pub fn lose(meter: &mut Meter<'_>) {
 
 /// Longest time a sender waits for its receiver to close after the last block. The node watches the progress of the
 /// drain; this is only the final limit.
-pub fn patience(resources: &NodeResources) -> Duration {
+pub(super) fn patience(resources: &NodeResources) -> Duration {
     Duration::from_millis(resources.assignment.deadlines.longest_drain_ms())
 }

@@ -17,7 +17,7 @@ use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose};
 use super::resources::NodeResources;
 
 /// The receiving end of one link.
-pub struct Inflow<'resources> {
+pub(super) struct Inflow<'resources> {
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -55,7 +55,7 @@ enum Stage {
 
 impl<'resources> Inflow<'resources> {
     /// The receiving end of `lane` over `link`. `own` are private blocks if no other process drains the slot.
-    pub fn new(
+    pub(super) fn new(
         resources: &'resources NodeResources,
         lane: Lane,
         link: Link,
@@ -93,7 +93,7 @@ impl<'resources> Inflow<'resources> {
     }
 
     /// Number of blocks received.
-    pub fn came(&self) -> u64 {
+    pub(super) fn came(&self) -> u64 {
         self.t + u64::from(self.stage == Stage::Over)
     }
 

@@ -18,7 +18,7 @@ use super::resources::NodeResources;
 use super::source::Source;
 
 /// The sending end of one link.
-pub struct Outflow<'resources> {
+pub(super) struct Outflow<'resources> {
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -43,7 +43,7 @@ pub struct Outflow<'resources> {
 }
 
 /// Source of the blocks.
-pub enum Feed<'resources> {
+pub(super) enum Feed<'resources> {
     /// The sending process makes them, in private memory.
     Own(Source<'resources>, OwnBlocks),
     /// The sending process has received them, into private memory.
@@ -66,7 +66,7 @@ enum Stage {
 
 impl<'resources> Outflow<'resources> {
     /// The sending end of `lane` over `link`.
-    pub fn new(
+    pub(super) fn new(
         resources: &'resources NodeResources,
         lane: Lane,
         link: Link,
@@ -103,7 +103,7 @@ impl<'resources> Outflow<'resources> {
     }
 
     /// Number of blocks sent.
-    pub fn went(&self) -> u64 {
+    pub(super) fn went(&self) -> u64 {
         self.t
     }
 

@@ -8,7 +8,7 @@ use crate::sys::clock;
 use super::resources::NodeResources;
 
 /// The limits that hold a sender back.
-pub struct Pace {
+pub(super) struct Pace {
     /// Slots and peers of the senders to other nodes. This sender does not run ahead of their mean.
     follows: Vec<(usize, usize)>,
     block_ns: u64,
@@ -17,7 +17,7 @@ pub struct Pace {
 
 impl Pace {
     /// The pace of the sender of `lane`.
-    pub fn new(resources: &NodeResources, lane: &Lane, tcp: bool) -> Self {
+    pub(super) fn new(resources: &NodeResources, lane: &Lane, tcp: bool) -> Self {
         let test = &resources.assignment.test;
         let block_ns = match test.rate_of(lane) {
             // The kernel paces TCP.
@@ -44,7 +44,7 @@ impl Pace {
 
     /// Time until which block `t` has to wait, on the monotonic clock in nanoseconds. `None` if it may go, and then
     /// it counts as gone. Costs two comparisons where nothing is paced.
-    pub fn hold(&mut self, t: u64, resources: &NodeResources) -> Option<u64> {
+    pub(super) fn hold(&mut self, t: u64, resources: &NodeResources) -> Option<u64> {
         const STEP_NS: u64 = 500_000;
         if (self.follows.is_empty() || t == 0) && self.block_ns == 0 {
             return None;

@@ -19,7 +19,7 @@ use super::resources::NodeResources;
 use super::{receiver, relay, sender, shared, sink, source};
 
 /// One phase process while it runs.
-pub struct Phase<'resources> {
+pub(crate) struct Phase<'resources> {
     resources: &'resources NodeResources,
     number: usize,
     parent: i32,
@@ -84,7 +84,7 @@ impl Role {
 }
 
 /// Runs phase `number` in a separate process; returns its exit code.
-pub fn live(resources: &NodeResources, number: usize, parent: i32) -> u8 {
+pub(crate) fn live(resources: &NodeResources, number: usize, parent: i32) -> u8 {
     process::lead_group();
     process::set_name(&format!("pb-phase-{number}"));
     let mut phase = Phase {
@@ -112,7 +112,7 @@ pub fn live(resources: &NodeResources, number: usize, parent: i32) -> u8 {
 }
 
 /// Descriptors that phase `number` and its children need.
-pub fn descriptors(resources: &NodeResources, number: usize) -> Vec<RawFd> {
+pub(crate) fn descriptors(resources: &NodeResources, number: usize) -> Vec<RawFd> {
     let mut keep = resources.common_descriptors();
     if let Some(before) = number.checked_sub(1) {
         keep.extend(resources.listeners[before].iter().map(AsRawFd::as_raw_fd));

@@ -20,7 +20,7 @@ use super::resources::NodeResources;
 
 /// Runs a receiver in a separate process; returns its exit code. It starts for `lane`, but the link it accepts can
 /// assign another lane of the boundary to it.
-pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
@@ -77,7 +77,7 @@ fn run<'resources>(
 
 /// Closes this process's copy of the listener once the link is established. The listener serves the receivers that
 /// still wait.
-pub fn close_listener(resources: &NodeResources, lane: &Lane) {
+pub(super) fn close_listener(resources: &NodeResources, lane: &Lane) {
     if let Some(listener) = resources.listener(lane) {
         process::close_own_copy(listener.as_fd());
     }
@@ -85,7 +85,7 @@ pub fn close_listener(resources: &NodeResources, lane: &Lane) {
 
 /// Waits for this node's start or for the first data. Data of a faster node can arrive before this node's start, and
 /// until then silence means nothing.
-pub fn await_data(
+pub(super) fn await_data(
     resources: &NodeResources,
     link: &Link,
     bell: &ChildBell<'_>,
@@ -99,12 +99,12 @@ pub fn await_data(
 }
 
 /// Marks the receiving end of a lane as ready: its link is established and its memory is ready.
-pub fn stands(resources: &NodeResources, lane: &Lane) {
+pub(super) fn stands(resources: &NodeResources, lane: &Lane) {
     end_of(resources, lane).set_state(EndState::Ready);
 }
 
 /// Takes the socket made for this lane before the fork, or accepts any link of the boundary.
-pub fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
+pub(super) fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
     if resources.assignment.kind_of(&lane) == LinkKind::Pair {
         return take_pair(resources, lane);
     }
@@ -113,13 +113,13 @@ pub fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands, Failur
 }
 
 /// An established link, and its lane.
-pub type Stands = (Link, Lane);
+pub(super) type Stands = (Link, Lane);
 
 /// A failure, and the lane it happened on, if known.
-pub type LaneFailure = (Option<Lane>, Failure);
+pub(super) type LaneFailure = (Option<Lane>, Failure);
 
 /// Makes all links into a boundary: first those made before the fork, then rail by rail all that arrive.
-pub fn make_all_links(
+pub(super) fn make_all_links(
     resources: &NodeResources,
     boundary: usize,
 ) -> Result<Vec<Stands>, LaneFailure> {

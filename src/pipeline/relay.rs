@@ -17,7 +17,7 @@ use super::{receiver, sender};
 
 /// Runs a relay in a separate process; returns its exit code. It starts for the slot that `lane` fills, but the link
 /// it accepts can assign another slot to it.
-pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     let name = |lane: &Lane| {
         process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
     };
@@ -86,7 +86,7 @@ fn run<'resources>(
 }
 
 /// The lane that drains the slot which `lane` fills.
-pub fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
+pub(super) fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
     let assignment = &resources.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());
     let onward = lanes::outgoing(test, nodes, lane.boundary + 1, lane.to);
@@ -94,7 +94,7 @@ pub fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
 }
 
 /// Name of the relay that fills and drains a slot; `None` if there is no such slot.
-pub fn name_at(resources: &NodeResources, boundary: usize, slot: usize) -> Option<String> {
+pub(super) fn name_at(resources: &NodeResources, boundary: usize, slot: usize) -> Option<String> {
     let assignment = &resources.assignment;
     let (test, nodes) = (&assignment.test, assignment.nodes());
     let incoming = lanes::incoming(test, nodes, boundary, assignment.node);

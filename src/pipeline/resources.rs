@@ -18,7 +18,7 @@ use crate::sys::{affinity, clock, why};
 use crate::wire::message::{AddressBook, Listener};
 
 /// Memory, listeners and socket pairs of a node.
-pub struct NodeResources {
+pub(crate) struct NodeResources {
     /// This node's part of the test's plan.
     pub assignment: Assignment,
     /// Status segment.
@@ -41,7 +41,10 @@ pub struct NodeResources {
 
 /// Makes the resources and the reading end of its trouble pipe. If `reserved` is set, buffers use reserved large pages
 /// where enough of them are free.
-pub fn build(assignment: Assignment, reserved: bool) -> Result<(NodeResources, OwnedFd), Trouble> {
+pub(crate) fn build(
+    assignment: Assignment,
+    reserved: bool,
+) -> Result<(NodeResources, OwnedFd), Trouble> {
     let test = assignment.test.clone();
     let nodes = assignment.nodes();
     let degree = lanes::degree(&test, nodes, assignment.node);
@@ -141,7 +144,7 @@ fn card(assignment: &Assignment) -> String {
 }
 
 /// Size in bytes of a node's status segment.
-pub fn segment_bytes(assignment: &Assignment) -> usize {
+pub(crate) fn segment_bytes(assignment: &Assignment) -> usize {
     shape(assignment).bytes(&card(assignment))
 }
 
@@ -250,25 +253,25 @@ fn make_pairs(
 
 impl NodeResources {
     /// Number of slots of the buffers of a phase.
-    pub fn slots(&self, phase: usize) -> usize {
+    pub(crate) fn slots(&self, phase: usize) -> usize {
         self.buffers[phase].slots()
     }
 
     /// Lanes out of this node and into it, at the first boundary and in slot order. At all other boundaries they are
     /// alike.
-    pub fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
+    pub(crate) fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
         let (nodes, node) = (self.assignment.nodes(), self.assignment.node);
         [lanes::outgoing, lanes::incoming].map(|of| of(&self.assignment.test, nodes, 0, node))
     }
 
     /// Total number of link ends of this node.
-    pub fn link_ends(&self) -> usize {
+    pub(crate) fn link_ends(&self) -> usize {
         let last = self.assignment.test.phases - 1;
         (self.slots(0) + self.slots(last)) * last
     }
 
     /// Publishes the addresses of all nodes to the senders.
-    pub fn publish(&self, book: &AddressBook) {
+    pub(crate) fn publish(&self, book: &AddressBook) {
         for (boundary, of_nodes) in book.listeners.iter().enumerate() {
             for (node, listener) in of_nodes.iter().enumerate() {
                 let Listener::Tcp(addresses) = listener else {
@@ -283,14 +286,14 @@ impl NodeResources {
     }
 
     /// The listener to which the sender of a lane connects.
-    pub fn listener(&self, lane: &Lane) -> Option<&OwnedFd> {
+    pub(crate) fn listener(&self, lane: &Lane) -> Option<&OwnedFd> {
         let of_boundary = self.listeners.get(lane.boundary)?;
         let rail = self.assignment.test.rail_of(lane.stream);
         of_boundary.get(rail).or(of_boundary.first())
     }
 
     /// Socket options of a link of this kind.
-    pub fn options(&self, kind: LinkKind) -> SocketOptions {
+    pub(crate) fn options(&self, kind: LinkKind) -> SocketOptions {
         match kind {
             LinkKind::Tcp => self.assignment.test.sockets.clone(),
             LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test),
@@ -299,7 +302,7 @@ impl NodeResources {
 
     /// Keeps the calling process, which fills or drains `slot` over the link of `lane`, on the processor where its
     /// blocks are. Leaves the choice to the scheduler if no placement applies.
-    pub fn take_place(&self, lane: &Lane, slot: usize) {
+    pub(crate) fn take_place(&self, lane: &Lane, slot: usize) {
         let processor = placement::processor_of(&self.assignment, lane, slot, &self.processors);
         if let Some(processor) = processor {
             affinity::stay_on(processor);
@@ -307,13 +310,13 @@ impl NodeResources {
     }
 
     /// Descriptors that a process needs in any role.
-    pub fn common_descriptors(&self) -> Vec<RawFd> {
+    pub(crate) fn common_descriptors(&self) -> Vec<RawFd> {
         vec![self.trouble_pipe.as_raw_fd()]
     }
 
     /// Private blocks for a process that both fills and drains `slots` slots of a phase, slot by slot. `None` for
     /// each slot if the phase has no private blocks, as where slots are shared.
-    pub fn own_blocks(
+    pub(crate) fn own_blocks(
         &self,
         phase: usize,
         slots: usize,
@@ -337,7 +340,7 @@ impl NodeResources {
     }
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
-    pub fn lane_name(&self, lane: &Lane) -> String {
+    pub(crate) fn lane_name(&self, lane: &Lane) -> String {
         let labels = &self.assignment.labels;
         let test = &self.assignment.test;
         let rail = match &self.assignment.rail(lane).interface {
@@ -353,7 +356,7 @@ impl NodeResources {
     }
 
     /// Name of a sender or receiver in messages.
-    pub fn end_name(&self, role: EndRole, lane: &Lane) -> String {
+    pub(crate) fn end_name(&self, role: EndRole, lane: &Lane) -> String {
         let name = self.lane_name(lane);
         match role {
             EndRole::Sender => format!("phase {} sender {name}", lane.boundary),
@@ -363,7 +366,7 @@ impl NodeResources {
 
     /// Deadline for the launching side to report that `peer` is lost, on the monotonic clock in nanoseconds. `None`
     /// if a failure of this kind cannot follow from that loss.
-    pub fn doubt_until(&self, kind: TroubleKind, peer: usize) -> Option<u64> {
+    pub(crate) fn doubt_until(&self, kind: TroubleKind, peer: usize) -> Option<u64> {
         let assignment = &self.assignment;
         let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
         let doubtful = assignment.keep_going && may_follow && peer != assignment.node;
@@ -371,20 +374,25 @@ impl NodeResources {
     }
 
     /// Name of a relay in messages.
-    pub fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
+    pub(crate) fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
         let (name, to) = (self.lane_name(lane), &self.assignment.labels[onward.to]);
         format!("phase {} relay {name}->{to}", lane.boundary + 1)
     }
 
     /// Source node and slot of the blocks that a lane carries, as block headers hold them.
-    pub fn origin_of(&self, lane: &Lane) -> (u32, u32) {
+    pub(crate) fn origin_of(&self, lane: &Lane) -> (u32, u32) {
         let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.nodes(), lane);
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         (narrow(node), narrow(slot))
     }
 
     /// Name of the sender or receiver at a place of the board; `None` if there is no such slot.
-    pub fn end_name_at(&self, role: EndRole, boundary: usize, slot: usize) -> Option<String> {
+    pub(crate) fn end_name_at(
+        &self,
+        role: EndRole,
+        boundary: usize,
+        slot: usize,
+    ) -> Option<String> {
         let assignment = &self.assignment;
         let lanes = match role {
             EndRole::Sender => lanes::outgoing,
@@ -399,7 +407,7 @@ impl NodeResources {
     }
 
     /// Reports a failure to the node status process.
-    pub fn report(&self, kind: TroubleKind, who: &str, what: &str) {
+    pub(crate) fn report(&self, kind: TroubleKind, who: &str, what: &str) {
         // One write of less than PIPE_BUF never mixes with that of another process.
         let what: String = what.chars().take(600).collect();
         let trouble = Trouble {

@@ -20,7 +20,7 @@ use super::resources::NodeResources;
 use super::source::{self, Source};
 
 /// Runs the sender of `lane` in a separate process; returns its exit code.
-pub fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
@@ -55,7 +55,7 @@ fn run<'resources>(
 }
 
 /// Makes the flow of a sender whose link is established. A sender that is its own source first waits for the start.
-pub fn start<'resources>(
+pub(super) fn start<'resources>(
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -74,7 +74,7 @@ pub fn start<'resources>(
 
 /// Does everything before the start: claims the end, brings its blocks into memory and establishes its link. `blocks`
 /// are the private blocks of a sender that is its own source.
-pub fn prepare<'resources>(
+pub(super) fn prepare<'resources>(
     resources: &'resources NodeResources,
     lane: Lane,
     blocks: Option<&OwnBlocks>,

@@ -22,7 +22,7 @@ use super::splice_relay::SpliceRelay;
 use super::{receiver, relay, sender};
 
 /// Runs the process that sends on all links of `boundary`; returns its exit code.
-pub fn live_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn live_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     begin(&format!("pb-send-{boundary}"));
     let lanes = outgoing(resources, boundary);
     let name = |lane: &Lane| resources.end_name(EndRole::Sender, lane);
@@ -31,7 +31,7 @@ pub fn live_senders(resources: &NodeResources, boundary: usize, parent: i32) -> 
 }
 
 /// Runs the process that receives on all links of `boundary`; returns its exit code.
-pub fn live_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn live_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-recv-{phase}"));
     let name = |lane: &Lane| resources.end_name(EndRole::Receiver, lane);
@@ -40,7 +40,7 @@ pub fn live_receivers(resources: &NodeResources, boundary: usize, parent: i32) -
 }
 
 /// Runs the process that relays from all links of `boundary` to the next boundary; returns its exit code.
-pub fn live_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn live_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-relay-{phase}"));
     let name = |lane: &Lane| resources.relay_name(lane, &relay::onward_of(resources, lane));

@@ -17,7 +17,7 @@ use crate::wire::block::{BlockHeader, HEADER_BYTES};
 use super::resources::NodeResources;
 
 /// Runs the last phase: drains slot after slot and rings the receivers.
-pub fn drain(
+pub(super) fn drain(
     resources: &NodeResources,
     bell: &mut impl Doorbell,
 ) -> Result<(), (TroubleKind, String)> {

@@ -22,7 +22,7 @@ use numbers::random::Random;
 use super::resources::NodeResources;
 
 /// Makes the blocks of this node's phase 0.
-pub struct Source<'resources> {
+pub(super) struct Source<'resources> {
     resources: &'resources NodeResources,
     file: Option<FileSource>,
     blocks: u64,
@@ -32,7 +32,9 @@ pub struct Source<'resources> {
 
 impl<'resources> Source<'resources> {
     /// Opens the source of this node; called when data may flow. Fails if the source file cannot be opened.
-    pub fn open(resources: &'resources NodeResources) -> Result<Self, (TroubleKind, String)> {
+    pub(super) fn open(
+        resources: &'resources NodeResources,
+    ) -> Result<Self, (TroubleKind, String)> {
         let assignment = &resources.assignment;
         let file = match &assignment.test.source {
             SourceKind::Memory => None,
@@ -53,13 +55,13 @@ impl<'resources> Source<'resources> {
     }
 
     /// True if block `t` is the empty one that ends a link.
-    pub fn ends_at(&self, t: u64) -> bool {
+    pub(super) fn ends_at(&self, t: u64) -> bool {
         t >= self.blocks || self.resources.board.is_stopping()
     }
 
     /// Makes block `t` of a slot: the header, and the payload if it comes from a file. The block after the last one
     /// is empty and ends the link. `place` is the index of `block` among all blocks that this source writes to.
-    pub fn make(
+    pub(super) fn make(
         &mut self,
         block: Span<'_>,
         place: usize,
@@ -111,7 +113,7 @@ fn cannot_read(name: &str, error: &io::Error) -> (TroubleKind, String) {
 }
 
 /// Fills the payload of a slot's blocks from the seed.
-pub fn make_payload<'a>(
+pub(super) fn make_payload<'a>(
     blocks: impl Iterator<Item = Span<'a>>,
     slot: usize,
     seed: u64,
@@ -130,7 +132,7 @@ pub fn make_payload<'a>(
 }
 
 /// Runs phase 0 of a test coupled by buffer: fills buffer after buffer and rings the senders.
-pub fn fill_in_lockstep(
+pub(super) fn fill_in_lockstep(
     resources: &NodeResources,
     bell: &mut impl Doorbell,
 ) -> Result<(), (TroubleKind, String)> {

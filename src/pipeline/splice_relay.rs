@@ -20,7 +20,7 @@ use super::receiver::Stands;
 use super::resources::NodeResources;
 
 /// One relay: the receiving end of a link and the sending end of the next one.
-pub struct SpliceRelay<'resources> {
+pub(super) struct SpliceRelay<'resources> {
     resources: &'resources NodeResources,
     /// `None` once closed after the last block, while the next link still ends.
     from: Option<Link>,
@@ -63,7 +63,7 @@ enum Stage {
 impl<'resources> SpliceRelay<'resources> {
     /// A relay from the link of `lane` to that of `onward`. Makes both links nonblocking, since one process waits for
     /// both.
-    pub fn new(
+    pub(super) fn new(
         resources: &'resources NodeResources,
         (mut from, lane): Stands,
         (mut to, onward): Stands,

@@ -29,14 +29,14 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 pub use acceptance::{Acceptance, Profile};
-pub use assignment::{Assignment, AssignmentError, DataPort, LinkKind, kind_of};
+pub use assignment::{Assignment, DataPort, LinkKind, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
 pub use test::{
-    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, SAMPLE, Sink,
-    Source, Test, Transport, Unasked, Verify, Workers, file_name,
+    Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, Sink, Source, Test,
+    Transport, Unasked, Verify, Workers, file_name,
 };
 pub use work::Work;
 

@@ -265,7 +265,7 @@ pub enum Verify {
 }
 
 /// [`Verify::Sample`] checks one block in this many.
-pub const SAMPLE: u64 = 16;
+pub(super) const SAMPLE: u64 = 16;
 
 impl Verify {
     /// True if receivers check block `t`.

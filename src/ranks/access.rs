@@ -22,7 +22,7 @@ use super::world::World;
 const FENCE: u32 = OWN_TAGS + 5;
 
 /// Accesses of one rank to windows of others until the next fence.
-pub struct Access<'world, 'bytes> {
+pub(crate) struct Access<'world, 'bytes> {
     world: &'world mut World,
     ops: Vec<Op<'bytes>>,
     /// True if a message did not go at once: later ones wait for the fence.
@@ -41,7 +41,7 @@ enum Target {
 
 impl World {
     /// Makes memory a window for a group. All members call it, each with its own memory. Returns once all windows exist.
-    pub fn open_window(&mut self, group: &Group, memory: Buffer) -> Result<(), RankError> {
+    pub(crate) fn open_window(&mut self, group: &Group, memory: Buffer) -> Result<(), RankError> {
         if self.window.is_some() {
             return Err(RankError::Broken);
         }
@@ -79,7 +79,7 @@ impl World {
     }
 
     /// Closes the window and returns its memory. All members call it, after their last fence.
-    pub fn close_window(&mut self) -> Result<Buffer, RankError> {
+    pub(crate) fn close_window(&mut self) -> Result<Buffer, RankError> {
         let window = self.window.take().ok_or(RankError::Broken)?;
         // The last fence has ended all accesses of other ranks.
         self.team(&window.group).barrier(Algorithm::Dissemination)?;
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// Faults in the pages of all windows that this rank accesses directly. Otherwise the first access would wait for each page.
-    pub fn touch_windows(&self) {
+    pub(crate) fn touch_windows(&self) {
         if let (Some(window), Some((common, _))) = (&self.window, &self.home) {
             for inside in window.within.iter().flatten() {
                 common.region().populate(inside.from, inside.bytes);
@@ -96,12 +96,12 @@ impl World {
     }
 
     /// The window of this rank, after a fence.
-    pub fn window(&mut self) -> Option<&mut [u8]> {
+    pub(crate) fn window(&mut self) -> Option<&mut [u8]> {
         self.window.as_mut().map(|window| &mut window.memory[..])
     }
 
     /// Begins accesses to windows.
-    pub fn access<'world, 'bytes>(&'world mut self) -> Access<'world, 'bytes> {
+    pub(crate) fn access<'world, 'bytes>(&'world mut self) -> Access<'world, 'bytes> {
         Access {
             world: self,
             ops: Vec::new(),
@@ -110,14 +110,19 @@ impl World {
     }
 
     /// Returns once all earlier accesses have ended, at all members. All members call it.
-    pub fn fence(&mut self) -> Result<(), RankError> {
+    pub(crate) fn fence(&mut self) -> Result<(), RankError> {
         self.access().fence()
     }
 }
 
 impl<'bytes> Access<'_, 'bytes> {
     /// Writes into the window of a member, from byte `at` on. The member sees the data after the next fence.
-    pub fn put(&mut self, member: usize, at: usize, bytes: &'bytes [u8]) -> Result<(), RankError> {
+    pub(crate) fn put(
+        &mut self,
+        member: usize,
+        at: usize,
+        bytes: &'bytes [u8],
+    ) -> Result<(), RankError> {
         let (rank, target) = self.target(member, at, bytes.len())?;
         match (target, &self.world.peers[rank].link) {
             (Target::Own, _) => self.own(at, bytes.len())?.copy_from_slice(bytes),
@@ -128,7 +133,7 @@ impl<'bytes> Access<'_, 'bytes> {
     }
 
     /// Reads from the window of a member, from byte `at` on. The data is in `into` after the next fence.
-    pub fn get(
+    pub(crate) fn get(
         &mut self,
         member: usize,
         at: usize,
@@ -149,7 +154,12 @@ impl<'bytes> Access<'_, 'bytes> {
 
     /// Adds 32-bit floats to those in the window of a member, from byte `at` on. The owner does all additions, so that none is lost where
     /// several ranks add to the same place.
-    pub fn add(&mut self, member: usize, at: usize, floats: &'bytes [u8]) -> Result<(), RankError> {
+    pub(crate) fn add(
+        &mut self,
+        member: usize,
+        at: usize,
+        floats: &'bytes [u8],
+    ) -> Result<(), RankError> {
         let (rank, target) = self.target(member, at, floats.len())?;
         match target {
             Target::Own => add_floats(self.own(at, floats.len())?, floats),
@@ -161,7 +171,7 @@ impl<'bytes> Access<'_, 'bytes> {
     }
 
     /// Ends the accesses: data of puts is in the windows, and data of gets has arrived. All members call it.
-    pub fn fence(mut self) -> Result<(), RankError> {
+    pub(crate) fn fence(mut self) -> Result<(), RankError> {
         let group = match &self.world.window {
             Some(window) => window.group.clone(),
             None => return Err(RankError::Broken),

@@ -18,17 +18,17 @@ use crate::sys::bell::Bell;
 use crate::sys::memory::Region;
 
 /// Bytes that a processor fetches from another one at a time: a cache line.
-pub const CELL_BYTES: usize = 64;
+pub(super) const CELL_BYTES: usize = 64;
 /// Alignment of the arenas.
 const PAGE_BYTES: usize = 4096;
 /// Cells of a ring while all rings together stay below `RINGS_BYTES`.
-pub const CELLS: usize = 1024;
+pub(super) const CELLS: usize = 1024;
 /// Cells of a ring otherwise.
-pub const LEAST_CELLS: usize = 256;
+pub(super) const LEAST_CELLS: usize = 256;
 const RINGS_BYTES: usize = 64 << 20;
 
 /// Shared memory of the ranks of a node, indexed by their places on it.
-pub struct Common {
+pub(crate) struct Common {
     region: Arc<Region>,
     places: usize,
     cells: usize,
@@ -39,7 +39,7 @@ pub struct Common {
 impl Common {
     /// Creates the memory for `places` ranks, with an arena of at least `arena_bytes` bytes each. No page is used before it is written.
     /// Fails if the sizes overflow, or if the kernel refuses the memory or a doorbell.
-    pub fn new(places: usize, arena_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(places: usize, arena_bytes: usize) -> io::Result<Self> {
         let too_much = || io::Error::from(io::ErrorKind::OutOfMemory);
         let cells = cells_for(places);
         let arena_bytes = arena_bytes
@@ -61,29 +61,29 @@ impl Common {
     }
 
     /// Bytes of all rings between `places` ranks. The rings exist from the start, used or not.
-    pub fn rings_bytes(places: usize) -> usize {
+    pub(crate) fn rings_bytes(places: usize) -> usize {
         let line = (1 + cells_for(places)) * CELL_BYTES;
         places.saturating_mul(places).saturating_mul(line)
     }
 
     /// Cells per ring.
-    pub fn cells(&self) -> usize {
+    pub(crate) fn cells(&self) -> usize {
         self.cells
     }
 
     /// The whole memory.
-    pub fn region(&self) -> &Region {
+    pub(crate) fn region(&self) -> &Region {
         &self.region
     }
 
     /// The arena of the rank at a place. Only that rank may ask for it.
-    pub fn arena(&self, place: usize) -> Arena {
+    pub(crate) fn arena(&self, place: usize) -> Arena {
         let begin = arenas_begin(self.places, self.cells) + place * self.arena_bytes;
         Arena::new(Arc::clone(&self.region), begin, self.arena_bytes)
     }
 
     /// Offset of the ring from one place to another, in bytes. The cache line of its reader comes first, then its cells.
-    pub fn ring(&self, from: usize, to: usize) -> usize {
+    pub(crate) fn ring(&self, from: usize, to: usize) -> usize {
         assert!(from < self.places && to < self.places, "nobody is there");
         self.places * CELL_BYTES + (from * self.places + to) * (1 + self.cells) * CELL_BYTES
     }
@@ -93,19 +93,19 @@ impl Common {
     }
 
     /// Announces that the rank at a place is about to sleep: from now on a write wakes it. The rank must look once more before it sleeps.
-    pub fn lie_down(&self, place: usize) {
+    pub(crate) fn lie_down(&self, place: usize) {
         self.asleep(place).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Announces that the rank at a place is awake, and silences its doorbell.
-    pub fn get_up(&self, place: usize) {
+    pub(crate) fn get_up(&self, place: usize) {
         self.asleep(place).store(0, Ordering::Relaxed);
         self.bells[place].hush();
     }
 
     /// Wakes the rank at a place, if it sleeps. Call it after a write that this rank can wait for.
-    pub fn wake(&self, place: usize) {
+    pub(crate) fn wake(&self, place: usize) {
         // Either this rank sees that the other one sleeps, or the other one sees the write before it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep(place).load(Ordering::Relaxed) != 0 {
@@ -114,12 +114,12 @@ impl Common {
     }
 
     /// Doorbell of the rank at a place: it becomes readable to wake that rank.
-    pub fn bell(&self, place: usize) -> BorrowedFd<'_> {
+    pub(crate) fn bell(&self, place: usize) -> BorrowedFd<'_> {
         self.bells[place].as_fd()
     }
 
     /// Descriptors that all ranks need: the doorbells.
-    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         self.bells.iter().map(Bell::number)
     }
 }

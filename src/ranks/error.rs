@@ -7,7 +7,7 @@ use crate::sys::why;
 
 /// Reason why a message could not be sent or received.
 #[derive(Debug, Error)]
-pub enum RankError {
+pub(crate) enum RankError {
     /// The connection to a rank failed.
     #[error("cannot connect to rank {rank} at {to}: {}", why(.source))]
     Connect {
@@ -88,7 +88,7 @@ pub enum RankError {
 
 impl RankError {
     /// Kind of this failure, which ranks it among others.
-    pub fn kind(&self) -> TroubleKind {
+    pub(crate) fn kind(&self) -> TroubleKind {
         match self {
             Self::Connect { .. } => TroubleKind::Connect,
             // A path that no longer answers is a cause. A closed connection follows from an earlier failure of the peer.

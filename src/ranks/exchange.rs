@@ -9,14 +9,14 @@ use super::world::World;
 
 /// Messages under way, and the means to wait for them. Dropping it while a message is under way cuts that message off, and no rank of this
 /// process can pass messages any more.
-pub struct Exchange<'world, 'bytes> {
+pub(crate) struct Exchange<'world, 'bytes> {
     world: &'world mut World,
     ops: Vec<Op<'bytes>>,
 }
 
 /// Handle of a message of an [`Exchange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request(usize);
+pub(crate) struct Request(usize);
 
 impl<'world, 'bytes> Exchange<'world, 'bytes> {
     fn new(world: &'world mut World) -> Self {
@@ -27,12 +27,17 @@ impl<'world, 'bytes> Exchange<'world, 'bytes> {
     }
 
     /// Begins to send. The bytes can be written again after a wait for this message.
-    pub fn start_send(&mut self, to: usize, tag: u32, bytes: &'bytes [u8]) -> Request {
+    pub(crate) fn start_send(&mut self, to: usize, tag: u32, bytes: &'bytes [u8]) -> Request {
         self.start(Op::send(to, tag, bytes))
     }
 
     /// Begins to receive.
-    pub fn start_receive(&mut self, from: From, tag: u32, into: &'bytes mut [u8]) -> Request {
+    pub(crate) fn start_receive(
+        &mut self,
+        from: From,
+        tag: u32,
+        into: &'bytes mut [u8],
+    ) -> Request {
         self.start(Op::receive(from, tag, into))
     }
 
@@ -42,13 +47,13 @@ impl<'world, 'bytes> Exchange<'world, 'bytes> {
     }
 
     /// Waits for one message. All others move meanwhile.
-    pub fn wait(&mut self, request: Request) -> Result<Received, RankError> {
+    pub(crate) fn wait(&mut self, request: Request) -> Result<Received, RankError> {
         self.world.drive(&mut self.ops, Until::One(request.0))?;
         Ok(self.ops[request.0].received())
     }
 
     /// Waits for one received message and returns its buffer. All others move meanwhile. Fails if the message is a send.
-    pub fn collect(&mut self, request: Request) -> Result<&'bytes mut [u8], RankError> {
+    pub(crate) fn collect(&mut self, request: Request) -> Result<&'bytes mut [u8], RankError> {
         self.wait(request)?;
         match std::mem::replace(&mut self.ops[request.0].way, Way::In(&mut [])) {
             Way::In(came) => Ok(came),
@@ -57,7 +62,7 @@ impl<'world, 'bytes> Exchange<'world, 'bytes> {
     }
 
     /// Waits for all messages. Results are in the order in which the messages were started.
-    pub fn wait_all(mut self) -> Result<Vec<Received>, RankError> {
+    pub(crate) fn wait_all(mut self) -> Result<Vec<Received>, RankError> {
         self.world.drive(&mut self.ops, Until::All)?;
         Ok(self.ops.iter().map(Op::received).collect())
     }
@@ -71,12 +76,12 @@ impl Drop for Exchange<'_, '_> {
 
 impl World {
     /// Sends a message. Returns once its bytes are on their way.
-    pub fn send(&mut self, to: usize, tag: u32, bytes: &[u8]) -> Result<(), RankError> {
+    pub(crate) fn send(&mut self, to: usize, tag: u32, bytes: &[u8]) -> Result<(), RankError> {
         self.drive(&mut [Op::send(to, tag, bytes)], Until::All)
     }
 
     /// Receives a message of at most the length of `into`.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         from: From,
         tag: u32,
@@ -88,7 +93,7 @@ impl World {
     }
 
     /// Sends to one rank and receives from the same or another one, at the same time.
-    pub fn send_and_receive(
+    pub(crate) fn send_and_receive(
         &mut self,
         (to, bytes): (usize, &[u8]),
         (from, into): (From, &mut [u8]),
@@ -100,7 +105,7 @@ impl World {
     }
 
     /// Starts an exchange: messages that move at the same time. The caller waits for them one by one or all together.
-    pub fn exchange<'world, 'bytes>(&'world mut self) -> Exchange<'world, 'bytes> {
+    pub(crate) fn exchange<'world, 'bytes>(&'world mut self) -> Exchange<'world, 'bytes> {
         Exchange::new(self)
     }
 

@@ -20,7 +20,7 @@ use super::error::RankError;
 /// Address where a rank listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RankAddress {
+pub(crate) enum RankAddress {
     /// TCP.
     Tcp(SocketAddr),
     /// An abstract Unix socket name of this host.
@@ -30,7 +30,7 @@ pub enum RankAddress {
 }
 
 /// Data that a rank needs to find the others.
-pub struct Ground {
+pub(crate) struct Ground {
     /// Listeners of this rank.
     pub listeners: Vec<OwnedFd>,
     /// Memory shared with other ranks of this node.
@@ -52,7 +52,7 @@ pub struct Ground {
 }
 
 /// Connections from other ranks, and the means to connect to them.
-pub struct Meeting {
+pub(super) struct Meeting {
     pub(super) ground: Ground,
     own: u32,
     pub(super) guests: Guests,
@@ -69,7 +69,7 @@ const NEAR_RECEIVE_BYTES: usize = 512 << 10;
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
 
 impl Meeting {
-    pub fn new(own: usize, ground: Ground) -> Result<Self, RankError> {
+    pub(super) fn new(own: usize, ground: Ground) -> Result<Self, RankError> {
         for listener in &ground.listeners {
             socket::set_nonblocking(listener, true).map_err(RankError::Setup)?;
         }
@@ -81,11 +81,11 @@ impl Meeting {
         })
     }
 
-    pub fn strangers(&self) -> u64 {
+    pub(super) fn strangers(&self) -> u64 {
         self.strangers
     }
 
-    pub fn silence_ns(&self) -> u64 {
+    pub(super) fn silence_ns(&self) -> u64 {
         nanoseconds(self.ground.silence)
     }
 

@@ -22,17 +22,16 @@ mod stream;
 mod window;
 mod world;
 
-pub use access::Access;
-pub use collectives::{ITEM_BYTES, Team};
-pub use common::Common;
-pub use error::RankError;
-pub use exchange::{Exchange, Request};
+pub(crate) use collectives::ITEM_BYTES;
+pub(crate) use common::Common;
+pub(crate) use error::RankError;
+pub(crate) use exchange::Request;
 pub use group::Group;
-pub use meeting::{Ground, RankAddress};
-pub use op::{From, OWN_TAGS, Received};
-pub use patience::Patience;
-pub use pieces::{add_floats, ranges, split};
-pub use world::World;
+pub(crate) use meeting::{Ground, RankAddress};
+pub(crate) use op::From;
+pub(crate) use patience::Patience;
+pub(crate) use pieces::{ranges, split};
+pub(crate) use world::World;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Source of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum From {
+pub(crate) enum From {
     /// The rank with this number.
     Rank(usize),
     /// Any rank: the first message counts.
@@ -13,7 +13,7 @@ pub enum From {
 
 /// Result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub(crate) struct Received {
     /// Rank of the sender.
     pub from: usize,
     /// Bytes of the payload.
@@ -21,10 +21,10 @@ pub struct Received {
 }
 
 /// Tags from here on are reserved for the `ranks` module.
-pub const OWN_TAGS: u32 = 0xffff_0000;
+pub(crate) const OWN_TAGS: u32 = 0xffff_0000;
 
 /// A message to send or receive.
-pub struct Op<'bytes> {
+pub(super) struct Op<'bytes> {
     pub way: Way<'bytes>,
     /// Rank it goes to, or ranks it can come from.
     pub from: From,
@@ -44,7 +44,7 @@ pub struct Op<'bytes> {
 }
 
 /// Payload of a message.
-pub enum Way<'bytes> {
+pub(super) enum Way<'bytes> {
     Out(&'bytes [u8]),
     /// None: the message asks for this many bytes.
     Ask(usize),
@@ -53,17 +53,17 @@ pub enum Way<'bytes> {
 
 impl<'bytes> Op<'bytes> {
     /// A message to a rank.
-    pub fn send(to: usize, tag: u32, bytes: &'bytes [u8]) -> Self {
+    pub(super) fn send(to: usize, tag: u32, bytes: &'bytes [u8]) -> Self {
         Self::new(Way::Out(bytes), From::Rank(to), tag)
     }
 
     /// A message from a rank, or from any.
-    pub fn receive(from: From, tag: u32, into: &'bytes mut [u8]) -> Self {
+    pub(super) fn receive(from: From, tag: u32, into: &'bytes mut [u8]) -> Self {
         Self::new(Way::In(into), from, tag)
     }
 
     /// A message with bytes for the window of a rank.
-    pub fn reach(tag: u32, to: usize, place: usize, bytes: &'bytes [u8]) -> Self {
+    pub(super) fn reach(tag: u32, to: usize, place: usize, bytes: &'bytes [u8]) -> Self {
         Self {
             place,
             ..Self::send(to, tag, bytes)
@@ -71,7 +71,7 @@ impl<'bytes> Op<'bytes> {
     }
 
     /// A request for bytes of the window of a rank.
-    pub fn ask(tag: u32, to: usize, place: usize, bytes: usize) -> Self {
+    pub(super) fn ask(tag: u32, to: usize, place: usize, bytes: usize) -> Self {
         Self {
             place,
             ..Self::new(Way::Ask(bytes), From::Rank(to), tag)
@@ -94,7 +94,7 @@ impl<'bytes> Op<'bytes> {
     }
 
     /// Result of a receive, once it is done.
-    pub fn received(&self) -> Received {
+    pub(super) fn received(&self) -> Received {
         Received {
             from: self.received_from,
             bytes: self.at,
@@ -102,7 +102,7 @@ impl<'bytes> Op<'bytes> {
     }
 
     /// Bytes of the receive buffer.
-    pub fn room(&self) -> usize {
+    pub(super) fn room(&self) -> usize {
         match &self.way {
             Way::In(into) => into.len(),
             Way::Out(_) | Way::Ask(_) => 0,
@@ -110,19 +110,19 @@ impl<'bytes> Op<'bytes> {
     }
 
     /// True if this rank sends the message.
-    pub fn is_out(&self) -> bool {
+    pub(super) fn is_out(&self) -> bool {
         !matches!(self.way, Way::In(_))
     }
 
     /// True if the message has begun and not ended.
-    pub fn is_under_way(&self) -> bool {
+    pub(super) fn is_under_way(&self) -> bool {
         !self.done && (self.at > 0 || self.started)
     }
 }
 
 /// Condition on which a wait ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
+pub(super) enum Until {
     /// The operation with this index is done.
     One(usize),
     /// This many operations, counted from the first one, are done.
@@ -133,7 +133,7 @@ pub enum Until {
 
 impl Until {
     /// True once the condition holds.
-    pub fn has_come(self, ops: &[Op<'_>]) -> bool {
+    pub(super) fn has_come(self, ops: &[Op<'_>]) -> bool {
         match self {
             Self::One(index) => ops[index].done,
             Self::First(count) => ops[..count].iter().all(|op| op.done),
@@ -146,7 +146,7 @@ impl Until {
 const FEW: usize = 12;
 
 /// Sets `behind` of all operations that must keep their order. This is done once, and not at each look at an operation.
-pub fn line_up(ops: &mut [Op<'_>]) {
+pub(super) fn line_up(ops: &mut [Op<'_>]) {
     // A send waits for all earlier sends to the same rank. A receive waits for earlier ones of the same rank and tag.
     let key = |op: &Op<'_>| match op.is_out() {
         true => (true, op.from, 0),

@@ -7,7 +7,7 @@ use crate::sys::{clock, process};
 
 /// Decides what a rank does while nothing moves.
 #[derive(Debug, Clone)]
-pub struct Patience {
+pub(crate) struct Patience {
     crowded: bool,
     /// True if the rank sleeps at once.
     sleeps: bool,
@@ -24,7 +24,7 @@ pub struct Patience {
 
 /// Next action of a waiting rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Look again at once.
     Look,
     /// Look again, and check for connections and deadlines too.
@@ -45,7 +45,7 @@ const CROWDED_NS: u64 = 200_000;
 
 impl Patience {
     /// Settings for one of `ranks` ranks on a host with `processors` processors for them; `wait` is the user's choice.
-    pub fn new(wait: Wait, ranks: usize, processors: usize) -> Self {
+    pub(crate) fn new(wait: Wait, ranks: usize, processors: usize) -> Self {
         Self {
             crowded: match wait {
                 Wait::Auto => ranks > processors,
@@ -61,7 +61,7 @@ impl Patience {
     }
 
     /// Records that something moved.
-    pub fn moved(&mut self) {
+    pub(crate) fn moved(&mut self) {
         self.waited_ns += match self.since_ns {
             0 => u64::from(self.turns) * self.turn_ns,
             _ => self.idle_ns(),
@@ -71,12 +71,12 @@ impl Patience {
     }
 
     /// Total time in which nothing moved since this rank began, in nanoseconds.
-    pub fn waited_ns(&self) -> u64 {
+    pub(crate) fn waited_ns(&self) -> u64 {
         self.waited_ns
     }
 
     /// Records a turn in which nothing moved, and returns the next action.
-    pub fn nothing(&mut self) -> Next {
+    pub(crate) fn nothing(&mut self) -> Next {
         self.turns = self.turns.wrapping_add(1);
         if self.sleeps {
             if self.since_ns == 0 {
@@ -110,7 +110,7 @@ impl Patience {
     }
 
     /// Time without progress in the current wait, in nanoseconds; 0 during its first turns.
-    pub fn idle_ns(&self) -> u64 {
+    pub(crate) fn idle_ns(&self) -> u64 {
         match self.since_ns {
             0 => 0,
             since => clock::monotonic_ns().saturating_sub(since),

@@ -13,7 +13,7 @@ use super::window::{Inside, Use, Window};
 
 /// Another rank, and the link to it.
 #[derive(Default)]
-pub struct Peer {
+pub(super) struct Peer {
     pub link: Link,
     sent: u32,
     inbox: Inbox,
@@ -25,7 +25,7 @@ pub struct Peer {
 
 /// State of a link.
 #[derive(Default)]
-pub enum Link {
+pub(super) enum Link {
     /// No message has needed it.
     #[default]
     None,
@@ -108,7 +108,7 @@ const UNASKED_BYTES: usize = 256 << 20;
 
 impl Peer {
     /// A peer whose link stands from the start.
-    pub fn over(stream: Stream) -> Self {
+    pub(super) fn over(stream: Stream) -> Self {
         Self {
             link: Link::Standing(stream),
             ..Self::default()
@@ -116,12 +116,12 @@ impl Peer {
     }
 
     /// True if messages can pass.
-    pub fn is_linked(&self) -> bool {
+    pub(super) fn is_linked(&self) -> bool {
         matches!(self.link, Link::Standing(_))
     }
 
     /// Socket of a standing link. `None` if there is no link, or if it uses shared memory.
-    pub fn socket(&self) -> Option<&OwnedFd> {
+    pub(super) fn socket(&self) -> Option<&OwnedFd> {
         match &self.link {
             Link::Standing(Stream::Socket { socket, .. }) => Some(socket),
             _ => None,
@@ -129,13 +129,13 @@ impl Peer {
     }
 
     /// True if the other rank waits for parts of the window.
-    pub fn is_asking(&self) -> bool {
+    pub(super) fn is_asking(&self) -> bool {
         !self.asked.is_empty()
     }
 
     /// Sends as much of a message to rank `rank` as the stream takes. With `in_turns` (messages arrive at the same time) it sends only a
     /// piece. Returns true if any bytes went.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         rank: usize,
         op: &mut Op<'_>,
@@ -189,7 +189,7 @@ impl Peer {
     }
 
     /// Sends requested parts of the window. Returns true if any bytes went.
-    pub fn answer(&mut self, rank: usize, window: &Window) -> Result<bool, RankError> {
+    pub(super) fn answer(&mut self, rank: usize, window: &Window) -> Result<bool, RankError> {
         let Link::Standing(stream) = &mut self.link else {
             return Ok(false);
         };
@@ -223,7 +223,7 @@ impl Peer {
 
     /// Moves received data of rank `rank` to the matching operations, or into the window. Returns true if anything arrived. One system call
     /// receives a whole message, if it has arrived and `ops[wanted]` waits for it.
-    pub fn pull(
+    pub(super) fn pull(
         &mut self,
         rank: usize,
         ops: &mut [Op<'_>],

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Splits `bytes` bytes into `parts` ranges of whole items of `item` bytes, as evenly as possible: the first ranges have one item more. The
 /// last range also has the bytes of an incomplete item.
-pub fn split(bytes: usize, item: usize, parts: usize) -> Vec<Range<usize>> {
+pub(crate) fn split(bytes: usize, item: usize, parts: usize) -> Vec<Range<usize>> {
     let items = bytes / item;
     let (each, more) = (items / parts, items % parts);
     let mut at = 0;
@@ -22,7 +22,7 @@ pub fn split(bytes: usize, item: usize, parts: usize) -> Vec<Range<usize>> {
 }
 
 /// Consecutive ranges of `lengths` bytes.
-pub fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
+pub(crate) fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
     let mut at = 0;
     let of = |length: &usize| {
         let begin = at;
@@ -33,7 +33,7 @@ pub fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
 }
 
 /// Two parts of the same memory that do not overlap: one to read, one to write.
-pub fn two(all: &mut [u8], read: Range<usize>, write: Range<usize>) -> (&[u8], &mut [u8]) {
+pub(super) fn two(all: &mut [u8], read: Range<usize>, write: Range<usize>) -> (&[u8], &mut [u8]) {
     if read.start >= write.end || read.is_empty() {
         let (low, high) = all.split_at_mut(write.end);
         let read = match read.is_empty() {
@@ -52,7 +52,7 @@ pub fn two(all: &mut [u8], read: Range<usize>, write: Range<usize>) -> (&[u8], &
 }
 
 /// Adds 32-bit little-endian floats item by item. Trailing bytes that are no whole item stay unchanged.
-pub fn add_floats(into: &mut [u8], from: &[u8]) {
+pub(crate) fn add_floats(into: &mut [u8], from: &[u8]) {
     for (own, other) in into.chunks_exact_mut(4).zip(from.chunks_exact(4)) {
         let float = |four: &[u8]| f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         let sum = float(own) + float(other);

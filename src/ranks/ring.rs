@@ -26,7 +26,7 @@ struct End {
 }
 
 /// Writing end of a ring.
-pub struct Outgoing {
+pub(super) struct Outgoing {
     end: End,
     to: usize,
     /// Cells that the reader had freed when this end last looked.
@@ -36,7 +36,7 @@ pub struct Outgoing {
 }
 
 /// Reading end of a ring.
-pub struct Incoming {
+pub(super) struct Incoming {
     end: End,
     from: usize,
     /// The packet that is being read: its bytes, and how many of them have been read.
@@ -90,7 +90,7 @@ fn cells_of(bytes: usize) -> usize {
 
 impl Outgoing {
     /// The ring from one place of a node to another.
-    pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+    pub(super) fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
         Self {
             end: End::new(common, from, to),
             to,
@@ -100,7 +100,7 @@ impl Outgoing {
     }
 
     /// Writes one packet with as much as fits. Returns its bytes, or 0 if there is no room now.
-    pub fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
+    pub(super) fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
         let payload = &payload[..payload.len().min(PACKET_BYTES - head.len())];
         let bytes = head.len() + payload.len();
         let (cells, all) = (cells_of(bytes), self.end.common.cells());
@@ -136,29 +136,29 @@ impl Outgoing {
     }
 
     /// Offset of bytes that need not be written, since the reader can copy them from there. `None` if they are outside of the region.
-    pub fn lendable(&self, bytes: &[u8]) -> Option<usize> {
+    pub(super) fn lendable(&self, bytes: &[u8]) -> Option<usize> {
         self.end.common.region().offset_of(bytes)
     }
 
     /// Counts a loan and returns its number.
-    pub fn lend(&mut self) -> u64 {
+    pub(super) fn lend(&mut self) -> u64 {
         self.lent += 1;
         self.lent
     }
 
     /// True once the reader has copied the loan with this number.
-    pub fn is_copied(&self, number: u64) -> bool {
+    pub(super) fn is_copied(&self, number: u64) -> bool {
         self.end.reader()[1].load(Ordering::Acquire) >= number
     }
 
     /// Copies into shared memory of the reader, at an offset in the region. The ring is not involved.
-    pub fn put(&self, at: usize, bytes: &[u8]) {
+    pub(super) fn put(&self, at: usize, bytes: &[u8]) {
         let region = self.end.common.region();
         region.span(at, bytes.len()).write(bytes);
     }
 
     /// Copies from shared memory of the reader, at an offset in the region.
-    pub fn get(&self, at: usize, into: &mut [u8]) {
+    pub(super) fn get(&self, at: usize, into: &mut [u8]) {
         let region = self.end.common.region();
         region.span(at, into.len()).read(into);
     }
@@ -166,7 +166,7 @@ impl Outgoing {
 
 impl Incoming {
     /// The ring from one place of a node to another.
-    pub fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+    pub(super) fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
         Self {
             end: End::new(common, from, to),
             from,
@@ -177,7 +177,7 @@ impl Incoming {
 
     /// Reads as much as fits of one packet, first into `first` and then into `second`. Returns the number of bytes, or 0 if there is no
     /// packet.
-    pub fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> usize {
+    pub(super) fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> usize {
         let Some((bytes, read)) = self.open() else {
             return 0;
         };
@@ -232,7 +232,7 @@ impl Incoming {
     }
 
     /// Copies a loan from an offset in the region, and confirms it. Returns false if the bytes are outside of the region.
-    pub fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
+    pub(super) fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
         let region = self.end.common.region();
         let end = at.checked_add(into.len());
         if end.is_none_or(|end| end > region.bytes()) {

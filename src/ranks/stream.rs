@@ -12,7 +12,7 @@ use super::common::Common;
 use super::ring::{Incoming, Outgoing};
 
 /// A byte stream in both directions, in order. A call that would have to wait fails with [`io::ErrorKind::WouldBlock`].
-pub enum Stream {
+pub(super) enum Stream {
     /// TCP or a Unix socket.
     Socket {
         socket: OwnedFd,
@@ -24,7 +24,7 @@ pub enum Stream {
 }
 
 /// Both directions between two ranks of a node.
-pub struct Rings {
+pub(super) struct Rings {
     pub out: Outgoing,
     pub into: Incoming,
 }
@@ -38,7 +38,7 @@ const STAGED_BYTES: usize = 1024;
 
 impl Stream {
     /// A stream over a socket.
-    pub fn of(socket: OwnedFd) -> Self {
+    pub(super) fn of(socket: OwnedFd) -> Self {
         Self::Socket {
             socket,
             staging: Vec::new(),
@@ -46,7 +46,7 @@ impl Stream {
     }
 
     /// A stream between two places of a node.
-    pub fn within(common: &Arc<Common>, own: usize, other: usize) -> Self {
+    pub(super) fn within(common: &Arc<Common>, own: usize, other: usize) -> Self {
         Self::Memory(Box::new(Rings {
             out: Outgoing::new(common, own, other),
             into: Incoming::new(common, other, own),
@@ -54,7 +54,7 @@ impl Stream {
     }
 
     /// Sends more of a head and its payload, of which the first `at` bytes have gone. Returns the number of bytes that went.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         head: &[u8; HEAD_BYTES],
         payload: &[u8],
@@ -82,7 +82,7 @@ impl Stream {
     }
 
     /// Receives a head, and after it as much as fits into `payload`. Returns the number of bytes that arrived.
-    pub fn receive(
+    pub(super) fn receive(
         &mut self,
         head: &mut [u8; HEAD_BYTES],
         payload: &mut [u8],
@@ -105,7 +105,7 @@ impl Stream {
     }
 
     /// Receives as much as fits into `into`. Returns the number of bytes.
-    pub fn receive_bytes(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn receive_bytes(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Memory(rings) => some(rings.into.receive(into, &mut [])),
             Self::Socket { socket, .. } => receive_bytes(socket.as_fd(), into),

@@ -10,7 +10,7 @@ use super::pieces::add_floats;
 
 /// Action of a message on a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub(super) enum Use {
     /// Writes the payload into the window.
     Put,
     /// Adds the payload to the contents of the window, as 32-bit floats.
@@ -23,19 +23,19 @@ pub enum Use {
 
 impl Use {
     /// Tag of such messages.
-    pub fn tag(self) -> u32 {
+    pub(super) fn tag(self) -> u32 {
         OWN_TAGS + 1 + self as u32
     }
 
     /// Meaning of a tag; `None` if it has nothing to do with windows.
-    pub fn of(tag: u32) -> Option<Self> {
+    pub(super) fn of(tag: u32) -> Option<Self> {
         let all = [Self::Put, Self::Add, Self::Get, Self::Answer];
         all.into_iter().find(|own| own.tag() == tag)
     }
 }
 
 /// The window of this rank.
-pub struct Window {
+pub(super) struct Window {
     pub(super) group: Group,
     pub(super) memory: Buffer,
     /// For each place of the group: the range of its window in the memory shared with this rank, if there is such memory.
@@ -44,24 +44,24 @@ pub struct Window {
 
 impl Window {
     /// Bytes of the window. [`Inside`] has checked that they exist.
-    pub fn part(&self, from: usize, bytes: usize) -> &[u8] {
+    pub(super) fn part(&self, from: usize, bytes: usize) -> &[u8] {
         &self.memory[from..from + bytes]
     }
 
     /// The same bytes, to be written.
-    pub fn part_mut(&mut self, from: usize, bytes: usize) -> &mut [u8] {
+    pub(super) fn part_mut(&mut self, from: usize, bytes: usize) -> &mut [u8] {
         &mut self.memory[from..from + bytes]
     }
 
     /// Adds floats to the contents from byte `from` on.
-    pub fn add(&mut self, from: usize, floats: &[u8]) {
+    pub(super) fn add(&mut self, from: usize, floats: &[u8]) {
         add_floats(self.part_mut(from, floats.len()), floats);
     }
 }
 
 /// A range of bytes inside of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inside {
+pub(super) struct Inside {
     /// Offset of the first byte.
     pub from: usize,
     /// Number of bytes.
@@ -70,7 +70,11 @@ pub struct Inside {
 
 impl Inside {
     /// The range that a message of a rank refers to. Fails if it is not inside of the window, or if there is no window.
-    pub fn of(window: Option<&Window>, rank: usize, head: &MessageHead) -> Result<Self, RankError> {
+    pub(super) fn of(
+        window: Option<&Window>,
+        rank: usize,
+        head: &MessageHead,
+    ) -> Result<Self, RankError> {
         let room = window.map_or(0, |window| window.memory.len());
         let numbers = (usize::try_from(head.place), usize::try_from(head.bytes));
         if let (Ok(from), Ok(bytes), true) = (numbers.0, numbers.1, window.is_some())

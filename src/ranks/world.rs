@@ -14,7 +14,7 @@ use super::stream::Stream;
 use super::window::Window;
 
 /// All ranks of a job, as one of them sees them.
-pub struct World {
+pub(crate) struct World {
     pub(super) own: usize,
     pub(super) peers: Vec<Peer>,
     pub(super) meeting: Meeting,
@@ -37,7 +37,7 @@ pub struct World {
 
 impl World {
     /// The ranks that `ground` names, seen from rank `own`.
-    pub fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
+    pub(crate) fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
         let size = ground.book.len();
         let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
         let home = match (&ground.common, &ground.book[own]) {
@@ -66,35 +66,35 @@ impl World {
     }
 
     /// Number of this rank.
-    pub fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.own
     }
 
     /// Number of ranks.
-    pub fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.peers.len()
     }
 
     /// A message buffer: in memory that ranks of this node can copy from, if such memory exists and has room. Its contents are arbitrary.
-    pub fn buffer(&self, bytes: usize) -> Buffer {
+    pub(crate) fn buffer(&self, bytes: usize) -> Buffer {
         let common = self.arena.as_ref().and_then(|arena| arena.take(bytes));
         common.unwrap_or_else(|| Buffer::own(bytes))
     }
 
     /// Number of ranks that this one has a link to.
     #[cfg(test)]
-    pub fn links(&self) -> usize {
+    pub(crate) fn links(&self) -> usize {
         let standing = self.peers.iter().filter(|peer| peer.is_linked());
         standing.count()
     }
 
     /// Total time this rank spent waiting for links and other ranks, in nanoseconds.
-    pub fn waited_ns(&self) -> u64 {
+    pub(crate) fn waited_ns(&self) -> u64 {
         self.patience.waited_ns()
     }
 
     /// Number of connections that were closed because they came from no rank of this job.
-    pub fn strangers(&self) -> u64 {
+    pub(crate) fn strangers(&self) -> u64 {
         self.meeting.strangers()
     }
 }

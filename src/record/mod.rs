@@ -119,6 +119,7 @@ impl Record {
     }
 
     /// The same, to change them.
+    #[cfg(feature = "internals")]
     pub fn tests_mut(&mut self) -> &mut [TestRecord] {
         match self.outcome.acceptance_mut() {
             Some(acceptance) => &mut acceptance.tests,

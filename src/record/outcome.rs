@@ -85,6 +85,7 @@ impl Outcome {
     }
 
     /// Results of a link test, if that was the work.
+    #[cfg(feature = "internals")]
     pub fn linktest(&self) -> Option<&LinktestRecord> {
         match self {
             Self::Linktest(linktest) => Some(linktest),
@@ -93,6 +94,7 @@ impl Outcome {
     }
 
     /// Results of a latency measurement, if that was the work.
+    #[cfg(feature = "internals")]
     pub fn latency(&self) -> Option<&LatencyRecord> {
         match self {
             Self::Latency(latency) => Some(latency),
@@ -101,6 +103,7 @@ impl Outcome {
     }
 
     /// Results of patterns, if that was the work.
+    #[cfg(feature = "internals")]
     pub fn imb(&self) -> Option<&ImbRecord> {
         match self {
             Self::Imb(imb) => Some(imb),

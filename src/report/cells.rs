@@ -2,7 +2,7 @@
 
 /// The text of a table. A spreadsheet runs a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula, and some also split
 /// cells at semicolons or tabs. So names of hosts get an apostrophe before that character, which spreadsheets do not show. Numbers stay unchanged.
-pub fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
+pub(super) fn finish(writer: csv::Writer<Vec<u8>>) -> Result<String, csv::Error> {
     let written = writer.into_inner().map_err(|error| error.into_error())?;
     let harmless = |cell: &[u8]| -> Vec<u8> {
         let is_number = || std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());

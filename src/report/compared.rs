@@ -53,7 +53,7 @@ impl Measure {
 }
 
 /// Name of a kind of work, for the user.
-pub fn kind(work: &Work) -> &'static str {
+pub(crate) fn kind(work: &Work) -> &'static str {
     match work {
         Work::Acceptance(_) => "pipeline tests",
         Work::Linktest(_) => "a link test",
@@ -63,7 +63,7 @@ pub fn kind(work: &Work) -> &'static str {
 }
 
 /// Reason why a run cannot be compared with one that did this work, if it cannot.
-pub fn refusal(before: &Record, work: &Work) -> Option<String> {
+pub(crate) fn refusal(before: &Record, work: &Work) -> Option<String> {
     let (then, now) = (kind(&before.plan.work), kind(work));
     (then != now).then(|| {
         let name = before.name();
@@ -72,7 +72,7 @@ pub fn refusal(before: &Record, work: &Work) -> Option<String> {
 }
 
 /// All figures that can be compared, each with the name of what it belongs to.
-pub fn figures(record: &Record) -> Vec<(String, f64)> {
+pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
     match record.measured() {
         Measured::Acceptance(..) => ports(record),
         Measured::Linktest(plan, linktest) => {

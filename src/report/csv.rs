@@ -184,7 +184,7 @@ fn link_row(record: &Record, test: &TestRecord, link: &LinkRecord) -> Vec<String
 
 /// Writes enumerations in the table as in the record.
 mod erased {
-    pub trait Word {
+    pub(super) trait Word {
         fn word(&self) -> String;
     }
     impl<T: serde::Serialize> Word for T {

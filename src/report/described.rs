@@ -8,7 +8,7 @@ use numbers::spread::{Spread, percentile};
 use super::figures::Figures;
 
 /// Names and values as text. Figures that were not measured are left out.
-pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
+pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let mut figures = Vec::new();
     figures.extend(ports(record).map(|text| ("port directions", text)));
     figures.extend(goodput(record).map(|text| ("goodput", text)));
@@ -20,7 +20,7 @@ pub fn figures(record: &Record) -> Vec<(&'static str, String)> {
 }
 
 /// The main figures in one line. Returns `None` if no link that crosses a switch has a known round trip time.
-pub fn line(record: &Record) -> Option<String> {
+pub(super) fn line(record: &Record) -> Option<String> {
     let links: Vec<&LinkRecord> = loading_links(record).collect();
     let mut parts = Vec::new();
     if let Some(spread) = Spread::of(&shares(record)).filter(|spread| spread.count > 1) {
@@ -52,7 +52,7 @@ fn loading_links(record: &Record) -> impl Iterator<Item = &LinkRecord> {
 }
 
 /// The least share of the expected rate of each port direction that has one.
-pub fn shares(record: &Record) -> Vec<f64> {
+pub(super) fn shares(record: &Record) -> Vec<f64> {
     let ports = record.sheet.ports.iter();
     let directions = ports.flat_map(|port| [port.send, port.receive]);
     directions.filter_map(|one| one?.share).collect()

@@ -15,7 +15,7 @@ const WIDE: usize = 13;
 const HEAD_RULE: usize = 64;
 
 /// The text above the first table.
-pub fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
+pub(crate) fn head(imb: &Imb, hosts: &[HostRecord], date: &str, command: &str) -> String {
     let rule = format!("#{}\n", "-".repeat(HEAD_RULE));
     let mut text = format!(
         "{rule}#    pipebench {}: Intel (R) MPI Benchmarks' patterns without MPI, {}, rules of {}\n{rule}",
@@ -106,7 +106,7 @@ fn lengths(imb: &Imb) -> String {
 }
 
 /// Name of the transport that carried the messages.
-pub fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
+pub(crate) fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
     let within = match imb.ranks.transport {
         RankTransport::Tcp => return "TCP".to_owned(),
         RankTransport::Unix => return "Unix-domain sockets".to_owned(),
@@ -201,7 +201,7 @@ fn kind(imb: &Imb, table: &Table) -> Class {
 }
 
 /// The text above the lines of a table.
-pub fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
+pub(crate) fn table_head(imb: &Imb, table: &Table, ranks: usize) -> String {
     let names = columns(imb, table);
     let rule = format!("#{}\n", "-".repeat(WIDE * names.len() - 1));
     let mut text = format!("\n{rule}# Benchmarking {} \n", title(imb, table));
@@ -262,7 +262,7 @@ fn algorithms(imb: &Imb, table: &Table) -> Option<String> {
 }
 
 /// The lines of a table for one message length: one line, or one for each group.
-pub fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
+pub(crate) fn lines(imb: &Imb, table: &Table, line: &LineRecord) -> String {
     let each = imb.multi == Some(Multi::Each);
     if let Some(why) = &line.left_out {
         let bare = format!("{:>WIDE$} {why}\n", line.bytes);
@@ -313,7 +313,7 @@ fn one(imb: &Imb, table: &Table, line: &LineRecord, times: GroupTimes) -> String
 }
 
 /// Remarks below a table of files, for which the columns have no room.
-pub fn table_foot(lines: &[LineRecord]) -> String {
+pub(crate) fn table_foot(lines: &[LineRecord]) -> String {
     let files = || {
         let times = lines.iter().flat_map(|line| &line.groups);
         times.filter_map(|times| Some((times, times.files?)))
@@ -353,7 +353,7 @@ pub fn table_foot(lines: &[LineRecord]) -> String {
 }
 
 /// Text after the last table: today's suite announces its end there, and programs that read its output wait for that line.
-pub fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
+pub(crate) fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
     match plan.rules == Rules::Current && imb.complete {
         true => "\n\n# All processes entering MPI_Finalize\n\n",
         false => "",
@@ -361,7 +361,7 @@ pub fn end(plan: &Imb, imb: &ImbRecord) -> &'static str {
 }
 
 /// The verdict, the head and all tables of a record.
-pub fn summary(record: &Record, plan: &Imb, imb: &ImbRecord) -> String {
+pub(crate) fn summary(record: &Record, plan: &Imb, imb: &ImbRecord) -> String {
     let verdict = &record.verdict;
     let date = show_utc(record.started_ms);
     let command = format!("pipebench {}", record.command.join(" "));
@@ -375,7 +375,7 @@ pub fn summary(record: &Record, plan: &Imb, imb: &ImbRecord) -> String {
 }
 
 /// All tables, as the run printed them.
-pub fn tables(plan: &Imb, imb: &ImbRecord) -> String {
+pub(crate) fn tables(plan: &Imb, imb: &ImbRecord) -> String {
     let mut text = String::new();
     for table in &imb.tables {
         text += &table_head(plan, &table.table, imb.ranks.len());
@@ -388,7 +388,7 @@ pub fn tables(plan: &Imb, imb: &ImbRecord) -> String {
 }
 
 /// Every line as CSV, with figures that the tables lack.
-pub fn csv(record: &Record, plan: &Imb, imb: &ImbRecord) -> Result<String, csv::Error> {
+pub(crate) fn csv(record: &Record, plan: &Imb, imb: &ImbRecord) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "benchmark",
@@ -436,7 +436,7 @@ pub fn csv(record: &Record, plan: &Imb, imb: &ImbRecord) -> Result<String, csv::
 }
 
 /// True if a benchmark has a throughput. Collectives have only times (guide 3.3.4).
-pub fn has_rate(benchmark: Benchmark) -> bool {
+pub(crate) fn has_rate(benchmark: Benchmark) -> bool {
     matches!(
         benchmark.class(),
         Class::Single | Class::Parallel | Class::Rate

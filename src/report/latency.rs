@@ -7,14 +7,14 @@ use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, Together};
 use crate::units::{show_ns, show_us};
 
 /// Fixed sentence on every latency sheet: the kind of test.
-pub const FIXED_WORDS: &str = "a software test from end hosts: round trips of messages between processes, with all that hosts add to them";
+pub(crate) const FIXED_WORDS: &str = "a software test from end hosts: round trips of messages between processes, with all that hosts add to them";
 /// Maximum number of cables shown; the CSV table has all of them.
 const MOST_CABLES: usize = 10;
 /// Maximum number of combinations shown.
 const MOST_TOGETHER: usize = 10;
 
 /// The summary of a record of latencies.
-pub fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
+pub(crate) fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) -> String {
     let verdict = &record.verdict;
     let mut text = format!("{}  {}\n", verdict.word, verdict.reason);
     for line in planned(latency) {
@@ -35,7 +35,7 @@ pub fn summary(record: &Record, plan: &Latency, latency: &LatencyRecord) -> Stri
 }
 
 /// Lines on the plan and on the time that the measurement took.
-pub fn planned(latency: &LatencyRecord) -> Vec<String> {
+pub(crate) fn planned(latency: &LatencyRecord) -> Vec<String> {
     let plan = &latency.planned;
     let mut lines = vec![
         format!(
@@ -189,7 +189,7 @@ fn slowest(latency: &LatencyRecord) -> String {
 }
 
 /// Identified cables with the ratio of their latency to the median of their class, largest first.
-pub fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
+pub(crate) fn ranked(latency: &LatencyRecord) -> Vec<(&CableLatency, f64)> {
     let known = || {
         latency
             .cables
@@ -230,7 +230,7 @@ fn together(latency: &LatencyRecord) -> String {
 }
 
 /// A combination of cables as an equation, with its latency and standard error.
-pub fn equation(one: &Together) -> String {
+pub(crate) fn equation(one: &Together) -> String {
     let error = one.error_s.map(|error| format!(" +- {}", show_us(error)));
     let terms = combination(&one.terms);
     // A cable's latency cannot be negative.
@@ -247,7 +247,7 @@ pub fn equation(one: &Together) -> String {
 }
 
 /// Names of columns and their factors, as a sum.
-pub fn combination(terms: &[(String, f64)]) -> String {
+pub(crate) fn combination(terms: &[(String, f64)]) -> String {
     let mut text = String::new();
     for (number, (name, times)) in terms.iter().enumerate() {
         let sign = match (number, *times < 0.0) {
@@ -269,7 +269,7 @@ pub fn combination(terms: &[(String, f64)]) -> String {
 
 /// Relative errors of the predictions for pairs that were not planned: the median of their absolute values, the largest error with its sign, and its
 /// pair. Returns `None` if no such pair was measured.
-pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
+pub(crate) fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
     let off = |pair: &PairLatency| Some((pair.predicted_s? / pair.median_s - 1.0, *pair));
     let mut all: Vec<(f64, PairLatency)> = latency.checks.iter().filter_map(off).collect();
     all.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
@@ -279,7 +279,7 @@ pub fn differences(latency: &LatencyRecord) -> Option<(f64, f64, PairLatency)> {
 }
 
 /// Label of a fabric's host, or `host N` if it has no node in the plan.
-pub fn host_name(record: &Record, plan: &Latency, host: u32) -> String {
+pub(crate) fn host_name(record: &Record, plan: &Latency, host: u32) -> String {
     let node = plan.hosts.iter().position(|known| *known == host);
     let label = node.and_then(|node| record.plan.nodes.get(node));
     label.map_or_else(|| format!("host {host}"), |node| node.label.clone())
@@ -331,7 +331,7 @@ fn missing(latency: &LatencyRecord) -> String {
 }
 
 /// The CSV table of cables. Times are in microseconds.
-pub fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
+pub(crate) fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "cable",

@@ -2,26 +2,26 @@
 
 mod cells;
 pub mod compare;
-pub mod compared;
+pub(crate) mod compared;
 pub mod csv;
 mod described;
 pub mod dry_run;
 pub mod figures;
 pub mod header;
-pub mod imb;
+pub(crate) mod imb;
 pub mod json;
 pub mod judged;
 pub mod junit;
-pub mod latency;
+pub(crate) mod latency;
 pub mod linktest;
 pub mod listing;
 pub mod merge;
 pub mod metrics;
 mod overview;
 pub mod page;
-pub mod picture;
+pub(crate) mod picture;
 pub mod preflight;
-pub mod status;
+pub(crate) mod status;
 pub mod text;
 mod wires;
 

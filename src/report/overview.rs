@@ -14,7 +14,7 @@ use super::wires;
 const MOST_WIRES: usize = 8;
 
 /// A line per test. If a test crosses the switch: also a row per port and uplink, findings on interfaces, and the figure to sign.
-pub fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
+pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut crosses = false;
     for test in tests {

@@ -10,7 +10,7 @@ use super::fold;
 use super::status::{Pair, View, aligned, pairs, short};
 
 /// Lines of the picture, at most `height` of them. Empty if none of the viewed hosts takes part in the run.
-pub fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
+pub(crate) fn picture(views: &[View], token: &str, height: usize) -> Vec<String> {
     let pairs: Vec<Pair<'_>> = views.iter().flat_map(|view| pairs(view, token)).collect();
     let Some(first) = pairs.first() else {
         return Vec::new();

@@ -9,7 +9,7 @@ use super::fold;
 
 /// Two sightings of one host, since a rate needs two instants.
 #[derive(Debug, Clone)]
-pub struct View {
+pub(crate) struct View {
     /// The host as it was named.
     pub host: String,
     /// The first sighting.
@@ -26,7 +26,7 @@ pub(super) struct Pair<'view> {
 
 impl Pair<'_> {
     /// Rate of a byte counter between the two instants, in Gbit/s.
-    pub fn rate(&self, of: fn(&SeenNode) -> u64) -> f64 {
+    pub(super) fn rate(&self, of: fn(&SeenNode) -> u64) -> f64 {
         let bytes = of(self.now).saturating_sub(of(self.before));
         gbit_per_s(bytes, self.now.at_ns.saturating_sub(self.before.at_ns))
     }
@@ -149,12 +149,12 @@ fn closed(view: &View) -> Vec<Row> {
 }
 
 /// The first 6 characters of a token, enough to name a run.
-pub fn short(token: &str) -> String {
+pub(crate) fn short(token: &str) -> String {
     token.chars().take(6).collect()
 }
 
 /// The output of `pipebench status`.
-pub fn table(views: &[View]) -> String {
+pub(crate) fn table(views: &[View]) -> String {
     let rows = rows(views);
     let dash = || "-".to_owned();
     let mut cells = vec![
@@ -222,7 +222,7 @@ fn swept(view: &View) -> usize {
 }
 
 /// The output of `pipebench status --json`.
-pub fn document(views: &[View], troubles: &[Trouble]) -> String {
+pub(crate) fn document(views: &[View], troubles: &[Trouble]) -> String {
     let bits = |rate: f64| (rate * 1e9).round();
     let run = |row: &Row| {
         json!({
@@ -255,7 +255,7 @@ pub fn document(views: &[View], troubles: &[Trouble]) -> String {
 }
 
 /// Tokens of runs that begin with `start`, each once. A run that cannot be opened shows only the beginning of its token, which is returned instead.
-pub fn matching(views: &[View], start: &str) -> Vec<String> {
+pub(crate) fn matching(views: &[View], start: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for view in views {
         let open = view.now.nodes.iter().map(|node| node.card.token.as_str());
@@ -277,7 +277,7 @@ pub fn matching(views: &[View], start: &str) -> Vec<String> {
 }
 
 /// Hosts that could not be visited, with one line for each failure.
-pub fn failures(troubles: &[Trouble]) -> Vec<String> {
+pub(crate) fn failures(troubles: &[Trouble]) -> Vec<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for trouble in troubles {
         let text = trouble.text();

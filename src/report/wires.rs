@@ -8,7 +8,7 @@ use crate::record::{Record, TestRecord, WireFinding, WireKind};
 use crate::units::{show_bytes, sum};
 
 /// A line for each contradiction between interface counters and payload, and a line for each bond with the shares of its members.
-pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
+pub(super) fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
     let mut lines: Vec<String> = test.wires.iter().map(|one| wire(record, one)).collect();
     for (node, measured) in test.nodes.iter().enumerate() {
         let (Some(measured), host) = (measured, &record.hosts[node]) else {
@@ -39,7 +39,7 @@ pub fn lines(record: &Record, test: &TestRecord) -> Vec<String> {
 }
 
 /// The contradictions of several tests: each interface and kind once, with the first test that showed it.
-pub fn of_all(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
+pub(super) fn of_all(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
     let mut known = BTreeSet::new();
     let mut lines = Vec::new();
     for test in tests {
@@ -100,7 +100,7 @@ fn wire(record: &Record, finding: &WireFinding) -> String {
 }
 
 /// Links whose path takes smaller packets than both of their ends. Returns `None` if the tests saw no such link.
-pub fn short_paths(record: &Record, test: &TestRecord) -> Option<String> {
+pub(super) fn short_paths(record: &Record, test: &TestRecord) -> Option<String> {
     const NAMED: usize = 4;
     let plan = &record.plan.tests()[test.test];
     let mtu = |node: usize, rail: usize| {

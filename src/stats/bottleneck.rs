@@ -18,7 +18,7 @@ const REACHED: f64 = 0.9;
 
 /// Shares of a link's time, each from 0 to 1 of the interval of its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Shares {
+pub(crate) struct Shares {
     /// Sender: waiting for a block.
     pub waiting_for_block: f64,
     /// Sender: holding back on purpose.
@@ -34,7 +34,7 @@ pub struct Shares {
 }
 
 /// Classifies a link by what held its rate.
-pub fn classify(shares: &Shares) -> HeldBy {
+pub(crate) fn classify(shares: &Shares) -> HeldBy {
     let room = shares.waiting_for_slot.max(shares.window_limited);
     if shares.pacing >= MOST || shares.of_rate_limit.is_some_and(|share| share >= REACHED) {
         HeldBy::Paced

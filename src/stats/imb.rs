@@ -7,7 +7,11 @@ use numbers::spread::{Spread, percentile};
 
 /// A line from the reports of all ranks of all groups, in the order of the groups. `None` if a report is missing, or if the table has no
 /// such line.
-pub fn line(table: &Table, number: usize, told: &[&[Option<RankLine>]]) -> Option<LineRecord> {
+pub(crate) fn line(
+    table: &Table,
+    number: usize,
+    told: &[&[Option<RankLine>]],
+) -> Option<LineRecord> {
     let length = table.lengths.get(number)?;
     let groups: Option<Vec<Vec<&RankLine>>> = told
         .iter()
@@ -60,7 +64,7 @@ fn batches(all: &[&RankLine]) -> Option<LineSpread> {
 }
 
 /// Seconds of the fastest, the slowest and a mean rank over several groups.
-pub fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
+pub(crate) fn over(groups: &[GroupTimes]) -> Option<GroupTimes> {
     let count = groups.len() as f64;
     let most = groups.iter().map(|one| one.most_s).reduce(f64::max)?;
     let least = groups.iter().map(|one| one.least_s).reduce(f64::min)?;
@@ -100,7 +104,7 @@ fn together(all: impl Iterator<Item = FileTimes>) -> Option<FileTimes> {
 }
 
 /// Part of a transfer that the computation hid, in percent (guide 4.2.5.2).
-pub fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
+pub(crate) fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
     let shorter = overlap.pure_s.min(overlap.compute_s);
     if shorter <= 0.0 {
         return 0.0;
@@ -110,7 +114,7 @@ pub fn overlap_percent(overlapped_s: f64, overlap: Overlap) -> f64 {
 }
 
 /// Throughput by the time of the slowest rank, in megabytes per second as the rules define them; 0 if it took no time (guide 3.3).
-pub fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64) -> f64 {
+pub(crate) fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64) -> f64 {
     if slowest_s <= 0.0 {
         return 0.0;
     }
@@ -123,7 +127,7 @@ pub fn megabytes_per_s(table: &Table, rules: Rules, bytes: usize, slowest_s: f64
 }
 
 /// Messages per second of all pairs of a group together.
-pub fn messages_per_s(table: &Table, slowest_s: f64) -> f64 {
+pub(crate) fn messages_per_s(table: &Table, slowest_s: f64) -> f64 {
     if slowest_s <= 0.0 {
         return 0.0;
     }

@@ -1,9 +1,9 @@
 //! Pure arithmetic on measurements: clock offsets, series, bottlenecks of links, counters against payload, ceilings. No input or output, no clock.
 
-pub mod bottleneck;
-pub mod ceiling;
-pub mod imb;
+pub(crate) mod bottleneck;
+pub(crate) mod ceiling;
+pub(crate) mod imb;
 pub mod offset;
-pub mod series;
-pub mod steady;
-pub mod wires;
+pub(crate) mod series;
+pub(crate) mod steady;
+pub(crate) mod wires;

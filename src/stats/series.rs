@@ -3,10 +3,10 @@
 use crate::record::Second;
 
 /// A series never holds this many points. Once halved, it keeps at least half as many.
-pub const POINTS: usize = 1024;
+pub(crate) const POINTS: usize = 1024;
 
 /// A value that can be summed over time.
-pub trait Sum {
+pub(crate) trait Sum {
     /// Adds the next value in time.
     fn add(&mut self, later: &Self);
 }
@@ -36,7 +36,7 @@ impl Sum for Second {
 
 /// Sums over stretches of equal duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Series<T> {
+pub(crate) struct Series<T> {
     stretch: u64,
     points: Vec<T>,
     open: Option<(T, u64)>,
@@ -54,7 +54,7 @@ impl<T> Default for Series<T> {
 
 impl<T: Sum + Clone> Series<T> {
     /// Adds the value of the next second.
-    pub fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) {
         let (sum, count) = match self.open.take() {
             None => (value, 1),
             Some((mut sum, count)) => {
@@ -82,12 +82,12 @@ impl<T: Sum + Clone> Series<T> {
     }
 
     /// Seconds that each point covers.
-    pub fn stretch(&self) -> u64 {
+    pub(crate) fn stretch(&self) -> u64 {
         self.stretch
     }
 
     /// The points, without a stretch that is not full yet.
-    pub fn points(&self) -> &[T] {
+    pub(crate) fn points(&self) -> &[T] {
         &self.points
     }
 }

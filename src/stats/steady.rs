@@ -14,7 +14,7 @@ const HOLDS: f64 = 0.05;
 
 /// Finds the first steady stretch that holds, second by second.
 #[derive(Debug, Default)]
-pub struct Steady {
+pub(crate) struct Steady {
     last: VecDeque<Vec<f64>>,
     seen: u64,
     /// Start of the steady stretch in seconds, and the mean rate of each port in it.
@@ -23,7 +23,7 @@ pub struct Steady {
 
 impl Steady {
     /// Adds the rates of all ports over the next second.
-    pub fn push(&mut self, rates: Vec<f64>) {
+    pub(crate) fn push(&mut self, rates: Vec<f64>) {
         self.seen += 1;
         self.last.push_back(rates);
         if self.last.len() > SECONDS {
@@ -56,7 +56,7 @@ impl Steady {
     }
 
     /// Seconds from the start until the run became steady, judged by the data so far.
-    pub fn from_s(&self) -> Option<u64> {
+    pub(crate) fn since_s(&self) -> Option<u64> {
         self.since.as_ref().map(|(second, _)| *second)
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     fn found(seconds: &[&[f64]]) -> Option<u64> {
         let mut steady = Steady::default();
         seconds.iter().for_each(|rates| steady.push(rates.to_vec()));
-        steady.from_s()
+        steady.since_s()
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::units::sum;
 
 /// Bytes that the links of a rail moved through one host, in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Load {
+pub(crate) struct Load {
     /// Payload, in bytes.
     pub payload_bytes: u64,
     /// Other bytes of the links: block headers, handshakes, retransmits.
@@ -19,7 +19,7 @@ pub struct Load {
 
 /// Load of one data port of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RailLoad {
+pub(crate) struct RailLoad {
     /// Interface that has the port's address.
     pub interface: String,
     /// Load out of the host.
@@ -29,7 +29,7 @@ pub struct RailLoad {
 }
 
 /// Header bytes that an interface can count for each packet: Ethernet with VLAN tag and check sequence, IP, and TCP with timestamps.
-pub fn header_bytes(v6: bool) -> u64 {
+pub(crate) fn header_bytes(v6: bool) -> u64 {
     22 + if v6 { 40 } else { 20 } + 32
 }
 
@@ -47,7 +47,7 @@ const LASTING_NS: u64 = 5_000_000_000;
 ///
 /// Some drivers update their counters once a second or less often. So missing bytes are reported only if another interface shows them, or
 /// if an interface lacks most of the payload of a long run.
-pub fn check(
+pub(crate) fn check(
     node: &str,
     rails: &[RailLoad],
     counters: &[(String, InterfaceCounters)],

@@ -11,22 +11,22 @@ use crate::sys::socket;
 use crate::units::show_bytes;
 
 /// Limit of a record and of a journal, in bytes.
-pub const RECORD_BYTES: u64 = 64 << 20;
+pub(crate) const RECORD_BYTES: u64 = 64 << 20;
 /// Limit of a text that a person writes, in bytes: lists of hosts, plans, options of a site.
-pub const TEXT_BYTES: u64 = 4 << 20;
+pub(crate) const TEXT_BYTES: u64 = 4 << 20;
 /// Limit of the description of a fabric that its subnet manager prints, in bytes.
-pub const FABRIC_BYTES: u64 = 64 << 20;
+pub(crate) const FABRIC_BYTES: u64 = 64 << 20;
 
 /// Longest silence of a pipe.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file.
-pub fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
+pub(crate) fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
     read(path, limit_bytes, true)
 }
 
 /// Reads the text of a file that the user named, which can be a pipe.
-pub fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
+pub(crate) fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
     read(path, limit_bytes, false)
 }
 

@@ -5,12 +5,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use super::StoreError;
 
 /// A file that only grows. It keeps its first failure, to be reported once, and writes nothing after that.
-pub struct Growing {
+pub(crate) struct Growing {
     path: PathBuf,
     file: BufWriter<File>,
     failed: Option<StoreError>,
@@ -18,7 +16,7 @@ pub struct Growing {
 
 impl Growing {
     /// Creates the file, or empties an existing one.
-    pub fn create(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
         let file = File::create(path).map_err(|source| StoreError {
             path: path.to_owned(),
             source,
@@ -31,7 +29,7 @@ impl Growing {
     }
 
     /// Appends lines and hands them to the kernel. If `safe`, also waits until they are on the disk.
-    pub fn append(&mut self, lines: &str, safe: bool) {
+    pub(crate) fn append(&mut self, lines: &str, safe: bool) {
         if self.failed.is_some() {
             return;
         }
@@ -54,24 +52,9 @@ impl Growing {
         }
     }
 
-    /// Appends one JSON document as a line, and waits until it is on the disk.
-    pub fn append_json(&mut self, value: &impl Serialize) {
-        if let Ok(mut line) = serde_json::to_string(value) {
-            line.push('\n');
-            self.append(&line, true);
-        }
-    }
-
     /// The first failure, if any.
-    pub fn failure(&self) -> Option<&StoreError> {
+    pub(crate) fn failure(&self) -> Option<&StoreError> {
         self.failed.as_ref()
-    }
-
-    /// Removes the file: its content is stored elsewhere.
-    pub fn remove(self) {
-        match std::fs::remove_file(&self.path) {
-            Ok(()) | Err(_) => {} // A leftover file is useless, but does no harm.
-        }
     }
 }
 
@@ -85,11 +68,9 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         let mut file = Growing::create(&path).unwrap();
         file.append("a\n", false);
-        file.append_json(&[1, 2]);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\n[1,2]\n");
+        file.append("b\n", true);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\n");
         assert!(file.failure().is_none());
-        file.remove();
-        assert!(!path.exists());
     }
 
     #[test]

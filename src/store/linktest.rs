@@ -10,7 +10,7 @@ mod made;
 mod second;
 mod stream;
 
-pub use layout::{DataSet, Header, LinktestFile, Meaning, Pair, RankData, RankSet, Retest};
+pub use layout::{DataSet, LinktestFile, Meaning, Pair};
 pub use made::files;
 pub use stream::LinktestFileError;
 

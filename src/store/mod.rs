@@ -1,12 +1,12 @@
 //! Results on disk: run folders, and files that are written so that a full disk leaves no partial result.
 
-pub mod bounded;
+pub(crate) mod bounded;
 mod journal;
 pub mod linktest;
-pub mod runs;
-pub mod sion;
+pub(crate) mod runs;
+pub(crate) mod sion;
 
-pub use journal::Growing;
+pub(crate) use journal::Growing;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -21,14 +21,14 @@ use crate::units;
 /// Reason why a result could not be written.
 #[derive(Debug, Error)]
 #[error("cannot write {}: {}", path.display(), why(source))]
-pub struct StoreError {
+pub(crate) struct StoreError {
     path: PathBuf,
     source: io::Error,
 }
 
 impl StoreError {
     /// Makes the error for a file.
-    pub fn new(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn new(path: &Path, source: io::Error) -> Self {
         Self {
             path: path.to_owned(),
             source,
@@ -38,7 +38,7 @@ impl StoreError {
 
 /// Writes a whole file: first under another name, then renamed. Anything but a regular file, such as `/dev/full` or a pipe, is written
 /// directly.
-pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
+pub(crate) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
     let content = content.as_ref();
     let fail = |source| StoreError {
         path: path.to_owned(),
@@ -57,7 +57,7 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreErr
 }
 
 /// Replaces a file that is useful only while it is fresh. Readers always see a whole file, and the call does not wait for the disk.
-pub fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
+pub(crate) fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
     renamed(path, |temporary| fs::write(temporary, content)).map_err(|source| StoreError {
         path: path.to_owned(),
         source,
@@ -77,7 +77,7 @@ fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Resu
 }
 
 /// Checks that a result can be written to `path` now, before hours are spent on measuring it. Leaves nothing.
-pub fn check_writable(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_writable(path: &Path) -> Result<(), StoreError> {
     let fail = |source| StoreError {
         path: path.to_owned(),
         source,
@@ -101,7 +101,11 @@ fn temporary_of(path: &Path) -> PathBuf {
 }
 
 /// Makes the folder of a run below `parent`, named by date and token.
-pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBuf, StoreError> {
+pub(crate) fn make_folder(
+    parent: &Path,
+    started_ms: u64,
+    token: &str,
+) -> Result<PathBuf, StoreError> {
     let path = parent.join(units::run_name(started_ms, token));
     make_folders(&path)?;
     Ok(path)
@@ -109,7 +113,7 @@ pub fn make_folder(parent: &Path, started_ms: u64, token: &str) -> Result<PathBu
 
 /// Opens a file that processes of this user lock, or in which they count together. No other user can read it: a user who can read a file
 /// can lock it, for any time. The call does not wait for a pipe in its place.
-pub fn open_private(path: &Path) -> io::Result<File> {
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let file = File::options()
         .create(true)
         .truncate(false)
@@ -125,7 +129,7 @@ pub fn open_private(path: &Path) -> io::Result<File> {
 }
 
 /// Makes a folder and its missing parents.
-pub fn make_folders(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn make_folders(path: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(path).map_err(|source| StoreError {
         path: path.to_owned(),
         source,

@@ -11,15 +11,15 @@ use crate::sys::why;
 use super::bounded;
 
 /// File in a run's folder that holds its record.
-pub const RECORD: &str = "record.json";
+pub(crate) const RECORD: &str = "record.json";
 /// File in a run's folder that grows during the run.
-pub const JOURNAL: &str = "journal.jsonl";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
 /// Prefix of run names.
 const PREFIX: &str = "pb-";
 
 /// Reason why a run was not found.
 #[derive(Debug, Error)]
-pub enum FindError {
+pub(crate) enum FindError {
     /// No run has that name.
     #[error(
         "no run {0:?} (a record, the folder of a run, or the beginning of a run's name in {1}; see 'pipebench list')"
@@ -34,7 +34,7 @@ pub enum FindError {
 }
 
 /// Finds the record that `name` means: a file, the folder of a run, or the beginning of a run's name below `folder`.
-pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
+pub(crate) fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
     let path = Path::new(name);
     if path.is_dir() && path.join(RECORD).is_file() {
         return Ok(path.join(RECORD));
@@ -64,7 +64,7 @@ pub fn find(name: &str, folder: &Path) -> Result<PathBuf, FindError> {
 }
 
 /// Finds the journal of a run that left no record, by the run's folder or the beginning of its name. Returns its name and text.
-pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
+pub(crate) fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
     let named = |path: &Path| {
         let text = bounded::kept(&path.join(JOURNAL), bounded::RECORD_BYTES).ok()?;
         Some((name_of_folder(path), text))
@@ -88,7 +88,7 @@ pub fn find_journal(name: &str, folder: &Path) -> Option<(String, String)> {
 }
 
 /// Lists the records of all runs below a folder, by name and so by date.
-pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
+pub(crate) fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
     let fail = |error| FindError::Unreadable(folder.to_owned(), error);
     let mut records = Vec::new();
     for entry in fs::read_dir(folder).map_err(fail)? {
@@ -102,13 +102,13 @@ pub fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
 }
 
 /// Reads the text of a record.
-pub fn read(path: &Path) -> Result<String, FindError> {
+pub(crate) fn read(path: &Path) -> Result<String, FindError> {
     bounded::kept(path, bounded::RECORD_BYTES)
         .map_err(|error| FindError::Unreadable(path.to_owned(), error))
 }
 
 /// Name of a record's run: that of its folder, or the path of a file that is not in a run folder.
-pub fn name_of(record: &Path) -> String {
+pub(crate) fn name_of(record: &Path) -> String {
     match record.file_name().is_some_and(|name| name == RECORD) {
         true => record.parent().map_or_else(String::new, name_of_folder),
         false => record.display().to_string(),

@@ -109,14 +109,14 @@ impl Source for [u8] {
 }
 
 /// A file on the disk.
-pub struct Stored {
+pub(crate) struct Stored {
     file: std::fs::File,
     bytes: u64,
 }
 
 impl Stored {
     /// Opens a regular file. Refuses a device or a pipe, which has no length.
-    pub fn open(path: &std::path::Path) -> std::io::Result<Self> {
+    pub(crate) fn open(path: &std::path::Path) -> std::io::Result<Self> {
         // Opening a pipe must not block if no process writes to it.
         let file = std::fs::File::options()
             .read(true)
@@ -145,7 +145,7 @@ impl Source for Stored {
 
 /// The streams of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Container {
+pub(crate) struct Container {
     /// True if the integers in the tasks' own data are big-endian.
     pub big_endian: bool,
     /// Alignment of the starts of chunks, in bytes.
@@ -160,7 +160,7 @@ pub struct Container {
 
 impl Container {
     /// Offset in the file of byte `at` of a task's stream.
-    pub fn file_offset(&self, task: usize, at: usize) -> u64 {
+    pub(crate) fn file_offset(&self, task: usize, at: usize) -> u64 {
         let mut left = at as u64;
         let pieces = self.pieces.get(task).map_or(&[][..], Vec::as_slice);
         for (offset, bytes) in pieces {
@@ -174,7 +174,7 @@ impl Container {
 }
 
 /// Reads a container.
-pub fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
+pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionError> {
     let mut reader = Reader { source, big: false };
     let magic = reader.bytes("\"sion\"", 0, 4);
     if !magic.is_ok_and(|bytes| bytes == MAGIC) {
@@ -355,7 +355,7 @@ fn round_up(value: u64, to: u64) -> u64 {
 }
 
 /// Writes a container of one chunk per task, little-endian, as the serial library would under this file name.
-pub fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn write(name: &str, block_bytes: u32, streams: &[Vec<u8>]) -> Vec<u8> {
     let block = u64::from(block_bytes.max(1));
     let count = streams.len() as u64;
     let first_data = round_up(FIXED_BYTES + 16 * count, block);

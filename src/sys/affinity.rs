@@ -18,7 +18,7 @@ struct Processor {
 
 /// Processors this process may use, best first: processors of the NUMA node of `interface` come before those of other nodes.
 /// Within a node, the first threads of all cores come before the second threads.
-pub fn processors(interface: Option<&str>) -> Vec<usize> {
+pub(crate) fn processors(interface: Option<&str>) -> Vec<usize> {
     let allowed = allowed();
     let numa = numa_nodes();
     let place = |number: usize| Processor {
@@ -37,7 +37,7 @@ pub fn processors(interface: Option<&str>) -> Vec<usize> {
 }
 
 /// Processors this process may use, in ascending order.
-pub fn allowed() -> Vec<usize> {
+pub(crate) fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
     };
@@ -48,7 +48,7 @@ pub fn allowed() -> Vec<usize> {
 }
 
 /// Pins the calling thread to one processor. If the kernel refuses, the scheduler still chooses the processor.
-pub fn stay_on(processor: usize) {
+pub(crate) fn stay_on(processor: usize) {
     let mut set = CpuSet::new();
     if set.set(processor).is_ok() {
         match sched_setaffinity(Pid::from_raw(0), &set) {
@@ -58,7 +58,7 @@ pub fn stay_on(processor: usize) {
 }
 
 /// Allows the calling thread to run on every processor.
-pub fn roam() {
+pub(crate) fn roam() {
     let mut set = CpuSet::new();
     for number in 0..CpuSet::count() {
         match set.set(number) {
@@ -71,7 +71,7 @@ pub fn roam() {
 }
 
 /// Number of the processor that the calling thread runs on; 0 if unknown.
-pub fn current() -> usize {
+pub(crate) fn current() -> usize {
     // SAFETY: sched_getcpu has no preconditions.
     usize::try_from(unsafe { nix::libc::sched_getcpu() }).unwrap_or(0)
 }
@@ -112,7 +112,7 @@ fn read_list(path: &Path) -> Option<Vec<usize>> {
 }
 
 /// Parses a list of processors as the kernel writes it, such as `0-3,8`. `None` if the text is not such a list.
-pub fn parse_list(text: &str) -> Option<Vec<usize>> {
+pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut all = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -127,7 +127,7 @@ pub fn parse_list(text: &str) -> Option<Vec<usize>> {
 }
 
 /// Formats ascending numbers as such a list: the reverse of [`parse_list`].
-pub fn show_list(numbers: &[usize]) -> String {
+pub(crate) fn show_list(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let show = |run: &[usize]| match run {
         [one] => one.to_string(),

@@ -7,7 +7,7 @@ use super::memory::Region;
 
 /// The part of a region in which one process allocates its buffers.
 #[derive(Clone)]
-pub struct Arena {
+pub(crate) struct Arena {
     room: Arc<Room>,
 }
 
@@ -20,7 +20,7 @@ struct Room {
 }
 
 /// A message buffer. It owns its bytes.
-pub struct Buffer {
+pub(crate) struct Buffer {
     memory: Memory,
 }
 
@@ -38,7 +38,7 @@ const ALIGN: usize = 4096;
 
 impl Arena {
     /// Makes an arena of the bytes `begin..begin + bytes` of a region. The caller must give each part of a region to one arena only.
-    pub fn new(region: Arc<Region>, begin: usize, bytes: usize) -> Self {
+    pub(crate) fn new(region: Arc<Region>, begin: usize, bytes: usize) -> Self {
         assert!(
             begin.is_multiple_of(ALIGN) && begin + bytes <= region.bytes(),
             "arena outside of its region"
@@ -54,7 +54,7 @@ impl Arena {
     }
 
     /// Allocates a buffer and does not clear its bytes. `None` if the arena has no room.
-    pub fn take(&self, bytes: usize) -> Option<Buffer> {
+    pub(crate) fn take(&self, bytes: usize) -> Option<Buffer> {
         let room = &self.room;
         let wanted = bytes.max(1).checked_next_multiple_of(ALIGN)?;
         let mut live = room.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,14 +83,14 @@ impl Arena {
 
 impl Buffer {
     /// Allocates zeroed private memory of this process.
-    pub fn own(bytes: usize) -> Self {
+    pub(crate) fn own(bytes: usize) -> Self {
         Self {
             memory: Memory::Own(vec![0; bytes]),
         }
     }
 
     /// Offset of the buffer in its region, in bytes; `None` for private memory.
-    pub fn place(&self) -> Option<usize> {
+    pub(crate) fn place(&self) -> Option<usize> {
         match &self.memory {
             Memory::Own(_) => None,
             Memory::Shared { begin, .. } => Some(*begin),

@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// An eventfd: a counter in the kernel that a process can wait for.
-pub struct Bell {
+pub(crate) struct Bell {
     event: EventFd,
 }
 
 impl Bell {
     /// Makes a bell that does not ring. An error if the kernel gives no descriptor.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {
             event: EventFd::from_value_and_flags(0, flags)?,
@@ -20,21 +20,21 @@ impl Bell {
     }
 
     /// Wakes the processes that wait for the bell. It has no effect on a bell that already rings.
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         match self.event.write(1) {
             Ok(_) | Err(_) => {}
         }
     }
 
     /// Stops the ringing.
-    pub fn hush(&self) {
+    pub(crate) fn hush(&self) {
         match self.event.read() {
             Ok(_) | Err(_) => {} // The bell did not ring.
         }
     }
 
     /// Number of the eventfd's descriptor.
-    pub fn number(&self) -> RawFd {
+    pub(crate) fn number(&self) -> RawFd {
         self.event.as_fd().as_raw_fd()
     }
 }

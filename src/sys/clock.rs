@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: comparable between processes of one host, never between hosts.
-pub fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let mut now = nix::libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -15,7 +15,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// Milliseconds since 1970, for dating a record.
-pub fn wall_ms() -> u64 {
+pub(crate) fn wall_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
@@ -23,7 +23,7 @@ pub fn wall_ms() -> u64 {
 }
 
 /// Sleeps until the monotonic clock shows `at_ns`; returns at once if that time is past.
-pub fn sleep_until(at_ns: u64) {
+pub(crate) fn sleep_until(at_ns: u64) {
     let now = monotonic_ns();
     if at_ns > now {
         std::thread::sleep(Duration::from_nanos(at_ns - now));
@@ -33,20 +33,20 @@ pub fn sleep_until(at_ns: u64) {
 /// Time without arrivals, counted only while this process looked. A suspended machine or a stopped process does not look, and
 /// finds the arrivals of that time only when it runs again.
 #[derive(Debug, Clone, Default)]
-pub struct IdleTimer {
+pub(crate) struct IdleTimer {
     quiet_ns: u64,
     looked_ns: Option<u64>,
 }
 
 impl IdleTimer {
     /// Records an arrival, which ends the idle.
-    pub fn broken(&mut self) {
+    pub(crate) fn broken(&mut self) {
         *self = Self::default();
     }
 
     /// Records that nothing has come until `now_ns`. Returns the length of the idle in nanoseconds. Call it more than once a
     /// second: a longer gap counts as one second.
-    pub fn goes_on(&mut self, now_ns: u64) -> u64 {
+    pub(crate) fn goes_on(&mut self, now_ns: u64) -> u64 {
         const LONGEST_LOOK_NS: u64 = 1_000_000_000;
         let looked = self.looked_ns.replace(now_ns).unwrap_or(now_ns);
         let since = now_ns.saturating_sub(looked);

@@ -34,7 +34,7 @@ const FEC: [&str; 4] = [
 ];
 
 /// Counters of the interfaces `names`, from `/proc/net/dev`, sysfs and the driver.
-pub fn interface_counters(names: &[String]) -> Vec<(String, InterfaceCounters)> {
+pub(crate) fn interface_counters(names: &[String]) -> Vec<(String, InterfaceCounters)> {
     let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let all = text.lines().filter_map(parse_interface);
     let own = all.filter(|(name, _)| names.contains(name));
@@ -68,7 +68,7 @@ fn with_details(name: &str, mut counters: InterfaceCounters) -> InterfaceCounter
 }
 
 /// Packets that all processors together dropped because their backlog was full (second column of `/proc/net/softnet_stat`).
-pub fn backlog_drops() -> u64 {
+pub(crate) fn backlog_drops() -> u64 {
     let text = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     let dropped = text.lines().filter_map(|line| {
         let word = line.split_whitespace().nth(1)?;

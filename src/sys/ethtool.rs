@@ -22,7 +22,7 @@ const SPARE: usize = 1024;
 
 /// Facts that a driver reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Driver {
+pub(crate) struct Driver {
     /// Name of the driver.
     pub name: String,
     /// Firmware of the interface; empty if it has none or the driver does not report it.
@@ -96,7 +96,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Driver of the interface `name`. `None` if it has no driver or the kernel refuses to answer.
-pub fn driver(name: &str) -> Option<Driver> {
+pub(crate) fn driver(name: &str) -> Option<Driver> {
     driver_by(&ear()?, name)
 }
 
@@ -118,7 +118,7 @@ fn driver_by(socket: &OwnedFd, name: &str) -> Option<Driver> {
 }
 
 /// Names and values of the driver's counters, in the driver's order; empty if it keeps none.
-pub fn statistics(name: &str) -> Vec<(String, u64)> {
+pub(crate) fn statistics(name: &str) -> Vec<(String, u64)> {
     read_statistics(name).unwrap_or_default()
 }
 

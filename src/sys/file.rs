@@ -16,14 +16,14 @@ use nix::libc;
 use super::memory::Span;
 
 /// A file to read blocks from.
-pub struct FileSource {
+pub(crate) struct FileSource {
     map: Option<Mmap>,
 }
 
 impl FileSource {
     /// Maps a regular file. A change of the file during the run changes the data that is sent; shortening the file kills the
     /// reader with a signal.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = regular(path)?;
         if file.metadata()?.len() == 0 {
             return Ok(Self { map: None }); // An empty file cannot be mapped.
@@ -39,12 +39,12 @@ impl FileSource {
 
     /// Length of the file in bytes.
     #[cfg(test)]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.map.as_ref().map_or(0, |map| map.len() as u64)
     }
 
     /// Copies from byte `offset` on into a span, up to the end of the span or of the file. Returns the number of bytes copied.
-    pub fn copy(&self, offset: u64, target: Span<'_>) -> usize {
+    pub(crate) fn copy(&self, offset: u64, target: Span<'_>) -> usize {
         let Some(map) = &self.map else { return 0 };
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(map.len());
         let end = start.saturating_add(target.bytes()).min(map.len());
@@ -54,7 +54,7 @@ impl FileSource {
 }
 
 /// Length of a source file in bytes. An error if it is not a regular file.
-pub fn source_bytes(path: &Path) -> io::Result<u64> {
+pub(crate) fn source_bytes(path: &Path) -> io::Result<u64> {
     Ok(regular(path)?.metadata()?.len())
 }
 
@@ -67,7 +67,7 @@ fn regular(path: &Path) -> io::Result<File> {
 }
 
 /// A file to append blocks to, from its start to its end.
-pub struct FileSink {
+pub(crate) struct FileSink {
     file: File,
     path: PathBuf,
     /// Temporary name until the file is complete, where the file must have a name.
@@ -81,7 +81,7 @@ const STEP_BYTES: u64 = 16 << 20;
 
 impl FileSink {
     /// Begins a file that gets the name `path` once it is complete. An existing file of that name stays until then.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
         if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             return Err(io::Error::other("exists and is not a regular file"));
         }
@@ -117,7 +117,7 @@ impl FileSink {
     }
 
     /// Appends a span to the file.
-    pub fn append(&mut self, mut span: Span<'_>) -> io::Result<()> {
+    pub(crate) fn append(&mut self, mut span: Span<'_>) -> io::Result<()> {
         while span.bytes() > 0 {
             let into =
                 usize::try_from(self.written - self.mapped_from).map_err(io::Error::other)?;
@@ -159,7 +159,7 @@ impl FileSink {
     }
 
     /// Sets the file's final length and name. Returns its length in bytes.
-    pub fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.map = None;
         self.file.set_len(self.written)?;
         let temporary = match self.temporary.take() {

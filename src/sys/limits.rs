@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Amount of a resource that one limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub(crate) struct Room {
     /// Name of the limit, as an administrator would look for it, with its value where it has one.
     pub limit: String,
     /// Amount that can still be taken.
@@ -16,7 +16,7 @@ pub struct Room {
 
 /// Amounts of all resources that were left at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rooms {
+pub(crate) struct Rooms {
     /// Processes and threads.
     pub processes: Vec<Room>,
     /// Memory in bytes.
@@ -31,12 +31,12 @@ pub struct Rooms {
 
 impl Rooms {
     /// Reads the limits of this process on this host.
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         Self::below(Path::new("/"))
     }
 
     /// Reads the limits from the tree below `root`.
-    pub fn below(root: &Path) -> Self {
+    pub(crate) fn below(root: &Path) -> Self {
         let tree = Tree {
             root: root.to_owned(),
         };
@@ -51,7 +51,7 @@ impl Rooms {
 }
 
 /// Memory that all limits leave, in bytes; `None` if unknown.
-pub fn spare_memory() -> Option<u64> {
+pub(crate) fn spare_memory() -> Option<u64> {
     let tree = Tree {
         root: PathBuf::from("/"),
     };

@@ -15,7 +15,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use crate::plan::size::LARGE_PAGE_BYTES;
 
 /// Mapped memory of fixed size: a memory file that forked children inherit, or private memory.
-pub struct Region {
+pub(crate) struct Region {
     map: MmapRaw,
     /// Unused bytes before the first used byte.
     skipped: usize,
@@ -24,7 +24,7 @@ pub struct Region {
 
 /// A part of a region that one process owns at a time. The handshake decides which process.
 #[derive(Clone, Copy)]
-pub struct Span<'region> {
+pub(crate) struct Span<'region> {
     start: *mut u8,
     bytes: usize,
     _region: std::marker::PhantomData<&'region Region>,
@@ -32,12 +32,12 @@ pub struct Span<'region> {
 
 impl Region {
     /// Makes a region of `bytes`, zeroed, that can neither shrink nor grow.
-    pub fn new(name: &str, bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn new(name: &str, bytes: usize) -> std::io::Result<Self> {
         Self::of_pages(name, bytes, MFdFlags::empty())
     }
 
     /// Makes such a zeroed region of large pages that are reserved on this host, rounded up to whole pages. An error if there are not enough.
-    pub fn reserved(name: &str, bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn reserved(name: &str, bytes: usize) -> std::io::Result<Self> {
         let flags = MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB;
         Self::of_pages(name, bytes.next_multiple_of(LARGE_PAGE_BYTES), flags)
     }
@@ -58,7 +58,7 @@ impl Region {
     }
 
     /// Makes a zeroed region of `bytes` that is private to this process: a forked child gets a copy.
-    pub fn private(bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn private(bytes: usize) -> std::io::Result<Self> {
         let map = MmapRaw::from(MmapMut::map_anon(bytes)?);
         Ok(Self {
             map,
@@ -69,7 +69,7 @@ impl Region {
 
     /// Makes a private region of large pages, where the system gives them: sends from it then consist of few, long pieces.
     /// `bytes` is rounded up to whole large pages.
-    pub fn private_large(bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn private_large(bytes: usize) -> std::io::Result<Self> {
         let bytes = bytes.next_multiple_of(LARGE_PAGE_BYTES);
         let map = MmapMut::map_anon(bytes + LARGE_PAGE_BYTES)?;
         match map.advise(memmap2::Advice::HugePage) {
@@ -85,7 +85,7 @@ impl Region {
     }
 
     /// Size in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -97,7 +97,7 @@ impl Region {
     }
 
     /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the region.
-    pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
+    pub(crate) fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
         assert!(
             offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(),
             "words outside of their region"
@@ -109,7 +109,7 @@ impl Region {
     }
 
     /// The span of `bytes` bytes from byte `offset` on.
-    pub fn span(&self, offset: usize, bytes: usize) -> Span<'_> {
+    pub(crate) fn span(&self, offset: usize, bytes: usize) -> Span<'_> {
         assert!(offset + bytes <= self.bytes(), "span outside of its region");
         Span {
             start: self.address(offset),
@@ -119,7 +119,7 @@ impl Region {
     }
 
     /// Offset of `bytes` in the region; `None` if they are not in it.
-    pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
         let begin = self.address(0).addr();
         let offset = bytes.as_ptr().addr().checked_sub(begin)?;
         (offset + bytes.len() <= self.bytes).then_some(offset)
@@ -127,7 +127,7 @@ impl Region {
 
     /// Faults in the pages of a range for writing, in the calling process: every process has its own page table, and first
     /// touches run at 2 GB/s. On kernels before 5.14, the pages fault in later, during the run.
-    pub fn populate(&self, offset: usize, bytes: usize) {
+    pub(crate) fn populate(&self, offset: usize, bytes: usize) {
         const PAGE: usize = 4096;
         let first = offset / PAGE * PAGE;
         let end = (offset + bytes).min(self.bytes());
@@ -143,12 +143,12 @@ impl Region {
 
 impl Span<'_> {
     /// Length in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The part of `bytes` bytes from byte `offset` on.
-    pub fn part(self, offset: usize, bytes: usize) -> Self {
+    pub(crate) fn part(self, offset: usize, bytes: usize) -> Self {
         assert!(offset + bytes <= self.bytes, "part outside of its span");
         // SAFETY: in range by the assertion.
         let start = unsafe { self.start.add(offset) };
@@ -165,20 +165,20 @@ impl Span<'_> {
     }
 
     /// Copies `source` to the start of the span.
-    pub fn write(&self, source: &[u8]) {
+    pub(crate) fn write(&self, source: &[u8]) {
         assert!(source.len() <= self.bytes, "source longer than its span");
         // SAFETY: in range; `source` is memory of this process, the span is shared, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.start, source.len()) };
     }
 
     /// CRC-32 (IEEE 802.3) of the whole span. As for every read, only the span's current owner may call it.
-    pub fn checksum(&self) -> u32 {
+    pub(crate) fn checksum(&self) -> u32 {
         // SAFETY: mapped for its whole length as long as the region lives; no process writes it while the handshake gives it to the caller.
         crc32fast::hash(unsafe { std::slice::from_raw_parts(self.start, self.bytes) })
     }
 
     /// Copies the start of the span to `target`.
-    pub fn read(&self, target: &mut [u8]) {
+    pub(crate) fn read(&self, target: &mut [u8]) {
         assert!(target.len() <= self.bytes, "target longer than its span");
         // SAFETY: in range; `target` is memory of this process, so they do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(self.start, target.as_mut_ptr(), target.len()) };
@@ -187,14 +187,14 @@ impl Span<'_> {
 
 /// A named segment in `/dev/shm` that an outside process can open. It holds words only. Dropping the handle that made it removes
 /// the name. Forked children inherit the handle and never drop it, since they end with `_exit`.
-pub struct NamedRegion {
+pub(crate) struct NamedRegion {
     segment: shared_memory::Shmem,
 }
 
 impl NamedRegion {
     /// Makes a segment of `bytes`. An error if the name exists or there is not enough room: a page that does not exist at its
     /// first write would kill the writer with a signal.
-    pub fn create(name: &str, bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn create(name: &str, bytes: usize) -> std::io::Result<Self> {
         let made = shared_memory::ShmemConf::new()
             .os_id(name)
             .size(bytes)
@@ -213,19 +213,19 @@ impl NamedRegion {
 
     /// Opens the segment that another process made.
     #[cfg(test)]
-    pub fn open(name: &str) -> Result<Self, shared_memory::ShmemError> {
+    pub(crate) fn open(name: &str) -> Result<Self, shared_memory::ShmemError> {
         Ok(Self {
             segment: shared_memory::ShmemConf::new().os_id(name).open()?,
         })
     }
 
     /// Size in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.segment.len()
     }
 
     /// `count` atomic words from byte `offset` on, which must be a multiple of eight and inside the segment.
-    pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
+    pub(crate) fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
         assert!(
             offset.is_multiple_of(8) && offset + count * 8 <= self.bytes(),
             "words outside of their segment"
@@ -253,7 +253,10 @@ fn io_error(error: shared_memory::ShmemError) -> std::io::Error {
 
 /// Copies the words of a segment, at most `limit_bytes` bytes. Returns them with the user id that owns the segment. The file is
 /// read and never mapped: its owner can truncate it at any moment, which must not kill the reader.
-pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<AtomicU64>, u32)> {
+pub(crate) fn read_segment(
+    name: &str,
+    limit_bytes: usize,
+) -> std::io::Result<(Vec<AtomicU64>, u32)> {
     use std::io::{Error, ErrorKind, Read};
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     if name.contains('/') {
@@ -279,7 +282,7 @@ pub fn read_segment(name: &str, limit_bytes: usize) -> std::io::Result<(Vec<Atom
 }
 
 /// User id that owns a segment, even if this process may not read the segment.
-pub fn segment_user(name: &str) -> Option<u32> {
+pub(crate) fn segment_user(name: &str) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::symlink_metadata(format!("{FOLDER}/{name}")).ok()?;
     meta.is_file().then(|| meta.uid())
@@ -287,7 +290,7 @@ pub fn segment_user(name: &str) -> Option<u32> {
 
 /// Names of segments that begin with `prefix`: this user's first, then those of other users, sorted for each user. The number per
 /// user and the total size per other user are limited, so that no user can keep a reader busy with junk.
-pub fn segment_names(prefix: &str) -> Vec<String> {
+pub(crate) fn segment_names(prefix: &str) -> Vec<String> {
     use std::os::unix::fs::MetadataExt;
     const MOST: usize = 1024;
     const MOST_BYTES: u64 = 64 << 20;
@@ -324,7 +327,7 @@ pub fn segment_names(prefix: &str) -> Vec<String> {
 const FOLDER: &str = "/dev/shm";
 
 /// Removes the name of a segment. A name that is gone is no error. False if the name still exists.
-pub fn remove_name(name: &str) -> bool {
+pub(crate) fn remove_name(name: &str) -> bool {
     matches!(
         nix::sys::mman::shm_unlink(name),
         Ok(()) | Err(nix::Error::ENOENT)

@@ -7,28 +7,28 @@
     reason = "this module is the gate to the operating system; every block is argued"
 )]
 
-pub mod affinity;
-pub mod arena;
-pub mod bell;
-pub mod clock;
-pub mod counters;
-pub mod ethtool;
+pub(crate) mod affinity;
+pub(crate) mod arena;
+pub(crate) mod bell;
+pub(crate) mod clock;
+pub(crate) mod counters;
+pub(crate) mod ethtool;
 pub mod facts;
-pub mod file;
-pub mod limits;
-pub mod memory;
-pub mod neighbours;
-pub mod pages;
-pub mod peers;
-pub mod process;
-pub mod signals;
-pub mod socket;
-pub mod terminal;
-pub mod usage;
-pub mod vectored;
+pub(crate) mod file;
+pub(crate) mod limits;
+pub(crate) mod memory;
+pub(crate) mod neighbours;
+pub(crate) mod pages;
+pub(crate) mod peers;
+pub(crate) mod process;
+pub(crate) mod signals;
+pub(crate) mod socket;
+pub(crate) mod terminal;
+pub(crate) mod usage;
+pub(crate) mod vectored;
 
 /// Reason why a system call failed, worded as the end of a sentence: `connection refused`, `timed out`.
-pub fn why(error: &std::io::Error) -> String {
+pub(crate) fn why(error: &std::io::Error) -> String {
     let text = match error.raw_os_error() {
         Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
         None if error.kind() == std::io::ErrorKind::TimedOut => "timed out".to_owned(),

@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Hardware addresses, such as `02:00:00:00:00:07`, that answer for the addresses `asked` on `interface`, whose own address is
 /// `own`. The result leaves out three kinds of address: addresses beyond a router; addresses with a permanent entry in the table,
 /// since no host answered for them; and IPv6 addresses, since hosts look for duplicates of these themselves (RFC 4862, 5.4).
-pub fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr, String)> {
+pub(crate) fn of(own: IpAddr, interface: Option<&str>, asked: &[IpAddr]) -> Vec<(IpAddr, String)> {
     /// The discard protocol (RFC 863).
     const DISCARD: u16 = 9;
     let Ok(socket) = UdpSocket::bind((own, 0)) else {

@@ -13,7 +13,7 @@ use super::memory::Span;
 use super::socket::length_of;
 
 /// A pipe through which pages pass.
-pub struct Pipe {
+pub(crate) struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
     /// Bytes that have entered the pipe and not left it.
@@ -22,7 +22,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// Makes an empty pipe of 1 MiB, or of the size that the system permits.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         const PIPE_BYTES: i32 = 1 << 20;
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         // A smaller pipe also works, in smaller pieces.
@@ -37,13 +37,13 @@ impl Pipe {
     }
 
     /// Number of bytes in the pipe.
-    pub fn inside(&self) -> usize {
+    pub(crate) fn inside(&self) -> usize {
         self.inside
     }
 
     /// Puts the pages of a span into the empty pipe, as many as it holds. Returns the number of bytes. The reader at the far end
     /// sees the content that the pages have when it reads them.
-    pub fn load(&mut self, span: Span<'_>) -> io::Result<usize> {
+    pub(crate) fn load(&mut self, span: Span<'_>) -> io::Result<usize> {
         debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
         let part = libc::iovec {
             iov_base: span.pointer().cast(),
@@ -57,7 +57,7 @@ impl Pipe {
     }
 
     /// Moves at most `bytes` from a socket into the empty pipe. Returns the number of bytes. Zero means that the peer has closed its side.
-    pub fn take(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    pub(crate) fn take(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
         debug_assert!(self.inside == 0, "a pipe that is not empty may be full");
         let flags = SpliceFFlags::SPLICE_F_MOVE;
         self.inside = splice(socket, None, &self.write, None, bytes, flags)?;
@@ -66,7 +66,7 @@ impl Pipe {
 
     /// Moves the content of the pipe to a socket or file. Returns the number of bytes that left. With `more`, the bytes that
     /// follow can share the packet.
-    pub fn give(&mut self, to: BorrowedFd<'_>, more: bool) -> io::Result<usize> {
+    pub(crate) fn give(&mut self, to: BorrowedFd<'_>, more: bool) -> io::Result<usize> {
         let mut flags = SpliceFFlags::SPLICE_F_MOVE;
         flags.set(SpliceFFlags::SPLICE_F_MORE, more);
         let given = splice(&self.read, None, to, None, self.inside, flags)?;
@@ -76,7 +76,7 @@ impl Pipe {
 }
 
 /// A checksum of the data that passes through a pipe, made without taking the data out.
-pub struct Glance {
+pub(crate) struct Glance {
     /// As large as the pipe, so that it holds references to the same pages.
     twin: Pipe,
     scratch: Vec<u8>,
@@ -85,7 +85,7 @@ pub struct Glance {
 
 impl Glance {
     /// Makes an empty checksum for an empty pipe.
-    pub fn new(pipe: &Pipe) -> io::Result<Self> {
+    pub(crate) fn new(pipe: &Pipe) -> io::Result<Self> {
         /// A piece of this size stays in the cache until it is summed up.
         const PIECE_BYTES: usize = 64 << 10;
         let twin = Pipe::new()?;
@@ -104,7 +104,7 @@ impl Glance {
     }
 
     /// Adds the content of the pipe, which stays in the pipe.
-    pub fn add(&mut self, pipe: &Pipe) -> io::Result<()> {
+    pub(crate) fn add(&mut self, pipe: &Pipe) -> io::Result<()> {
         let flags = SpliceFFlags::empty();
         let mut left = tee(&pipe.read, &self.twin.write, pipe.inside, flags)?;
         if left != pipe.inside {
@@ -122,20 +122,20 @@ impl Glance {
     }
 
     /// CRC-32 (IEEE 802.3) of the data added since the last call.
-    pub fn take_sum(&mut self) -> u32 {
+    pub(crate) fn take_sum(&mut self) -> u32 {
         std::mem::take(&mut self.sum).finalize()
     }
 }
 
 /// Discards bytes of a socket without copying them: TCP drops them inside the kernel (MSG_TRUNC); Unix sockets ignore that flag
 /// and need a pipe to `/dev/null`.
-pub struct Drain {
+pub(crate) struct Drain {
     way: Option<(Pipe, std::fs::File)>,
 }
 
 impl Drain {
     /// Makes a drain for a TCP socket, or for a Unix socket if `tcp` is false.
-    pub fn new(tcp: bool) -> io::Result<Self> {
+    pub(crate) fn new(tcp: bool) -> io::Result<Self> {
         if tcp {
             return Ok(Self { way: None });
         }
@@ -146,7 +146,7 @@ impl Drain {
     }
 
     /// Discards at most `bytes` of the socket. Returns the number of bytes. Zero means that the peer has closed its side.
-    pub fn discard(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    pub(crate) fn discard(&mut self, socket: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
         let Some((pipe, null)) = &mut self.way else {
             // SAFETY: with MSG_TRUNC, TCP writes nothing to the buffer, so the buffer can be null.
             let got = unsafe {

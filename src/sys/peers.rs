@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// User id of the process that holds the other end of an established connection within this machine. `own` is this end's address,
 /// `peer` is the other end's. `None` if the other end is on another machine or in another network namespace.
-pub fn user_of(own: SocketAddr, peer: SocketAddr) -> Option<u32> {
+pub(crate) fn user_of(own: SocketAddr, peer: SocketAddr) -> Option<u32> {
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|path| {
         let table = std::fs::read_to_string(path).ok()?;
         user_in(&table, canonical(own), canonical(peer))

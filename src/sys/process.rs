@@ -16,7 +16,7 @@ use super::signals;
 
 /// Reasons why a process cannot be forked.
 #[derive(Debug, thiserror::Error)]
-pub enum BirthError {
+pub(crate) enum BirthError {
     /// The kernel refused (limit of processes, memory).
     #[error("cannot fork: {0}")]
     Fork(#[from] nix::Error),
@@ -28,7 +28,7 @@ pub enum BirthError {
 /// Forks a child and returns its process id. The child keeps only the descriptors in `keep` (and `/dev/null` as 0, 1 and 2), runs
 /// `body` with all signals blocked, and exits with the code that `body` returns. The kernel sends the child the signal
 /// `on_orphan` when this process dies.
-pub fn fork_child(
+pub(crate) fn fork_child(
     keep: &[RawFd],
     on_orphan: Signal,
     body: impl FnOnce() -> u8,
@@ -61,25 +61,25 @@ fn live(parent: Pid, keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u
 }
 
 /// Asks the kernel to send this process `signal` when its parent dies.
-pub fn die_with_parent(signal: Signal) {
+pub(crate) fn die_with_parent(signal: Signal) {
     let result = nix::sys::prctl::set_pdeathsig(signal);
     debug_assert!(result.is_ok());
 }
 
 /// Makes this process the parent of orphaned descendants, so that it can reap every descendant.
-pub fn adopt_orphans() {
+pub(crate) fn adopt_orphans() {
     let result = nix::sys::prctl::set_child_subreaper(true);
     debug_assert!(result.is_ok());
 }
 
 /// Ends the process at once and skips the destructors: they belong to the process that it was forked from.
-pub fn leave(code: u8) -> ! {
+pub(crate) fn leave(code: u8) -> ! {
     // SAFETY: _exit has no preconditions.
     unsafe { libc::_exit(i32::from(code)) }
 }
 
 /// Names the process in the process table; the kernel keeps 15 bytes.
-pub fn set_name(name: &str) {
+pub(crate) fn set_name(name: &str) {
     let short: String = name.chars().take(15).collect();
     if let Ok(text) = std::ffi::CString::new(short) {
         let result = nix::sys::prctl::set_name(&text);
@@ -88,27 +88,27 @@ pub fn set_name(name: &str) {
 }
 
 /// Makes this process the leader of a new process group.
-pub fn lead_group() {
+pub(crate) fn lead_group() {
     let result = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
     debug_assert!(result.is_ok());
 }
 
 /// Makes a new child the leader of a new process group, if the child has not done so yet.
-pub fn make_group(child: i32) {
+pub(crate) fn make_group(child: i32) {
     match nix::unistd::setpgid(Pid::from_raw(child), Pid::from_raw(child)) {
         Ok(()) | Err(_) => {} // The child has done so, or it is gone.
     }
 }
 
 /// Tells the scheduler that this process works in long stretches, so that its siblings preempt it less often.
-pub fn schedule_as_batch() {
+pub(crate) fn schedule_as_batch() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: plain values for the calling process; a refusal leaves the default policy in place.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
 }
 
 /// Gives the rest of the time slice to another runnable process.
-pub fn yield_now() {
+pub(crate) fn yield_now() {
     // SAFETY: sched_yield has no preconditions.
     unsafe { libc::sched_yield() };
 }
@@ -164,7 +164,7 @@ fn thread_count() -> usize {
 
 /// The way a child process ended or stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// The child exited with this code.
     Code(i32),
     /// This signal killed the child.
@@ -175,7 +175,7 @@ pub enum Ending {
 
 /// Reaps one child that has ended or was stopped, without waiting; `None` if there is no such child. It calls the C library
 /// directly, because nix's enumeration of signals lacks the real-time signals.
-pub fn reap_one() -> Option<(i32, Ending)> {
+pub(crate) fn reap_one() -> Option<(i32, Ending)> {
     let mut status = 0;
     // SAFETY: `status` is valid for writing; -1 and the flags ask for any ended or stopped child.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
@@ -193,7 +193,7 @@ pub fn reap_one() -> Option<(i32, Ending)> {
 }
 
 /// True while this process has children that it has not reaped.
-pub fn has_children() -> bool {
+pub(crate) fn has_children() -> bool {
     !matches!(
         nix::sys::wait::waitid(
             nix::sys::wait::Id::All,
@@ -204,7 +204,7 @@ pub fn has_children() -> bool {
 }
 
 /// Kills a process group. A group that is gone is no error.
-pub fn kill_group(leader: i32) {
+pub(crate) fn kill_group(leader: i32) {
     if leader > 1 {
         match nix::sys::signal::killpg(Pid::from_raw(leader), Signal::SIGKILL) {
             Ok(()) | Err(_) => {}
@@ -213,7 +213,7 @@ pub fn kill_group(leader: i32) {
 }
 
 /// Kills a child. A child that is gone is no error.
-pub fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     if pid > 1 {
         match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
             Ok(()) | Err(_) => {}
@@ -222,26 +222,28 @@ pub fn kill(pid: i32) {
 }
 
 /// True if `pid` is still the parent of this process, as it was at birth.
-pub fn parent_is(pid: i32) -> bool {
+pub(crate) fn parent_is(pid: i32) -> bool {
     nix::unistd::getppid().as_raw() == pid
 }
 
 /// Closes this child's copy of a descriptor that its parent owns. The value that owns the descriptor in the child's copy of the
 /// parent's memory is never dropped, because a child ends with `_exit`.
-pub fn close_own_copy(descriptor: std::os::fd::BorrowedFd<'_>) {
+pub(crate) fn close_own_copy(descriptor: std::os::fd::BorrowedFd<'_>) {
     // SAFETY: the descriptor is valid, and nothing in this child uses it again.
     unsafe { libc::close(descriptor.as_raw_fd()) };
 }
 
 /// Replaces an inherited descriptor with one that this child owns, so that closing it closes the connection.
-pub fn take_over(inherited: std::os::fd::BorrowedFd<'_>) -> std::io::Result<std::os::fd::OwnedFd> {
+pub(crate) fn take_over(
+    inherited: std::os::fd::BorrowedFd<'_>,
+) -> std::io::Result<std::os::fd::OwnedFd> {
     let own = inherited.try_clone_to_owned()?;
     close_own_copy(inherited);
     Ok(own)
 }
 
 /// Kills the parent, if `pid` is still the parent of this process, as it was at birth.
-pub fn kill_parent(pid: i32) {
+pub(crate) fn kill_parent(pid: i32) {
     if pid > 1 && parent_is(pid) {
         match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
             Ok(()) | Err(_) => {} // The parent has ended already.
@@ -250,24 +252,24 @@ pub fn kill_parent(pid: i32) {
 }
 
 /// Process id of this process.
-pub fn own_pid() -> i32 {
+pub(crate) fn own_pid() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
 /// Id of the calling thread; equal to the process id if the process has one thread.
-pub fn own_thread() -> i32 {
+pub(crate) fn own_thread() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
 /// Number of the pid namespace of this process. Process ids of another namespace mean nothing here.
-pub fn pid_space() -> u64 {
+pub(crate) fn pid_space() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
 }
 
 /// Start time of a process in clock ticks since boot. Process id and start time together identify a process for ever. `None` for
 /// a process that has ended, reaped or not.
-pub fn start_time(pid: i32) -> Option<u64> {
+pub(crate) fn start_time(pid: i32) -> Option<u64> {
     let stat = stat(pid)?;
     let mut fields = stat.split_whitespace();
     let is_alive = !matches!(fields.next()?, "Z" | "X");
@@ -282,23 +284,23 @@ fn stat(pid: i32) -> Option<String> {
 }
 
 /// True if a signal or a debugger has stopped the process.
-pub fn is_stopped(pid: i32) -> bool {
+pub(crate) fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.trim_start().starts_with(['T', 't']))
 }
 
 /// Effective user id of this process: the owner of the files it makes.
-pub fn own_user() -> u32 {
+pub(crate) fn own_user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
 /// User id that a process belongs to; `None` if the process is gone.
-pub fn user_of(pid: i32) -> Option<u32> {
+pub(crate) fn user_of(pid: i32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     Some(std::fs::metadata(format!("/proc/{pid}")).ok()?.uid())
 }
 
 /// Sends `signal` to a process to ask it to end, if it is still the process that started at `start`. The error is ESRCH if it is not.
-pub fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
+pub(crate) fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
     let signal = Signal::try_from(signal)?;
     if pid <= 1 {
         return Err(nix::Error::ESRCH.into());

@@ -9,13 +9,13 @@ use std::time::Duration;
 use nix::libc;
 
 /// Number of the signal that means "wake up and look".
-pub fn doorbell() -> i32 {
+pub(crate) fn doorbell() -> i32 {
     libc::SIGRTMIN()
 }
 
 /// The event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
+pub(crate) enum Woken {
     /// The doorbell rang.
     Doorbell,
     /// A child process ended or stopped.
@@ -27,7 +27,7 @@ pub enum Woken {
 }
 
 /// Blocks every signal. Call it before a fork, so that no signal reaches a child that is not set up yet.
-pub fn block_all() {
+pub(crate) fn block_all() {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigfillset initialises the whole set it is given.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
@@ -37,7 +37,7 @@ pub fn block_all() {
 
 /// Unblocks every signal except the doorbell: senders and receivers work with this mask. The mask changes in one step, since a
 /// doorbell that is unblocked even for a moment ends the process.
-pub fn unblock_all_but_doorbell() {
+pub(crate) fn unblock_all_but_doorbell() {
     set_mask(&set_of(&[doorbell()]));
 }
 
@@ -76,7 +76,7 @@ fn empty_set() -> libc::sigset_t {
 }
 
 /// True if this process was started with `signal` ignored.
-pub fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask
@@ -87,7 +87,7 @@ pub fn is_ignored(signal: i32) -> bool {
 
 /// Sends the doorbell to a process. A process that is gone is no error: its parent notices its end. If the queue of pending
 /// signals is full (EAGAIN), the ring is lost: the sleeper then wakes only at its timeout.
-pub fn ring(pid: i32) {
+pub(crate) fn ring(pid: i32) {
     if pid <= 0 {
         return;
     }
@@ -99,12 +99,12 @@ pub fn ring(pid: i32) {
 }
 
 /// Waits for the doorbell alone, at most `timeout`. True if it rang.
-pub fn wait_doorbell(timeout: Duration) -> bool {
+pub(crate) fn wait_doorbell(timeout: Duration) -> bool {
     wait_for(&set_of(&[doorbell()]), timeout) == Some(doorbell())
 }
 
 /// Waits for the doorbell, the end of a child or a request to end, at most `timeout`. All these signals must be blocked.
-pub fn wait_parent(timeout: Duration) -> Woken {
+pub(crate) fn wait_parent(timeout: Duration) -> Woken {
     match wait_for(&parent_signals(), timeout) {
         Some(signal) if signal == doorbell() => Woken::Doorbell,
         Some(libc::SIGCHLD) => Woken::Child,
@@ -125,12 +125,12 @@ fn wait_for(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
 
 /// Makes a descriptor that becomes readable when the doorbell rings, a child ends or a signal asks the process to end. Children
 /// inherit it, so make it after the owner's last fork or close it in every child.
-pub fn signal_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
+pub(crate) fn signal_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
     descriptor_of(&parent_signals())
 }
 
 /// Makes a descriptor that becomes readable when the doorbell rings.
-pub fn doorbell_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
+pub(crate) fn doorbell_descriptor() -> nix::Result<std::os::fd::OwnedFd> {
     descriptor_of(&set_of(&[doorbell()]))
 }
 
@@ -144,7 +144,7 @@ fn descriptor_of(set: &libc::sigset_t) -> nix::Result<std::os::fd::OwnedFd> {
 }
 
 /// Takes one signal from a descriptor of [`signal_descriptor`]; `None` if no signal is pending.
-pub fn take_signal(descriptor: &std::os::fd::OwnedFd) -> Option<Woken> {
+pub(crate) fn take_signal(descriptor: &std::os::fd::OwnedFd) -> Option<Woken> {
     let mut buffer = [0_u8; 128];
     let length = nix::unistd::read(descriptor, &mut buffer).ok()?;
     if length < 4 {

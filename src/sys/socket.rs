@@ -17,14 +17,14 @@ use nix::sys::socket::{
 
 mod info;
 
-pub use info::{all_acknowledged, tcp_info, unread_bytes};
+pub(crate) use info::{all_acknowledged, tcp_info, unread_bytes};
 
 use super::clock;
 use super::memory::Span;
 use crate::plan::SocketOptions;
 
 /// Makes a TCP listener on `address`, on a port of the range `ports` or on any port. Returns it with its address.
-pub fn listen_tcp(
+pub(crate) fn listen_tcp(
     address: IpAddr,
     ports: Option<(u16, u16)>,
     options: &SocketOptions,
@@ -85,12 +85,12 @@ fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
 }
 
 /// Local address of a bound socket.
-pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
+pub(crate) fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
     std::net::TcpListener::from(socket.try_clone()?).local_addr()
 }
 
 /// Connects to `to` from the address `from` within `timeout`.
-pub fn connect_tcp(
+pub(crate) fn connect_tcp(
     from: IpAddr,
     to: SocketAddr,
     options: &SocketOptions,
@@ -126,7 +126,7 @@ fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
 }
 
 /// Makes a listener under an abstract Unix name, which vanishes with its last descriptor.
-pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
+pub(crate) fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
     nix::sys::socket::bind(
@@ -139,7 +139,11 @@ pub fn listen_unix(name: &str, options: &SocketOptions) -> io::Result<OwnedFd> {
 
 /// Connects to an abstract Unix name of this network namespace within `timeout`: if the listener's queue is full, the call waits
 /// for a place. The timeout also bounds later calls on the socket.
-pub fn connect_unix(name: &str, options: &SocketOptions, timeout: Duration) -> io::Result<OwnedFd> {
+pub(crate) fn connect_unix(
+    name: &str,
+    options: &SocketOptions,
+    timeout: Duration,
+) -> io::Result<OwnedFd> {
     let socket = unix_socket()?;
     apply(socket.as_fd(), options)?;
     bound_calls(&socket, timeout)?;
@@ -152,14 +156,14 @@ pub fn connect_unix(name: &str, options: &SocketOptions, timeout: Duration) -> i
 
 /// True if the kernel says that the process at the other end belongs to this process's user. The kernel says nothing about TCP,
 /// which counts as true.
-pub fn is_of_own_user(socket: &OwnedFd) -> bool {
+pub(crate) fn is_of_own_user(socket: &OwnedFd) -> bool {
     let peer = nix::sys::socket::getsockopt(socket, sockopt::PeerCredentials);
     peer.is_ok_and(|peer| peer.uid() == u32::MAX || peer.uid() == nix::unistd::geteuid().as_raw())
 }
 
 /// The process that began to listen on a Unix socket, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// Process id; `None` if this pid namespace does not know it.
     pub pid: Option<i32>,
     /// User id.
@@ -168,7 +172,7 @@ pub struct Owner {
 
 /// Connects to an abstract Unix name. Returns the name's owner and the bytes that it sends to a new connection, up to its
 /// end-of-file or about `limit_bytes`, all within about `timeout`.
-pub fn ask_unix(
+pub(crate) fn ask_unix(
     name: &str,
     timeout: Duration,
     limit_bytes: usize,
@@ -211,7 +215,7 @@ fn unix_socket() -> io::Result<OwnedFd> {
 }
 
 /// Makes two connected Unix sockets, for a link within a node.
-pub fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
     let (a, b) = nix::sys::socket::socketpair(
         AddressFamily::Unix,
         SockType::Stream,
@@ -224,7 +228,7 @@ pub fn pair(options: &SocketOptions) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Accepts one connection within `timeout`; `None` if no connection came or another process accepted it first.
-pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<OwnedFd>> {
     if !wait_for(listener, PollFlags::POLLIN, timeout)? {
         return Ok(None);
     }
@@ -246,7 +250,7 @@ pub fn accept(listener: BorrowedFd<'_>, timeout: Duration) -> io::Result<Option<
 }
 
 /// Waits until a descriptor is ready; false if `timeout` passed first.
-pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::Result<bool> {
+pub(crate) fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::Result<bool> {
     let end = clock::monotonic_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX / 2);
     loop {
         let left = end
@@ -263,12 +267,12 @@ pub fn wait_for(fd: BorrowedFd<'_>, what: PollFlags, timeout: Duration) -> io::R
 }
 
 /// True if data can be read or the peer has closed. Waits at most `timeout`.
-pub fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
+pub(crate) fn readable(fd: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     wait_for(fd, PollFlags::POLLIN, timeout)
 }
 
 /// For each descriptor, in order: true if it has data or its peer has closed. Waits for the first such descriptor, at most `timeout`.
-pub fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
+pub(crate) fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut all: Vec<PollFd<'_>> = fds
         .iter()
         .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
@@ -283,12 +287,12 @@ pub fn which_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<V
 }
 
 /// Sets or clears nonblocking mode. Several receivers wait at one listener: a blocking listener would hold up the slower ones.
-pub fn set_nonblocking(socket: &OwnedFd, on: bool) -> io::Result<()> {
+pub(crate) fn set_nonblocking(socket: &OwnedFd, on: bool) -> io::Result<()> {
     set_descriptor_nonblocking(socket.as_fd(), on)
 }
 
 /// As [`set_nonblocking`], for a borrowed descriptor such as standard input.
-pub fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+pub(crate) fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
     let mut flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     flags.set(OFlag::O_NONBLOCK, on);
@@ -297,7 +301,7 @@ pub fn set_descriptor_nonblocking(fd: BorrowedFd<'_>, on: bool) -> io::Result<()
 }
 
 /// Sets the timeout of each blocking call on a socket.
-pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+pub(crate) fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let limit = nix::sys::time::TimeVal::from(libc::timeval {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_usec: i64::from(timeout.subsec_micros()),
@@ -308,7 +312,7 @@ pub fn bound_calls(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
 }
 
 /// Closes a connection at once and discards data in flight: the peer sees a reset and not a silence.
-pub fn reset(socket: OwnedFd) {
+pub(crate) fn reset(socket: OwnedFd) {
     let now = libc::linger {
         l_onoff: 1,
         l_linger: 0,
@@ -320,7 +324,7 @@ pub fn reset(socket: OwnedFd) {
 }
 
 /// Applies the settings of every TCP data connection: no delay of small writes, and an error when the peer's host is silent for `silence`.
-pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Result<()> {
+pub(crate) fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Result<()> {
     if tcp {
         setsockopt(socket, sockopt::TcpNoDelay, &true)?;
         let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
@@ -330,14 +334,14 @@ pub fn prepare_data(socket: &OwnedFd, tcp: bool, silence: Duration) -> io::Resul
 }
 
 /// Makes the kernel end a connection within about `silence` if its peer takes no data or is gone.
-pub fn bound_silence(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
+pub(crate) fn bound_silence(socket: &impl AsFd, silence: Duration) -> io::Result<()> {
     let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
     setsockopt(socket, sockopt::TcpUserTimeout, &silence_ms)?;
     Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
 }
 
 /// Turns on TCP keepalive, so that a process that only receives also notices a dead path within about `silence`.
-pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
+pub(crate) fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
     const QUESTIONS: u32 = 4;
     let seconds = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX).max(2);
     setsockopt(socket, sockopt::KeepAlive, &true)?;
@@ -352,7 +356,7 @@ pub fn ask_now_and_then(socket: &OwnedFd, silence: Duration) -> io::Result<()> {
 }
 
 /// Sets the sizes of a socket's buffers, and none of the other options.
-pub fn set_buffers(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
+pub(crate) fn set_buffers(socket: &impl AsFd, options: &SocketOptions) -> io::Result<()> {
     let socket = socket.as_fd();
     if let Some(bytes) = options.send_buffer_bytes {
         setsockopt(&socket, sockopt::SndBuf, &bytes)?;
@@ -445,7 +449,7 @@ fn get_raw(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> i
 
 /// Name of the congestion control that a TCP socket uses.
 #[cfg(test)]
-pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
+pub(crate) fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
     let mut name = [0_u8; 16];
     let length = get_raw(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut name).ok()?;
     let text = String::from_utf8_lossy(name.get(..length)?).into_owned();
@@ -453,7 +457,7 @@ pub fn congestion_of(socket: BorrowedFd<'_>) -> Option<String> {
 }
 
 /// Sends from a span. Returns the number of bytes that the kernel took. The error is `WouldBlock` if it took none before the call's timeout.
-pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
+pub(crate) fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     // SAFETY: the span is mapped for its whole length as long as its region lives.
     let sent = unsafe {
         libc::send(
@@ -467,7 +471,7 @@ pub fn send(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
 }
 
 /// Receives at least one byte into a span. Returns the number of bytes. Zero means that the peer has closed its side.
-pub fn receive(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
+pub(crate) fn receive(socket: BorrowedFd<'_>, span: Span<'_>) -> io::Result<usize> {
     // SAFETY: the span is mapped and writable for its whole length as long as its region lives.
     let got = unsafe { libc::recv(socket.as_raw_fd(), span.pointer().cast(), span.bytes(), 0) };
     length_of(got)
@@ -478,33 +482,33 @@ pub(super) fn length_of(result: isize) -> io::Result<usize> {
 }
 
 /// Sends bytes of private memory when more bytes follow at once: on TCP, they wait for these and share a packet.
-pub fn send_ahead(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn send_ahead(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     use nix::sys::socket::MsgFlags;
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::from_bits_retain(libc::MSG_MORE);
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Sends bytes of private memory. Returns the number of bytes that the kernel took.
-pub fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = nix::sys::socket::MsgFlags::MSG_NOSIGNAL;
     Ok(nix::sys::socket::send(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Receives into private memory. Returns the number of bytes. Zero means that the peer has closed its side.
-pub fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn receive_bytes(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
     let flags = nix::sys::socket::MsgFlags::empty();
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), bytes, flags)?)
 }
 
 /// Closes the sending direction: the peer then reads end-of-file.
-pub fn finish_sending(socket: BorrowedFd<'_>) {
+pub(crate) fn finish_sending(socket: BorrowedFd<'_>) {
     match nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Write) {
         Ok(()) | Err(_) => {} // A connection that is gone has nothing to finish.
     }
 }
 
 /// Reason why a socket has failed; `None` if it has not. The reason is `UnexpectedEof` if the peer has closed.
-pub fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
+pub(crate) fn failure(socket: BorrowedFd<'_>) -> Option<io::Error> {
     match nix::sys::socket::getsockopt(&socket, sockopt::SocketError) {
         Ok(0) => match receive_peek(socket) {
             Ok(0) => Some(io::ErrorKind::UnexpectedEof.into()),
@@ -527,7 +531,7 @@ fn receive_peek(socket: BorrowedFd<'_>) -> io::Result<usize> {
 }
 
 /// Source address that this host would use towards `peer`. The call sends nothing: connecting a datagram socket only looks up the route.
-pub fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
+pub(crate) fn source_towards(peer: IpAddr) -> io::Result<IpAddr> {
     let any: SocketAddr = match peer {
         IpAddr::V4(_) => SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0),
         IpAddr::V6(_) => SocketAddrV6::new(std::net::Ipv6Addr::UNSPECIFIED, 0, 0, 0).into(),

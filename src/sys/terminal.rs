@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use nix::libc;
 
 /// Rows and columns of the terminal that a descriptor refers to; `None` if it is not a terminal or its size is unknown.
-pub fn size(of: BorrowedFd<'_>) -> Option<(usize, usize)> {
+pub(crate) fn size(of: BorrowedFd<'_>) -> Option<(usize, usize)> {
     let mut size = libc::winsize {
         ws_row: 0,
         ws_col: 0,

@@ -4,7 +4,7 @@ use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 
 /// CPU time of a process, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CpuTime {
+pub(crate) struct CpuTime {
     /// In user mode.
     pub user_ns: u64,
     /// In the kernel.
@@ -12,7 +12,7 @@ pub struct CpuTime {
 }
 
 /// CPU time that this process has used until now.
-pub fn own_cpu() -> CpuTime {
+pub(crate) fn own_cpu() -> CpuTime {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
         return CpuTime::default();
     };
@@ -26,14 +26,14 @@ pub fn own_cpu() -> CpuTime {
 }
 
 /// CPU time of another process of this host, in nanoseconds; zero if the process is gone.
-pub fn cpu_ns_of(pid: i32) -> u64 {
+pub(crate) fn cpu_ns_of(pid: i32) -> u64 {
     scheduled(pid)[0]
 }
 
 /// Scheduler figures of another process of this host: its CPU time; the time it was ready to run but had no processor, because
 /// others had the processors or its control group had used up its share, both in nanoseconds; and the number of times it got a
 /// processor. Zeros if the process is gone.
-pub fn scheduled(pid: i32) -> [u64; 3] {
+pub(crate) fn scheduled(pid: i32) -> [u64; 3] {
     let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let mut words = text.split_whitespace();
     [(); 3].map(|()| words.next().and_then(|word| word.parse().ok()).unwrap_or(0))
@@ -41,20 +41,20 @@ pub fn scheduled(pid: i32) -> [u64; 3] {
 
 /// Time that this process was ready to run but had no processor. Repeated reads cost little.
 #[derive(Debug)]
-pub struct RunDelay {
+pub(crate) struct RunDelay {
     file: Option<std::fs::File>,
 }
 
 impl RunDelay {
     /// Opens the figures of this process.
-    pub fn own() -> Self {
+    pub(crate) fn own() -> Self {
         Self {
             file: std::fs::File::open("/proc/self/schedstat").ok(),
         }
     }
 
     /// Run delay until now, in nanoseconds; zero where the kernel does not report it.
-    pub fn ns(&self) -> u64 {
+    pub(crate) fn ns(&self) -> u64 {
         use std::os::unix::fs::FileExt;
         let mut bytes = [0; 128];
         let file = self.file.as_ref();
@@ -67,7 +67,7 @@ impl RunDelay {
 
 /// State and place of a process of this host: true if it runs or is ready to run, and the core it ran on last. The kernel counts
 /// a wait for a processor when the wait ends, not before.
-pub fn place_of(pid: i32) -> (bool, Option<usize>) {
+pub(crate) fn place_of(pid: i32) -> (bool, Option<usize>) {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     place_in(&text)
 }
@@ -84,14 +84,14 @@ fn place_in(stat: &str) -> (bool, Option<usize>) {
 }
 
 /// Busy and total time of every core since boot, in clock ticks.
-pub fn cores() -> Vec<CoreTime> {
+pub(crate) fn cores() -> Vec<CoreTime> {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     text.lines().filter_map(parse_core).collect()
 }
 
 /// Clock ticks of one core since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CoreTime {
+pub(crate) struct CoreTime {
     /// Number of the core. Numbers of offline cores are missing.
     pub number: usize,
     /// Ticks that were neither idle nor a wait for a disk.
@@ -122,7 +122,7 @@ fn parse_core(line: &str) -> Option<CoreTime> {
 }
 
 /// Busy share of the busiest core between two readings, 0 to 1; `None` if no tick has passed.
-pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
+pub(crate) fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
     before
         .iter()
         .zip(after)
@@ -134,7 +134,7 @@ pub fn busiest_core(before: &[CoreTime], after: &[CoreTime]) -> Option<f64> {
 /// The busiest core that served links between two readings: its busy share, 0 to 1, and the part of that share which went to
 /// packets. A core served links if `seen` holds its place in the readings, because link processes ran there, or if it spent half
 /// of its busy time on packets.
-pub fn busiest_serving(
+pub(crate) fn busiest_serving(
     before: &[CoreTime],
     after: &[CoreTime],
     seen: &[usize],
@@ -151,12 +151,12 @@ pub fn busiest_serving(
 }
 
 /// Memory that can be allocated without swapping, in bytes.
-pub fn available_memory() -> Option<u64> {
+pub(crate) fn available_memory() -> Option<u64> {
     Some(memory_line("MemAvailable:")? * 1024)
 }
 
 /// Bytes of large pages that are reserved on this host and free.
-pub fn free_reserved_bytes() -> u64 {
+pub(crate) fn free_reserved_bytes() -> u64 {
     let pages = memory_line("HugePages_Free:").unwrap_or(0);
     let taken = memory_line("HugePages_Rsvd:").unwrap_or(0);
     let page_kib = memory_line("Hugepagesize:").unwrap_or(0);
@@ -171,7 +171,7 @@ fn memory_line(name: &str) -> Option<u64> {
 }
 
 /// Bytes that storage devices read for this process. `None` if `wants` is false or the kernel does not report them.
-pub fn fetched_bytes(wants: bool) -> Option<u64> {
+pub(crate) fn fetched_bytes(wants: bool) -> Option<u64> {
     let text = wants
         .then(|| std::fs::read_to_string("/proc/self/io"))?
         .ok()?;
@@ -182,7 +182,7 @@ pub fn fetched_bytes(wants: bool) -> Option<u64> {
 }
 
 /// Raises the number of descriptors that this process may open to the hard limit, which needs no privileges. Returns the limit.
-pub fn raise_descriptor_limit() -> u64 {
+pub(crate) fn raise_descriptor_limit() -> u64 {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return 0;
     };

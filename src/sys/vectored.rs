@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, recvmsg, sendmsg};
 
 /// Sends `head` and then `payload`. Returns the number of bytes of both that the kernel took.
-pub fn send_parts(socket: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Result<usize> {
+pub(crate) fn send_parts(socket: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Result<usize> {
     let parts = [IoSlice::new(head), IoSlice::new(payload)];
     let sent = sendmsg::<()>(
         socket.as_raw_fd(),
@@ -21,7 +21,7 @@ pub fn send_parts(socket: BorrowedFd<'_>, head: &[u8], payload: &[u8]) -> io::Re
 }
 
 /// Receives into `head` and then into `payload`. Returns the number of bytes of both. Zero means that the peer has closed its side.
-pub fn receive_parts(
+pub(crate) fn receive_parts(
     socket: BorrowedFd<'_>,
     head: &mut [u8],
     payload: &mut [u8],
@@ -32,7 +32,7 @@ pub fn receive_parts(
 }
 
 /// Waits until one of the sockets is ready as wanted or has failed, at most `limit`. Returns the state of each socket, in order.
-pub fn wait_for_any(
+pub(crate) fn wait_for_any(
     sockets: &[(BorrowedFd<'_>, Wanted)],
     limit: Duration,
 ) -> io::Result<Vec<Became>> {
@@ -62,7 +62,7 @@ pub fn wait_for_any(
 
 /// State of a socket after a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Became {
+pub(crate) enum Became {
     /// Neither ready nor failed.
     Nothing,
     /// Ready to read or write, as wanted.
@@ -73,7 +73,7 @@ pub enum Became {
 
 /// The event to wait for on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// Data to read.
     Read,
     /// Room to write.

@@ -15,15 +15,15 @@ use super::state::State;
 use super::{pages, tools};
 
 /// Maximum number of runs in a list on a page.
-pub const MOST_LISTED: usize = 50;
+pub(super) const MOST_LISTED: usize = 50;
 /// Content type of metrics for Prometheus.
-pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Maximum length of a search, in characters and in words.
 const MOST_SEARCH: usize = 200;
 const MOST_WORDS: usize = 8;
 
 /// Builds an error answer: a page, or a JSON document for API clients.
-pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
+pub(super) fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Response {
     match is_api {
         true => problem_of(status, what, None),
         false => show(status, pages::problem(app, status.as_u16(), what)),
@@ -31,12 +31,12 @@ pub fn problem(app: &App, is_api: bool, status: StatusCode, what: &str) -> Respo
 }
 
 /// Builds an answer from a page and its status.
-pub fn show(status: StatusCode, page: Markup) -> Response {
+pub(super) fn show(status: StatusCode, page: Markup) -> Response {
     (status, Html(page.into_string())).into_response()
 }
 
 /// Builds a page with status 404.
-pub fn absent(app: &App) -> Response {
+pub(super) fn absent(app: &App) -> Response {
     problem(
         app,
         false,
@@ -55,7 +55,7 @@ struct Problem<'a> {
 }
 
 /// Builds an error answer for API clients. `field` names the wrong field of the request.
-pub fn problem_of(status: StatusCode, what: &str, field: Option<&'static str>) -> Response {
+pub(super) fn problem_of(status: StatusCode, what: &str, field: Option<&'static str>) -> Response {
     let body = Problem {
         status: status.as_u16(),
         what,
@@ -65,7 +65,7 @@ pub fn problem_of(status: StatusCode, what: &str, field: Option<&'static str>) -
 }
 
 /// Starts the run of a request and logs the start. Counts each attempt against the limit of starts per minute.
-pub fn take(
+pub(super) fn take(
     app: &App,
     asker: &Asker,
     fields: &Fields,
@@ -85,7 +85,7 @@ pub fn take(
 }
 
 /// HTTP status of a request that was not accepted.
-pub fn status_of(declined: &Declined) -> StatusCode {
+pub(super) fn status_of(declined: &Declined) -> StatusCode {
     match declined {
         Declined::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Declined::Full(..) => StatusCode::CONFLICT,
@@ -95,7 +95,7 @@ pub fn status_of(declined: &Declined) -> StatusCode {
 }
 
 /// Writes one log line to standard error. Pass no token and no cookie, and quote every text that comes from a client.
-pub fn tell(asker: &Asker, what: &str) {
+pub(super) fn tell(asker: &Asker, what: &str) {
     let from = asker
         .from
         .map_or_else(|| "here".to_owned(), |from| from.to_string());
@@ -103,12 +103,12 @@ pub fn tell(asker: &Asker, what: &str) {
 }
 
 /// True if a search is short enough to match against all runs.
-pub fn is_search(words: &str) -> bool {
+pub(super) fn is_search(words: &str) -> bool {
     words.chars().count() <= MOST_SEARCH && words.split_whitespace().count() <= MOST_WORDS
 }
 
 /// The run with this name and its state, if it exists.
-pub fn known(app: &App, name: &str) -> Option<(RunName, State)> {
+pub(super) fn known(app: &App, name: &str) -> Option<(RunName, State)> {
     let name: RunName = name.parse().ok()?;
     let state = app.queue.state(&name)?;
     Some((name, state))

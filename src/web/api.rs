@@ -26,7 +26,7 @@ use super::{events, openapi};
 const MOST: usize = 200;
 
 /// Builds the router of the API.
-pub fn routes() -> Router<Arc<App>> {
+pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/openapi.json", get(describe))
         .route("/site", get(site))
@@ -251,7 +251,7 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
 }
 
 /// Metrics for a monitoring system, in OpenMetrics: numbers of waiting and running runs, their throughput, and the exit code of the latest run.
-pub fn metrics(app: &App) -> String {
+pub(super) fn metrics(app: &App) -> String {
     let under_way = app.queue.under_way();
     let (latest, _) = app.queue.find("", 1);
     let count = |stage: Stage| under_way.iter().filter(|run| run.state == stage).count();

@@ -10,7 +10,7 @@ use super::queue::Queue;
 use super::sending::Sending;
 
 /// State that all routes share.
-pub struct App {
+pub(super) struct App {
     /// Accepts requests and finds runs.
     pub queue: Queue,
     /// Decides who can do what.
@@ -26,4 +26,4 @@ pub struct App {
 }
 
 /// Maximum number of documents made at the same time.
-pub const MOST_HEAVY: usize = 4;
+pub(super) const MOST_HEAVY: usize = 4;

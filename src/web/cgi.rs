@@ -27,7 +27,7 @@ const MOST_ANSWER: usize = 1 << 30;
 
 /// Reason why a request was not answered.
 #[derive(Debug, thiserror::Error)]
-pub enum CgiError {
+pub(crate) enum CgiError {
     /// The named variable is not set, so this is no CGI request.
     #[error("this is a CGI program, for a web server to run: {0} is not set (see docs/web.md)")]
     NoRequest(&'static str),
@@ -46,10 +46,10 @@ pub enum CgiError {
 }
 
 /// Access to the variables that a web server sets.
-pub struct Variables<'a>(pub &'a dyn Fn(&str) -> Option<String>);
+pub(super) struct Variables<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
 /// Answers the CGI request of this process: reads the body from `input`, writes the answer to `output`.
-pub fn answer(
+pub(crate) fn answer(
     site: Site,
     tools: &Tools,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -8,18 +8,18 @@ use super::rate_limit::key;
 
 /// Counts the places of each address. Addresses that many clients share have no limit.
 #[derive(Debug, Clone)]
-pub struct Connections {
+pub(super) struct Connections {
     most: usize,
     counts: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 /// A place, which is released when dropped.
 #[derive(Debug)]
-pub struct Place(Option<(Connections, String)>);
+pub(super) struct Place(Option<(Connections, String)>);
 
 impl Connections {
     /// Allows `most` places per address.
-    pub fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             counts: Arc::default(),
@@ -27,7 +27,7 @@ impl Connections {
     }
 
     /// Takes a place. `None` when the address has all its places. A client without address or on this machine has no limit: it can be a proxy.
-    pub fn enter(&self, from: Option<IpAddr>) -> Option<Place> {
+    pub(super) fn enter(&self, from: Option<IpAddr>) -> Option<Place> {
         let from = from.map(|address| address.to_canonical());
         let Some(own) = from.filter(|address| !address.is_loopback()) else {
             return Some(Place(None));

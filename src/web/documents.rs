@@ -24,7 +24,7 @@ use super::state::State as RunState;
 /// Content security policy of a report, which has inline styles and no scripts.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 /// Sends a file made from a run's record. Status 404 without such a run or file, 503 when too many documents are being made or sent.
-pub async fn download(
+pub(super) async fn download(
     State(app): State<Arc<App>>,
     Path((name, file)): Path<(String, String)>,
 ) -> Response {
@@ -97,7 +97,7 @@ fn document(
 
 /// Names of two runs to compare.
 #[derive(Deserialize)]
-pub struct Pair {
+pub(super) struct Pair {
     #[serde(default)]
     before: String,
     #[serde(default)]
@@ -105,7 +105,7 @@ pub struct Pair {
 }
 
 /// Sends the page that compares two runs.
-pub async fn compare(
+pub(super) async fn compare(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
     Query(pair): Query<Pair>,

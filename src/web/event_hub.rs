@@ -14,7 +14,7 @@ const MOST_LISTENERS: usize = 64;
 const MOST_OF_ADDRESS: usize = 16;
 
 /// Event listeners of each run, and their limits.
-pub struct EventHub {
+pub(super) struct EventHub {
     pub(super) seats: Arc<Semaphore>,
     pub(super) connections: Connections,
     pub(super) watched: Mutex<HashMap<RunName, watch::Sender<Arc<str>>>>,
@@ -22,7 +22,7 @@ pub struct EventHub {
 
 impl EventHub {
     /// Creates an event hub without listeners.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             seats: Arc::new(Semaphore::new(MOST_LISTENERS)),
             connections: Connections::new(MOST_OF_ADDRESS),

@@ -24,7 +24,12 @@ const LOOK: Duration = Duration::from_millis(500);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Streams the events of an existing run to the client at `from`. Status 501 in a CGI program, 503 with too many listeners.
-pub fn answer(app: &Arc<App>, name: &RunName, from: Option<IpAddr>, is_api: bool) -> Response {
+pub(super) fn answer(
+    app: &Arc<App>,
+    name: &RunName,
+    from: Option<IpAddr>,
+    is_api: bool,
+) -> Response {
     let Some(event_hub) = &app.event_hub else {
         let what = "there are no events here: ask for the state";
         return problem(app, is_api, StatusCode::NOT_IMPLEMENTED, what);

@@ -37,7 +37,7 @@ const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// Reason why the token cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum TokenError {
+pub(crate) enum TokenError {
     /// The file cannot be read or created.
     #[error("token file {}: {}", .0.display(), crate::sys::why(.1))]
     File(PathBuf, std::io::Error),
@@ -51,7 +51,7 @@ pub enum TokenError {
 
 /// Sender of a request.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub(super) struct Asker {
     /// True if the sender can do anything, not only read.
     pub is_known: bool,
     /// True if the request has the token itself. Programs send it; no browser does so unasked.
@@ -67,7 +67,7 @@ pub struct Asker {
 }
 
 /// Identifies senders and decides what they can do.
-pub struct Guard {
+pub(super) struct Guard {
     /// Random signing key of this site. It prevents offline guessing of the token from signed values.
     key: Hmac<Sha256>,
     token: String,
@@ -88,7 +88,7 @@ pub struct Guard {
 impl Guard {
     /// Reads the site's token, or creates it. `open` is true if other machines can reach the server. `random` returns the digits of a new token.
     /// Attempts are counted in files of `folder`, or in memory without one.
-    pub fn new(
+    pub(super) fn new(
         site: &Site,
         open: bool,
         folder: Option<&Path>,
@@ -112,7 +112,7 @@ impl Guard {
     }
 
     /// Client address of a request. If a proxy of the site forwards the request, this is the last address in its list that is no proxy of the site.
-    pub fn origin(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
+    pub(super) fn origin(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
         let is_proxy = |address: &IpAddr| self.proxies.contains(address);
         let peer = peer.map(|address| address.to_canonical());
         if !peer.as_ref().is_some_and(is_proxy) {
@@ -129,13 +129,13 @@ impl Guard {
     }
 
     /// True if an address is a proxy of the site, which many clients share.
-    pub fn is_proxy(&self, address: IpAddr) -> bool {
+    pub(super) fn is_proxy(&self, address: IpAddr) -> bool {
         self.proxies.contains(&address.to_canonical())
     }
 
     /// True if a client without token or session can read: from this machine under its own name, or from everywhere if the site allows it. A proxy
     /// on this machine can forward other clients without any header. It is another user's process, which `near` shows where that is known.
-    pub fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
+    pub(super) fn may_read(&self, headers: &HeaderMap, peer: Option<IpAddr>, near: Near) -> bool {
         let name = text(headers, header::HOST.as_str())
             .map(host_of)
             .unwrap_or_default();
@@ -151,7 +151,7 @@ impl Guard {
     }
 
     /// True if the site answers under the host name in these headers. A foreign page can have its own name resolve to us (DNS rebinding).
-    pub fn is_own_name(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_own_name(&self, headers: &HeaderMap) -> bool {
         let Some(host) = text(headers, header::HOST.as_str()) else {
             return false;
         };
@@ -161,7 +161,7 @@ impl Guard {
     }
 
     /// Identifies the sender by the headers of a request. A wrong token counts as a guess. The error means too many guesses.
-    pub fn see(
+    pub(super) fn see(
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
@@ -197,7 +197,12 @@ impl Guard {
 
     /// True if this is the token. The error means a wrong token, with too many wrong ones from its address within this minute. The right token is
     /// never refused: a client that shares an address with an attacker must not be locked out.
-    pub fn is_token(&self, text: &str, from: Option<IpAddr>, now_ms: u64) -> Result<bool, TooMany> {
+    pub(super) fn is_token(
+        &self,
+        text: &str,
+        from: Option<IpAddr>,
+        now_ms: u64,
+    ) -> Result<bool, TooMany> {
         // Comparing the codes of both texts takes the same time for any text.
         let own = self.sign("token", &self.token);
         if self.is_signed("token", text.trim(), &own) {
@@ -210,7 +215,7 @@ impl Guard {
     }
 
     /// Counts a start. The error means too many starts from this address within this minute.
-    pub fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> Result<(), TooMany> {
+    pub(super) fn count_start(&self, from: Option<IpAddr>, now_ms: u64) -> Result<(), TooMany> {
         match self.starts.count(from.unwrap_or(HERE), now_ms) {
             true => Ok(()),
             false => Err(TooMany),
@@ -218,7 +223,7 @@ impl Guard {
     }
 
     /// Opens a session and returns its cookie. `nonce` names the session; `path` is the prefix of every path.
-    pub fn open_session(&self, nonce: &str, now_ms: u64, path: &str) -> String {
+    pub(super) fn open_session(&self, nonce: &str, now_ms: u64, path: &str) -> String {
         let until = now_ms / 1000 + SESSION_S;
         let value = format!("{until}.{nonce}");
         let value = format!("{value}.{}", self.sign("session", &value));
@@ -226,7 +231,12 @@ impl Guard {
     }
 
     /// Ends a session, copies of its cookie included. Returns the cookie that deletes it in the browser. The error means: the logout is not stored.
-    pub fn close_session(&self, asker: &Asker, now_ms: u64, path: &str) -> std::io::Result<String> {
+    pub(super) fn close_session(
+        &self,
+        asker: &Asker,
+        now_ms: u64,
+        path: &str,
+    ) -> std::io::Result<String> {
         if let Some((until_s, nonce)) = asker.session.as_deref().and_then(parts_of) {
             self.logouts.end(nonce, until_s, now_ms / 1000)?;
         }
@@ -259,14 +269,14 @@ impl Guard {
     }
 
     /// Signed ticket in the question before a start. With it, answering the question twice starts one run.
-    pub fn ticket(&self, name: &str, now_ms: u64) -> String {
+    pub(super) fn ticket(&self, name: &str, now_ms: u64) -> String {
         let text = format!("{name}.{now_ms}");
         let code = self.sign("run", &text);
         format!("{text}.{code}")
     }
 
     /// The run of a ticket, if we signed it and it has not expired.
-    pub fn run_of(&self, ticket: &str, now_ms: u64) -> Option<RunName> {
+    pub(super) fn run_of(&self, ticket: &str, now_ms: u64) -> Option<RunName> {
         let (text, code) = ticket.rsplit_once('.')?;
         let (name, drawn_ms) = text.split_once('.')?;
         let age_ms = now_ms.checked_sub(drawn_ms.parse().ok()?)?;
@@ -275,17 +285,17 @@ impl Guard {
     }
 
     /// Mark in the forms of an asker (CSRF token).
-    pub fn mark(&self, asker: &Asker) -> String {
+    pub(super) fn mark(&self, asker: &Asker) -> String {
         self.sign("form", &identity(asker))
     }
 
     /// True if a form comes from our own pages: it has the asker's mark, and the browser reports no foreign page.
-    pub fn is_own_form(&self, asker: &Asker, mark: &str, headers: &HeaderMap) -> bool {
+    pub(super) fn is_own_form(&self, asker: &Asker, mark: &str, headers: &HeaderMap) -> bool {
         self.is_from_here(headers) && self.is_signed("form", &identity(asker), mark)
     }
 
     /// True unless the browser reports that a foreign page sent the request (`Sec-Fetch-Site`, `Origin`).
-    pub fn is_from_here(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn is_from_here(&self, headers: &HeaderMap) -> bool {
         let site = text(headers, "sec-fetch-site");
         if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
             return false;
@@ -325,11 +335,11 @@ impl Guard {
 
 /// User name from the web server. Only the CGI program sets it; no header does.
 #[derive(Debug, Clone)]
-pub struct RemoteUser(pub String);
+pub(super) struct RemoteUser(pub String);
 
 /// Owner of the process at the other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Near {
+pub(super) enum Near {
     /// The user who runs the server.
     OwnUser,
     /// Another or an unknown user, or a web server, which forwards other clients.
@@ -354,10 +364,10 @@ fn is_of_proxy(name: &str) -> bool {
 
 /// A client made too many attempts within a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooMany;
+pub(super) struct TooMany;
 
 /// True if a method changes nothing.
-pub fn is_reading(method: &Method) -> bool {
+pub(super) fn is_reading(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 

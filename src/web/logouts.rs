@@ -18,18 +18,18 @@ const MOST: usize = 10_000;
 
 /// The sessions that were logged out.
 #[derive(Debug)]
-pub struct Logouts {
+pub(super) struct Logouts {
     file: PathBuf,
 }
 
 impl Logouts {
     /// Keeps the sessions in this file.
-    pub fn new(file: PathBuf) -> Self {
+    pub(super) fn new(file: PathBuf) -> Self {
         Self { file }
     }
 
     /// Ends a session that would last until `until_s`. Times are in seconds since 1970.
-    pub fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
+    pub(super) fn end(&self, session: &str, until_s: u64, now_s: u64) -> io::Result<()> {
         let mut file = store::open_private(&self.file)?;
         file.lock()?;
         let mut ended = read(&mut file)?;
@@ -48,7 +48,7 @@ impl Logouts {
     }
 
     /// True if a session was ended. If the file exists but cannot be read, every session counts as ended.
-    pub fn has(&self, session: &str) -> bool {
+    pub(super) fn has(&self, session: &str) -> bool {
         let file = File::options()
             .read(true)
             .custom_flags(nix::libc::O_NONBLOCK)

@@ -28,8 +28,8 @@ mod site;
 mod state;
 mod tools;
 
-pub use cgi::{CgiError, answer};
-pub use runner::{KeepError, keep};
-pub use server::{ServeError, serve};
-pub use site::{EXAMPLE, Site, SiteError, read as read_site};
-pub use tools::Tools;
+pub(crate) use cgi::{CgiError, answer};
+pub(crate) use runner::keep;
+pub(crate) use server::{ServeError, serve};
+pub(crate) use site::{EXAMPLE, Site, read as read_site};
+pub(crate) use tools::Tools;

@@ -1,7 +1,7 @@
 //! The OpenAPI description of the API, for generated clients. Tests check it against the server.
 
 /// Text of the OpenAPI document, as JSON.
-pub const DOCUMENT: &str = include_str!("openapi.json");
+pub(super) const DOCUMENT: &str = include_str!("openapi.json");
 
 #[cfg(test)]
 mod tests {

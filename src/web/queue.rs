@@ -24,7 +24,7 @@ const MARGIN_MS: u64 = 5 * 60 * 1000;
 
 /// Reason why a request was not accepted.
 #[derive(Debug, thiserror::Error)]
-pub enum Declined {
+pub(super) enum Declined {
     /// The site does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -43,7 +43,7 @@ pub enum Declined {
 }
 
 /// Description of a run before its start.
-pub struct Offer {
+pub(super) struct Offer {
     /// The request, checked against the site.
     pub asked: Asked,
     /// Ports, nodes, tests and time of the run.
@@ -59,7 +59,7 @@ enum Starts {
 }
 
 /// Accepts requests and reports on runs.
-pub struct Queue {
+pub(super) struct Queue {
     /// Settings of the site.
     pub site: Site,
     /// Runs of the site.
@@ -72,13 +72,16 @@ pub struct Queue {
 
 impl Queue {
     /// Creates a queue for a program that lives for one request. Its runs are detached.
-    pub fn detached(site: Site, tools: Tools) -> Result<Self, StoreError> {
+    pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, StoreError> {
         let run_store = RunStore::open(&site.results)?;
         Ok(Self::with(site, run_store, tools, Starts::Detached))
     }
 
     /// Creates a queue for a server, and the names of runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
-    pub fn serving(site: Site, tools: Tools) -> Result<(Self, Receiver<RunName>), StoreError> {
+    pub(super) fn serving(
+        site: Site,
+        tools: Tools,
+    ) -> Result<(Self, Receiver<RunName>), StoreError> {
         let run_store = RunStore::open(&site.results)?;
         let (sender, receiver) = channel();
         Ok((
@@ -98,17 +101,17 @@ impl Queue {
     }
 
     /// The date, in milliseconds since 1970.
-    pub fn now_ms(&self) -> u64 {
+    pub(super) fn now_ms(&self) -> u64 {
         (self.tools.now_ms)()
     }
 
     /// 128 random bits as hexadecimal digits.
-    pub fn random(&self) -> String {
+    pub(super) fn random(&self) -> String {
         (self.tools.random)()
     }
 
     /// Checks a request and describes its run. The error names the field that is wrong.
-    pub fn offer(&self, fields: &Fields) -> Result<Offer, Refusal> {
+    pub(super) fn offer(&self, fields: &Fields) -> Result<Offer, Refusal> {
         let asked = request::hold(fields, &self.site)?;
         let plan =
             (self.tools.understand)(&asked.words).map_err(|what| Refusal { field: "run", what })?;
@@ -117,12 +120,16 @@ impl Queue {
     }
 
     /// Makes a name for a run that can be started later.
-    pub fn new_name(&self) -> String {
+    pub(super) fn new_name(&self) -> String {
         units::run_name(self.now_ms(), &self.random())
     }
 
     /// Accepts a request and returns the name of its run. If a run named `wanted` exists already, returns that name and starts nothing.
-    pub fn start(&self, fields: &Fields, wanted: Option<RunName>) -> Result<RunName, Declined> {
+    pub(super) fn start(
+        &self,
+        fields: &Fields,
+        wanted: Option<RunName>,
+    ) -> Result<RunName, Declined> {
         let Offer { asked, extent } = self.offer(fields)?;
         let door = self.run_store.door()?;
         if let Some(name) = wanted.as_ref().filter(|name| self.run_store.has(name)) {
@@ -179,7 +186,7 @@ impl Queue {
     }
 
     /// Starts new runners for requests that lost theirs, if runners are detached. Without a server, each start, cancel and first page does this.
-    pub fn sweep(&self) {
+    pub(super) fn sweep(&self) {
         if !matches!(self.starts, Starts::Detached) {
             return;
         }
@@ -191,7 +198,7 @@ impl Queue {
     }
 
     /// State of a run now. `None` when the run does not exist.
-    pub fn state(&self, name: &RunName) -> Option<State> {
+    pub(super) fn state(&self, name: &RunName) -> Option<State> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // A cancelled run can write its record a moment later.
         let is_whole = |state: &&State| state.has_record || !self.run_store.has_record(name);
@@ -207,14 +214,14 @@ impl Queue {
     }
 
     /// Asks a run to end. Returns false if it is over, or has no runner and gets none.
-    pub fn cancel(&self, name: &RunName) -> Result<bool, StoreError> {
+    pub(super) fn cancel(&self, name: &RunName) -> Result<bool, StoreError> {
         let asked = self.run_store.cancel(name, self.now_ms())?;
         self.sweep();
         Ok(asked)
     }
 
     /// Finds runs with all these words, latest first, at most `most`. The second value is true if more exist.
-    pub fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
+    pub(super) fn find(&self, words: &str, most: usize) -> (Vec<State>, bool) {
         let names = self.run_store.names().into_iter();
         let states = names.filter_map(|name| self.state(&name));
         let mut found: Vec<State> = states
@@ -227,14 +234,14 @@ impl Queue {
     }
 
     /// Runs that wait or run, in queue order.
-    pub fn under_way(&self) -> Vec<State> {
+    pub(super) fn under_way(&self) -> Vec<State> {
         let queue = self.run_store.queue().into_iter();
         let states = queue.filter_map(|(name, _)| self.state(&name));
         states.filter(|state| !state.is_over()).collect()
     }
 
     /// The record of a run.
-    pub fn record(&self, name: &RunName) -> Option<Record> {
+    pub(super) fn record(&self, name: &RunName) -> Option<Record> {
         self.run_store.record(name)
     }
 }
@@ -242,7 +249,7 @@ impl Queue {
 /// Starts runners until `is_over`, and reaps those that have ended. Regularly starts new runners for runs that lost theirs before their turn, as
 /// when a server ended. Ends all its runners before it returns. A runner ends with the thread that started it: this thread must live as long as
 /// the server.
-pub fn tend(
+pub(super) fn tend(
     run_store: &RunStore,
     site: &Site,
     tools: &Tools,

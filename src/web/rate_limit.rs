@@ -44,7 +44,7 @@ impl Counts {
 
 /// Counts attempts and reports when a client makes too many.
 #[derive(Debug)]
-pub struct RateLimit {
+pub(super) struct RateLimit {
     most: u32,
     place: Place,
 }
@@ -58,7 +58,7 @@ enum Place {
 
 impl RateLimit {
     /// Allows `most` attempts per minute. Counts in `file`, or in memory without one.
-    pub fn new(most: u32, file: Option<PathBuf>) -> Self {
+    pub(super) fn new(most: u32, file: Option<PathBuf>) -> Self {
         let place = match file {
             Some(path) => Place::Kept(path),
             None => Place::Memory(Mutex::default()),
@@ -67,7 +67,7 @@ impl RateLimit {
     }
 
     /// Counts an attempt. Returns false if it exceeds the limit.
-    pub fn count(&self, from: IpAddr, now_ms: u64) -> bool {
+    pub(super) fn count(&self, from: IpAddr, now_ms: u64) -> bool {
         self.look(from, now_ms, true, |count, most| {
             *count = count.saturating_add(1);
             *count <= most
@@ -115,7 +115,7 @@ fn kept(path: &Path, act: impl FnOnce(&mut Counts) -> bool) -> io::Result<bool> 
 }
 
 /// Key of a client. An IPv6 client owns a whole /64 network, so the key has only the first 64 bits.
-pub fn key(from: IpAddr) -> String {
+pub(super) fn key(from: IpAddr) -> String {
     match from {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => {

@@ -10,7 +10,7 @@ use crate::units;
 use super::site::{FREE_FABRIC, Site, length};
 
 /// Version of a stored request.
-pub const REQUEST_VERSION: u32 = 1;
+pub(super) const REQUEST_VERSION: u32 = 1;
 /// Maximum length of a name and of a note, in characters, and of a list of hosts, in bytes.
 const MOST_NAME: usize = 64;
 const MOST_NOTE: usize = 200;
@@ -21,7 +21,7 @@ const MOST_FREE: usize = 1024;
 /// Fields of a request as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Fields {
+pub(super) struct Fields {
     /// Name of a group of the site.
     pub group: String,
     /// List of hosts, if the site allows free hosts.
@@ -45,7 +45,7 @@ pub struct Fields {
 /// Error in a field, as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{field}: {what}")]
-pub struct Refusal {
+pub(super) struct Refusal {
     /// Name of the field.
     pub field: &'static str,
     /// Error in its value.
@@ -54,7 +54,7 @@ pub struct Refusal {
 
 /// A stored request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub(super) struct Request {
     /// [`REQUEST_VERSION`] of the writer.
     pub version: u32,
     /// Name of the run.
@@ -81,7 +81,7 @@ pub struct Request {
 
 /// Ports, nodes, tests and time of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
+pub(super) struct Extent {
     /// Number of loaded ports, one per host and rail. Zero if no data leave this machine.
     pub ports: usize,
     /// Number of nodes.
@@ -94,7 +94,7 @@ pub struct Extent {
 
 /// Fields after the check against the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub(super) struct Asked {
     /// Words of the command line.
     pub words: Vec<String>,
     /// Loaded hosts and tests, in words.
@@ -108,7 +108,7 @@ pub struct Asked {
 }
 
 /// Checks fields against the site and builds the words of the command line. The error names the first field that the site refuses.
-pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
+pub(super) fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
     let refuse = |field: &'static str, what: String| Err(Refusal { field, what });
     let by = line("by", &fields.by, MOST_NAME)?;
     let note = line("note", &fields.note, MOST_NOTE)?;
@@ -211,7 +211,7 @@ pub fn hold(fields: &Fields, site: &Site) -> Result<Asked, Refusal> {
 
 impl Extent {
     /// Computes the extent of a plan. The error means that a time exceeds the site's limits, or that time does not bound a test.
-    pub fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
+    pub(super) fn of(plan: &RunPlan, site: &Site) -> Result<Self, Refusal> {
         let refusal = |what: String| Refusal {
             field: "time",
             what,
@@ -259,7 +259,7 @@ impl Extent {
     }
 
     /// Text of the question before the start.
-    pub fn question(&self) -> String {
+    pub(super) fn question(&self) -> String {
         let time = units::show_age(self.data_ms.div_ceil(1000));
         match self.ports {
             0 => format!("Loads this machine with {} nodes for {time}.", self.nodes),

@@ -35,7 +35,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     base-uri 'none'; frame-ancestors 'none'";
 
 /// Builds the router with all routes, access control included.
-pub fn routes(app: &Arc<App>) -> Router {
+pub(super) fn routes(app: &Arc<App>) -> Router {
     Router::new()
         .route("/", get(home))
         .route("/confirm", post(confirm))

@@ -32,28 +32,28 @@ use super::request::Request;
 use super::state::{Card, How, LOST, Outcome, Stage, State, why};
 
 /// File with the request of a run.
-pub const REQUEST: &str = "request.json";
+pub(super) const REQUEST: &str = "request.json";
 const RUNNER: &str = "runner.json";
 const CANCEL: &str = "cancel";
 const LIVE: &str = "live.json";
 /// File with the error messages of a run.
-pub const ERRORS: &str = "errors.txt";
+pub(super) const ERRORS: &str = "errors.txt";
 const OUTCOME: &str = "outcome.json";
 const QUEUE: &str = ".queue";
 const DOOR: &str = ".door";
 /// Age up to which a request counts as kept without a runner: the runner can still be starting. In milliseconds.
 const YOUNG_MS: u64 = 10_000;
 /// Age up to which a request that lost its runner before its turn gets a new one. In milliseconds.
-pub const LAPSE_MS: u64 = 60 * 60 * 1000;
+pub(super) const LAPSE_MS: u64 = 60 * 60 * 1000;
 
 /// Name of a run, such as `pb-20261121-014455-abcdef`. Only a text of this form becomes a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct RunName(String);
+pub(super) struct RunName(String);
 
 /// The text is not the name of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no name of a run")]
-pub struct NoName;
+pub(super) struct NoName;
 
 impl FromStr for RunName {
     type Err = NoName;
@@ -84,7 +84,7 @@ impl fmt::Display for RunName {
 
 /// Process that manages a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Runner {
+pub(super) struct Runner {
     /// Its process id.
     pub pid: i32,
     /// Start of the process, in clock ticks since boot. It detects a reused process id.
@@ -101,13 +101,13 @@ impl Runner {
 
 /// The runs of a site.
 #[derive(Debug, Clone)]
-pub struct RunStore {
+pub(super) struct RunStore {
     folder: PathBuf,
 }
 
 impl RunStore {
     /// Opens the run store in this folder, which is created if missing.
-    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         store::make_folders(&folder.join(QUEUE))?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -115,22 +115,22 @@ impl RunStore {
     }
 
     /// Folder of a run.
-    pub fn folder_of(&self, name: &RunName) -> PathBuf {
+    pub(super) fn folder_of(&self, name: &RunName) -> PathBuf {
         self.folder.join(&name.0)
     }
 
     /// True if the run has a folder.
-    pub fn has(&self, name: &RunName) -> bool {
+    pub(super) fn has(&self, name: &RunName) -> bool {
         self.folder_of(name).exists()
     }
 
     /// Lock file of a fabric. Fabric names come from the site's file and contain no slash.
-    pub fn lock_of(&self, fabric: &str) -> PathBuf {
+    pub(super) fn lock_of(&self, fabric: &str) -> PathBuf {
         self.folder.join(format!(".fabric-{fabric}"))
     }
 
     /// Locks the queue until the file is dropped, so that processes count it and add to it one after the other.
-    pub fn door(&self) -> Result<File, StoreError> {
+    pub(super) fn door(&self) -> Result<File, StoreError> {
         let path = self.folder.join(DOOR);
         let open = || {
             let file = store::open_private(&path)?;
@@ -141,7 +141,7 @@ impl RunStore {
     }
 
     /// Locks a run for its runner until the file is dropped. `None` when another runner holds it, or the request cannot be opened.
-    pub fn take(&self, name: &RunName) -> Option<File> {
+    pub(super) fn take(&self, name: &RunName) -> Option<File> {
         // A pipe in place of the file must not block this process.
         let file = File::options()
             .read(true)
@@ -152,7 +152,7 @@ impl RunStore {
     }
 
     /// Stores a request and adds it to the queue. Removes the run's folder again if a write fails, as on a full disk.
-    pub fn add(&self, request: &Request) -> Result<(), StoreError> {
+    pub(super) fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
         store::make_folders(&folder)?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
@@ -176,14 +176,14 @@ impl RunStore {
     }
 
     /// Removes a request from the queue.
-    pub fn leave_queue(&self, request: &Request) {
+    pub(super) fn leave_queue(&self, request: &Request) {
         match fs::remove_file(self.ticket(request)) {
             Ok(()) | Err(_) => {} // Another process removed it already.
         }
     }
 
     /// Names and fabrics of the runs that wait or run, oldest first.
-    pub fn queue(&self) -> Vec<(RunName, String)> {
+    pub(super) fn queue(&self) -> Vec<(RunName, String)> {
         let entries = fs::read_dir(self.folder.join(QUEUE));
         let mut found: Vec<(String, String)> = entries
             .into_iter()
@@ -206,7 +206,7 @@ impl RunStore {
     }
 
     /// Runs before this one that want the same fabric and have a runner, oldest first.
-    pub fn before(&self, name: &RunName, fabric: &str, now_ms: u64) -> Vec<RunName> {
+    pub(super) fn before(&self, name: &RunName, fabric: &str, now_ms: u64) -> Vec<RunName> {
         let all = self.queue().into_iter();
         all.take_while(|(other, _)| other != name)
             .filter(|(_, own)| own == fabric)
@@ -216,7 +216,7 @@ impl RunStore {
     }
 
     /// True if the run has a live runner, or is so young that its runner can still be starting.
-    pub fn is_kept(&self, name: &RunName, now_ms: u64) -> bool {
+    pub(super) fn is_kept(&self, name: &RunName, now_ms: u64) -> bool {
         match self.runner(name) {
             Some(runner) => runner.is_alive(),
             None => self
@@ -236,39 +236,39 @@ impl RunStore {
     }
 
     /// The stored request of a run.
-    pub fn request(&self, name: &RunName) -> Option<Request> {
+    pub(super) fn request(&self, name: &RunName) -> Option<Request> {
         read(&self.folder_of(name).join(REQUEST))
     }
 
     /// The stored runner of a run, alive or not.
-    pub fn runner(&self, name: &RunName) -> Option<Runner> {
+    pub(super) fn runner(&self, name: &RunName) -> Option<Runner> {
         read(&self.folder_of(name).join(RUNNER))
     }
 
     /// Stores the runner of a run.
-    pub fn set_keeper(&self, name: &RunName, runner: &Runner) -> Result<(), StoreError> {
+    pub(super) fn set_keeper(&self, name: &RunName, runner: &Runner) -> Result<(), StoreError> {
         let text = serde_json::to_string(runner).unwrap_or_default();
         store::replace_file(&self.folder_of(name).join(RUNNER), &text)
     }
 
     /// The stored outcome of a run.
-    pub fn outcome(&self, name: &RunName) -> Option<Outcome> {
+    pub(super) fn outcome(&self, name: &RunName) -> Option<Outcome> {
         read(&self.folder_of(name).join(OUTCOME))
     }
 
     /// Stores the outcome of a run.
-    pub fn set_outcome(&self, name: &RunName, outcome: &Outcome) -> Result<(), StoreError> {
+    pub(super) fn set_outcome(&self, name: &RunName, outcome: &Outcome) -> Result<(), StoreError> {
         let text = serde_json::to_string(outcome).unwrap_or_default();
         store::write_file(&self.folder_of(name).join(OUTCOME), text)
     }
 
     /// True if the run was cancelled.
-    pub fn is_cancelled(&self, name: &RunName) -> bool {
+    pub(super) fn is_cancelled(&self, name: &RunName) -> bool {
         self.folder_of(name).join(CANCEL).exists()
     }
 
     /// Asks the runner to end a run. Returns false if the run is over, or has no runner and gets none.
-    pub fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
+    pub(super) fn cancel(&self, name: &RunName, now_ms: u64) -> Result<bool, StoreError> {
         let is_awaited = self.is_kept(name, now_ms) || self.is_owed(name, now_ms);
         if self.outcome(name).is_some() || !is_awaited {
             return Ok(false);
@@ -288,30 +288,30 @@ impl RunStore {
     }
 
     /// The record of a run.
-    pub fn record(&self, name: &RunName) -> Option<Record> {
+    pub(super) fn record(&self, name: &RunName) -> Option<Record> {
         json::read(&self.text(name, runs::RECORD)?).ok()
     }
 
     /// Removes the live figures, which makes room on disk for the outcome.
-    pub fn forget_live(&self, name: &RunName) {
+    pub(super) fn forget_live(&self, name: &RunName) {
         match fs::remove_file(self.folder_of(name).join(LIVE)) {
             Ok(()) | Err(_) => {} // The run had no live figures.
         }
     }
 
     /// True if a run has a record.
-    pub fn has_record(&self, name: &RunName) -> bool {
+    pub(super) fn has_record(&self, name: &RunName) -> bool {
         let record = self.folder_of(name).join(runs::RECORD);
         is_inside(&record) && record.is_file()
     }
 
     /// The text of one of a run's files.
-    pub fn text(&self, name: &RunName, file: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &RunName, file: &str) -> Option<String> {
         text_of(&self.folder_of(name).join(file))
     }
 
     /// Names of all runs, latest first.
-    pub fn names(&self) -> Vec<RunName> {
+    pub(super) fn names(&self) -> Vec<RunName> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut names: Vec<RunName> = entries
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -322,7 +322,7 @@ impl RunStore {
     }
 
     /// State of a run now. `None` when the run does not exist.
-    pub fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
+    pub(super) fn state(&self, name: &RunName, now_ms: u64) -> Option<State> {
         let folder = self.folder_of(name);
         let request = self.request(name);
         let has_record = self.has_record(name);

@@ -32,7 +32,7 @@ const COMPLAINT: usize = 400;
 
 /// Reason why a runner could not manage a run.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub(crate) enum KeepError {
     /// The folder belongs to no requested run.
     #[error("{} is no folder of a run that was asked for", .0.display())]
     NoRun(PathBuf),
@@ -45,7 +45,7 @@ pub enum KeepError {
 }
 
 /// Starts a runner for a run, in a new process group. With `with_parent` it ends when the calling thread ends; without, it is detached.
-pub fn start(
+pub(super) fn start(
     tools: &Tools,
     run_store: &RunStore,
     name: &RunName,
@@ -93,7 +93,7 @@ fn is_of_request(variable: &str) -> bool {
 }
 
 /// Manages the run in this folder until it has ended. `stop` becomes true when this process must end.
-pub fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), KeepError> {
+pub(crate) fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), KeepError> {
     let no_run = || KeepError::NoRun(folder.to_owned());
     let name: RunName = folder
         .file_name()
@@ -281,7 +281,7 @@ fn first_complaint(text: &str) -> Option<String> {
 }
 
 /// Sends a signal to a child process. A child that was not waited for keeps its process id.
-pub fn tell(child: &Child, signal: Signal) {
+pub(super) fn tell(child: &Child, signal: Signal) {
     if let Ok(pid) = i32::try_from(child.id()) {
         match kill(Pid::from_raw(pid), signal) {
             Ok(()) | Err(_) => {} // It ended already.

@@ -16,16 +16,16 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Memory budget of the answers being sent.
 #[derive(Clone)]
-pub struct Sending(Arc<Semaphore>);
+pub(super) struct Sending(Arc<Semaphore>);
 
 impl Sending {
     /// Creates a budget of which nothing is used.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(MOST_KIB)))
     }
 
     /// Makes a body of this text. `None` when the budget has no room for it now.
-    pub fn body(&self, text: String) -> Option<Body> {
+    pub(super) fn body(&self, text: String) -> Option<Body> {
         let kib = u32::try_from(text.len().div_ceil(1024)).ok()?;
         let room = Arc::clone(&self.0).try_acquire_many_owned(kib).ok()?;
         Some(Body::new(Held {

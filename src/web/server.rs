@@ -51,7 +51,7 @@ const TAKE_TIME: Duration = Duration::from_secs(30);
 
 /// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// The folder of runs cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,7 +67,7 @@ pub enum ServeError {
 }
 
 /// Serves until `stop` is set. Calls `ready` with the address once the server listens.
-pub fn serve(
+pub(crate) fn serve(
     site: Site,
     address: SocketAddr,
     tools: &Tools,

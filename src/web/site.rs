@@ -10,7 +10,7 @@ use crate::store::bounded;
 use crate::units;
 
 /// Text of an example file.
-pub const EXAMPLE: &str = include_str!("../../examples/web.toml");
+pub(crate) const EXAMPLE: &str = include_str!("../../examples/web.toml");
 /// Version of the file format.
 const VERSION: u32 = 1;
 /// Maximum length of a name in bytes. Pages show names, and lock files contain them in their file names.
@@ -19,7 +19,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Error in a site's file, as one line.
 #[derive(Debug, thiserror::Error)]
-pub enum SiteError {
+pub(crate) enum SiteError {
     /// The file cannot be read.
     #[error("cannot read {}: {}", .0.display(), crate::sys::why(.1))]
     Unreadable(PathBuf, std::io::Error),
@@ -37,7 +37,7 @@ pub enum SiteError {
 
 /// Settings of a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
+pub(crate) struct Site {
     /// Folder of the runs.
     pub results: PathBuf,
     /// File that holds the token.
@@ -66,7 +66,7 @@ pub struct Site {
 
 /// Upper limits of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Maximum window of a test, in nanoseconds.
     pub time_ns: u64,
     /// Maximum planned duration of a whole run, in nanoseconds. A run that exceeds it by more than a margin is ended.
@@ -81,7 +81,7 @@ pub struct Limits {
 
 /// Choices of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allow {
+pub(crate) struct Allow {
     /// Allowed patterns. The first one is the default.
     pub patterns: Vec<String>,
     /// Allowed profiles. The first one is the default.
@@ -94,7 +94,7 @@ pub struct Allow {
 
 /// Hosts that share a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Command line word that names the hosts: `--hosts=...` or `--hostfile=...`.
     pub hosts: String,
     /// Fabric that the hosts share. It carries one run at a time.
@@ -104,7 +104,7 @@ pub struct Group {
 }
 
 /// Fabric of hosts outside the groups.
-pub const FREE_FABRIC: &str = "free";
+pub(super) const FREE_FABRIC: &str = "free";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -188,7 +188,7 @@ struct WrittenGroup {
 }
 
 /// Formats a time in nanoseconds for people: `500 ms`, `30 s`, `12 min`.
-pub fn length(ns: u64) -> String {
+pub(super) fn length(ns: u64) -> String {
     const MINUTES_FROM_NS: u64 = 120 * 1_000_000_000;
     match ns < MINUTES_FROM_NS {
         true => units::show_ns(ns),
@@ -198,7 +198,7 @@ pub fn length(ns: u64) -> String {
 
 impl Site {
     /// Describes the settings for the site's administrator, one per line.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let limits = &self.limits;
         let rate = limits.rate_bits_per_s.map_or_else(
             || "as fast as links go".to_owned(),
@@ -240,7 +240,7 @@ impl Site {
 }
 
 /// Reads the file of a site. Paths in it are relative to its folder.
-pub fn read(path: &Path) -> Result<Site, SiteError> {
+pub(crate) fn read(path: &Path) -> Result<Site, SiteError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| SiteError::Unreadable(path.to_owned(), error))?;
     parse(&text, path)
@@ -389,11 +389,11 @@ fn is_plain(word: &str) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A site with two groups, for tests to change.
-    pub fn site() -> Site {
+    pub(crate) fn site() -> Site {
         let text = "version = 1\nresults = \"runs\"\n[limits]\nrate = \"10G\"\n[groups.\"rack 7\"]\nhosts = \"n[1-4]\"\n\
             [groups.local]\nhosts = \"local:3\"\noptions = [\"--warmup=200ms\"]\n";
         parse(text, Path::new("/etc/pipebench/web.toml")).unwrap()

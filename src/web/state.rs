@@ -7,7 +7,7 @@ use crate::report::{judged, listing};
 
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// Kind of end.
     pub how: How,
     /// Exit code of the run. `None` when it never began or was killed.
@@ -23,7 +23,7 @@ pub struct Outcome {
 /// Kind of a run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub(super) enum How {
     /// The run ended unasked.
     Ended,
     /// A client cancelled it.
@@ -42,7 +42,7 @@ pub enum How {
 
 /// Summary of a record, for lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub(super) struct Card {
     /// Verdict.
     pub verdict: VerdictWord,
     /// Sentence that explains the verdict.
@@ -57,7 +57,7 @@ pub struct Card {
 
 impl Card {
     /// Summarizes a record.
-    pub fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         let [_, _, took, _, _, _, weakest] = listing::row("", record);
         Self {
             verdict: record.verdict.word,
@@ -72,7 +72,7 @@ impl Card {
 /// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub(super) enum Stage {
     /// It waits for its fabric.
     Queued,
     /// It runs.
@@ -87,7 +87,7 @@ pub enum Stage {
 
 impl Stage {
     /// Name of the stage, as in the API.
-    pub fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::Running => "running",
@@ -100,7 +100,7 @@ impl Stage {
 
 /// State of a run now. The API returns it, and pages are built from it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct State {
+pub(super) struct State {
     /// True if the outcome is stored, or if no request exists, as for runs from the command line.
     #[serde(skip)]
     pub told: bool,
@@ -146,12 +146,12 @@ pub struct State {
 
 impl State {
     /// True once the run is over.
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         !matches!(self.state, Stage::Queued | Stage::Running)
     }
 
     /// True if each word occurs in the name, description, requester, purpose, verdict or stage. Ignores case.
-    pub fn has(&self, words: &str) -> bool {
+    pub(super) fn has(&self, words: &str) -> bool {
         let verdict = self
             .verdict
             .map_or_else(String::new, |word| word.to_string());
@@ -166,10 +166,10 @@ impl State {
 }
 
 /// Reason shown for a run whose runner disappeared.
-pub const LOST: &str = "it broke off: whatever saw to it is gone";
+pub(super) const LOST: &str = "it broke off: whatever saw to it is gone";
 
 /// Explains how a run ended, as a sentence. `None` when it ended unasked and without error messages.
-pub fn why(outcome: &Outcome) -> Option<String> {
+pub(super) fn why(outcome: &Outcome) -> Option<String> {
     let how = match outcome.how {
         How::Ended => None,
         How::Failed => Some("it could not be seen to"),

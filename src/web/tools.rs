@@ -6,7 +6,7 @@ use crate::plan::RunPlan;
 
 /// Functions and paths that the command line passes to the web code.
 #[derive(Debug, Clone)]
-pub struct Tools {
+pub(crate) struct Tools {
     /// Parses the words of the plain command into a plan. The error is a sentence.
     pub understand: fn(&[String]) -> Result<RunPlan, String>,
     /// Returns the date, in milliseconds since 1970.
@@ -18,7 +18,7 @@ pub struct Tools {
 }
 
 /// Writes one log line to standard error. Ignores write errors, because standard error can be closed.
-pub fn tell(what: &str) {
+pub(super) fn tell(what: &str) {
     use std::io::Write;
     match writeln!(std::io::stderr(), "pipebench: {what}") {
         Ok(()) | Err(_) => {}

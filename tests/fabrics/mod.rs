@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pipebench::judge::fabric::{Fabric, Observation, Place, Seen};
-use pipebench::judge::fault::Fault;
-use pipebench::judge::filling::Flow;
-use pipebench::judge::peers::raised;
-use pipebench::judge::{Decision, Step, decide};
+use pipebench::internals::judge::fabric::{Fabric, Observation, Place, Seen};
+use pipebench::internals::judge::fault::Fault;
+use pipebench::internals::judge::filling::Flow;
+use pipebench::internals::judge::peers::raised;
+use pipebench::internals::judge::{Decision, Step, decide};
 
 pub mod unlisted;
 
@@ -177,7 +177,7 @@ impl World {
             || kind == PortBesideUplink && draw.below(2) == 0;
         let ports = if leaves { ports.max(4) / 2 * 2 } else { ports };
         let groups = if leaves { 2 } else { 0 };
-        let port = |host: usize| pipebench::judge::fabric::Port {
+        let port = |host: usize| pipebench::internals::judge::fabric::Port {
             host,
             rail: 0,
             group: leaves.then_some(host * groups / ports),
@@ -592,7 +592,7 @@ impl World {
         let decision = Decision {
             confirmed: blamed
                 .iter()
-                .map(|fault| pipebench::judge::Blamed {
+                .map(|fault| pipebench::internals::judge::Blamed {
                     fault: fault.clone(),
                     or: Vec::new(),
                 })

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use pipebench::judge::fabric::Place;
-use pipebench::judge::fault::Fault;
+use pipebench::internals::judge::fabric::Place;
+use pipebench::internals::judge::fault::Fault;
 
 use super::{Draw, Hidden, Kind, Pair, World};
 

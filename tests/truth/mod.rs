@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pipebench::record::{Culprit, FaultKind, FaultSheet, Record, VerdictWord};
-use pipebench::report::json;
+use pipebench::internals::record::{Culprit, FaultKind, FaultSheet, Record, VerdictWord};
+use pipebench::internals::report::json;
 
 use crate::lab::{Finished, Lab, LabOptions};
 

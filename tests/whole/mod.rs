@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pipebench::record::Record;
-use pipebench::report::json;
+use pipebench::internals::record::Record;
+use pipebench::internals::report::json;
 
 pub const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 

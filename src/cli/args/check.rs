@@ -1,7 +1,7 @@
 //! The words of `pipebench check`.
 
 /// What the long help says.
-pub const LONG: &str = "Looks at hosts, ports and pairs before a run: reaches every host, links every pair of data ports, and lets one full packet pass on \
+pub(super) const LONG: &str = "Looks at hosts, ports and pairs before a run: reaches every host, links every pair of data ports, and lets one full packet pass on \
     each, so that a path with a smaller MTU is named; compares kernels, drivers, firmware, speeds, MTU, PCIe and settings, and marks the odd one out; \
     holds speed and MTU against what was ordered; and reads error counters before and after.\n\n\
     Takes the options of the plain command: `pipebench check --hostfile cluster.txt --link-speed 25G --mtu 9000`. Hosts that cannot be reached are \
@@ -10,7 +10,7 @@ pub const LONG: &str = "Looks at hosts, ports and pairs before a run: reaches ev
 
 /// Options of the plain command.
 #[derive(Debug, Clone, clap::Args)]
-pub struct CheckArguments {
+pub(crate) struct CheckArguments {
     /// Options of the plain command
     ///
     /// Example: pipebench check --hosts 'n[01-16]' --link-speed 100G

@@ -8,7 +8,7 @@ use crate::plan::ranks::{RankOrder, Wait};
 use crate::plan::{Coupling, Datapath, Profile, Transport, Verify, Workers};
 
 /// A value that is chosen by one of several words.
-pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
+pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
     /// All words, each with its value.
     fn words() -> Vec<(&'static str, Self)>;
 
@@ -24,7 +24,7 @@ pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
 }
 
 /// Parses a word of a choice.
-pub fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+pub(super) fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
     let words = T::words().into_iter().map(|(word, _)| word);
     PossibleValuesParser::new(words).try_map(|given| {
         let mut words = T::words().into_iter();
@@ -35,7 +35,7 @@ pub fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
 
 /// Who serves links, if the user chose; `auto` leaves it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskedWorkers(pub Option<Workers>);
+pub(crate) struct AskedWorkers(pub Option<Workers>);
 
 impl Choice for Profile {
     fn words() -> Vec<(&'static str, Self)> {

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// Shells that can be told.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Shell {
+pub(crate) enum Shell {
     /// With the package bash-completion
     Bash,
     /// From version 3 on

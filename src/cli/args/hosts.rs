@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Hosts of a run.
 #[derive(Debug, Clone, clap::Args)]
-pub struct HostWords {
+pub(crate) struct HostWords {
     /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
     /// Use it for every run, unless --hostfile names the hosts. `local:3` is three nodes on this machine, without

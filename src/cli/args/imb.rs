@@ -13,7 +13,7 @@ use super::ranks::RankWords;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
-pub const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks between processes on hosts without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \
+pub(crate) const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks between processes on hosts without MPI: PingPong, PingPing, Sendrecv, Exchange, Bcast, \
     Allgather(v), Gather(v), Scatter(v), Alltoall(v), Reduce, Reduce_scatter, Reduce_scatter_block, Allreduce, Barrier, Uniband and Biband; and windows, into which one rank reaches while the other one does nothing: Window, Unidir_Put, \
     Unidir_Get, Bidir_Put, Bidir_Get and Accumulate; and files (--part io): S_, P_ and C_Write and Read with their kinds of pointers, while the rank waits or computes (IWrite, IRead), and \
     Open_Close. Over sockets, or shared memory within a node. Names, \
@@ -24,7 +24,7 @@ pub const LONG: &str = "Measures the patterns of the Intel MPI Benchmarks betwee
 
 /// Measure the patterns of the Intel MPI Benchmarks, without MPI.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ImbArguments {
+pub(crate) struct ImbArguments {
     /// Benchmarks, in any case; without one all of the rules
     ///
     /// Example: pipebench imb --hosts n1,n2 PingPong Allreduce
@@ -175,7 +175,7 @@ const WITH_ONE_DASH: [&str; 11] = [
 ];
 
 /// Gives options of `imb` a second dash, where they have the suite's one.
-pub fn spelled(words: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+pub(crate) fn spelled(words: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut words: Vec<std::ffi::OsString> = words.collect();
     if words.get(1).is_some_and(|word| word == "imb") {
         for word in words.iter_mut().skip(2) {

@@ -13,7 +13,7 @@ use super::measurement::Measurement;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
-pub const LONG: &str = "Latencies of all pairs of a fabric from a handful of rounds: from switches, cables and routes a small set of pairs is chosen that says all that \
+pub(crate) const LONG: &str = "Latencies of all pairs of a fabric from a handful of rounds: from switches, cables and routes a small set of pairs is chosen that says all that \
     pairs can say, in rounds whose pairs share no cable; they are measured, and what every cable takes and every pair is calculated.\n\n\
     A fabric is a TOML file (see docs/latency.md). Make one with `generate` or `import`, look at its rounds with `plan`, measure with `run`; later `run --baseline RUN` \
     or `locate --baseline RUN` tell which cable has become slow.";
@@ -21,7 +21,7 @@ pub const LONG: &str = "Latencies of all pairs of a fabric from a handful of rou
 /// Latencies of all pairs of a fabric from a handful of rounds.
 #[derive(Debug, Clone, Args)]
 #[command(arg_required_else_help = true)]
-pub struct LatencyArguments {
+pub(crate) struct LatencyArguments {
     /// What to do.
     #[command(subcommand)]
     pub command: LatencyCommand,
@@ -29,7 +29,7 @@ pub struct LatencyArguments {
 
 /// What can be done.
 #[derive(Debug, Clone, Subcommand)]
-pub enum LatencyCommand {
+pub(crate) enum LatencyCommand {
     /// Write the description of a regular fabric
     Generate(GenerateArguments),
     /// Write a description from ibnetdiscover and forwarding tables, or from a table of hosts, switches and ports
@@ -48,7 +48,7 @@ pub enum LatencyCommand {
 
 /// A fabric by formula.
 #[derive(Debug, Clone, Args)]
-pub struct GenerateArguments {
+pub(crate) struct GenerateArguments {
     /// fat-tree, leaf-spine, dragonfly or slimfly
     ///
     /// Example: pipebench latency generate fat-tree --ports 12 --levels 3
@@ -118,7 +118,7 @@ pub struct GenerateArguments {
 
 /// A fabric from what a site has.
 #[derive(Debug, Clone, Args)]
-pub struct ImportArguments {
+pub(crate) struct ImportArguments {
     /// Output of ibnetdiscover
     ///
     /// Example: --ibnetdiscover topology.txt
@@ -162,7 +162,7 @@ pub struct ImportArguments {
 
 /// How pairs are chosen.
 #[derive(Debug, Clone, Args)]
-pub struct ChoiceWords {
+pub(crate) struct ChoiceWords {
     /// Pairs by unknowns: 1 is the fewest, more is less noise
     ///
     /// Half as many pairs again cost three rounds more in a fat tree, and make noise independent of its size. Default 1.5. Example: --redundancy 2
@@ -191,7 +191,7 @@ pub struct ChoiceWords {
 
 /// A plan.
 #[derive(Debug, Clone, Args)]
-pub struct PlanArguments {
+pub(crate) struct PlanArguments {
     /// Description of the fabric
     ///
     /// Example: pipebench latency plan fabric.toml
@@ -223,7 +223,7 @@ pub struct PlanArguments {
 
 /// A measurement.
 #[derive(Debug, Clone, Args)]
-pub struct RunArguments {
+pub(crate) struct RunArguments {
     /// Description of the fabric
     ///
     /// Example: pipebench latency run fabric.toml --hosts 'n[01-16]'
@@ -338,7 +338,7 @@ pub struct RunArguments {
 
 impl RunArguments {
     /// Folder in which runs are kept.
-    pub fn folder(&self) -> &std::path::Path {
+    pub(crate) fn folder(&self) -> &std::path::Path {
         let folder = self.results.folder.as_deref().or(self.output.as_deref());
         folder.unwrap_or(std::path::Path::new("."))
     }
@@ -346,7 +346,7 @@ impl RunArguments {
 
 /// Predictions.
 #[derive(Debug, Clone, Args)]
-pub struct PairsArguments {
+pub(crate) struct PairsArguments {
     /// The run: its folder, its record, or its name
     ///
     /// Example: pipebench latency pairs pb-20261121-014455-abcdef --csv -
@@ -374,7 +374,7 @@ pub struct PairsArguments {
 
 /// A simulation.
 #[derive(Debug, Clone, Args)]
-pub struct SimulateArguments {
+pub(crate) struct SimulateArguments {
     /// Description of the fabric
     ///
     /// Example: pipebench latency simulate fabric.toml

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// How hosts are reached: the same words for every command that goes there.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// Any remote-shell command instead of the built-in SSH; %h is the host, %p its port
     ///
     /// Use it for `srun`, a jump host or a wrapper of the site. Without %h the host is appended.

@@ -12,7 +12,7 @@ use super::ranks::RankWords;
 use super::sockets::Sockets;
 
 /// What the long help begins with.
-pub const LONG: &str = "Measures the links between all pairs of ranks, as LinkTest does, without MPI: many pairs at the same time, each in both directions, step by step \
+pub(crate) const LONG: &str = "Measures the links between all pairs of ranks, as LinkTest does, without MPI: many pairs at the same time, each in both directions, step by step \
     until all have met; then the slowest ones once more, alone. Any number of ranks from 2 on; with an odd one, one rests in each step.\n\n\
     The options are LinkTest's, and so are the lines that it prints and the file that it writes (a SION container, as of LinkTest 2.1.16). `pipebench linktest show FILE` \
     and `export FILE` read such files, whoever wrote them.\n\n\
@@ -22,7 +22,7 @@ pub const LONG: &str = "Measures the links between all pairs of ranks, as LinkTe
 /// Measure every pair of links, in LinkTest's patterns and file, without MPI.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_version_flag = true)]
-pub struct LinktestArguments {
+pub(crate) struct LinktestArguments {
     /// Result files.
     #[command(subcommand)]
     pub command: Option<FileCommand>,
@@ -282,7 +282,7 @@ pub struct LinktestArguments {
 
 /// What can be done with result files.
 #[derive(Debug, Clone, Subcommand)]
-pub enum FileCommand {
+pub(crate) enum FileCommand {
     /// Show what a result file says
     Show {
         /// The file

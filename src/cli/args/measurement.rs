@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Which hosts a run may lack, where its results go, and what is printed.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Measurement {
+pub(crate) struct Measurement {
     /// Go on without hosts that cannot be reached or are lost
     ///
     /// They cost their rows, the others run; the summary counts them. At least two must be left. Without it, the first

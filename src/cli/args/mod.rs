@@ -6,10 +6,10 @@ mod check;
 mod choice;
 mod completions;
 mod hosts;
-pub mod imb;
-pub mod latency;
+pub(super) mod imb;
+pub(super) mod latency;
 mod launch;
-pub mod linktest;
+pub(super) mod linktest;
 mod measurement;
 mod order;
 mod plan;
@@ -22,21 +22,21 @@ mod web;
 
 use clap::{CommandFactory, Parser, Subcommand as ClapSubcommand};
 
-pub use check::CheckArguments;
-pub use choice::{AskedWorkers, Choice};
-pub use completions::Shell;
-pub use hosts::HostWords;
-pub use launch::Launch;
-pub use measurement::Measurement;
-pub use order::{FabricOrder, Order};
-pub use plan::{InitArguments, RunArguments};
-pub use records::{
+pub(super) use check::CheckArguments;
+pub(super) use choice::{AskedWorkers, Choice};
+pub(super) use completions::Shell;
+pub(super) use hosts::HostWords;
+pub(super) use launch::Launch;
+pub(super) use measurement::Measurement;
+pub(super) use order::{FabricOrder, Order};
+pub(super) use plan::{InitArguments, RunArguments};
+pub(super) use records::{
     CompareArguments, Format, ListArguments, MergeArguments, ReportArguments, RetestArguments,
 };
-pub use sockets::Sockets;
-pub use visits::{StatusArguments, VisitArguments, WatchArguments};
+pub(super) use sockets::Sockets;
+pub(super) use visits::{StatusArguments, VisitArguments, WatchArguments};
 #[cfg(feature = "web")]
-pub use web::{CgiArguments, KeepArguments, ServeArguments};
+pub(super) use web::{CgiArguments, KeepArguments, ServeArguments};
 
 use choice::choice;
 use imb::ImbArguments;
@@ -61,7 +61,7 @@ use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
     disable_version_flag = true,
     max_term_width = 110
 )]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Other commands.
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
@@ -327,14 +327,14 @@ pub struct Arguments {
 
 impl Arguments {
     /// Folder in which runs are kept.
-    pub fn folder(&self) -> Option<&std::path::Path> {
+    pub(crate) fn folder(&self) -> Option<&std::path::Path> {
         self.results.folder.as_deref().or(self.output.as_deref())
     }
 }
 
 /// Other commands.
 #[derive(Debug, Clone, ClapSubcommand)]
-pub enum Subcommand {
+pub(crate) enum Subcommand {
     /// Run what a plan file says
     #[command(long_about = plan::LONG)]
     Run(RunArguments),
@@ -398,7 +398,7 @@ pub enum Subcommand {
 }
 
 /// What help, manual page and completions are made from.
-pub fn command() -> clap::Command {
+pub(super) fn command() -> clap::Command {
     Arguments::command().after_long_help(long_tail())
 }
 

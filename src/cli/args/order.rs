@@ -4,14 +4,14 @@ use clap::{Args, ValueEnum};
 
 /// What is asked of all ports at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FabricOrder {
+pub(crate) enum FabricOrder {
     /// All ports at once carry what each of them can.
     NonBlocking,
 }
 
 /// What a run is judged by.
 #[derive(Debug, Clone, Args)]
-pub struct Order {
+pub(crate) struct Order {
     /// Speed of every data port as ordered, in bits per second
     ///
     /// A port that negotiated less is a FAIL before a byte flows. `speed=` in a host file goes before it. Without either,

@@ -8,7 +8,7 @@ use super::choice::choice;
 
 /// Ranks on each node.
 #[derive(Debug, Clone, Args)]
-pub struct RankWords {
+pub(crate) struct RankWords {
     /// Ranks on each node
     ///
     /// One loads its port with one link at a time, which is what tells a slow port. Default 1. Example: --ranks-per-node 2

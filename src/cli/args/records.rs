@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// Form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// The summary, as after the run.
     Text,
     /// One page with everything: heat map, rates over time, evidence, conditions, room for signatures.
@@ -23,7 +23,7 @@ pub enum Format {
 
 /// Where runs are kept.
 #[derive(Debug, Clone, clap::Args)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     /// Folder in which RUN is looked for by the beginning of its name
     ///
     /// A RUN may also be a record or the folder of a run, by its path. Default: this folder. Example: --folder results
@@ -33,14 +33,14 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// The folder.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.as_deref().unwrap_or(Path::new("."))
     }
 }
 
 /// Make a report of a run that was kept.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
     ///
     /// Example: pipebench report pb-20261121
@@ -78,7 +78,7 @@ pub struct ReportArguments {
 
 /// List the runs that were kept in a folder.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ListArguments {
+pub(crate) struct ListArguments {
     /// Folder that was given as --folder
     ///
     /// Default: this folder. Example: pipebench list results
@@ -88,7 +88,7 @@ pub struct ListArguments {
 
 /// Compare a run with a later one.
 #[derive(Debug, Clone, clap::Args)]
-pub struct CompareArguments {
+pub(crate) struct CompareArguments {
     /// The earlier run
     ///
     /// Example: pipebench compare pb-20261101 pb-20261121
@@ -114,7 +114,7 @@ pub struct CompareArguments {
 
 /// Put several cablings of a switch into one sheet.
 #[derive(Debug, Clone, clap::Args)]
-pub struct MergeArguments {
+pub(crate) struct MergeArguments {
     /// The runs, two or more
     ///
     /// Example: pipebench merge pb-20261120 pb-20261121
@@ -127,24 +127,24 @@ pub struct MergeArguments {
 }
 
 /// What the long help of `compare` says of its exit code.
-pub const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and says what became of each fault: whether it followed the host \
+pub(super) const COMPARE_LONG: &str = "Compares a run with a later one, port by port, and says what became of each fault: whether it followed the host \
     that was moved to another switch port, or stayed with the port.\n\n\
     Exit codes: 0; 1 a port carries less than before by more than --tolerance, or something is at fault that was not; 2 bad usage.";
 
 /// What the long help of `merge` says.
-pub const MERGE_LONG: &str = "Puts several runs into one sheet by ports of the switch: with half as many hosts as ports, load one half, plug \
+pub(super) const MERGE_LONG: &str = "Puts several runs into one sheet by ports of the switch: with half as many hosts as ports, load one half, plug \
     the hosts into the other, load that, and merge. Host files must name the ports (switchport=).\n\n\
     Exit codes: that of the worst of the runs; 2 bad usage.";
 
 /// What the long help begins with.
-pub const RETEST_LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
+pub(super) const RETEST_LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
     Move the cable first, say with --moved where it is now, and the comparison that follows says whether the fault followed the host or \
     stayed with the switch port.\n\n\
     The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Exit codes are those of a run.";
 
 /// Measure again what was at fault in a run.
 #[derive(Debug, Clone, clap::Args)]
-pub struct RetestArguments {
+pub(crate) struct RetestArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
     ///
     /// Example: pipebench retest pb-20261121

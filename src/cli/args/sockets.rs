@@ -4,7 +4,7 @@ use clap::Args;
 
 /// What is asked of data ports and sockets.
 #[derive(Debug, Clone, Args)]
-pub struct Sockets {
+pub(crate) struct Sockets {
     /// Network that bears the data, chosen on each host; several are rails
     ///
     /// Use it when SSH runs over another network than the data. Each network is a rail, with links, ports and rows of its

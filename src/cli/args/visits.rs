@@ -6,7 +6,7 @@ use super::launch::Launch;
 
 /// Which hosts to visit.
 #[derive(Debug, Clone, clap::Args)]
-pub struct VisitArguments {
+pub(crate) struct VisitArguments {
     /// Hosts to ask, in the form of --hosts
     ///
     /// Default: this machine. Example: HOSTS is 'n[01-16]'
@@ -42,7 +42,7 @@ pub struct VisitArguments {
 }
 
 /// What the long help begins with.
-pub const STATUS_LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
+pub(super) const STATUS_LONG: &str = "Lists the runs alive on hosts, whoever started them: token, by whom, since when, what they move \
     now. Takes nothing and disturbs nothing. Leftovers of killed runs are swept on the way.\n\n\
     The clock is UTC; the date is shown from a day on. Runs of other users are listed, but their figures cannot \
     be read. Exit codes: 0, also if nothing runs; 2 no such run; 10 hosts that cannot be reached (the others are \
@@ -50,7 +50,7 @@ pub const STATUS_LONG: &str = "Lists the runs alive on hosts, whoever started th
 
 /// List the runs alive on hosts, and what they move; end one.
 #[derive(Debug, Clone, clap::Args)]
-pub struct StatusArguments {
+pub(crate) struct StatusArguments {
     /// Hosts to visit.
     #[command(flatten)]
     pub visit: VisitArguments,
@@ -75,7 +75,7 @@ pub struct StatusArguments {
 }
 
 /// What the long help begins with.
-pub const WATCH_LONG: &str = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
+pub(super) const WATCH_LONG: &str = "Shows the live picture of a run each second, until the run ends: what every port sends and receives, \
     and the slowest links with the share of the time that each end waited.\n\n\
     Only ports and links of the named hosts are shown; those of other hosts of the run are named in one line. \
     On a terminal the picture is drawn in place and as high as the terminal, the worst first. Exit codes: 0 when \
@@ -84,7 +84,7 @@ pub const WATCH_LONG: &str = "Shows the live picture of a run each second, until
 
 /// Show the live picture of a run: ports, links, and what they wait for.
 #[derive(Debug, Clone, clap::Args)]
-pub struct WatchArguments {
+pub(crate) struct WatchArguments {
     /// Token of the run, as 'pipebench status' lists it; its first digits will do, at least 4
     ///
     /// No default. Example: RUN is 3f9a1c

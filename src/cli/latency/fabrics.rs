@@ -16,7 +16,7 @@ use latency::routing::{RULES, Rule};
 use crate::cli::args::latency::{GenerateArguments, ImportArguments};
 
 /// Prints an error, with its file and line if known; returns the exit code.
-pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
+pub(crate) fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
     match path {
         None => complain(&error.what),
         Some(path) if error.line == 0 => complain(&format!("{}: {}", path.display(), error.what)),
@@ -31,7 +31,7 @@ pub fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
 }
 
 /// Reads the text of a file. On failure, prints the reason and returns the exit code as the error.
-pub fn text_of(path: &Path) -> Result<String, u8> {
+pub(crate) fn text_of(path: &Path) -> Result<String, u8> {
     bounded::given(path, bounded::FABRIC_BYTES).map_err(|error| {
         complain(&format!("cannot read {}: {}", path.display(), why(&error)));
         exit::USAGE
@@ -39,7 +39,7 @@ pub fn text_of(path: &Path) -> Result<String, u8> {
 }
 
 /// Reads a description. Returns its text and the fabric.
-pub fn read(path: &Path) -> Result<(String, Fabric), u8> {
+pub(crate) fn read(path: &Path) -> Result<(String, Fabric), u8> {
     let text = text_of(path)?;
     let fabric = description::read(&text).and_then(|draft| Fabric::new(&draft));
     let fabric = fabric.map_err(|error| refused(Some(path), &error))?;
@@ -69,7 +69,7 @@ fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
 }
 
 /// Writes the description of a fabric by formula; returns the exit code.
-pub fn generate(words: &GenerateArguments) -> Result<u8, u8> {
+pub(crate) fn generate(words: &GenerateArguments) -> Result<u8, u8> {
     let rule = |usual| rule_of(words.rule.as_deref(), usual);
     let hosts = words.hosts_per_switch;
     let draft = match words.kind.as_str() {
@@ -93,7 +93,7 @@ pub fn generate(words: &GenerateArguments) -> Result<u8, u8> {
 }
 
 /// Writes the description of a fabric from the data of a site; returns the exit code.
-pub fn import(words: &ImportArguments) -> Result<u8, u8> {
+pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
     if let Some(path) = &words.table {
         let rule = rule_of(words.rule.as_deref(), Rule::Symmetric)?;
         let text = text_of(path)?;

@@ -32,7 +32,7 @@ fn wrong<T>(text: &str) -> Result<T, u8> {
 }
 
 /// Wishes for a plan, from the arguments.
-pub fn wishes(choice: &ChoiceWords) -> Result<Wishes, String> {
+pub(crate) fn wishes(choice: &ChoiceWords) -> Result<Wishes, String> {
     let known = STRATEGIES.iter().find(|(name, _)| *name == choice.strategy);
     let Some((_, strategy)) = known else {
         let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
@@ -62,7 +62,7 @@ fn everyone(fabric: &Fabric) -> Vec<u32> {
 }
 
 /// Chooses pairs and rounds, and writes the plan; returns the exit code.
-pub fn plan(words: &PlanArguments) -> Result<u8, u8> {
+pub(crate) fn plan(words: &PlanArguments) -> Result<u8, u8> {
     let mut wishes = wishes(&words.choice).or_else(|text| wrong(&text))?;
     wishes.effort = match words.effort.as_str() {
         "least" => Effort::Least,
@@ -203,7 +203,7 @@ fn told(fabric: &Fabric, plan: &Plan, seed: u64) -> Vec<String> {
 }
 
 /// Predicts the round trips of all pairs from a run; returns the exit code.
-pub fn pairs(words: &PairsArguments) -> Result<u8, u8> {
+pub(crate) fn pairs(words: &PairsArguments) -> Result<u8, u8> {
     let kept = crate::cli::report::read(&words.run, &words.folder)?;
     let Measured::Latency(job, latency) = kept.record.measured() else {
         return wrong(&format!(
@@ -291,7 +291,7 @@ fn matrix(model: &Model<'_>, us: &[f64], out: &mut dyn Write) -> std::io::Result
 }
 
 /// Simulates plans on random latencies; returns the exit code.
-pub fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
+pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
     if words.latency.is_empty()
         || words
             .latency

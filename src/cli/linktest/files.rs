@@ -12,7 +12,7 @@ use crate::store::sion::Stored;
 use crate::sys::why;
 
 /// Runs the command; returns the exit code.
-pub fn run(command: &FileCommand) -> u8 {
+pub(super) fn run(command: &FileCommand) -> u8 {
     match command {
         FileCommand::Show { file } => read(file).map_or_else(
             |code| code,

@@ -20,7 +20,11 @@ use super::values::{size, time};
 use crate::cli::args::{Arguments, Choice};
 
 /// Turns arguments into a request. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
-pub fn parse(arguments: &Arguments, seed: u64, here: &Capacity) -> Result<RunSpec, UsageError> {
+pub(crate) fn parse(
+    arguments: &Arguments,
+    seed: u64,
+    here: &Capacity,
+) -> Result<RunSpec, UsageError> {
     let named = match &arguments.host_lines {
         Some(lines) => host_lines(lines)?,
         None => nodes::named(

@@ -125,7 +125,7 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
 }
 
 /// Checks the options that all commands share.
-pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
+pub(crate) fn check_launch(launch: &Launch) -> Result<(), UsageError> {
     if launch.fanout == 0 {
         return Err(UsageError::Value("--fanout 0: at least 1".to_owned()));
     }
@@ -133,7 +133,7 @@ pub fn check_launch(launch: &Launch) -> Result<(), UsageError> {
 }
 
 /// Checks the options of data sockets.
-pub fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
+pub(super) fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
     let refuse = |text: &str| Err(UsageError::Value(text.to_owned()));
     if sockets.dscp.is_some_and(|dscp| dscp > 63) {
         return refuse("--dscp: from 0 to 63");
@@ -151,7 +151,7 @@ pub fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
 }
 
 /// True if all hosts are one machine, according to their names.
-pub fn is_one_machine(hosts: &[Host]) -> bool {
+pub(super) fn is_one_machine(hosts: &[Host]) -> bool {
     let same = |host: &Host| !host.local && host.name == hosts[0].name;
     hosts.iter().all(|host| host.local) || hosts.iter().all(same)
 }

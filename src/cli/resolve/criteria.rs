@@ -8,7 +8,7 @@ use super::error::UsageError;
 use super::nodes::MTUS;
 
 /// Reads the criteria. Gives the speed of all ports to nodes that have no separate speed.
-pub fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
+pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     if let Some(text) = &order.link_speed {
         let speed = rate("--link-speed", text)?;

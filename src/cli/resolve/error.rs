@@ -9,7 +9,7 @@ use crate::units::UnitError;
 
 /// Error in arguments: one sentence with the flag to change.
 #[derive(Debug, Error)]
-pub enum UsageError {
+pub(crate) enum UsageError {
     /// No hosts were named.
     #[error("no hosts: name them with --hosts or --hostfile (try --hosts local:3)")]
     NoHosts,

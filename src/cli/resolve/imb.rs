@@ -26,7 +26,7 @@ fn refuse<T>(text: String) -> Result<T, UsageError> {
 }
 
 /// Turns arguments into a request.
-pub fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
+pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     let hosts = nodes::hosts_of(
         words.hosts.list.as_deref(),
         words.hosts.file.as_deref(),

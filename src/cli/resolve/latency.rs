@@ -28,7 +28,7 @@ use crate::cli::args::latency::RunArguments;
 use crate::cli::latency::{fabrics, plans};
 
 /// Name and results of the run to compare with, if the user named one. The error is the exit code.
-pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
+pub(crate) fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
     let Some(name) = &words.results.baseline else {
         return Ok(None);
     };
@@ -45,7 +45,7 @@ pub fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>,
 }
 
 /// Turns arguments into a request.
-pub fn parse(
+pub(crate) fn parse(
     words: &RunArguments,
     baseline: Option<(String, LatencyRecord)>,
     locate: bool,

@@ -13,7 +13,7 @@ use super::error::UsageError;
 use super::values::time;
 
 /// Deadlines from the arguments, with defaults for the others.
-pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
+pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
     let mut deadlines = Deadlines::default();
     for word in &launch.deadline {
         let wrong = || {
@@ -53,7 +53,11 @@ pub fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
 }
 
 /// Settings of the sessions, from the same arguments and the plan's deadlines.
-pub fn settings(launch: &Launch, plan: &RunPlan, stop: &Arc<AtomicUsize>) -> launcher::Settings {
+pub(crate) fn settings(
+    launch: &Launch,
+    plan: &RunPlan,
+    stop: &Arc<AtomicUsize>,
+) -> launcher::Settings {
     let stop = Arc::clone(stop);
     let ms = Duration::from_millis;
     let deadlines = &plan.deadlines;

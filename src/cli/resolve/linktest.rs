@@ -20,7 +20,7 @@ use crate::cli::args::linktest::LinktestArguments;
 const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
 
 /// Turns arguments into a request.
-pub fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
+pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
     let hosts = nodes::hosts_of(
         arguments.hosts.list.as_deref(),
         arguments.hosts.file.as_deref(),

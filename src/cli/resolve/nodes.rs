@@ -21,7 +21,7 @@ const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
 /// Hosts from a list or file, without the excluded ones.
-pub fn hosts_of(
+pub(crate) fn hosts_of(
     list: Option<&str>,
     file: Option<&Path>,
     exclude: Option<&str>,
@@ -31,12 +31,12 @@ pub fn hosts_of(
 }
 
 /// Hosts from the lines of a host file.
-pub fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
+pub(crate) fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
     hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
 }
 
 /// Hosts from a list or file.
-pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, UsageError> {
+pub(super) fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, UsageError> {
     match (list, file) {
         (Some("auto"), _) => {
             let variable = |name: &str| std::env::var(name).ok();
@@ -51,7 +51,7 @@ pub fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, Usage
 }
 
 /// The hosts without the excluded ones. The launching host needs no remote shell and becomes local.
-pub fn left_of(
+pub(super) fn left_of(
     named: Vec<Host>,
     exclude: Option<&str>,
     by_rsh: bool,
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Result<String, UsageError> {
 }
 
 /// Nodes of the hosts. Their labels are the names; a name that occurs several times gets numbers.
-pub fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
+pub(crate) fn nodes_of(hosts: &[Host]) -> Result<Vec<NodeSpec>, UsageError> {
     let mut totals: HashMap<&str, usize> = HashMap::new();
     for host in hosts {
         *totals.entry(&host.name).or_default() += 1;

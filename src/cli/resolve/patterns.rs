@@ -10,11 +10,11 @@ use crate::units;
 use super::error::UsageError;
 
 /// Words for `--pattern`, in addition to a file.
-pub const WORDS: &str = "all-to-all, mesh, ring, shift:K, rotate, bisection, bisection:one-way, pairs, incast:K, outcast:K, hol";
+pub(super) const WORDS: &str = "all-to-all, mesh, ring, shift:K, rotate, bisection, bisection:one-way, pairs, incast:K, outcast:K, hol";
 
 /// A pattern and the rate limits of its pairs, if any.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
+pub(super) struct Chosen {
     /// The pattern.
     pub pattern: Pattern,
     /// Rate limits from a file.
@@ -31,7 +31,7 @@ impl From<Pattern> for Chosen {
 }
 
 /// Patterns that a word means for these nodes, one for each test.
-pub fn chosen(word: &str, nodes: &[NodeSpec]) -> Result<Vec<Chosen>, UsageError> {
+pub(super) fn chosen(word: &str, nodes: &[NodeSpec]) -> Result<Vec<Chosen>, UsageError> {
     if word == "rotate" {
         if nodes.len() < 2 {
             let text = "--pattern rotate needs at least 2 nodes; there is 1";

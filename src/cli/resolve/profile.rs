@@ -19,7 +19,7 @@ const LEAST_LOSS_NS: u64 = 3_000_000_000;
 const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Tests of a profile, made from the test that the other arguments describe. The flag is true if they are shorter than the profile requires.
-pub fn tests_of(
+pub(super) fn tests_of(
     arguments: &Arguments,
     profile: Profile,
     one: &Test,

@@ -11,7 +11,7 @@ use super::values::size;
 use crate::cli::args::Sockets;
 
 /// Choice of the data addresses.
-pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
+pub(super) fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
     let networks = sockets.data_network.iter().map(|text| network(text));
     Ok(DataNetwork {
         networks: networks.collect::<Result<_, _>>()?,
@@ -25,12 +25,12 @@ pub fn network_of(sockets: &Sockets) -> Result<DataNetwork, UsageError> {
 }
 
 /// First and last port to listen on, if given.
-pub fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageError> {
+pub(super) fn ports_of(sockets: &Sockets) -> Result<Option<(u16, u16)>, UsageError> {
     sockets.port_range.as_deref().map(ports).transpose()
 }
 
 /// Options of data sockets.
-pub fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
+pub(super) fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError> {
     let buffer =
         |flag, text: &Option<String>| text.as_deref().map(|text| size(flag, text)).transpose();
     let rate = sockets

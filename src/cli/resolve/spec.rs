@@ -8,7 +8,7 @@ use crate::record::Resumed;
 
 /// A fully understood request.
 #[derive(Debug, Clone)]
-pub struct RunSpec {
+pub(crate) struct RunSpec {
     /// The plan.
     pub plan: RunPlan,
     /// Hosts of its nodes, for the launcher.
@@ -27,7 +27,7 @@ pub struct RunSpec {
 
 impl RunSpec {
     /// A request that begins at the beginning and does not pause.
-    pub fn of(plan: RunPlan, hosts: Vec<Host>, options: Vec<(String, String)>) -> Self {
+    pub(crate) fn of(plan: RunPlan, hosts: Vec<Host>, options: Vec<(String, String)>) -> Self {
         Self {
             plan,
             hosts,

@@ -20,7 +20,7 @@ const MESSAGES: u64 = 1000;
 const MESSAGES_PER_S: u64 = 100;
 
 /// Longest message that a node of a run can need, in bytes.
-pub fn message_bytes(plan: &RunPlan) -> usize {
+pub(super) fn message_bytes(plan: &RunPlan) -> usize {
     let nodes = plan.nodes.len();
     let ends = |test: &crate::plan::Test| {
         let links = nodes.saturating_mul(test.streams * test.rails.max(1));
@@ -32,7 +32,7 @@ pub fn message_bytes(plan: &RunPlan) -> usize {
 
 /// Counters of the messages of one node.
 #[derive(Debug)]
-pub struct Allowance {
+pub(super) struct Allowance {
     since: Instant,
     messages: u64,
     trouble_bytes: usize,
@@ -55,17 +55,17 @@ impl Default for Allowance {
 
 impl Allowance {
     /// Records a clock question to the node.
-    pub fn ask(&self) {
+    pub(super) fn ask(&self) {
         self.asked.set(self.asked.get() + 1);
     }
 
     /// Records that all rank reports so far were handled.
-    pub fn ranks_were_heard(&mut self) {
+    pub(super) fn ranks_were_heard(&mut self) {
         self.rank_bytes = 0;
     }
 
     /// Counts a message of `bytes` bytes. The error names the limit that it exceeds.
-    pub fn take(&mut self, message: &FromNode, bytes: usize) -> Result<(), String> {
+    pub(super) fn take(&mut self, message: &FromNode, bytes: usize) -> Result<(), String> {
         let within = |all: &mut usize, limit: usize, what: &str| {
             *all = all.saturating_add(bytes);
             let limit_shown = show_bytes(limit as u64);

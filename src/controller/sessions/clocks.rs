@@ -59,7 +59,7 @@ impl Sessions {
     }
 
     /// Asks every node for its clock and estimates the offsets.
-    pub fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
+    pub(crate) fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
         self.clocks.round = 0;
         self.clocks.measured += 1;
         for session in &mut self.sessions {
@@ -75,7 +75,7 @@ impl Sessions {
     }
 
     /// Estimates the offsets from the answers so far. A node without an answer keeps its last offset.
-    pub fn offsets(&mut self) -> Vec<Offset> {
+    pub(crate) fn offsets(&mut self) -> Vec<Offset> {
         for session in &mut self.sessions {
             session.offset = estimate(&session.samples).or(session.offset);
         }

@@ -99,7 +99,7 @@ impl Sessions {
 
     /// Removes the sessions of failed nodes before a test runs, and drops the messages of the others about this test. Returns
     /// `None` if the run cannot continue.
-    pub fn leave_behind(&mut self) -> Option<Vec<Missing>> {
+    pub(crate) fn leave_behind(&mut self) -> Option<Vec<Missing>> {
         let failed = self.failed_nodes()?;
         self.troubles.clear();
         let mut left = Vec::new();
@@ -126,7 +126,7 @@ impl Sessions {
     }
 
     /// Marks failed nodes as lost for the rest of the run, before a later test runs. Returns false if the run cannot continue.
-    pub fn set_aside(&mut self) -> bool {
+    pub(crate) fn set_aside(&mut self) -> bool {
         let Some(failed) = self.failed_nodes() else {
             return false;
         };

@@ -11,7 +11,7 @@ use super::{Halt, Sessions};
 
 impl Sessions {
     /// Records that a job was sent to the nodes, so that ranks can report from now on.
-    pub fn begin_job(&mut self) {
+    pub(crate) fn begin_job(&mut self) {
         self.begun = true;
         self.start_ns = 0;
         for session in &mut self.sessions {
@@ -20,7 +20,7 @@ impl Sessions {
     }
 
     /// Addresses on which the ranks of a node listen, lowest rank first; empty until the node has reported them.
-    pub fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
+    pub(crate) fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
         self.sessions[node]
             .rank_addresses
             .as_deref()
@@ -29,7 +29,7 @@ impl Sessions {
 
     /// Passes node, rank and report to `take` until `take` returns true, for at most `limit_ms`. Measurements take long, so that silence is no
     /// failure here: a node reports ranks that fall silent or die.
-    pub fn await_ranks(
+    pub(crate) fn await_ranks(
         &mut self,
         limit_ms: u64,
         mut take: impl FnMut(usize, usize, RankWord) -> bool,

@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 use super::windows::Windows;
 
 /// The repeated action, with its memory.
-pub enum Act {
+pub(super) enum Act {
     /// Messages between ranks.
     Messages(Pattern),
     /// Memory that other ranks access.
@@ -24,7 +24,11 @@ pub enum Act {
 
 impl Act {
     /// Does one repetition, complete at the end.
-    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), PlayerError> {
+    pub(super) fn repeat(
+        &mut self,
+        world: &mut World,
+        repetition: usize,
+    ) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => pattern.repeat(world, repetition)?,
             Self::Windows(windows) => windows.repeat(world, repetition)?,
@@ -38,7 +42,7 @@ impl Act {
     }
 
     /// Number of transfers, out of `transfers`, that go to different places.
-    pub fn apart(&self, transfers: usize) -> usize {
+    pub(super) fn apart(&self, transfers: usize) -> usize {
         match self {
             Self::Windows(windows) => windows.apart(transfers),
             Self::Messages(_) | Self::Files(_) | Self::Opening(..) => transfers,
@@ -46,7 +50,7 @@ impl Act {
     }
 
     /// Number of the next repetition after `repetitions` others, once memory or file were wiped.
-    pub fn after(&self, repetitions: usize) -> usize {
+    pub(super) fn after(&self, repetitions: usize) -> usize {
         match self {
             Self::Messages(_) | Self::Windows(_) => repetitions,
             Self::Files(_) | Self::Opening(..) => 0,
@@ -54,7 +58,7 @@ impl Act {
     }
 
     /// Does `count` repetitions, complete together at the end.
-    pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
+    pub(super) fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => {
                 for repetition in 0..count {
@@ -69,7 +73,7 @@ impl Act {
     }
 
     /// Moves positions in files back to their start. All members call it.
-    pub fn restart(&mut self, world: &mut World) -> Result<(), PlayerError> {
+    pub(super) fn restart(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Files(files) => files.reopen(world),
             Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => Ok(()),
@@ -77,7 +81,7 @@ impl Act {
     }
 
     /// Clears the transferred data. All members call it.
-    pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
+    pub(super) fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Messages(pattern) => {
                 pattern.wipe();
@@ -90,7 +94,7 @@ impl Act {
     }
 
     /// The first error in the data of repetition number `repetition`, or of `transfers` transfers together.
-    pub fn check(
+    pub(super) fn check(
         &self,
         world: &mut World,
         repetition: usize,
@@ -105,7 +109,7 @@ impl Act {
     }
 
     /// Seconds spent on bringing files to storage devices.
-    pub fn synchronising_s(&self) -> f64 {
+    pub(super) fn synchronising_s(&self) -> f64 {
         match self {
             Self::Files(files) => files.synchronising_s(),
             Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0.0,
@@ -113,7 +117,7 @@ impl Act {
     }
 
     /// Bytes that this rank has read from files.
-    pub fn read_bytes(&self) -> u64 {
+    pub(super) fn read_bytes(&self) -> u64 {
         match self {
             Self::Files(files) => files.read_bytes(),
             Self::Messages(_) | Self::Windows(_) | Self::Opening(..) => 0,
@@ -121,7 +125,7 @@ impl Act {
     }
 
     /// Frees windows and memory. All members call it.
-    pub fn end(self, world: &mut World) -> Result<(), PlayerError> {
+    pub(super) fn end(self, world: &mut World) -> Result<(), PlayerError> {
         match self {
             Self::Messages(_) | Self::Files(_) | Self::Opening(..) => Ok(()),
             Self::Windows(windows) => Ok(windows.end(world)?),
@@ -130,7 +134,11 @@ impl Act {
 }
 
 /// Does `count` transfers of a file, complete together at the end.
-pub fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), PlayerError> {
+pub(super) fn all_of(
+    files: &mut Files,
+    world: &mut World,
+    count: usize,
+) -> Result<(), PlayerError> {
     for number in 0..count {
         files.transfer(world, number)?;
     }
@@ -138,7 +146,7 @@ pub fn all_of(files: &mut Files, world: &mut World, count: usize) -> Result<(), 
 }
 
 /// The same, each while the rank computes. Returns the nanoseconds and the number of transfers, as one batch.
-pub fn overlapped(
+pub(super) fn overlapped(
     world: &mut World,
     act: &mut Act,
     count: usize,

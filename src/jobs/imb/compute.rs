@@ -7,7 +7,7 @@ use crate::sys::clock;
 
 /// A fixed amount of work, and its duration when nothing else runs.
 #[derive(Debug, Clone)]
-pub struct Work {
+pub(super) struct Work {
     /// Rows and columns.
     side: usize,
     /// Stored by column, so that the inner loop adds consecutive items.
@@ -22,7 +22,7 @@ pub struct Work {
 
 impl Work {
     /// Creates work that takes about `seconds` seconds on this processor now.
-    pub fn of(seconds: f64, rules: Rules) -> Self {
+    pub(super) fn of(seconds: f64, rules: Rules) -> Self {
         let side = match rules {
             Rules::Guide => 100,
             Rules::Current => 10,
@@ -52,7 +52,7 @@ impl Work {
     }
 
     /// Does the work once.
-    pub fn run(&self) {
+    pub(super) fn run(&self) {
         let mut result = vec![0.0_f32; self.side];
         for _ in 0..self.products {
             let vector = black_box(&self.vector);

@@ -18,7 +18,7 @@ fn single(number: f64) -> f32 {
 }
 
 /// Writes bytes `from..from + into.len()` of the data of the rank at `place`.
-pub fn write(place: usize, from: usize, into: &mut [u8]) {
+pub(crate) fn write(place: usize, from: usize, into: &mut [u8]) {
     let mut at = from;
     let mut rest = into;
     while !rest.is_empty() {
@@ -34,7 +34,7 @@ pub fn write(place: usize, from: usize, into: &mut [u8]) {
 
 /// The first wrong item, and the largest difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wrong {
+pub(crate) struct Wrong {
     /// Number of the first wrong item.
     pub item: usize,
     /// The value that arrived.
@@ -47,7 +47,7 @@ pub struct Wrong {
 
 /// A rank's position in its group, and the benchmark that ran there.
 #[derive(Debug, Clone, Copy)]
-pub struct Scene {
+pub(crate) struct Scene {
     /// The measured benchmark.
     pub benchmark: Benchmark,
     /// Place of this rank.
@@ -62,7 +62,7 @@ pub struct Scene {
 
 impl Scene {
     /// Compares the received data with the expected data. Returns `None` if both agree, or if this rank receives nothing.
-    pub fn check(&self, came: &[u8]) -> Option<Wrong> {
+    pub(crate) fn check(&self, came: &[u8]) -> Option<Wrong> {
         let (expected, from) = self.expected()?;
         let Some(came) = came.get(from..from + expected.len()) else {
             return Some(Wrong {

@@ -17,7 +17,7 @@ use crate::sys::clock;
 use super::PlayerError;
 use super::contents::Wrong;
 
-pub mod folder;
+pub(crate) mod folder;
 mod helper;
 mod items;
 mod making;
@@ -27,10 +27,10 @@ use helper::{Errand, Helper, Way};
 use items::{differs, laid, written};
 use making::{make, reset};
 
-pub use place::Place;
+pub(crate) use place::Place;
 
 /// A rank with its file and its buffer for one length.
-pub struct Files {
+pub(crate) struct Files {
     benchmark: FileBenchmark,
     group: Group,
     /// Bytes of a portion, which all ranks transfer together.
@@ -63,7 +63,7 @@ const COLLECTED_BYTES: usize = 64 << 10;
 
 impl Files {
     /// Creates the file with its contents, and opens it at all members. All members call it.
-    pub fn new(
+    pub(crate) fn new(
         world: &mut World,
         benchmark: FileBenchmark,
         group: &Group,
@@ -100,7 +100,7 @@ impl Files {
     }
 
     /// Does one transfer. The caller then calls [`Self::complete`] where the guide wants it: after each transfer, or after many.
-    pub fn transfer(&mut self, world: &mut World, number: usize) -> Result<(), PlayerError> {
+    pub(crate) fn transfer(&mut self, world: &mut World, number: usize) -> Result<(), PlayerError> {
         if let Some(at) = self.begin(world, number)? {
             self.last = at;
             let way = self.way(at);
@@ -121,7 +121,7 @@ impl Files {
     }
 
     /// Does the same while the rank computes.
-    pub fn overlapped(
+    pub(crate) fn overlapped(
         &mut self,
         world: &mut World,
         number: usize,
@@ -165,7 +165,7 @@ impl Files {
     }
 
     /// Brings written data to the storage device with `fsync`. No member continues before all have done it.
-    pub fn complete(&mut self, world: &mut World) -> Result<(), PlayerError> {
+    pub(crate) fn complete(&mut self, world: &mut World) -> Result<(), PlayerError> {
         if !self.benchmark.writes() {
             return Ok(());
         }
@@ -185,12 +185,12 @@ impl Files {
     }
 
     /// Bytes that this rank has read since the file was opened.
-    pub fn read_bytes(&self) -> u64 {
+    pub(crate) fn read_bytes(&self) -> u64 {
         self.read_bytes
     }
 
     /// Seconds spent on bringing written data to a storage device.
-    pub fn synchronising_s(&self) -> f64 {
+    pub(crate) fn synchronising_s(&self) -> f64 {
         self.synchronising_ns as f64 / 1e9
     }
 
@@ -204,7 +204,7 @@ impl Files {
     }
 
     /// Closes the file, and opens it again at its start. All members call it.
-    pub fn reopen(&mut self, world: &mut World) -> Result<(), PlayerError> {
+    pub(crate) fn reopen(&mut self, world: &mut World) -> Result<(), PlayerError> {
         self.file = open(&self.place)?;
         self.position = 0;
         (self.read_bytes, self.synchronising_ns) = (0, 0);
@@ -212,7 +212,7 @@ impl Files {
     }
 
     /// Creates the file again, as at the start, and begins to check data that is read. All members call it.
-    pub fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
+    pub(crate) fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         make(world, kind(self.benchmark), &self.group, &self.place)?;
         self.file = open(&self.place)?;
         self.position = 0;
@@ -221,7 +221,11 @@ impl Files {
     }
 
     /// The first error after `transfers` transfers from the start of a wiped file. All members call it.
-    pub fn check(&self, world: &mut World, transfers: usize) -> Result<Option<Wrong>, PlayerError> {
+    pub(crate) fn check(
+        &self,
+        world: &mut World,
+        transfers: usize,
+    ) -> Result<Option<Wrong>, PlayerError> {
         world.team(&self.group).barrier(Algorithm::Dissemination)?;
         let failed = |error| self.place.failed("read back", error);
         if let Some(wrong) = self.misplaced(transfers).map_err(failed)? {
@@ -428,12 +432,16 @@ impl Files {
 }
 
 /// Creates a file that can be opened and closed. All members call it.
-pub fn openable(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
+pub(crate) fn openable(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
     make(world, (false, false), group, place)
 }
 
 /// Opens a file, writes a byte and closes it, at all members. All members call it.
-pub fn open_close(world: &mut World, group: &Group, place: &Place) -> Result<(), PlayerError> {
+pub(crate) fn open_close(
+    world: &mut World,
+    group: &Group,
+    place: &Place,
+) -> Result<(), PlayerError> {
     let failed = |error| place.failed("open", error);
     let options = || {
         let mut options = File::options();

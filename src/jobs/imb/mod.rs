@@ -6,13 +6,13 @@
 
 mod act;
 mod compute;
-pub mod contents;
-pub mod files;
+pub(crate) mod contents;
+pub(crate) mod files;
 mod pattern;
 mod player;
 mod windows;
 
-pub use player::Player;
+pub(crate) use player::Player;
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use crate::sys::why;
 
 /// Reason why a table was not measured to its end.
 #[derive(Debug, Error)]
-pub enum PlayerError {
+pub(crate) enum PlayerError {
     /// A message could not be sent or received.
     #[error(transparent)]
     Rank(#[from] RankError),
@@ -48,7 +48,7 @@ pub enum PlayerError {
 
 impl PlayerError {
     /// Kind of this failure, which ranks it among others.
-    pub fn kind(&self) -> TroubleKind {
+    pub(crate) fn kind(&self) -> TroubleKind {
         match self {
             Self::Rank(error) => error.kind(),
             // The process that ended the run has removed the folder too.

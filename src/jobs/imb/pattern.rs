@@ -14,7 +14,7 @@ const MESSAGE: u32 = 11;
 /// Tag of receipts.
 const RECEIPT: u32 = 12;
 /// A rank with its buffers for one message length.
-pub struct Pattern {
+pub(super) struct Pattern {
     benchmark: Benchmark,
     group: Group,
     algorithm: Option<Algorithm>,
@@ -31,7 +31,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// Creates buffers with contents, and touches every page of them.
-    pub fn new(
+    pub(super) fn new(
         world: &World,
         benchmark: Benchmark,
         group: Group,
@@ -75,7 +75,7 @@ impl Pattern {
     }
 
     /// Does one repetition.
-    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
+    pub(super) fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
         match self.benchmark {
             Benchmark::PingPong => self.ping_pong(world),
             Benchmark::PingPing | Benchmark::Sendrecv => self.around(world),
@@ -87,12 +87,12 @@ impl Pattern {
     }
 
     /// Clears the received data, so that none of it is mistaken for later data.
-    pub fn wipe(&mut self) {
+    pub(super) fn wipe(&mut self) {
         self.into.fill(0xff);
     }
 
     /// The first error in the data received in the last of `repetitions` repetitions.
-    pub fn check(&self, repetitions: usize) -> Option<contents::Wrong> {
+    pub(super) fn check(&self, repetitions: usize) -> Option<contents::Wrong> {
         let scene = contents::Scene {
             benchmark: self.benchmark,
             place: self.group.place(),
@@ -105,7 +105,7 @@ impl Pattern {
 
     /// Changes the received data, so that a check finds an error.
     #[cfg(test)]
-    pub fn spoil(&mut self) {
+    pub(crate) fn spoil(&mut self) {
         if let Some(byte) = self.into.first_mut() {
             *byte ^= 0x40;
         }

@@ -28,7 +28,7 @@ const ASIDE_NS: u64 = 2_000_000;
 const AWAKE_NS: u64 = 300_000;
 
 /// One rank of a job of patterns.
-pub struct Player {
+pub(crate) struct Player {
     imb: Imb,
     /// Folder for files of this run.
     folder: PathBuf,
@@ -40,7 +40,7 @@ pub struct Player {
 
 impl Player {
     /// A player for a job of the run with this token.
-    pub fn new(imb: &Imb, token: &str) -> Self {
+    pub(crate) fn new(imb: &Imb, token: &str) -> Self {
         Self {
             imb: imb.clone(),
             folder: folder::folder(&imb.path, token),
@@ -50,7 +50,7 @@ impl Player {
     }
 
     /// Measures all lines of a table. Reports each one as soon as it is measured.
-    pub fn play(
+    pub(crate) fn play(
         &mut self,
         world: &mut World,
         table: &Table,

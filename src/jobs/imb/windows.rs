@@ -7,7 +7,7 @@ use crate::sys::arena::Buffer;
 use super::contents::{self, Scene, Wrong};
 
 /// A rank with its window and its buffer for one message length.
-pub struct Windows {
+pub(super) struct Windows {
     benchmark: Benchmark,
     group: Group,
     bytes: usize,
@@ -19,7 +19,7 @@ pub struct Windows {
 
 impl Windows {
     /// Opens windows with contents at all members. All members call it.
-    pub fn new(
+    pub(super) fn new(
         world: &mut World,
         benchmark: Benchmark,
         group: &Group,
@@ -51,7 +51,7 @@ impl Windows {
     }
 
     /// Does one transfer, complete at the end.
-    pub fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
+    pub(super) fn repeat(&mut self, world: &mut World, repetition: usize) -> Result<(), RankError> {
         match self.benchmark {
             Benchmark::Window => self.window(world),
             _ => self.transfers(world, repetition, 1),
@@ -59,12 +59,12 @@ impl Windows {
     }
 
     /// Does `count` transfers, complete together at the end.
-    pub fn together(&mut self, world: &mut World, count: usize) -> Result<(), RankError> {
+    pub(super) fn together(&mut self, world: &mut World, count: usize) -> Result<(), RankError> {
         self.transfers(world, 0, count)
     }
 
     /// Clears the transferred data, so that none of it is mistaken for later data. All members call it.
-    pub fn wipe(&mut self, world: &mut World) -> Result<(), RankError> {
+    pub(super) fn wipe(&mut self, world: &mut World) -> Result<(), RankError> {
         if self.benchmark.gets() {
             self.buffer.fill(0xff);
             return Ok(());
@@ -81,12 +81,12 @@ impl Windows {
     }
 
     /// Number of transfers, out of `transfers`, that go to different places.
-    pub fn apart(&self, transfers: usize) -> usize {
+    pub(super) fn apart(&self, transfers: usize) -> usize {
         transfers.min(self.places.0)
     }
 
     /// The first error after `transfers` transfers into wiped memory, each to a different place.
-    pub fn check(&self, world: &mut World, transfers: usize) -> Option<Wrong> {
+    pub(super) fn check(&self, world: &mut World, transfers: usize) -> Option<Wrong> {
         let scene = Scene {
             benchmark: self.benchmark,
             place: self.group.place(),
@@ -101,7 +101,7 @@ impl Windows {
     }
 
     /// Closes the windows. All members call it.
-    pub fn end(self, world: &mut World) -> Result<(), RankError> {
+    pub(super) fn end(self, world: &mut World) -> Result<(), RankError> {
         if self.benchmark != Benchmark::Window {
             world.close_window()?;
         }

@@ -3,7 +3,7 @@
 use numbers::random::Random;
 
 /// Buffers that messages use in turn.
-pub struct Buffers {
+pub(crate) struct Buffers {
     out: Vec<Vec<u8>>,
     into: Vec<Vec<u8>>,
 }
@@ -13,7 +13,7 @@ const NOTHING: u8 = 0xa5;
 
 impl Buffers {
     /// Creates `count` buffers of `bytes` bytes for each direction. It touches every page, so that the first message does not pay for it.
-    pub fn new(bytes: usize, count: usize) -> Self {
+    pub(crate) fn new(bytes: usize, count: usize) -> Self {
         Self {
             out: vec![vec![NOTHING; bytes]; count],
             into: vec![vec![NOTHING; bytes]; count],
@@ -21,20 +21,20 @@ impl Buffers {
     }
 
     /// Buffers of a message: one to send, and one to receive into.
-    pub fn turn(&mut self, number: usize) -> (&[u8], &mut [u8]) {
+    pub(crate) fn turn(&mut self, number: usize) -> (&[u8], &mut [u8]) {
         let place = number % self.out.len();
         (&self.out[place], &mut self.into[place])
     }
 
     /// Fills the send buffers with the contents of rank `own`.
-    pub fn fill(&mut self, contents: Contents, own: usize) {
+    pub(crate) fn fill(&mut self, contents: Contents, own: usize) {
         for (place, buffer) in self.out.iter_mut().enumerate() {
             contents.write(own, place, buffer);
         }
     }
 
     /// Clears the receive buffers, so that a check sees only what has arrived since.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         for buffer in &mut self.into {
             buffer.fill(NOTHING);
         }
@@ -42,7 +42,7 @@ impl Buffers {
 
     /// The first byte that differs from what rank `from` should have sent in `messages` messages: number of the buffer, and offset in it.
     /// `None` if all bytes are right.
-    pub fn first_wrong(
+    pub(crate) fn first_wrong(
         &self,
         contents: Contents,
         from: usize,
@@ -56,7 +56,7 @@ impl Buffers {
 
 /// Contents of buffers: they follow from a seed, the rank that sends and the number of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// Seed.
     pub seed: u64,
     /// True for random words, false for one byte throughout.

@@ -13,7 +13,7 @@ use crate::plan::linktest::Kernel;
 use super::buffers::Buffers;
 
 /// One rank's end of the link to its partner; a fake in tests, where the clock must be exact.
-pub trait Partner {
+pub(crate) trait Partner {
     /// Error of the link.
     type Error;
     /// Sends a message.
@@ -28,7 +28,7 @@ pub trait Partner {
 
 /// Size and kind of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dose {
+pub(crate) struct Dose {
     /// Pattern of the messages.
     pub kernel: Kernel,
     /// Messages that are timed.
@@ -42,7 +42,7 @@ const RECEIPT_BYTES: usize = 1;
 
 /// Part of the rank that starts and times. Returns the time from t0 to t1 in nanoseconds. The round-trip times of single messages go to
 /// `times`. With unidirectional messages `times` stays empty, since the time at which a message leaves says nothing about the link.
-pub fn lead<P: Partner>(
+pub(crate) fn lead<P: Partner>(
     partner: &mut P,
     buffers: &mut Buffers,
     dose: Dose,
@@ -74,7 +74,7 @@ pub fn lead<P: Partner>(
 }
 
 /// Part of the other rank. With unidirectional messages it measures the time between arrivals, which goes to `times`.
-pub fn follow<P: Partner>(
+pub(crate) fn follow<P: Partner>(
     partner: &mut P,
     buffers: &mut Buffers,
     dose: Dose,

@@ -2,12 +2,12 @@
 //!
 //! Read next: [`schedule`] for the pairs of each step, [`kernel`] for what is timed, [`Tester`] for a rank's part in a round.
 
-pub mod buffers;
-pub mod kernel;
+pub(crate) mod buffers;
+pub(crate) mod kernel;
 pub mod schedule;
 mod tester;
 
-pub use tester::{Tester, TesterError};
+pub(crate) use tester::{Tester, TesterError};
 
 use crate::plan::job::Round;
 use crate::plan::linktest::Linktest;
@@ -15,7 +15,7 @@ use crate::plan::linktest::Linktest;
 use schedule::Step;
 
 /// Steps of a round. A round of single links has one step for each link.
-pub fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
+pub(crate) fn steps(linktest: &Linktest, round: &Round) -> Vec<Step> {
     let (order, step_seed) = match round {
         Round::Whole { order, step_seed } => (order, step_seed),
         Round::Alone { links, .. } => return links.iter().map(|link| vec![*link]).collect(),

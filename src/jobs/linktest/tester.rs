@@ -27,7 +27,7 @@ const TELL_NS: u64 = 200_000_000;
 
 /// Reason why a rank could not continue.
 #[derive(Debug, Error)]
-pub enum TesterError {
+pub(crate) enum TesterError {
     /// A message could not be sent or received.
     #[error(transparent)]
     Rank(#[from] RankError),
@@ -47,7 +47,7 @@ pub enum TesterError {
 
 impl TesterError {
     /// Kind of this failure, which ranks it among others.
-    pub fn kind(&self) -> TroubleKind {
+    pub(crate) fn kind(&self) -> TroubleKind {
         match self {
             Self::Rank(error) => error.kind(),
             Self::Contents { .. } => TroubleKind::Invalid,
@@ -56,7 +56,7 @@ impl TesterError {
 }
 
 /// One rank of a link test.
-pub struct Tester {
+pub(crate) struct Tester {
     linktest: Linktest,
     buffers: Buffers,
     /// Receive buffers in a test of all to all, indexed by rank.
@@ -68,7 +68,7 @@ pub struct Tester {
 
 impl Tester {
     /// Creates and fills the buffers of rank `own` of `ranks`.
-    pub fn new(linktest: &Linktest, own: usize, ranks: usize) -> Self {
+    pub(crate) fn new(linktest: &Linktest, own: usize, ranks: usize) -> Self {
         let contents = Contents {
             seed: linktest.content_seed,
             random: linktest.random_contents,
@@ -89,7 +89,7 @@ impl Tester {
     }
 
     /// Does this rank's part in a round. From time to time, and outside of the timed parts, its measurements go to `tell`.
-    pub fn measure(
+    pub(crate) fn measure(
         &mut self,
         world: &mut World,
         round: &Round,
@@ -211,7 +211,7 @@ impl Tester {
     }
 
     /// Does this rank's part in a test of all to all. Returns the seconds for one message to each other rank, all at the same time.
-    pub fn all_to_all(&mut self, world: &mut World) -> Result<f64, TesterError> {
+    pub(crate) fn all_to_all(&mut self, world: &mut World) -> Result<f64, TesterError> {
         let (out, _) = self.buffers.turn(0);
         let mut ns = 0;
         for number in 0..self.linktest.warmups + self.linktest.messages {

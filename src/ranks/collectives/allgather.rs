@@ -10,7 +10,7 @@ use crate::ranks::pieces::two;
 
 impl Team<'_, '_> {
     /// Puts `own` of the member at place p into `blocks[p]` of `all`, at all members. Blocks are in the order of places.
-    pub fn allgather(
+    pub(crate) fn allgather(
         &mut self,
         algorithm: Algorithm,
         own: &[u8],

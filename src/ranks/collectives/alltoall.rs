@@ -10,7 +10,7 @@ use crate::ranks::RankError;
 impl Team<'_, '_> {
     /// Copies `out[to[q]]` of the member at place p into `into[from[p]]` of the member at place q. Blocks are in the order of places. With
     /// blocks of different lengths the linear algorithm replaces that of Bruck.
-    pub fn alltoall(
+    pub(crate) fn alltoall(
         &mut self,
         algorithm: Algorithm,
         (out, to): (&[u8], &[Range<usize>]),

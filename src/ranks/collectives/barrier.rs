@@ -7,7 +7,7 @@ use crate::ranks::RankError;
 
 impl Team<'_, '_> {
     /// Returns once all members have called it.
-    pub fn barrier(&mut self, algorithm: Algorithm) -> Result<(), RankError> {
+    pub(crate) fn barrier(&mut self, algorithm: Algorithm) -> Result<(), RankError> {
         match algorithm {
             Algorithm::RecursiveDoubling => self.barrier_by_doubling(),
             Algorithm::Linear => self.barrier_by_one(),

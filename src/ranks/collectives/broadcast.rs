@@ -7,7 +7,7 @@ use crate::ranks::pieces::split;
 
 impl Team<'_, '_> {
     /// Copies the bytes of `root` to all members.
-    pub fn broadcast(
+    pub(crate) fn broadcast(
         &mut self,
         algorithm: Algorithm,
         root: usize,

@@ -8,7 +8,7 @@ use crate::ranks::RankError;
 
 impl Team<'_, '_> {
     /// Puts `own` of the member at place p into `blocks[p]` of `all` at `root`. All members know the lengths of all.
-    pub fn gather(
+    pub(crate) fn gather(
         &mut self,
         algorithm: Algorithm,
         root: usize,
@@ -23,7 +23,7 @@ impl Team<'_, '_> {
     }
 
     /// Puts `blocks[p]` of `all` at `root` into `own` of the member at place p. All members know the lengths of all.
-    pub fn scatter(
+    pub(crate) fn scatter(
         &mut self,
         algorithm: Algorithm,
         root: usize,

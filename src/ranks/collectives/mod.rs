@@ -14,7 +14,7 @@ mod gather;
 mod reduce;
 mod whole;
 
-pub use reduce::ITEM_BYTES;
+pub(crate) use reduce::ITEM_BYTES;
 
 use crate::ranks::error::RankError;
 use crate::ranks::group::Group;
@@ -23,7 +23,7 @@ use crate::ranks::world::World;
 use crate::sys::arena::Buffer;
 
 /// A group that performs collective operations, as one of its ranks sees it.
-pub struct Team<'world, 'group> {
+pub(crate) struct Team<'world, 'group> {
     world: &'world mut World,
     group: &'group Group,
 }
@@ -52,7 +52,10 @@ const SEGMENT_BYTES: usize = 128 << 10;
 
 impl World {
     /// The operations of a group that this rank belongs to.
-    pub fn team<'world, 'group>(&'world mut self, group: &'group Group) -> Team<'world, 'group> {
+    pub(crate) fn team<'world, 'group>(
+        &'world mut self,
+        group: &'group Group,
+    ) -> Team<'world, 'group> {
         Team { world: self, group }
     }
 }

@@ -10,7 +10,7 @@ use crate::ranks::pieces::{add_floats, split, two};
 use crate::ranks::{From, RankError, Request};
 
 /// Bytes of an item, a 32-bit float.
-pub const ITEM_BYTES: usize = 4;
+pub(crate) const ITEM_BYTES: usize = 4;
 /// Data that exceeds this many bytes is added piece by piece.
 const ADDED_BYTES: usize = 256 << 10;
 /// Maximum number of pieces.
@@ -18,7 +18,7 @@ const MOST_PIECES: usize = 32;
 
 impl Team<'_, '_> {
     /// Sums all members' vectors into that of `root`. Those of other members have no meaning afterwards.
-    pub fn reduce(
+    pub(crate) fn reduce(
         &mut self,
         algorithm: Algorithm,
         root: usize,
@@ -36,7 +36,11 @@ impl Team<'_, '_> {
     }
 
     /// Sums all members' vectors, at all members.
-    pub fn allreduce(&mut self, algorithm: Algorithm, vector: &mut [u8]) -> Result<(), RankError> {
+    pub(crate) fn allreduce(
+        &mut self,
+        algorithm: Algorithm,
+        vector: &mut [u8],
+    ) -> Result<(), RankError> {
         if vector.is_empty() || self.size() < 2 {
             return Ok(());
         }
@@ -56,7 +60,7 @@ impl Team<'_, '_> {
     }
 
     /// Sums all members' vectors. The member at place p gets `blocks[p]` of the sum in its vector. Blocks are in the order of places.
-    pub fn reduce_scatter(
+    pub(crate) fn reduce_scatter(
         &mut self,
         algorithm: Algorithm,
         vector: &mut [u8],

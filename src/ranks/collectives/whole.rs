@@ -7,20 +7,20 @@ use crate::ranks::world::World;
 
 impl World {
     /// Returns once all ranks have called it.
-    pub fn barrier(&mut self) -> Result<(), RankError> {
+    pub(crate) fn barrier(&mut self) -> Result<(), RankError> {
         let all = self.whole.clone();
         self.team(&all).barrier(Algorithm::Dissemination)
     }
 
     /// Copies the bytes of `root` to all ranks.
     #[cfg(test)]
-    pub fn broadcast(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
+    pub(crate) fn broadcast(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
         let all = self.whole.clone();
         self.team(&all).broadcast(Algorithm::Binomial, root, bytes)
     }
 
     /// Sends `out` to every other rank and receives as much from each, all at the same time. The bytes from rank r are in `into[r]`.
-    pub fn all_to_all(
+    pub(crate) fn all_to_all(
         &mut self,
         tag: u32,
         out: &[u8],

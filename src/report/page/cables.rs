@@ -21,7 +21,7 @@ const NAMED_TO: usize = 4096;
 const WORST: usize = 20;
 
 /// The tiles for the first screen.
-pub fn tiles(one: &LatencyRecord) -> Markup {
+pub(super) fn tiles(one: &LatencyRecord) -> Markup {
     html! {
         li {
             b { (one.planned.pairs) " of " (one.planned.pairs_of_hosts()) }
@@ -44,7 +44,7 @@ pub fn tiles(one: &LatencyRecord) -> Markup {
 }
 
 /// The sections on cables, if any were measured.
-pub fn sections(record: &Record, plan: &Latency, one: &LatencyRecord) -> Markup {
+pub(super) fn sections(record: &Record, plan: &Latency, one: &LatencyRecord) -> Markup {
     html! {
         @if !latency::ranked(one).is_empty() { (map(one)) (slowest(one)) }
         @if !one.cables.is_empty() {

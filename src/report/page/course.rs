@@ -16,7 +16,7 @@ const BELOW: f64 = 34.0;
 
 /// Receive rates of ports over one stretch, in Gbit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     least: f64,
     median: f64,
     most: f64,
@@ -26,7 +26,7 @@ pub struct Point {
 type Part = (usize, String, Vec<Point>);
 
 /// The points of all load tests of a run.
-pub struct Course {
+pub(super) struct Course {
     tests: Vec<Part>,
     /// Seconds that a point covers.
     stretch_s: u64,
@@ -34,7 +34,7 @@ pub struct Course {
 
 impl Course {
     /// Collects the points of all tests that load the fabric.
-    pub fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         let loads: Vec<&TestRecord> = record
             .tests()
             .iter()
@@ -65,7 +65,7 @@ impl Course {
     }
 
     /// The picture; empty without points.
-    pub fn draw(&self) -> Markup {
+    pub(super) fn draw(&self) -> Markup {
         let count: usize = self.tests.iter().map(|(_, _, points)| points.len()).sum();
         if count == 0 {
             return html! {};

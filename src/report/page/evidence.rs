@@ -9,7 +9,7 @@ use crate::units::show_gbit;
 use crate::report::judged;
 
 /// Every failure, finding on the order, and fault. Empty if the record has none.
-pub fn section(record: &Record) -> Markup {
+pub(super) fn section(record: &Record) -> Markup {
     let sheet = &record.sheet;
     if sheet.faults.is_empty() && sheet.order.is_empty() && record.troubles.is_empty() {
         return html! {};

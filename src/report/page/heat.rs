@@ -13,11 +13,11 @@ const FIGURES_TO: usize = 12;
 /// Maximum number of ports for which each cell is a separate element that shows text when pointed at.
 const CELLS_TO: usize = 64;
 /// Bounds of the classes of shares: one class below each bound, and one from the last bound on.
-pub const BOUNDS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98];
+pub(super) const BOUNDS: [f64; 6] = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98];
 
 /// Figures of a pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cell {
+pub(super) struct Cell {
     /// Payload rate in bits per second.
     pub rate: f64,
     /// Share of the expected rate, or of the best pair's rate if port speeds are unknown, or of the median link between ranks.
@@ -28,7 +28,7 @@ pub struct Cell {
 
 /// All pairs of ports or ranks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Heat {
+pub(super) struct Heat {
     /// Names of the ports or ranks.
     pub labels: Vec<String>,
     /// Cells by sending and receiving port or rank.
@@ -39,7 +39,7 @@ pub struct Heat {
 
 /// Kind of rows and columns of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Ports of hosts.
     Ports {
         /// True if shares are relative to the best pair.
@@ -56,7 +56,7 @@ pub enum Kind {
 
 impl Heat {
     /// The least that each pair carried: in permutations if the run has any, else in all load tests.
-    pub fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         let view = View::of(&record.plan, &record.hosts, record.measured());
         let loads = || {
             let all = view.observations.iter();
@@ -96,7 +96,7 @@ impl Heat {
     }
 
     /// The map with its legend; empty if no traffic crossed a switch.
-    pub fn draw(&self) -> Markup {
+    pub(super) fn draw(&self) -> Markup {
         if self.cells.is_empty() {
             return html! {};
         }
@@ -265,7 +265,7 @@ impl Heat {
 }
 
 /// The class of a share, from 0 (below all [`BOUNDS`]) upwards.
-pub fn class_of(share: f64) -> usize {
+pub(super) fn class_of(share: f64) -> usize {
     BOUNDS.iter().filter(|bound| share >= **bound).count()
 }
 

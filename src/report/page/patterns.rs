@@ -32,7 +32,7 @@ const LETTERS: [&str; MOST_BESIDE + 1] = ["A", "B", "C", "D", "E", "F"];
 pub const MOST_BESIDE: usize = 5;
 
 /// The sections on patterns: curves, spreads and tables.
-pub fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record]) -> Markup {
+pub(super) fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record]) -> Markup {
     html! {
         section #patterns {
             h2 { "Times and throughput over the length of messages" }
@@ -53,7 +53,7 @@ pub fn sections(record: &Record, plan: &Imb, job: &ImbRecord, beside: &[Record])
 }
 
 /// The tiles for the first screen: the number of tables and of ranks.
-pub fn tiles(record: &Record, imb: &ImbRecord) -> Markup {
+pub(super) fn tiles(record: &Record, imb: &ImbRecord) -> Markup {
     html! {
         li { b { (imb.tables.len()) } span { "tables of patterns" } }
         li { b { (imb.ranks.len()) } span { "ranks on " (record.plan.nodes.len()) " nodes" } }

@@ -18,7 +18,7 @@ use super::spread;
 const WORST: usize = 10;
 
 /// The tiles for the first screen.
-pub fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
+pub(super) fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
     html! {
         li {
             b { (figures.job.ranks.len()) }
@@ -40,7 +40,7 @@ pub fn tiles(record: &Record, figures: &Figures<'_>) -> Markup {
 }
 
 /// The sections on links.
-pub fn sections(figures: &Figures<'_>) -> Markup {
+pub(super) fn sections(figures: &Figures<'_>) -> Markup {
     let Some((middle, _)) = usual(&figures.means()) else {
         return html! {};
     };
@@ -62,7 +62,7 @@ pub fn sections(figures: &Figures<'_>) -> Markup {
 }
 
 /// The map of links with the mean of all rounds. `middle` is the median time of links, in seconds.
-pub fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
+pub(super) fn heat(figures: &Figures<'_>, middle: f64) -> Heat {
     let mut cells = BTreeMap::new();
     for link in &figures.links {
         let cell = Cell {

@@ -12,7 +12,7 @@ const HEIGHT: f64 = 150.0;
 const SIDE: f64 = 16.0;
 
 /// Bars of one percent, and the described figures. Empty without figures.
-pub fn section(record: &Record) -> Markup {
+pub(super) fn section(record: &Record) -> Markup {
     let figures = described::figures(record);
     if figures.is_empty() {
         return html! {};
@@ -45,7 +45,7 @@ fn counts(shares: &[f64]) -> (u64, Vec<usize>) {
 }
 
 /// Counts of shares in bars of one percent; `name` is their description for screen readers.
-pub fn bars(shares: &[f64], name: &str) -> Markup {
+pub(super) fn bars(shares: &[f64], name: &str) -> Markup {
     let (least, counts) = counts(shares);
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let across = (WIDTH - 2.0 * SIDE) / counts.len().max(8) as f64;

@@ -21,7 +21,7 @@ use crate::report::{header, judged, preflight, wires as interfaces};
 const WORST: usize = 10;
 
 /// The worst port directions, with their rates under load and alone.
-pub fn worst(record: &Record) -> Markup {
+pub(super) fn worst(record: &Record) -> Markup {
     let mut rows: Vec<(usize, bool, &PortSheet, DirectionSheet)> = Vec::new();
     for (number, port) in record.sheet.ports.iter().enumerate() {
         rows.extend(port.send.map(|one| (number, true, port, one)));
@@ -95,7 +95,7 @@ fn alone(record: &Record) -> BTreeMap<(usize, bool), f64> {
 }
 
 /// Rates of the uplinks of groups whose speed is known.
-pub fn uplinks(record: &Record) -> Markup {
+pub(super) fn uplinks(record: &Record) -> Markup {
     let rows = record.sheet.uplinks.iter().flat_map(|uplink| {
         let both = [(uplink.up, "out"), (uplink.down, "in")];
         both.map(|(one, way)| Some((uplink.group.as_str(), way, one?)))
@@ -126,7 +126,7 @@ pub fn uplinks(record: &Record) -> Markup {
 }
 
 /// Contradictions between interface counters and payload.
-pub fn wires(record: &Record) -> Markup {
+pub(super) fn wires(record: &Record) -> Markup {
     let tests: Vec<&TestRecord> = record.tests().iter().collect();
     let lines = interfaces::of_all(record, &tests);
     html! {
@@ -140,7 +140,7 @@ pub fn wires(record: &Record) -> Markup {
 }
 
 /// Changes since an earlier run. Empty without a comparison.
-pub fn baseline(comparison: Option<&Comparison>) -> Markup {
+pub(super) fn baseline(comparison: Option<&Comparison>) -> Markup {
     let Some(comparison) = comparison else {
         return html! {};
     };
@@ -180,7 +180,7 @@ pub fn changes(comparison: &Comparison, most: usize) -> Markup {
 }
 
 /// Hosts with their facts and measurements.
-pub fn hosts(record: &Record) -> Markup {
+pub(super) fn hosts(record: &Record) -> Markup {
     let row = |node: usize, host: &HostRecord| {
         let ports: Vec<String> = host
             .rails
@@ -258,7 +258,7 @@ pub fn hosts(record: &Record) -> Markup {
 }
 
 /// Named nodes and port directions that were not judged, and the sheet's remarks.
-pub fn excluded(record: &Record) -> Markup {
+pub(super) fn excluded(record: &Record) -> Markup {
     let ports = record.sheet.ports.iter();
     let directions = ports.flat_map(|port| {
         let send = port.send.map(|one| (port, "send", one));
@@ -294,7 +294,7 @@ pub fn excluded(record: &Record) -> Markup {
 }
 
 /// Every test with its weakest port.
-pub fn tests(record: &Record) -> Markup {
+pub(super) fn tests(record: &Record) -> Markup {
     let row = |test: &crate::record::TestRecord| {
         let plan = &record.plan.tests()[test.test];
         let figures = Figures::of(record, test);
@@ -347,7 +347,7 @@ pub fn tests(record: &Record) -> Markup {
 }
 
 /// Conditions and criteria of the measurement.
-pub fn conditions(record: &Record) -> Markup {
+pub(super) fn conditions(record: &Record) -> Markup {
     let criteria = &record.plan.criteria;
     let uplinks = criteria
         .uplinks

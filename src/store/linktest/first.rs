@@ -10,7 +10,7 @@ const STATISTICS: usize = 10;
 const MAPPING: [usize; 2] = [4, 6];
 
 /// Reads a file whose first task states version 1.
-pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
+pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
     let mut file = LinktestFile {
         header: empty(),

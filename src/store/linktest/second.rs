@@ -9,7 +9,7 @@ const HASH_BYTES: usize = 41;
 const DATE_BYTES: usize = 32;
 
 /// Reads a file whose first task states version 2.
-pub fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
+pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
     let ranks = container.streams.len();
     let mut stream = Stream::of(container, 0);
     let (header, retests) = header(&mut stream)?;
@@ -184,7 +184,7 @@ fn rank_set(
 }
 
 /// Encodes the streams of all tasks.
-pub fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
+pub(super) fn streams(file: &LinktestFile) -> Vec<Vec<u8>> {
     let head = |rank: usize| {
         let mut out = Vec::new();
         match rank {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::layout::RankSet;
 use super::stream::{LONG_TAG, TAG};
 use super::*;
 

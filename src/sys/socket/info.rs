@@ -9,7 +9,7 @@ use super::get_raw;
 use crate::record::TcpInfo;
 
 /// Reads the kernel's statistics of a TCP connection; `None` for other sockets. Fields that an older kernel lacks are zero.
-pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
+pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
     let mut raw = [0_u8; 256];
     get_raw(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut raw).ok()?;
     // Offsets of struct tcp_info in linux/tcp.h, which only ever grows at its end.
@@ -42,7 +42,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<TcpInfo> {
 }
 
 /// Bytes that have arrived on a socket but are not read yet; 0 where the kernel does not report them.
-pub fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
+pub(crate) fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
     let mut bytes: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int, and `bytes` is one.
     let read = unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
@@ -53,7 +53,7 @@ pub fn unread_bytes(socket: BorrowedFd<'_>) -> u64 {
 }
 
 /// True once the peer's kernel has acknowledged all bytes that were sent on a TCP connection.
-pub fn all_acknowledged(socket: BorrowedFd<'_>) -> bool {
+pub(crate) fn all_acknowledged(socket: BorrowedFd<'_>) -> bool {
     // Offsets of tcpi_unacked (segments) and tcpi_notsent_bytes in struct tcp_info in linux/tcp.h. A packet that is
     // dropped on this host counts as not sent.
     const UNACKED: usize = 24;

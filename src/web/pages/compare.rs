@@ -14,7 +14,7 @@ use super::{Page, class_of};
 const MOST_ROWS: usize = 400;
 
 /// Page with the choice of two runs, and their comparison.
-pub fn compare(
+pub(crate) fn compare(
     app: &App,
     asker: &Asker,
     runs: &[State],

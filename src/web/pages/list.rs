@@ -9,7 +9,7 @@ use crate::web::state::State;
 use super::{Page, rows};
 
 /// Page with the found runs, latest first. `more` is true if more runs match.
-pub fn list(app: &App, asker: &Asker, words: &str, found: &[State], more: bool) -> Markup {
+pub(crate) fn list(app: &App, asker: &Asker, words: &str, found: &[State], more: bool) -> Markup {
     let page = Page {
         title: "Runs",
         refresh: None,

@@ -5,10 +5,10 @@ mod list;
 mod run;
 mod start;
 
-pub use compare::compare;
-pub use list::list;
-pub use run::run;
-pub use start::{home, question};
+pub(super) use compare::compare;
+pub(super) use list::list;
+pub(super) use run::run;
+pub(super) use start::{home, question};
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -26,7 +26,7 @@ const SCRIPT: &str = include_str!("../assets/live.js");
 const ICON: &str = include_str!("../assets/icon.svg");
 
 /// Content type and text of a file that pages load, if it exists.
-pub fn asset(name: &str) -> Option<(&'static str, &'static str)> {
+pub(super) fn asset(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
         "site.css" => ("text/css; charset=utf-8", STYLE),
         "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
@@ -84,7 +84,7 @@ fn mark(app: &App, asker: &Asker) -> Markup {
 }
 
 /// Error page.
-pub fn problem(app: &App, status: u16, what: &str) -> Markup {
+pub(super) fn problem(app: &App, status: u16, what: &str) -> Markup {
     let nobody = Asker {
         is_known: false,
         has_token: false,
@@ -106,7 +106,12 @@ pub fn problem(app: &App, status: u16, what: &str) -> Markup {
 }
 
 /// Login page, which asks for the token. `run` is the run to show after the login.
-pub fn login(app: &App, asker: &Asker, run: Option<&RunName>, complaint: Option<&str>) -> Markup {
+pub(super) fn login(
+    app: &App,
+    asker: &Asker,
+    run: Option<&RunName>,
+    complaint: Option<&str>,
+) -> Markup {
     let page = Page {
         title: "Log in",
         refresh: None,

@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// Page of a run.
-pub fn run(app: &App, asker: &Asker, state: &State) -> Markup {
+pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
     let is_over = state.is_over();
     let own = format!("{}/runs/{}", app.base, state.name);
     let page = Page {

@@ -13,7 +13,7 @@ use crate::web::state::State;
 use super::{Page, mark, rows};
 
 /// First page: runs under way, the form that starts a run, and the latest runs.
-pub fn home(
+pub(crate) fn home(
     app: &App,
     asker: &Asker,
     fields: &Fields,
@@ -109,7 +109,7 @@ fn complaint(refusal: Option<&Refusal>) -> Markup {
 }
 
 /// Page with the question before a start, and the runs on the same fabric that come first.
-pub fn question(
+pub(crate) fn question(
     app: &App,
     asker: &Asker,
     fields: &Fields,

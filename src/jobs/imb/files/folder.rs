@@ -19,18 +19,18 @@ const HELD: &str = ".held-";
 const YOUNG_S: i64 = 60;
 
 /// Path of the folder of a run, below a folder of the user.
-pub fn folder(path: &Path, token: &str) -> PathBuf {
+pub(crate) fn folder(path: &Path, token: &str) -> PathBuf {
     let name: String = token.chars().take(TOKEN_DIGITS).collect();
     path.join(format!("{PREFIX}{name}"))
 }
 
 /// Claim on the folder of a run: while it exists, the folder is no leftover.
 #[derive(Debug)]
-pub struct Held(File);
+pub(crate) struct Held(File);
 
 /// Creates the folder of a run, for this user alone, or accepts it if another rank has created it. Other users cannot put anything there.
 /// It also removes folders next to it that killed runs have left.
-pub fn make(folder: &Path) -> Result<Held, PlayerError> {
+pub(crate) fn make(folder: &Path) -> Result<Held, PlayerError> {
     let failed = |source| PlayerError::File {
         what: "make",
         path: folder.to_owned(),

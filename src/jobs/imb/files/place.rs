@@ -8,7 +8,7 @@ use crate::plan::imb::{FileBenchmark, Pointer};
 
 /// Paths of a group's files, and their size.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file.
     pub file: PathBuf,
     /// File with the shared position of ranks.
@@ -19,7 +19,7 @@ pub struct Place {
 
 impl Place {
     /// Paths in a folder, for the rank at a place of a group (guide 5.2.3.2).
-    pub fn of(
+    pub(crate) fn of(
         folder: &Path,
         benchmark: Option<FileBenchmark>,
         group: Option<usize>,
