@@ -1,13 +1,13 @@
 //! Runs seen from outside: listed, watched, ended by somebody else; and one run per host.
 
-mod held;
+mod whole;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use held::{Held, PIPEBENCH, Process, pause, run, segments, wait_until_gone};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use whole::{Ended, PIPEBENCH, Process, Run, SOON, expect_gone, pause, run, segments};
 
 /// Exit code and both outputs.
 fn ask(words: &[&str]) -> (Option<i32>, String, String) {
@@ -32,14 +32,14 @@ fn listed() -> String {
     row.split_whitespace().nth(1).expect("a token").to_owned()
 }
 
-fn hold(nodes: usize) -> Held {
+fn hold(nodes: usize) -> Run {
     let hosts = format!("local:{nodes}");
-    Held::start(&[
+    Run::held(&[
         "--hosts", &hosts, "--phases", "2", "--time", "30s", "--rate", "80M",
     ])
 }
 
-fn nodes_of(held: &Held) -> Vec<Process> {
+fn nodes_of(held: &Run) -> Vec<Process> {
     let mut nodes = held.tree();
     nodes.retain(|process| process.name == "pb-node");
     nodes.sort_by_key(|process| process.pid);
@@ -105,7 +105,7 @@ fn a_run_is_ended_from_outside_by_its_first_digits() {
     let (code, text, errors) = ask(&["status", "--end", &run[..4]]);
     assert_eq!(code, Some(0), "{errors}");
     assert_eq!(text, format!("ended run {run} on local\n"));
-    let (code, errors) = held.finish();
+    let Ended { code, errors, .. } = held.end("a held run", SOON);
     assert_eq!(code, Some(20), "{errors}");
     let first = errors.lines().find(|line| line.starts_with("pipebench:"));
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_run_is_ended_from_outside_by_its_first_digits() {
         Some("pipebench: local[1-2]: node status process: ended by 'pipebench status --end'"),
         "{errors}"
     );
-    wait_until_gone(&tree, "after --end");
+    expect_gone("after --end", &tree);
     let (_, text, _) = ask(&["status"]);
     assert_eq!(text, "no runs on local\n");
 }
@@ -240,9 +240,9 @@ fn a_stopped_holder_is_named_by_what_its_segment_says() {
 /// Everything of a run is killed at once: only the next start can remove what it left, and the host is free.
 #[test]
 fn leftovers_of_a_killed_run_are_swept_and_the_host_is_free_at_once() {
-    let mut held = hold(2);
+    let held = hold(2);
     let tree = held.tree();
-    held.child.kill().expect("killed");
+    whole::send(held.pid(), Signal::SIGKILL);
     // Parents last, so that nobody sees a child go; a stopped process does nothing more.
     for process in &tree {
         match kill(Pid::from_raw(process.pid), Signal::SIGSTOP) {
@@ -255,7 +255,7 @@ fn leftovers_of_a_killed_run_are_swept_and_the_host_is_free_at_once() {
         }
     }
     drop(held);
-    wait_until_gone(&tree, "after everything was killed");
+    expect_gone("after everything was killed", &tree);
     let left = segments().len();
     let (code, text, errors) = ask(&["status"]);
     assert_eq!(code, Some(0), "{errors}");

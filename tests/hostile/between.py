@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Stands between the launching side and a real node, as a host would that somebody else has taken, and changes one thing that the node says.
+"""Stands between the launching side and a real node, as a host would that an attacker has taken, and changes one thing that the node says.
 
-    between.py HOSTILE SEED HOST
+    between.py HOSTILE SEED HOST CHANGE
 
-Runs a shell for HOST, and forwards what goes to it. Where HOST is HOSTILE, one of the node's messages is changed by type: a number, a text, a list, a
-message as a whole, its frame. SEED says which and how; it is written to standard error with the first change, which the launching side shows as little
-as it can.
+Runs a shell for HOST, and forwards what goes to it. Where HOST is HOSTILE, one thing is changed: a number, a text, a list, a whole message, its frame,
+its order, or a line of the dialogue before the program starts. SEED says which and how. What was changed is written to the file CHANGE.
 """
 
 import json
@@ -110,43 +109,68 @@ def frames_of(message, draw):
     return own + frame(many) * draw.choice([10, 3000])
 
 
-def listen(node, seed):
-    """Forwards what the node says, one message of it changed."""
+def other_line(line, draw):
+    """What is said in the place of a line of the dialogue."""
+    return draw.choice([b"", STEERS.encode() + line, b"x" * 2_000_000 + b"\n", line * 3, line * 20_000, b"\xff\x00" + line])
+
+
+def listen(node, seed, mark):
+    """Forwards what the node says, one thing of it changed, which `mark` gets to know."""
     global draw_ascii
     draw = random.Random(seed)
     draw_ascii = draw.random() < 0.5
+    # Draws of their own: what a seed does to a message stays as it was.
+    where = random.Random(-seed).random()
+    early = random.Random(-seed).randrange(3) if where < 0.08 else None
+    swaps = 0.08 <= where < 0.16
     out = sys.stdout.buffer
+    count = 0
     line = b""
     while not line.endswith(MAGIC):
         byte = node.stdout.read(1)
         if not byte:
             return
         line += byte
-        out.write(byte)
+        if not byte == b"\n":
+            continue
+        if count == early and not line.endswith(MAGIC):
+            mark(f"line {count}")
+            line = other_line(line, draw)
+        out.write(line)
         out.flush()
+        count += 1
+        if not line.endswith(MAGIC):
+            line = b""
     # Early messages are few and differ, late ones are many and alike.
     target = draw.choice([0, 1, 2, 3, 3, 4, 5, 8, 12, 16, 17, 18, 19, 20, 24, 28, 30, 32, 40])
-    number = 0
+    if early is not None:
+        target = -1
+    number, kept = 0, b""
     while True:
         head = read_exactly(node.stdout, 8)
-        if head is None:
-            return
-        data = read_exactly(node.stdout, struct.unpack("<I", head[4:])[0])
+        data = head and read_exactly(node.stdout, struct.unpack("<I", head[4:])[0])
         if data is None:
+            out.write(kept)
+            out.flush()
             return
         message = json.loads(data)
         told = isinstance(message, dict) and ("finished" in message or "trouble" in message)
         if number == target or (number < target and told):
             target = -1
-            out.write(frames_of(message, draw))
+            mark(f"message {number}{' comes late' if swaps else ''}: {data[:60]!r}")
+            if swaps:
+                kept = head + data  # It comes after the next one.
+            else:
+                out.write(frames_of(message, draw))
         else:
-            out.write(head + data)
+            out.write(head + data + kept)
+            kept = b""
         out.flush()
         number += 1
 
 
 def main():
-    hostile, seed, host = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    hostile, seed, host, change = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     node = subprocess.Popen(["/bin/sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def speak():
@@ -167,7 +191,7 @@ def main():
     threading.Thread(target=speak, daemon=True).start()
     try:
         if host == hostile:
-            listen(node, seed)
+            listen(node, seed, lambda what: open(change, "w", encoding="utf-8").write(what))
         else:
             while True:
                 data = node.stdout.read1(65536)

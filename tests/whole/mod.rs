@@ -8,7 +8,7 @@ pub mod alone;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -76,6 +76,13 @@ impl Run {
     /// Starts the program with these arguments, and makes it write a record.
     pub fn start(words: &[&str]) -> Self {
         Self::start_by(Command::new(PIPEBENCH), words)
+    }
+
+    /// Starts a run and waits until all its links exist; it goes on when it is released.
+    pub fn held(words: &[&str]) -> Self {
+        let mut run = Self::start(&[words, &["--hold", "go"]].concat());
+        run.wait_for("held at go");
+        run
     }
 
     /// Starts the program through a command that is the program, or that runs it.
@@ -185,6 +192,23 @@ impl Run {
             record: text.map(|text| json::read(&text).expect("a record that can be read")),
         }
     }
+}
+
+/// Runs the program to its end.
+pub fn run(words: &[&str]) -> Output {
+    alone::wait();
+    let mut command = Command::new(PIPEBENCH);
+    let command = command.args(words).stdin(Stdio::null());
+    command.output().expect("pipebench runs")
+}
+
+/// Names of status segments of all runs, except those that unit tests make.
+pub fn segments() -> Vec<String> {
+    fs::read_dir("/dev/shm")
+        .expect("shared memory")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("pipebench-") && !name.starts_with("pipebench-unit-"))
+        .collect()
 }
 
 impl Drop for Run {
