@@ -575,7 +575,19 @@ fn a_launcher_that_is_killed_or_stopped_leaves_nothing_behind() {
             lab.test_hosts()
                 .all(|host| lab.survivors(host, "pipebench").is_empty())
         });
-        drop(running);
+        if signal == nix::sys::signal::Signal::SIGSTOP {
+            running.signal(nix::sys::signal::Signal::SIGCONT);
+            let finished = running.finish(DEADLINE);
+            let (errors, why) = (
+                &finished.stderr,
+                "nothing came from the launching side for 10 s",
+            );
+            let first = errors.lines().find(|line| line.starts_with("pipebench:"));
+            assert!(first.is_some_and(|line| line.ends_with(why)), "{finished}");
+            assert_eq!(finished.code(), Some(20), "{finished}");
+        } else {
+            drop(running);
+        }
         expect_clean(&lab);
     }
 }

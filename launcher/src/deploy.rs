@@ -553,7 +553,8 @@ mod tests {
         assert_eq!(std::fs::read(folder.join(&name)).unwrap(), PROGRAM);
     }
 
-    /// The folder's owner keeps exchanging its contents for a program that records the user who ran it.
+    /// The folder's owner keeps exchanging what root makes there, for a program that records the user who ran it, for a folder with it, and for
+    /// a link to such a folder.
     #[test]
     fn nothing_of_another_users_folder_runs() {
         const RUNS: usize = 12;
@@ -573,14 +574,14 @@ mod tests {
         let name = format!("{FOLDER}-{}", &program(PROGRAM).digest[..32]);
         let attack = format!(
             "cd {0}; i=0; plant() {{ printf '#!/bin/sh\\nid -u >>{0}/ran-by\\n' >$1; chmod 755 $1; }}
+             mkdir -p trap/{FOLDER}-0; plant trap/{FOLDER}-0/{1}
              while :; do
-               i=$((i+1)); [ -e {1} ] || plant {1}
-               for sub in {FOLDER}-0; do
-                 [ -O $sub ] || mv $sub away-$i 2>/dev/null
-                 mkdir -m 777 $sub 2>/dev/null && plant $sub/{1}
-                 rm -rf away-$i $sub 2>/dev/null
-               done
-             done",
+               i=$((i+1)); [ -O {1} ] || {{ plant new; mv -f new {1}; }}
+               if [ -e {FOLDER}-0 ] && [ ! -O {FOLDER}-0 ]; then mv {FOLDER}-0 away-$i && echo $i >>swaps; fi
+               if [ $((i % 2)) = 0 ]; then mkdir -m 777 {FOLDER}-0 && plant {FOLDER}-0/{1}
+               else ln -s trap/{FOLDER}-0 {FOLDER}-0; fi
+               rm -rf away-$i {FOLDER}-0
+             done 2>/dev/null",
             folder.display(),
             name
         );
@@ -606,7 +607,10 @@ mod tests {
         attacker.wait().unwrap();
         let by = std::fs::read_to_string(folder.join("ran-by")).unwrap_or_default();
         assert!(!by.lines().any(|uid| uid == "0"), "root ran it");
-        eprintln!("{started} of {RUNS} runs started under attack");
+        let swaps = std::fs::read_to_string(folder.join("swaps")).unwrap_or_default();
+        let swaps = swaps.lines().count();
+        eprintln!("{started} of {RUNS} runs started, {swaps} folders of root were exchanged");
+        assert!(swaps > 0, "was there an attack?");
     }
 
     #[test]

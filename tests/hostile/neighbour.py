@@ -13,7 +13,14 @@ import struct
 import sys
 import time
 
-NAME = re.compile(rb"@(pipebench-([0-9a-f]{32})-(\d+)-(\d+))")
+NAME = re.compile(rb"@(pipebench-([0-9a-f]{32})-(\d+|rank)-(\d+))")
+
+
+def hello(token, node, boundary, sender):
+    """The first words of a sender, or of a rank, with the token as the secret."""
+    if node == b"rank":
+        return b"PBRANK01" + token + struct.pack("<2I", sender, int(boundary)) + bytes(16)
+    return b"PBLINK01" + token + struct.pack("<5I", int(boundary), sender, int(node), 0, 0) + bytes(4)
 
 
 def main():
@@ -32,8 +39,7 @@ def main():
                 link.setblocking(False)
                 try:
                     link.connect(b"\0" + name)
-                    hello = b"PBLINK01" + token + struct.pack("<5I", int(boundary), sender, int(node), 0, 0)
-                    link.send(hello + bytes(4))
+                    link.send(hello(token, node, boundary, sender))
                 except OSError:
                     continue
                 kept.append(link)
