@@ -300,8 +300,36 @@ fn a_run_that_may_not_take_longer_ends_in_time_and_says_what_it_left_out() {
 #[test]
 fn the_largest_list_of_hosts_is_planned_and_a_larger_one_refused_before_it_is_written_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (out, _) = said(folder.path(), &["--hosts", "n[1-10000]", "--dry-run"], 0);
-    assert!(out.contains("nodes      10000: n[1-10000]"), "{out}");
+    let fabric = [
+        "latency",
+        "generate",
+        "leaf-spine",
+        "--leaves",
+        "64",
+        "--spines",
+        "8",
+        "--hosts-per-switch",
+        "64",
+    ];
+    fs::write(folder.path().join("f"), said(folder.path(), &fabric, 0).0).expect("written");
+    for (words, nodes) in [
+        ("--hosts n[1-10000]", "10000: n[1-10000]"),
+        ("--hosts n[1-10000] --pattern rotate", "10000: n[1-10000]"),
+        (
+            "--hosts n[1-10000] --profile acceptance",
+            "10000: n[1-10000]",
+        ),
+        ("linktest --hosts n[1-4096]", "4096: n[1-4096]"),
+        ("imb --hosts n[1-4096]", "4096: n[1-4096]"),
+        ("latency run f --hosts h[0-4095]", "4096: h[0-4095]"),
+    ] {
+        let began = Instant::now();
+        let all: Vec<&str> = words.split(' ').chain(["--dry-run"]).collect();
+        let (out, _) = said(folder.path(), &all, 0);
+        assert!(out.contains(&format!("nodes      {nodes}")), "{out}");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{words} took {took:?}");
+    }
     for list in ["n[1-10001]", "n[1-200]m[1-200]", "n[1-999999999999]"] {
         let (_, err) = said(folder.path(), &["--hosts", list, "--dry-run"], 2);
         let line = "pipebench: --hosts: the host list has more than 10000 hosts\n";

@@ -25,6 +25,13 @@ pub struct Capacity {
     pub bbr: bool,
 }
 
+impl Capacity {
+    /// The resources that decide on workers and blocks.
+    fn resources(&self) -> (usize, Option<usize>, Option<u64>) {
+        (self.nodes, self.processors, self.memory_bytes)
+    }
+}
+
 /// Approximate limit of one connection in Mbit/s: a processor core copies no more. A choice.
 const ONE_FLOW_MBIT: u64 = 25_000;
 /// A bond assigns each connection to one of its members by chance. With four connections per member, every member gets some.
@@ -46,8 +53,11 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
     if test.unasked.streams {
         test.streams = streams_that_fill(test, nodes, hosts);
     }
+    // Hosts with the same resources decide alike, and in a long list most are neighbours.
+    let alike = hosts.chunk_by(|one, next| one.resources() == next.resources());
+    let distinct: Vec<&Capacity> = alike.filter_map(<[Capacity]>::first).collect();
     if test.unasked.workers {
-        test.workers = workers_that_pay(test, nodes, hosts);
+        test.workers = workers_that_pay(test, nodes, &distinct);
     }
     if test.unasked.congestion {
         // BBR leaves healthy ports unfilled: its acknowledgements queue after the data that a port receives. Every user can choose Reno.
@@ -65,7 +75,7 @@ pub fn settle(test: &mut Test, nodes: usize, hosts: &[Capacity]) -> Option<Strin
     test.block_bytes = usual_block_bytes(test, nodes, hosts);
     let usual = test.block_bytes;
     let fits = |host: &&Capacity| block_that_fits(test, nodes, host);
-    let host = hosts.iter().min_by_key(fits)?;
+    let host = distinct.into_iter().min_by_key(fits)?;
     test.block_bytes = block_that_fits(test, nodes, host);
     (test.block_bytes < usual).then(|| {
         let [now, usual] = [test.block_bytes, usual].map(|bytes| show_bytes(bytes as u64));
@@ -129,17 +139,17 @@ pub fn renew_options(options: &mut Vec<(String, String)>, test: &Test) {
 /// run at the same time. Otherwise a process for each link end. Shared workers if a host would have too many processes: with two processors
 /// they are as fast as a process for each end from 256 ends on, and as fast as a process for each slot above 1024. A host with only one node
 /// has more processors for it, and a fast port needs more than one process to fill it.
-fn workers_that_pay(test: &Test, nodes: usize, hosts: &[Capacity]) -> Workers {
+fn workers_that_pay(test: &Test, nodes: usize, hosts: &[&Capacity]) -> Workers {
     let may_take_turns =
         test.phases > 2 && test.datapath == Datapath::Copy && test.coupling == Coupling::Block;
-    let crowds = |host: &Capacity| {
+    let crowds = |host: &&Capacity| {
         let most_ends = match host.nodes {
             2.. if !may_take_turns => 256,
             _ => 1024,
         };
         product(&[host.nodes, size::link_ends_per_node(test, nodes)]) > most_ends
     };
-    let fills = |host: &Capacity| {
+    let fills = |host: &&Capacity| {
         let relays = [
             host.nodes,
             nodes,
@@ -163,13 +173,16 @@ fn streams_that_fill(test: &Test, nodes: usize, hosts: &[Capacity]) -> usize {
     /// More links between two nodes do not help.
     const MOST: usize = 64;
     let wanted = hosts.iter().map(|host| host.flows).max().unwrap_or(0);
+    if wanted < 2 {
+        return test.streams;
+    }
     let rails = test.rails.max(1);
     let others = |node: usize| {
         let targets = test.pattern.targets(nodes, node);
         targets.iter().filter(|to| **to != node).count()
     };
     let partners = (0..nodes).map(others).filter(|count| *count > 0).min();
-    let (Some(partners), 2..) = (partners, wanted) else {
+    let Some(partners) = partners else {
         return test.streams;
     };
     let mut each = wanted.div_ceil(partners);

@@ -103,11 +103,11 @@ fn tests(plan: &RunPlan) -> String {
             Ok(()) | Err(_) => {}
         }
     };
-    let loads: Vec<Load> = plan
-        .tests()
-        .iter()
-        .map(|test| Load::of(plan, test))
-        .collect();
+    let nodes = plan.nodes.len();
+    let sizes = plan.tests().iter().map(|test| size::of(test, nodes));
+    // Links are counted for this test alone: a plan can have thousands of tests for thousands of hosts.
+    let largest = plan.tests().iter().zip(sizes);
+    let largest = largest.max_by_key(|(_, size)| size.processes);
     match plan.tests() {
         [] => {}
         [test] => say(format!(
@@ -121,40 +121,33 @@ fn tests(plan: &RunPlan) -> String {
             }
         }
     }
-    let Some((test, load)) = plan
-        .tests()
-        .iter()
-        .zip(&loads)
-        .max_by_key(|(_, load)| load.size.processes)
-    else {
+    let Some((test, size)) = largest else {
         return text;
     };
     say(format!(
         "processes  {} per node (1 + P + {}), {} in all",
-        load.size.processes_per_node,
+        size.processes_per_node,
         size::worker_formula(test),
-        load.size.processes
+        size.processes
     ));
-    say(memory(plan, test, load));
-    say(links(load));
-    for line in extent(plan, &loads) {
+    say(memory(plan, test, size.buffer_bytes_per_node));
+    say(links(size.links, &Load::of(plan, test)));
+    for line in extent(plan) {
         say(line);
     }
     text
 }
 
-/// A test, its size, and the links of each host.
-struct Load<'plan> {
-    test: &'plan Test,
-    size: size::Size,
+/// The links of each host in a test.
+struct Load {
     /// Number of links from each host to other hosts, over all boundaries.
     out: Vec<usize>,
     /// Number of links into each host from other hosts, over all boundaries.
     into: Vec<usize>,
 }
 
-impl<'plan> Load<'plan> {
-    fn of(plan: &RunPlan, test: &'plan Test) -> Self {
+impl Load {
+    fn of(plan: &RunPlan, test: &Test) -> Self {
         let nodes = plan.nodes.len();
         let names: BTreeMap<&str, usize> = hosts_by_name(plan)
             .into_keys()
@@ -174,12 +167,7 @@ impl<'plan> Load<'plan> {
                 }
             }
         }
-        Self {
-            test,
-            size: size::of(test, nodes),
-            out,
-            into,
-        }
+        Self { out, into }
     }
 
     /// Number of links between hosts.
@@ -222,8 +210,8 @@ fn length(bound: Bound) -> String {
     }
 }
 
-fn memory(plan: &RunPlan, test: &Test, load: &Load<'_>) -> String {
-    let memory = show_bytes(load.size.buffer_bytes_per_node as u64);
+fn memory(plan: &RunPlan, test: &Test, bytes_per_node: usize) -> String {
+    let memory = show_bytes(bytes_per_node as u64);
     let slot = show_bytes(size::slot_bytes(test.block_bytes) as u64);
     let degree = size::busiest(test, plan.nodes.len());
     let slots = degree.sends.max(degree.receives);
@@ -239,7 +227,7 @@ fn memory(plan: &RunPlan, test: &Test, load: &Load<'_>) -> String {
     )
 }
 
-fn links(load: &Load<'_>) -> String {
+fn links(links: usize, load: &Load) -> String {
     let span = |counts: &[usize]| {
         let least = counts.iter().min().copied().unwrap_or(0);
         let most = counts.iter().max().copied().unwrap_or(0);
@@ -255,20 +243,20 @@ fn links(load: &Load<'_>) -> String {
             format!("each of {count} hosts carries {out} out and {into} in")
         }
     };
-    format!("links      {} in all; {carried}", load.size.links)
+    format!("links      {links} in all; {carried}")
 }
 
 /// Lines on volume and duration.
-fn extent(plan: &RunPlan, loads: &[Load<'_>]) -> Vec<String> {
+fn extent(plan: &RunPlan) -> Vec<String> {
     let mut lines = Vec::new();
     let mut volume: Option<u64> = None;
     let mut duration: Option<u64> = None;
     let mut files = false;
-    for load in loads {
-        match load.test.bound {
+    for test in plan.tests() {
+        match test.bound {
             Bound::Volume { buffers } => {
-                let bytes = load.crossing().saturating_mul(buffers);
-                let bytes = bytes.saturating_mul(load.test.block_bytes as u64);
+                let bytes = Load::of(plan, test).crossing().saturating_mul(buffers);
+                let bytes = bytes.saturating_mul(test.block_bytes as u64);
                 volume = Some(volume.unwrap_or(0).saturating_add(bytes));
             }
             Bound::Files => files = true,
@@ -288,7 +276,8 @@ fn extent(plan: &RunPlan, loads: &[Load<'_>]) -> Vec<String> {
         lines.push("volume     the source files; the run is as long as the longest".to_owned());
     }
     if let Some(ns) = duration {
-        let each = if loads.len() > 1 { " of each test" } else { "" };
+        let several = plan.tests().len() > 1;
+        let each = if several { " of each test" } else { "" };
         lines.push(format!(
             "duration   {} and the time to start and drain{each}",
             show_ns(ns)
