@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::sys::socket;
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_ns};
 
 /// Limit of a record and of a journal, in bytes.
 pub(crate) const RECORD_BYTES: u64 = 64 << 20;
@@ -17,20 +17,21 @@ pub(crate) const TEXT_BYTES: u64 = 4 << 20;
 /// Limit of the description of a fabric that its subnet manager prints, in bytes.
 pub(crate) const FABRIC_BYTES: u64 = 64 << 20;
 
-/// Longest silence of a pipe.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time for reading a pipe to its end.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file.
 pub(crate) fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
-    read(path, limit_bytes, true)
+    read(path, limit_bytes, true, PATIENCE)
 }
 
 /// Reads the text of a file that the user named, which can be a pipe.
 pub(crate) fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
-    read(path, limit_bytes, false)
+    read(path, limit_bytes, false, PATIENCE)
 }
 
-fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
+fn read(path: &Path, limit_bytes: u64, regular: bool, patience: Duration) -> io::Result<String> {
+    let began = Instant::now();
     // Opening a pipe must not block if no process writes to it.
     let mut file = File::options()
         .read(true)
@@ -47,29 +48,27 @@ fn read(path: &Path, limit_bytes: u64, regular: bool) -> io::Result<String> {
     if about.is_file() && about.len() > limit_bytes {
         return Err(too_long());
     }
-    let mut text = Vec::new();
-    let mut heard = Instant::now();
+    // A file has the memory that it needs at once, and nothing for further growth.
+    let mut text = Vec::with_capacity(usize::try_from(about.len()).unwrap_or(0));
     let mut bytes = vec![0; 64 << 10];
     // A pipe reads as end-of-file until a writer opens it. The kernel reports it as readable only if there is data or a real end.
     let mut readable = about.is_file();
     loop {
+        let left = patience.saturating_sub(began.elapsed());
+        if !about.is_file() && left.is_zero() {
+            let limit = show_ns(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+            let what = format!("it did not end within {limit}");
+            return Err(io::Error::other(what));
+        }
         match file.read(&mut bytes) {
             Ok(0) if readable => break,
             Ok(got) if got > 0 => {
                 text.extend_from_slice(&bytes[..got]);
-                (heard, readable) = (Instant::now(), true);
+                readable = true;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Ok(_) | Err(_) => {
-                let left = PATIENCE.saturating_sub(heard.elapsed());
-                if left.is_zero() {
-                    let seconds = PATIENCE.as_secs();
-                    let what = format!("nothing came out of it for {seconds} s");
-                    return Err(io::Error::other(what));
-                }
-                readable = socket::readable(file.as_fd(), left)?;
-            }
+            Ok(_) | Err(_) => readable = socket::readable(file.as_fd(), left)?,
         }
         if text.len() as u64 > limit_bytes {
             return Err(too_long());
@@ -115,6 +114,26 @@ mod tests {
         });
         // The writer's `open` returns when this side opens the pipe, so its text comes later.
         assert_eq!(given(&path, 100).unwrap(), "n1\nn2\n");
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn a_pipe_that_drips_for_ever_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // Linux opens a pipe for both directions without waiting for another process.
+        let both = File::options().read(true).write(true).open(&path).unwrap();
+        let writer = std::thread::spawn(move || {
+            let mut pipe = both;
+            for _ in 0..40 {
+                pipe.write_all(b"#").unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let why = read(&path, 1 << 20, false, Duration::from_millis(500));
+        assert_eq!(why.unwrap_err().to_string(), "it did not end within 500 ms");
+        assert!(!writer.is_finished(), "it was still dripping");
         writer.join().unwrap();
     }
 }
