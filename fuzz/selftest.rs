@@ -1,12 +1,16 @@
 //! Tests of the fuzzer: it finds planted faults, makes their inputs small, keeps them and reports them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pipebench::internals::outside;
 use pipebench::internals::wire::message::{FromNode, ToNode};
 
+use serde_json::Value;
+
 use crate::driver::{Campaign, Target, stored};
+use crate::targets::record;
 
 fn campaign(target: Target, artifacts: &std::path::Path) -> Campaign {
     Campaign {
@@ -104,6 +108,73 @@ fn the_same_seed_gives_the_same_inputs() {
         (failure.number, failure.input)
     });
     assert_eq!(numbers[0], numbers[1]);
+}
+
+/// Replaces each text of a value by `own`, one at a time. Returns a copy of the whole for each; entries of a list count once by their shape.
+fn with_text(own: &str, whole: &Value) -> Vec<String> {
+    fn places(value: &Value, place: &str, shape: &str, found: &mut BTreeMap<String, String>) {
+        match value {
+            Value::String(_) => drop(found.entry(shape.to_owned()).or_insert(place.to_owned())),
+            Value::Array(all) => {
+                for (number, one) in all.iter().enumerate() {
+                    places(
+                        one,
+                        &format!("{place}/{number}"),
+                        &format!("{shape}/"),
+                        found,
+                    );
+                }
+            }
+            Value::Object(all) => {
+                for (key, one) in all {
+                    places(
+                        one,
+                        &format!("{place}/{key}"),
+                        &format!("{shape}/{key}"),
+                        found,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = BTreeMap::new();
+    places(whole, "", "", &mut found);
+    let replaced = |place: &String| {
+        let mut copy = whole.clone();
+        if let Some(text) = copy.pointer_mut(place) {
+            *text = format!("{own}{}", text.as_str().unwrap_or_default()).into();
+        }
+        copy.to_string()
+    };
+    found.values().map(replaced).collect()
+}
+
+#[test]
+fn no_string_of_a_record_steers_a_report() {
+    const STEERS: &str = "=HYPERLINK(\"http://x\")\u{1b}[31m\u{9b}\u{202e}\u{7}\"><script>";
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for kind in [
+        "blocked",
+        "broken-off",
+        "linktest",
+        "latency",
+        "patterns",
+        "slow-uplink",
+    ] {
+        let path = root.join("tests/golden").join(kind).join("record.json");
+        let text = std::fs::read_to_string(path).expect("a golden record");
+        let whole = serde_json::from_str(&text).expect("it is JSON");
+        let (mut read, mut all) = (0, 0);
+        for changed in with_text(STEERS, &whole) {
+            // Some texts are words of a list: then the error must not steer. The target checks all reports of a record.
+            let outcome = record::run(changed.as_bytes());
+            assert!(!outcome.contains(outside::steers), "{outcome:?}");
+            read += usize::from(outcome.starts_with("record with"));
+            all += 1;
+        }
+        assert!(read * 3 > all, "{kind}: only {read} of {all} were read");
+    }
 }
 
 #[test]

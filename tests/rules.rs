@@ -426,10 +426,9 @@ fn what_comes_from_outside_is_read_in_one_place() {
                 wrong.push(format!("{}: read it by store::bounded", source.at(number)));
             }
         }
-        let is_table = |line: &(usize, String)| line.1.contains("csv::Writer::from_writer");
-        let ends = |line: &(usize, String)| line.1.contains("finish(writer)");
-        if source.bare().any(|line| is_table(&line)) && !source.bare().any(|line| ends(&line)) {
-            wrong.push(format!("{}: end a table by csv::finish", source.path));
+        let count = |what: &str| source.bare().filter(|line| line.1.contains(what)).count();
+        if count("csv::Writer::from_writer") != count("finish(writer)") {
+            wrong.push(format!("{}: end each table by cells::finish", source.path));
         }
     }
     expect_none(&wrong);

@@ -1,5 +1,6 @@
 //! Result files of LinkTest from any source: container, layouts, and the text and tables made from them.
 
+use pipebench::internals::outside;
 use pipebench::internals::report::linktest::file;
 use pipebench::internals::store::linktest::{self, Meaning};
 
@@ -32,7 +33,7 @@ pub fn run(input: &[u8]) -> String {
         input.len()
     );
     let text = file::text(&read);
-    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'));
+    assert!(!text.contains(|letter: char| outside::steers(letter) && letter != '\n'));
     let table = file::csv(&read).expect("figures can be written");
     let pairs: usize = read
         .sets

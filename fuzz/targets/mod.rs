@@ -32,7 +32,7 @@ fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn one_line(error: &impl std::fmt::Display, limit: usize) -> String {
     let text = error.to_string();
     assert!(
-        !text.contains(char::is_control),
+        !text.contains(pipebench::internals::outside::steers),
         "an error steers the terminal: {text:?}"
     );
     assert!(text.len() <= limit, "an error of {} bytes", text.len());

@@ -37,7 +37,10 @@ pub const WORDS: &[&str] = &[
 pub fn run(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     match json::read(&text) {
-        Err(error) => super::misread(&error),
+        Err(error) => {
+            assert!(!error.to_string().contains(outside::steers), "{error:?}");
+            super::misread(&error)
+        }
         Ok(record) => follow(&record),
     }
 }
@@ -65,8 +68,14 @@ pub fn follow(record: &Record) -> String {
         Merged::of(std::slice::from_ref(record))
             .map_or_else(|error| error.to_string(), |one| one.lines().join("\n")),
     ];
+    // The page brings its own words and styles, for any record.
+    let page = page::write(
+        record,
+        Some(&Comparison::of(record, record)),
+        std::slice::from_ref(record),
+    );
     let steers = |letter: char| outside::steers(letter) && letter != '\n';
-    for document in &documents {
+    for document in documents.iter().chain([&page]) {
         assert!(!document.contains(steers), "it steers: {document:?}");
     }
     let mut rows = ::csv::ReaderBuilder::new();
@@ -84,12 +93,6 @@ pub fn follow(record: &Record) -> String {
             );
         }
     }
-    // The page brings its own words and styles, for any record.
-    let page = page::write(
-        record,
-        Some(&Comparison::of(record, record)),
-        std::slice::from_ref(record),
-    );
     assert!(
         page.len() <= 64 * (written.len() + 1024),
         "{} bytes",

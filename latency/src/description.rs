@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::fabric::{Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError};
+use super::fabric::{Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, steers};
 
 /// Format version that this module writes and reads.
 pub const VERSION: u32 = 1;
@@ -181,7 +181,7 @@ pub(super) fn quoted(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
-            control if control.is_control() => quoted += &format!("\\u{:04X}", u32::from(control)),
+            steering if steers(steering) => quoted += &format!("\\u{:04X}", u32::from(steering)),
             other => quoted.push(other),
         }
     }

@@ -7,7 +7,7 @@ use super::routing::Routing;
 pub(super) use super::wiring::number;
 pub use super::wiring::{
     Cable, Draft, DraftCable, DraftPath, DraftRoutes, DraftTable, FabricError, Hop, Vertex, Wiring,
-    cable_of,
+    cable_of, steers,
 };
 
 /// A checked fabric: every host has a route to every other host.

@@ -24,14 +24,21 @@ fn at(line: usize) -> String {
 }
 
 impl FabricError {
-    /// Creates an error at a line (0 if none applies). Shortens `what` to 400 characters and replaces control characters by `?`.
+    /// Creates an error at a line (0 if none applies). Shortens `what` to 400 characters and replaces those that steer a terminal by `?`.
     pub fn new(line: usize, what: impl Into<String>) -> Self {
         /// Quoted text can be of any length, and can steer a terminal.
         const LONGEST: usize = 400;
-        let plain = |letter: char| if letter.is_control() { '?' } else { letter };
+        let plain = |letter: char| if steers(letter) { '?' } else { letter };
         let what: String = what.into().chars().take(LONGEST).map(plain).collect();
         Self { line, what }
     }
+}
+
+/// True if a character steers a terminal or changes how the text next to it is read. The same characters as for `launcher::steers`, of
+/// which this crate knows nothing.
+pub fn steers(letter: char) -> bool {
+    let bidirectional = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || bidirectional || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 /// A physical cable.
@@ -166,7 +173,7 @@ impl Wiring {
             if name.is_empty()
                 || name
                     .chars()
-                    .any(|letter| letter.is_whitespace() || letter.is_control())
+                    .any(|letter| letter.is_whitespace() || steers(letter))
             {
                 return Err(FabricError::new(
                     *line,
@@ -177,7 +184,7 @@ impl Wiring {
                 return Err(FabricError::new(*line, format!("{name} is there twice")));
             }
         }
-        if draft.name.chars().any(char::is_control) {
+        if draft.name.contains(steers) {
             return Err(FabricError::new(0, "the fabric's name steers a terminal"));
         }
         if draft.hosts.len() < 2 {
@@ -238,7 +245,7 @@ impl Wiring {
         let given = draft.name.iter().chain(&draft.class);
         if let Some(name) = given
             .into_iter()
-            .find(|name| name.is_empty() || name.chars().any(char::is_control))
+            .find(|name| name.is_empty() || name.contains(steers))
         {
             return refuse(format!(
                 "cable {first} to {second}: name {name:?}: not empty, and of letters one can see"

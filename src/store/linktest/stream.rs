@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::outside;
 use crate::store::sion::{Container, SionError};
 
 /// Tag of LinkTest's streams up to 2.1.16.
@@ -164,7 +165,7 @@ impl<'a> Stream<'a> {
         (0..count).map(|_| one(self)).collect()
     }
 
-    /// Reads a text of `bytes` bytes, up to its NUL. Replaces control characters: a file must not steer a terminal.
+    /// Reads a text of `bytes` bytes, up to its NUL, and cleans it: a file must not steer a terminal.
     pub(super) fn text(
         &mut self,
         what: &'static str,
@@ -173,6 +174,6 @@ impl<'a> Stream<'a> {
         let taken = self.take(what, bytes)?;
         let end = taken.iter().position(|byte| *byte == 0);
         let text = String::from_utf8_lossy(&taken[..end.unwrap_or(taken.len())]);
-        Ok(text.replace(char::is_control, " "))
+        Ok(outside::clean(&text).into_owned())
     }
 }
