@@ -10,6 +10,7 @@
 
 mod driver;
 mod files;
+mod large;
 mod mutator;
 mod selftest;
 mod targets;

@@ -20,8 +20,8 @@ const ROWS: usize = 12;
 pub(super) struct Kept {
     /// Its record.
     pub record: Record,
-    /// Text of the record, exactly as in its file.
-    pub text: String,
+    /// SHA-256 of its file.
+    digest: String,
     /// Path of the record.
     pub path: PathBuf,
 }
@@ -34,9 +34,14 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
     };
     let path = runs::find(name, folder).map_err(|error| fail(&error))?;
     let text = runs::read(&path).map_err(|error| fail(&error))?;
+    let digest = launcher::digest_of(text.as_bytes());
     let record =
-        json::read(&text).map_err(|error| fail(&format!("{}: {error}", path.display())))?;
-    Ok(Kept { record, text, path })
+        json::read_owned(text).map_err(|error| fail(&format!("{}: {error}", path.display())))?;
+    Ok(Kept {
+        record,
+        digest,
+        path,
+    })
 }
 
 /// Makes a report; returns the exit code.
@@ -71,7 +76,8 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
         }
         Format::Html => page::write(record, comparison.as_ref(), &others),
         Format::Csv => csv::write(record).map_err(|error| fail(&error))?,
-        Format::Json => kept.text.clone(),
+        // The record exactly as in its file.
+        Format::Json => runs::read(&kept.path).map_err(|error| fail(&error))?,
         Format::Junit => junit::write(record).map_err(|error| fail(&error))?,
         Format::Openmetrics => metrics::write(record),
     };
@@ -130,8 +136,8 @@ pub(super) fn beside(comparison: &Comparison) -> String {
 
 /// Path and digest of the record, so that a printed sheet identifies its file.
 fn seal(kept: &Kept) -> String {
-    let digest = launcher::digest_of(kept.text.as_bytes());
-    format!("record {}  sha256 {digest}\n", kept.path.display())
+    let (path, digest) = (kept.path.display(), &kept.digest);
+    format!("record {path}  sha256 {digest}\n")
 }
 
 /// Lists runs; returns the exit code.

@@ -9,6 +9,7 @@ use crate::plan::{PLAN_VERSION, Purpose, RunPlan, seal};
 use crate::record::{Resumed, TestRecord};
 use crate::report::json;
 use crate::store::runs;
+use crate::units::show_bytes;
 
 use super::process;
 use super::resolve::RunSpec;
@@ -122,7 +123,7 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
         Ok(path) => {
             let text = runs::read(&path).map_err(|error| error.to_string())?;
             let record =
-                json::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+                json::read_owned(text).map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Earlier {
                 name: runs::name_of(&path),
                 tests: record.tests().to_vec(),
@@ -141,7 +142,16 @@ fn read(name: &str, folder: &Path) -> Result<Earlier, String> {
 
 fn from_journal(name: String, text: &str) -> Result<Earlier, String> {
     let mut earlier: Option<Earlier> = None;
+    let mut needs_bytes = 0;
     for (number, line) in text.lines().enumerate() {
+        // Each line may need as much as a record, and so may all lines together.
+        needs_bytes += outside::needs_bytes(line);
+        if needs_bytes > outside::MOST_BYTES {
+            let limit = show_bytes(outside::MOST_BYTES);
+            return Err(format!(
+                "{name}: the values of its journal need more than {limit} of memory"
+            ));
+        }
         // The last line can be cut off.
         let Ok(line) = outside::read_but::<Line>(line.as_bytes(), &json::LINES) else {
             if let Ok(Versioned { plan }) = outside::read(line.as_bytes())

@@ -1,6 +1,8 @@
 //! Reads and writes the record as JSON. `docs/record.md` describes its fields.
 
-use crate::outside;
+use std::borrow::Cow;
+
+use crate::outside::{Json, MOST_BYTES};
 use crate::plan::{PHASES, RAILS, STREAMS};
 use crate::record::{Measured, PairTime, RECORD_VERSION, Record, version_1};
 
@@ -22,6 +24,8 @@ pub enum JsonError {
 
 /// Keys whose strings have several lines: the criteria sealed before the start, and the description of a fabric.
 pub const LINES: [&str; 2] = ["seal", "fabric"];
+/// Most memory that the values of a record of version 1 may need, in bytes: converting it takes several times as much.
+const VERSION_1_BYTES: u64 = MOST_BYTES / 8;
 
 /// The record as JSON text, with a newline at its end.
 pub fn write(record: &Record) -> Result<String, JsonError> {
@@ -30,21 +34,29 @@ pub fn write(record: &Record) -> Result<String, JsonError> {
 
 /// Reads and checks a record, so that every report can be made from it. Fails if it has another version or contradicts itself.
 pub fn read(text: &str) -> Result<Record, JsonError> {
+    read_clean(Cow::Borrowed(text))
+}
+
+/// Reads as [`read`] does, and drops the text as soon as there is a clean copy: both and the record would be too much.
+pub(crate) fn read_owned(text: String) -> Result<Record, JsonError> {
+    read_clean(Cow::Owned(text))
+}
+
+fn read_clean(text: Cow<'_, str>) -> Result<Record, JsonError> {
     #[derive(serde::Deserialize)]
     struct Head {
         #[serde(default)]
         version: u64,
     }
-    let Head { version } = outside::read(text.as_bytes())?;
+    let json = Json::new(text, &LINES)?;
+    let Head { version } = json.read()?;
     let record: Record = match version {
         1 => {
-            let old = outside::read_but(text.as_bytes(), &LINES)?;
-            let new = version_1::upgraded(old).map_err(JsonError::Contradiction)?;
+            json.fits(VERSION_1_BYTES)?;
+            let new = version_1::upgraded(json.read()?).map_err(JsonError::Contradiction)?;
             serde_json::from_value(new)?
         }
-        version if version == u64::from(RECORD_VERSION) => {
-            outside::read_but(text.as_bytes(), &LINES)?
-        }
+        version if version == u64::from(RECORD_VERSION) => json.read()?,
         version => return Err(JsonError::Version(version)),
     };
     check(&record).map_err(JsonError::Contradiction)?;

@@ -32,10 +32,13 @@ const RANKS_AT: u64 = 1076;
 const FIXED_BYTES: u64 = 1088;
 /// Largest number of tasks; no real file has more.
 const MOST_TASKS: u32 = 1 << 17;
-/// Limit of the data of all tasks together, in bytes: holes of a file take no room on a disk, but all of it in memory.
-const MOST_DATA_BYTES: u64 = 128 << 20;
+/// Limit of the data of all tasks together, in bytes: holes of a file take no room on a disk, but all of it in memory. The times of 2,048
+/// ranks fit.
+const MOST_DATA_BYTES: u64 = 72 << 20;
 /// Limit of the cells of the second table: blocks times tasks.
-const MOST_CELLS: u64 = 1 << 22;
+const MOST_CELLS: u64 = 1 << 20;
+
+const DATA: &str = "data of a task";
 
 /// Reason why bytes are not a container.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -244,7 +247,6 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
     }
     let skip: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     let mut data_bytes = 0_u64;
-    let mut streams = vec![Vec::new(); ranks.len()];
     let mut pieces = vec![Vec::new(); ranks.len()];
     for block in 0..blocks {
         let at = second + 8 * count * (block + 1);
@@ -257,19 +259,20 @@ pub(crate) fn read(source: &(impl Source + ?Sized)) -> Result<Container, SionErr
                 if data_bytes > MOST_DATA_BYTES {
                     return Err(SionError::Data);
                 }
-                streams[task].extend(reader.bytes("data of a task", start, bytes)?);
                 if bytes > 0 {
+                    reader.expect(DATA, start, bytes)?;
                     pieces[task].push((start, bytes));
                 }
             }
             start = start.saturating_add(*size);
         }
     }
+    let streams = pieces.iter().map(|own| reader.stream(own));
     Ok(Container {
         big_endian: tasks_big,
         block_bytes,
         ranks,
-        streams,
+        streams: streams.collect::<Result<_, _>>()?,
         pieces,
     })
 }
@@ -305,13 +308,31 @@ impl<S: Source + ?Sized> Reader<'_, S> {
     fn bytes(&self, what: &'static str, at: u64, count: u64) -> Result<Vec<u8>, SionError> {
         self.expect(what, at, count)?;
         let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
-        let read = self.source.read_at(at, &mut bytes);
+        self.fill(what, at, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn fill(&self, what: &'static str, at: u64, into: &mut [u8]) -> Result<(), SionError> {
+        let read = self.source.read_at(at, into);
         read.map_err(|error| SionError::Read {
             what,
             at,
             why: crate::sys::why(&error),
-        })?;
-        Ok(bytes)
+        })
+    }
+
+    /// Joins the pieces of a stream, straight into the memory that they need together.
+    fn stream(&self, pieces: &[(u64, u64)]) -> Result<Vec<u8>, SionError> {
+        let lengths = pieces.iter().map(|(_, bytes)| bytes);
+        let mut stream = vec![0; usize::try_from(lengths.sum::<u64>()).unwrap_or(0)];
+        let mut rest = &mut stream[..];
+        for (at, bytes) in pieces {
+            let bytes = usize::try_from(*bytes).unwrap_or(0).min(rest.len());
+            let (piece, later) = rest.split_at_mut(bytes);
+            self.fill(DATA, *at, piece)?;
+            rest = later;
+        }
+        Ok(stream)
     }
 
     fn u32(&self, what: &'static str, at: u64) -> Result<u32, SionError> {
@@ -598,7 +619,7 @@ mod tests {
         }
     }
 
-    /// This once aborted the program: a file of a kilobyte asked for 100 GiB of memory.
+    /// Regression test: a file of a kilobyte asked for 100 GiB of memory, which ended the program.
     #[test]
     fn a_hole_of_a_hundred_gigabytes_is_an_error() {
         assert_eq!(read(&Hole(1 << 20)).unwrap().streams[0].len(), 1 << 20);

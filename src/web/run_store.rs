@@ -289,7 +289,7 @@ impl RunStore {
 
     /// The record of a run.
     pub(super) fn record(&self, name: &RunName) -> Option<Record> {
-        json::read(&self.text(name, runs::RECORD)?).ok()
+        json::read_owned(self.text(name, runs::RECORD)?).ok()
     }
 
     /// Removes the live figures, which makes room on disk for the outcome.

@@ -171,7 +171,7 @@ impl LinktestFile {
                 }
             }
         }
-        pairs.sort_by_key(|pair| (pair.from, pair.to));
+        pairs.sort_unstable_by_key(|pair| (pair.from, pair.to));
         Some(pairs)
     }
 

@@ -2,11 +2,14 @@
 
 use super::layout::{DataSet, Header, LinktestFile, RankData, RankSet, Retest};
 use super::stream::{LinktestFileError, Stream, TAG};
-use crate::store::sion::Container;
+use crate::store::sion::{Container, SionError};
 
 const END: &[u8] = b"END_BLOCK";
 const HASH_BYTES: usize = 41;
 const DATE_BYTES: usize = 32;
+/// Limits of what takes more room in memory and in reports than in a file: orders of the ranks, each with a set of its own, and retests.
+const MOST_ORDERS: u64 = 4096;
+const MOST_RETESTS: u64 = 1 << 16;
 
 /// Reads a file whose first task states version 2.
 pub(super) fn read(container: &Container) -> Result<LinktestFile, LinktestFileError> {
@@ -73,7 +76,10 @@ fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
     let message_bytes = stream.u64("size of messages")?;
     let warmups = stream.u64("number of warm-up messages")?;
     let collect = stream.u64("a number that is not used any more")?;
-    let retests = stream.u64("number of retests")?;
+    let retests = few(stream, "number of retests", MOST_RETESTS)?;
+    let buffers = stream.u64("number of buffers")?;
+    let buffer_seed = stream.u64("seed of buffers")?;
+    let rank_orders = few(stream, "number of orders", MOST_ORDERS)?;
     let header = Header {
         version,
         git_hash,
@@ -87,12 +93,23 @@ fn header(stream: &mut Stream<'_>) -> Result<(Header, u64), LinktestFileError> {
         message_bytes,
         warmups,
         collect,
-        buffers: stream.u64("number of buffers")?,
-        buffer_seed: stream.u64("seed of buffers")?,
-        rank_orders: stream.u64("number of orders")?,
+        buffers,
+        buffer_seed,
+        rank_orders,
         rank_seed: stream.u64("seed of orders")?,
     };
     Ok((header, retests))
+}
+
+/// Reads a number that is at most `most`.
+fn few(stream: &mut Stream<'_>, what: &'static str, most: u64) -> Result<u64, LinktestFileError> {
+    let at = stream.place();
+    let count = stream.u64(what)?;
+    if count > most {
+        let value = i64::try_from(count).unwrap_or(i64::MAX);
+        return Err(SionError::Value { what, value, at }.into());
+    }
+    Ok(count)
 }
 
 /// Returns the number of sets that follow. Checks that the stream is as long as its own numbers state.

@@ -207,11 +207,16 @@ fn what_does_not_add_up_is_refused_with_its_place() {
         broken(start + 9, &[4]),
         "LinkTest 2.4.16 at byte 1157: 1.2 and 2.1 are read"
     );
+    let text = broken(start + 111, &[1]);
+    assert!(
+        text.contains("task 0 has 273 bytes behind byte 1326"),
+        "{text}"
+    );
     // Numbers of sets and retests beyond all memory.
-    for at in [107, 131] {
+    for (at, what) in [(107, "number of retests"), (131, "number of orders")] {
         let text = broken(start + at, &[0xff; 7]);
         assert!(
-            text.contains("task 0 has 273 bytes behind byte 1326"),
+            text.starts_with(what) && text.ends_with("cannot be"),
             "{text}"
         );
     }
