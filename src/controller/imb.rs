@@ -99,11 +99,12 @@ impl RunState<'_> {
                     if let (None, Some(text)) = (&*wrong, &line.wrong) {
                         *wrong = Some((rank, text.clone()));
                     }
-                    let Some(place) = members.iter().position(|member| *member == rank) else {
+                    let place = members.iter().position(|member| *member == rank);
+                    let Some(whole) = place.and_then(|place| told.take(table, place, *line)) else {
                         foreign = Some((node, rank));
                         return true;
                     };
-                    for line in told.take(table, place, *line) {
+                    for line in whole {
                         let algorithm = imb.algorithm_for(table, line.bytes);
                         let line = LineRecord { algorithm, ..line };
                         observer.see(RunEvent::Line {
@@ -126,7 +127,8 @@ impl RunState<'_> {
             done == ranks.len()
         });
         if let Some((node, rank)) = foreign {
-            let what = format!("speaks of rank {rank}, which has no part in this");
+            let what =
+                format!("speaks of rank {rank}, which has no part in this or has told it already");
             return Err(Halt::Trouble(Box::new(Trouble {
                 node: self.hosts[node].node.clone(),
                 ..Trouble::own(TroubleKind::Lost, what)
@@ -138,7 +140,7 @@ impl RunState<'_> {
 
 /// Reports of the ranks about lines that are not complete yet.
 struct Told {
-    /// Report of each session for each line, group by group.
+    /// Report of each rank for each line, group by group.
     lines: Vec<Vec<Option<RankLine>>>,
     next: usize,
 }
@@ -152,16 +154,14 @@ impl Told {
         }
     }
 
-    /// Takes the report of a session. Returns the lines that it completes, in order.
-    fn take(&mut self, table: &Table, place: usize, line: RankLine) -> Vec<LineRecord> {
-        let number = line.line;
-        if let Some(slot) = self
-            .lines
-            .get_mut(number)
-            .and_then(|all| all.get_mut(place))
-        {
-            *slot = Some(line);
+    /// Takes the report of a rank. Returns the lines that it completes, in order, or `None` if the table has no such line or the rank has
+    /// reported it before.
+    fn take(&mut self, table: &Table, place: usize, line: RankLine) -> Option<Vec<LineRecord>> {
+        let slot = self.lines.get_mut(line.line)?.get_mut(place)?;
+        if slot.is_some() {
+            return None;
         }
+        *slot = Some(line);
         let mut whole = Vec::new();
         while let Some(all) = self.lines.get(self.next) {
             let groups: Vec<&[Option<RankLine>]> = all.chunks(table.group_size().max(1)).collect();
@@ -171,6 +171,33 @@ impl Told {
             whole.push(line);
             self.next += 1;
         }
-        whole
+        Some(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_tells_a_line_twice_or_one_that_is_not_there_is_noticed() {
+        let table = crate::plan::imb::tests::imb().tables(2).remove(0);
+        let line = |line| RankLine {
+            line,
+            repetitions: 1,
+            seconds: 1.0,
+            batch: 1,
+            batches_s: Vec::new(),
+            files: None,
+            defect: None,
+            wrong: None,
+            left_out: None,
+        };
+        let mut told = Told::new(&table);
+        let mut take = |place, line| told.take(&table, place, line).map(|lines| lines.len());
+        assert_eq!(take(0, line(0)), Some(0));
+        assert_eq!(take(0, line(0)), None);
+        assert_eq!(take(0, line(table.lengths.len())), None);
+        assert_eq!(take(1, line(0)), Some(1));
     }
 }

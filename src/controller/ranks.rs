@@ -1,5 +1,6 @@
 //! Ranks: starts them, and lets them measure messages between pairs of them.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use crate::jobs::linktest;
@@ -104,14 +105,14 @@ impl RunState<'_> {
         let ranks = linktest.ranks.count(nodes);
         let directions = usize::from(matches!(round, Round::Whole { .. })) + 1;
         let steps = linktest::steps(linktest, round);
-        let open = steps.iter();
-        let mut open: Vec<(usize, Vec<PairTime>)> = open
-            .map(|step| (directions * step.len(), Vec::new()))
+        let mut steps: Vec<StepTimes> = steps
+            .iter()
+            .map(|pairs| StepTimes::new(pairs, directions))
             .collect();
         let mut progress = RoundProgress {
             iteration,
             number,
-            steps: open.len(),
+            steps: steps.len(),
             ended: 0,
             elapsed_ns: 0,
             round: round.clone(),
@@ -130,34 +131,30 @@ impl RunState<'_> {
         let observer = &mut *self.observer;
         let limit_ms = self.plan.deadlines.volume_ms;
         let heard = sessions.await_ranks(limit_ms, |node, rank, word| {
-            let not_its_own = |rank: usize| format!("speaks of rank {rank}, which is not its own");
             if rank >= ranks || linktest.ranks.node_of(rank, nodes) != node {
-                foreign = Some((node, not_its_own(rank)));
+                let what = format!("speaks of rank {rank}, which is not its own");
+                foreign = Some((node, what));
                 return true;
             }
             match word {
                 RankWord::Ready | RankWord::Line(_) => {}
                 RankWord::Times(times) => {
                     for time in times {
-                        let own = time.from == rank && time.to < ranks && time.to != rank;
-                        let Some((links, known)) = open.get_mut(time.step).filter(|_| own) else {
-                            foreign = Some((node, not_its_own(time.from)));
-                            return true;
+                        let known = match take_time(&mut steps, rank, time.clone()) {
+                            Ok(known) => known,
+                            Err(what) => {
+                                foreign = Some((node, what));
+                                return true;
+                            }
                         };
-                        if known.len() == *links {
-                            let what = format!("tells of more links than a step has ({links})");
-                            foreign = Some((node, what));
-                            return true;
-                        }
-                        known.push(time.clone());
                         told.times.push(time);
-                        if known.len() == *links {
+                        if let Some(times) = known {
                             progress.ended += 1;
                             progress.elapsed_ns = clock::monotonic_ns() - began_ns;
                             observer.see(RunEvent::Step {
                                 linktest,
                                 progress: &progress,
-                                times: known,
+                                times,
                             });
                         }
                     }
@@ -180,17 +177,12 @@ impl RunState<'_> {
             }))),
             None => heard,
         };
-        // The first rank of a pair always reports. The second one reports only if both directions are measured.
-        let untold = steps.iter().zip(&open).find_map(|(step, (_, known))| {
-            let tells = |rank: usize| known.iter().any(|time| time.from == rank);
-            let mut ranks = step
-                .iter()
-                .flat_map(|(from, to)| [*from, *to].into_iter().take(directions));
-            ranks.find(|rank| !tells(*rank))
-        });
+        let untold = steps.iter().find_map(|step| step.open.first());
         let outcome = match (outcome, untold) {
-            (Ok(()), Some(rank)) => Err(Halt::Trouble(Box::new(Trouble {
-                node: self.hosts[linktest.ranks.node_of(rank, nodes)].node.clone(),
+            (Ok(()), Some((rank, ..))) => Err(Halt::Trouble(Box::new(Trouble {
+                node: self.hosts[linktest.ranks.node_of(*rank, nodes)]
+                    .node
+                    .clone(),
                 ..Trouble::own(
                     TroubleKind::Lost,
                     format!("rank {rank} came to its end and did not tell of its links"),
@@ -200,6 +192,47 @@ impl RunState<'_> {
         };
         (told, outcome)
     }
+}
+
+/// Times of the links of a step.
+struct StepTimes {
+    /// Sender, receiver and direction of each link whose time is not known yet.
+    open: BTreeSet<(usize, usize, usize)>,
+    known: Vec<PairTime>,
+}
+
+impl StepTimes {
+    /// The first rank of a pair reports its link; the second one does so only if both directions are measured.
+    fn new(pairs: &[(usize, usize)], directions: usize) -> Self {
+        let links = |(from, to): &(usize, usize)| [(*from, *to, 0), (*to, *from, 1)];
+        let open = pairs
+            .iter()
+            .flat_map(|pair| links(pair).into_iter().take(directions));
+        Self {
+            open: open.collect(),
+            known: Vec::new(),
+        }
+    }
+}
+
+/// Adds a time that `rank` reports to its step. Returns all times of the step if this was the last one. The error blames `rank` and no
+/// other: a link counts only once, only in its own step, and only from the rank that sends on it.
+fn take_time(
+    steps: &mut [StepTimes],
+    rank: usize,
+    time: PairTime,
+) -> Result<Option<&[PairTime]>, String> {
+    let (from, to, number) = (time.from, time.to, time.step);
+    let link = (from, to, time.turn);
+    let step = steps.get_mut(number).filter(|_| from == rank);
+    let Some(step) = step.filter(|step| step.open.contains(&link)) else {
+        return Err(format!(
+            "rank {rank} tells of link {from}->{to} in step {number}, which is not its own there or is known"
+        ));
+    };
+    step.open.remove(&link);
+    step.known.push(time);
+    Ok(step.open.is_empty().then_some(&step.known[..]))
 }
 
 /// Reports of the ranks about a round.
@@ -218,5 +251,49 @@ impl Told {
                 (known.processor, known.strangers) = (*processor, *strangers);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(step: usize, from: usize, to: usize, turn: usize) -> PairTime {
+        PairTime {
+            step,
+            from,
+            to,
+            turn,
+            seconds: 1.0,
+            spread: None,
+            efforts: Default::default(),
+        }
+    }
+
+    /// A rank that reported a link twice filled its step, and the next honest rank was named for reporting too much.
+    #[test]
+    fn a_rank_that_tells_its_time_twice_is_named_and_not_the_next_honest_one() {
+        let of = |pairs: &[(usize, usize)]| StepTimes::new(pairs, 2);
+        let mut steps = [of(&[(0, 1), (2, 3)]), of(&[(0, 2), (1, 3)])];
+        let mut take =
+            |rank, time| take_time(&mut steps, rank, time).map(|all| all.map(<[_]>::len));
+        assert_eq!(take(0, time(0, 0, 1, 0)), Ok(None));
+        for (rank, lie) in [
+            (0, time(0, 0, 1, 0)), // Twice.
+            (0, time(0, 0, 1, 1)), // The other direction.
+            (0, time(1, 0, 1, 0)), // Another step.
+            (0, time(2, 0, 1, 0)), // A step that does not exist.
+            (0, time(0, 0, 3, 0)), // Another partner.
+            (0, time(0, 2, 3, 0)), // Another rank's.
+        ] {
+            let error = take(rank, lie).unwrap_err();
+            assert!(error.starts_with("rank 0 tells of link "), "{error}");
+        }
+        assert_eq!(take(2, time(0, 2, 3, 0)), Ok(None));
+        assert_eq!(take(3, time(0, 3, 2, 1)), Ok(None));
+        assert_eq!(take(1, time(0, 1, 0, 1)), Ok(Some(4)));
+        // Ranks 0 and 2 have not reported step 1.
+        let untold = steps.iter().find_map(|step| step.open.first());
+        assert_eq!(untold, Some(&(0, 2, 0)));
     }
 }
