@@ -46,19 +46,52 @@ pub enum Event {
 pub struct Ticket(Arc<()>);
 
 /// Tickets of one host.
-#[derive(Debug, Default)]
-pub(crate) struct Tickets(Arc<()>);
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    out: Arc<()>,
+    most: usize,
+}
 
 impl Tickets {
-    /// Limit of events of one host that its owner has not handled; each has at most 64 KiB.
-    const MOST: usize = 16;
+    /// Tickets of one of `hosts` hosts. Each of its events that the owner has not handled has at most 64 KiB;
+    /// many hosts have fewer of them each, so that those of all hosts stay below 64 MiB, or two for each host.
+    pub(crate) fn among(hosts: usize) -> Tickets {
+        const ALL: usize = 1024;
+        const MOST: usize = 16;
+        Tickets {
+            out: Arc::default(),
+            most: (ALL / hosts.max(1)).clamp(2, MOST),
+        }
+    }
 
     pub(crate) fn next(&self) -> Ticket {
-        Ticket(Arc::clone(&self.0))
+        Ticket(Arc::clone(&self.out))
     }
 
     /// True once the owner lags so far that the session must stop reading.
     pub(crate) fn are_out(&self) -> bool {
-        Arc::strong_count(&self.0) > Self::MOST
+        Arc::strong_count(&self.out) > self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sixteen unread events of each of a thousand hosts were a gigabyte.
+    #[test]
+    fn events_of_a_thousand_hosts_that_nobody_handles_do_not_fill_the_memory() {
+        let unread = |hosts: usize| {
+            let tickets = Tickets::among(hosts);
+            let mut held = Vec::new();
+            while !tickets.are_out() {
+                held.push(tickets.next());
+            }
+            held.len()
+        };
+        assert_eq!(
+            [unread(1), unread(64), unread(256), unread(1000)],
+            [16, 16, 4, 2]
+        );
     }
 }

@@ -11,7 +11,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::attempt::launch;
 use crate::error::{LaunchError, Stage};
-use crate::event::Event;
+use crate::event::{Event, Tickets};
 use crate::gate::Gate;
 use crate::hosts::Host;
 use crate::plan::Plan;
@@ -50,7 +50,8 @@ pub fn start(
             Ok(line) => {
                 let line = Arc::new(line);
                 lines.push(Some(Arc::clone(&line)));
-                let report = Report::new(at, events.clone(), Arc::clone(&line));
+                let tickets = Tickets::among(hosts.len());
+                let report = Report::new(at, events.clone(), tickets, Arc::clone(&line));
                 jobs.push(Job {
                     host: host.clone(),
                     line,

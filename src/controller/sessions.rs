@@ -162,6 +162,8 @@ pub(super) struct Sessions {
     /// Index of the session for each number in the fleet; `None` for nodes that were left out before the start.
     places: Vec<Option<usize>>,
     keep_going: bool,
+    /// Most bytes that the messages of all nodes hold together.
+    all_bytes: usize,
     fleet: Arc<Fleet>,
     heartbeat: Heartbeat,
     events: Receiver<(usize, Event)>,
@@ -208,7 +210,6 @@ impl Sessions {
     /// Starts all nodes.
     pub(super) fn start(plan: &RunPlan, hosts: &[Host], conditions: &Conditions) -> Self {
         let (sender, events) = channel();
-        let message_bytes = allowance::message_bytes(plan);
         let sessions: Vec<NodeSession> = plan
             .nodes
             .iter()
@@ -217,7 +218,6 @@ impl Sessions {
                 place,
                 label: node.label.clone(),
                 local: node.local,
-                decoder: Decoder::with_limit(message_bytes),
                 ..NodeSession::default()
             })
             .collect();
@@ -231,6 +231,7 @@ impl Sessions {
         Self {
             places: (0..sessions.len()).map(Some).collect(),
             keep_going: plan.keep_going,
+            all_bytes: allowance::all_bytes(sessions.len(), 0),
             sessions,
             fleet,
             heartbeat,
@@ -260,13 +261,11 @@ impl Sessions {
     }
 
     /// Sends a message to a node, unless the node is gone.
-    pub(super) fn send(&self, node: usize, message: &ToNode) {
+    pub(super) fn send(&mut self, node: usize, message: &ToNode) {
         if self.sessions[node].gone {
             return;
         }
-        if matches!(message, ToNode::Ping { .. }) {
-            self.sessions[node].allowance.ask();
-        }
+        self.sessions[node].allowance.ask(message);
         if let Ok(text) = serde_json::to_vec(message) {
             // A full or closed session shows up later, as silence or as an ended session.
             self.fleet
@@ -283,8 +282,14 @@ impl Sessions {
         }
         self.begun = true;
         self.start_ns = 0;
+        let (nodes, link_ends) = (
+            self.sessions.len(),
+            allowance::link_ends(test, self.sessions.len()),
+        );
+        self.all_bytes = allowance::all_bytes(nodes, link_ends);
         for session in &mut self.sessions {
             session.forget_test();
+            session.allowance.link_ends = link_ends;
         }
         self.pulse = Pulse::begin(test, self.sessions.len(), crosses);
         self.clocks.measured = 0;
@@ -744,7 +749,7 @@ impl Sessions {
     }
 
     /// Ends all nodes. Returns all failures and notices.
-    pub(super) fn dismiss(self) -> (Vec<Trouble>, Vec<String>) {
+    pub(super) fn dismiss(mut self) -> (Vec<Trouble>, Vec<String>) {
         for node in 0..self.sessions.len() {
             self.send(node, &ToNode::End);
         }
@@ -755,3 +760,6 @@ impl Sessions {
         (self.troubles, self.notices)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 /// The word that a node prints before anything else. Login shells print too, so the launcher looks for it.
 pub const MAGIC_WORD: &[u8] = b"\x01pipebench-node-1\x02\n";
-/// Default limit of a message's length, in bytes.
-const LIMIT_BYTES: usize = 64 << 20;
+/// Limit of a message's length, in bytes.
+pub const LIMIT_BYTES: usize = 64 << 20;
 const MARK: [u8; 4] = *b"PBF1";
 const HEAD_BYTES: usize = 8;
 
@@ -16,13 +16,8 @@ pub enum FrameError {
     #[error("the control channel carries something that is no frame")]
     Mark,
     /// The announced length exceeds the limit.
-    #[error("sent more than {limit} bytes in one message: {length}")]
-    Length {
-        /// Announced length in bytes.
-        length: usize,
-        /// Limit in bytes.
-        limit: usize,
-    },
+    #[error("sent more than {LIMIT_BYTES} bytes in one message: {0}")]
+    Length(usize),
 }
 
 /// Wraps a message in a frame.
@@ -36,29 +31,13 @@ pub fn encode(message: &[u8]) -> Vec<u8> {
 }
 
 /// Collects bytes as they arrive and returns whole messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decoder {
     pending: Vec<u8>,
     taken: usize,
-    limit_bytes: usize,
-}
-
-impl Default for Decoder {
-    fn default() -> Self {
-        Self::with_limit(LIMIT_BYTES)
-    }
 }
 
 impl Decoder {
-    /// Makes a decoder that refuses messages longer than `limit_bytes`.
-    pub fn with_limit(limit_bytes: usize) -> Self {
-        Self {
-            pending: Vec::new(),
-            taken: 0,
-            limit_bytes,
-        }
-    }
-
     /// Number of bytes not yet returned in a message.
     pub fn pending_bytes(&self) -> usize {
         self.pending.len() - self.taken
@@ -72,27 +51,33 @@ impl Decoder {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole message, or `None` if more bytes are needed.
-    pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+    /// Length of the next message in bytes, and as much of the message as has arrived; `None` if not even its head has.
+    pub fn next_length(&self) -> Result<Option<(usize, &[u8])>, FrameError> {
         let rest = &self.pending[self.taken..];
         let seen = rest.len().min(MARK.len());
         if rest[..seen] != MARK[..seen] {
             return Err(FrameError::Mark);
         }
-        let Some(head) = rest.get(4..HEAD_BYTES) else {
+        let Some((head, rest)) = rest.split_at_checked(HEAD_BYTES) else {
             return Ok(None);
         };
-        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        if length > self.limit_bytes {
-            let limit = self.limit_bytes;
-            return Err(FrameError::Length { length, limit });
+        let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        if length > LIMIT_BYTES {
+            return Err(FrameError::Length(length));
         }
-        let Some(message) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else {
-            return Ok(None);
-        };
-        let message = message.to_vec();
-        self.taken += HEAD_BYTES + length;
-        Ok(Some(message))
+        Ok(Some((length, &rest[..rest.len().min(length)])))
+    }
+
+    /// Returns the next whole message, or `None` if more bytes are needed.
+    pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
+        match self.next_length()? {
+            Some((length, arrived)) if arrived.len() == length => {
+                let message = arrived.to_vec();
+                self.taken += HEAD_BYTES + length;
+                Ok(Some(message))
+            }
+            _ => Ok(None),
+        }
     }
 }
 
@@ -144,10 +129,9 @@ mod tests {
         let mut decoder = Decoder::default();
         decoder.push(b"hello");
         assert_eq!(decoder.next_message(), Err(FrameError::Mark));
-        let mut decoder = Decoder::with_limit(100);
-        decoder.push(b"PBF1\x65\x00\x00\x00");
-        let length = 101;
-        let too_long = FrameError::Length { length, limit: 100 };
+        let mut decoder = Decoder::default();
+        decoder.push(b"PBF1\x01\x00\x00\x04");
+        let too_long = FrameError::Length(LIMIT_BYTES + 1);
         assert_eq!(decoder.next_message(), Err(too_long));
     }
 }

@@ -24,11 +24,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(host: usize, events: Sender<(usize, Event)>, line: Arc<Line>) -> Report {
+    pub(crate) fn new(
+        host: usize,
+        events: Sender<(usize, Event)>,
+        tickets: Tickets,
+        line: Arc<Line>,
+    ) -> Report {
         Report {
             host,
             events,
-            tickets: Tickets::default(),
+            tickets,
             place: None,
             stage: None,
             up: false,

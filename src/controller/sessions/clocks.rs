@@ -13,7 +13,7 @@ use super::{Halt, NodeSession, Sessions};
 const QUESTIONS: usize = 12;
 
 impl Sessions {
-    fn ask_for_clocks(&self) {
+    fn ask_for_clocks(&mut self) {
         for node in 0..self.sessions.len() {
             let sent_ns = clock::monotonic_ns();
             self.send(node, &ToNode::Ping { sent_ns });

@@ -12,12 +12,46 @@ use crate::units::show_bytes;
 use crate::wire::frame::Decoder;
 use crate::wire::message::{FromNode, Hello, Progress, WIRE_VERSION};
 
+use super::allowance::Allowance;
 use super::{NodeSession, Sessions};
 
 /// Growth of an incomplete message that counts as a sign of life: more than the heartbeats of a node within the silence that is permitted.
 const GROWS_BYTES: usize = 4096;
-/// Most bytes of incomplete messages of all nodes together.
-const MOST_PENDING_BYTES: usize = 1 << 30;
+
+/// Most bytes of progress of a node that wait for the progress of others, and the latest one.
+const PROGRESS_BYTES: usize = 1 << 20;
+
+impl NodeSession {
+    /// The next message, if it is whole. The error names the limit that it exceeds, or says why the bytes are no message.
+    fn next_message(&mut self) -> Result<Option<FromNode>, String> {
+        let next = self.decoder.next_length();
+        let Some((length, start)) = next.map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let kind = self.allowance.admit(start, length)?;
+        let whole = self.decoder.next_message();
+        let Some((message, kind)) = whole.map_err(|error| error.to_string())?.zip(kind) else {
+            return Ok(None);
+        };
+        self.was_heard();
+        self.allowance.count(kind, length);
+        let read = outside::read(&message);
+        let read = read.map_err(|error| format!("a message is not understood: {error}"));
+        read.map(Some)
+    }
+
+    /// Bytes of its messages that have not arrived wholly, are not handled or are kept.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.decoder.pending_bytes() + self.allowance.kept_bytes() + self.progress_bytes()
+    }
+
+    /// Bytes of its progress that wait for the progress of others.
+    fn progress_bytes(&self) -> usize {
+        let numbers =
+            |one: &Progress| 1 + one.links.len() + one.sent_bytes.len() + one.received_bytes.len();
+        self.progress.iter().map(numbers).sum::<usize>() * size_of::<u64>()
+    }
+}
 
 impl Sessions {
     pub(super) fn handle(&mut self, place: usize, event: Event) {
@@ -112,7 +146,7 @@ impl Sessions {
         self.lose(node, kind, format!("{what}{said}"));
     }
 
-    fn hear(&mut self, node: usize, bytes: &[u8]) {
+    pub(super) fn hear(&mut self, node: usize, bytes: &[u8]) {
         let session = &mut self.sessions[node];
         if session.cut_off {
             return;
@@ -123,34 +157,22 @@ impl Sessions {
             session.was_heard();
         }
         session.decoder.push(bytes);
-        loop {
-            let session = &mut self.sessions[node];
-            let message = match session.decoder.next_message() {
-                Ok(Some(message)) => {
-                    session.was_heard();
-                    message
-                }
-                Ok(None) => return self.bound_pending(),
-                Err(error) => {
-                    return self.cut_off(node, self.kind_of_nonsense(node), error.to_string());
-                }
-            };
-            let read = outside::read::<FromNode>(&message);
-            let allowed = match &read {
-                Ok(read) => session.allowance.take(read, message.len()),
-                Err(_) => Ok(()),
-            };
-            match (read, allowed) {
-                (Ok(message), Ok(())) => self.take(node, message),
-                (Ok(_), Err(excess)) => {
-                    return self.cut_off(node, TroubleKind::Lost, excess);
-                }
-                (Err(error), _) => {
-                    let what = format!("a message is not understood: {error}");
-                    return self.cut_off(node, self.kind_of_nonsense(node), what);
+        while !self.sessions[node].cut_off {
+            match self.sessions[node].next_message() {
+                Ok(Some(message)) => self.take(node, message),
+                Ok(None) => break,
+                // Bytes that are no message come from another program before the hello, and from a disturbed session after it.
+                Err(what) => {
+                    let kind = match self.sessions[node].hello {
+                        None => TroubleKind::Version,
+                        Some(_) => TroubleKind::Lost,
+                    };
+                    self.cut_off(node, kind, what);
                 }
             }
+            self.bound_bytes();
         }
+        self.bound_bytes();
     }
 
     /// Gives up a node that violated the protocol or a limit, and ignores everything further from it.
@@ -162,29 +184,22 @@ impl Sessions {
         self.fleet.abort(session.place);
     }
 
-    /// Bounds the memory of incomplete messages of all nodes together: beyond the bound the node that holds most is cut off.
-    fn bound_pending(&mut self) {
-        let held = |session: &NodeSession| session.decoder.pending_bytes();
-        let all: usize = self.sessions.iter().map(held).sum();
-        if all <= MOST_PENDING_BYTES {
+    /// Bounds the memory of the messages of all nodes together: beyond the bound the node that holds most is cut off.
+    fn bound_bytes(&mut self) {
+        let held = self.sessions.iter().map(NodeSession::held_bytes);
+        if held.clone().sum::<usize>() <= self.all_bytes {
             return;
         }
-        let held = self.sessions.iter().map(held).enumerate();
-        if let Some((most, bytes)) = held.max_by_key(|(_, bytes)| *bytes) {
+        if let Some((most, bytes)) = held.enumerate().max_by_key(|(_, bytes)| *bytes) {
             let what = format!(
-                "sent {} of a message that is not whole, while all nodes together had {}",
+                "sent more than any other node ({}) when the messages of all nodes exceeded {}",
                 show_bytes(bytes as u64),
-                show_bytes(all as u64)
+                show_bytes(self.all_bytes as u64)
             );
             self.cut_off(most, TroubleKind::Lost, what);
-        }
-    }
-
-    /// Kind of failure for bytes that are no message: another program before the hello, a disturbed session after it.
-    fn kind_of_nonsense(&self, node: usize) -> TroubleKind {
-        match self.sessions[node].hello {
-            None => TroubleKind::Version,
-            Some(_) => TroubleKind::Lost,
+            let session = &mut self.sessions[most];
+            session.forget_test();
+            session.allowance = Allowance::default();
         }
     }
 
@@ -215,13 +230,7 @@ impl Sessions {
             FromNode::Progress(progress) => {
                 session.note_moved(&progress);
                 const KEPT: usize = 64;
-                // A few bytes of a message become many numbers in memory.
-                const NUMBERS: usize = 1 << 20;
-                let numbers = |one: &Progress| {
-                    one.links.len() + one.sent_bytes.len() + one.received_bytes.len()
-                };
-                let held: usize = session.progress.iter().map(numbers).sum();
-                if session.progress.len() < KEPT && held + numbers(&progress) <= NUMBERS {
+                if session.progress.len() < KEPT && session.progress_bytes() <= PROGRESS_BYTES {
                     session.progress.push_back(progress);
                 }
             }

@@ -1,0 +1,123 @@
+//! The sessions with scripted nodes: no process is started, and tests say what each node sends.
+
+use std::path::PathBuf;
+
+use launcher::Program;
+
+use crate::plan::NodeSpec;
+use crate::plan::lanes::tests::{plan_of, test_of};
+use crate::record::PairTime;
+use crate::wire::message::{FromNode, RankWord};
+
+use super::*;
+
+/// Sessions of a run whose nodes say nothing unless a test says it for them.
+fn scripted(nodes: usize) -> Sessions {
+    let node = |number: usize| NodeSpec {
+        label: format!("n{number}"),
+        ..NodeSpec::default()
+    };
+    let plan = plan_of((1..=nodes).map(node).collect(), test_of(2, 1));
+    let conditions = Conditions {
+        settings: launcher::Settings::default(),
+        program: Program {
+            path: PathBuf::new(),
+            bytes: Arc::default(),
+            digest: String::new(),
+            arch: String::new(),
+        },
+        stop: Arc::default(),
+        command: Vec::new(),
+        options: Vec::new(),
+        hold: None,
+        token: String::new(),
+        secret: String::new(),
+        started_ms: 0,
+        seal: None,
+        resumed: None,
+        name: None,
+        watched: false,
+    };
+    let mut sessions = Sessions::start(&plan, &[], &conditions);
+    sessions.begin(0, &plan.tests()[0], true);
+    sessions
+}
+
+impl Sessions {
+    /// Lets a node say something.
+    fn say(&mut self, node: usize, message: &FromNode) {
+        let json = serde_json::to_vec(message).unwrap();
+        self.hear(node, &frame::encode(&json));
+    }
+
+    /// Label and message of each failure.
+    fn failures(&self) -> Vec<String> {
+        let all = self.troubles.iter();
+        all.map(|one| format!("{}: {}", one.node, one.text()))
+            .collect()
+    }
+}
+
+fn times(count: usize) -> FromNode {
+    let time = PairTime {
+        step: 0,
+        from: 0,
+        to: 1,
+        turn: 0,
+        seconds: 1.0,
+        spread: None,
+        efforts: Default::default(),
+    };
+    let word = RankWord::Times(vec![time; count]);
+    FromNode::Rank { rank: 0, word }
+}
+
+/// Regression test: only bytes of messages that were not whole had a sum, and 1 GiB of them.
+#[test]
+fn nodes_that_together_say_too_much_lose_the_one_that_said_most() {
+    let mut sessions = scripted(8);
+    let limit = sessions.all_bytes;
+    assert!(limit < 80 << 20, "{limit}");
+    for round in 0..100 {
+        for node in 0..8 {
+            // Each stays within what one node may say.
+            let count = if node == 6 { 1500 } else { 1000 };
+            sessions.say(node, &times(count));
+        }
+        let held: usize = sessions.sessions.iter().map(NodeSession::held_bytes).sum();
+        assert!(held <= limit, "round {round}: {held}");
+        if !sessions.troubles.is_empty() {
+            break;
+        }
+    }
+    let failures = sessions.failures();
+    let first = failures.first().expect("a failure");
+    assert!(first.starts_with("n7: sent more than "), "{failures:?}");
+    assert!(sessions.sessions[6].rank_words.is_empty());
+}
+
+/// Regression test: bytes of a message that never becomes whole.
+#[test]
+fn a_node_that_announces_more_than_its_kind_may_have_is_lost_before_it_sends_that() {
+    let mut sessions = scripted(2);
+    let mut bytes = b"PBF1".to_vec();
+    bytes.extend_from_slice(&(60_u32 << 20).to_le_bytes());
+    bytes.extend_from_slice(b"{\"series\":{\"bytes\":");
+    sessions.hear(1, &bytes);
+    sessions.hear(1, &[b' '; 1000]);
+    let expected = "n2: sent more than 2 MiB in one message (series): 60 MiB";
+    assert_eq!(sessions.failures(), [expected]);
+    assert_eq!(sessions.sessions[1].held_bytes(), 0);
+}
+
+/// Regression test: one counter stood for all kinds, so that a thousand reports of megabytes each were read.
+#[test]
+fn a_node_that_reports_more_often_than_it_was_asked_is_lost() {
+    let mut sessions = scripted(2);
+    let report = FromNode::Finished(Box::default());
+    sessions.say(1, &report);
+    assert!(sessions.failures().is_empty());
+    sessions.say(1, &report);
+    let expected = "n2: sent more messages than it was asked for (finished)";
+    assert_eq!(sessions.failures(), [expected]);
+}
