@@ -426,3 +426,51 @@ fn a_link_test_whose_node_or_launching_side_is_killed_leaves_no_rank_behind() {
     ended.expect("asked to end", 130, &["ended by SIGINT"]);
     expect_gone("asked to end", &tree);
 }
+
+/// Runs a node, and says of the host 127.0.0.2 that its part of the first test is not complete.
+const SAYS_INCOMPLETE: &str = r#"
+import struct, subprocess, sys
+node = subprocess.Popen(["/bin/sh", "-s"], stdout=subprocess.PIPE)
+out = sys.stdout.buffer
+def read(count):
+    data = node.stdout.read(count)
+    if len(data) < count:
+        sys.exit(node.wait())
+    return data
+honest = sys.argv[1] != "127.0.0.2"
+line = b""
+while not line.endswith(b"\x01pipebench-node-1\x02\n"):
+    line += read(1)
+    out.write(line[-1:])
+    out.flush()
+while True:
+    head = read(8)
+    data = read(struct.unpack("<I", head[4:])[0])
+    if honest < 1 and data.startswith(b'{"finished":{"complete":true'):
+        data = data.replace(b"true", b"false", 1)
+        honest = 1
+    out.write(head[:4] + struct.pack("<I", len(data)) + data)
+    out.flush()
+"#;
+
+/// The run ended as an internal error (70), and no host was named, if a later test was complete.
+#[test]
+fn a_node_whose_part_is_incomplete_without_a_reason_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("node.py");
+    std::fs::write(&script, SAYS_INCOMPLETE).expect("written");
+    let shell = format!("python3 {} %h", script.display());
+    let cache = folder.path().join("cache");
+    let words = ["--phases", "2", "--buffers", "3", "--rsh", &shell];
+    let words = [&words[..], &["--remote-dir", &cache.to_string_lossy()]].concat();
+    for (hosts, pattern) in [("127.0.0.[1-2]", "mesh"), ("127.0.0.[1-3]", "rotate")] {
+        let words = [&words[..], &["--hosts", hosts, "--pattern", pattern]].concat();
+        let ended = Run::start(&words).end(pattern, SOON);
+        let first = "127.0.0.2: its run is not complete, and it gave no reason";
+        ended.expect(pattern, 20, &[first]);
+        let record = ended.record.expect("a record");
+        assert_eq!(record.exit_code, 20);
+        assert!(!record.tests()[0].complete);
+        assert_eq!(record.tests().len() > 1, pattern == "rotate");
+    }
+}

@@ -250,7 +250,7 @@ impl Sessions {
             }
             FromNode::Asked(asked) => session.asked = Some(asked),
             FromNode::Finished(report) => {
-                session.unexplained = !report.complete;
+                session.unexplained |= !report.complete;
                 session.report = Some(*report);
             }
             FromNode::Series { stretch_s, bytes } => session.series = Some((stretch_s, bytes)),

@@ -171,6 +171,7 @@ impl Sessions {
         self.troubles = kept;
         for session in &mut self.sessions {
             session.forget_test();
+            session.unexplained = false;
         }
     }
 }
