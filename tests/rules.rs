@@ -365,6 +365,52 @@ fn every_block_of_unsafe_code_says_why_it_holds() {
     expect_none(&wrong);
 }
 
+/// A number of a process can belong to another one, of another user even, as soon as it is reaped.
+#[test]
+fn signals_are_sent_where_the_number_cannot_belong_to_another_process() {
+    const SENDS: [&str; 9] = [
+        "kill(",
+        "killpg(",
+        "kill_group(",
+        "kill_parent(",
+        "raise(",
+        "sigqueue(",
+        "SYS_kill",
+        "SYS_tgkill",
+        "SYS_pidfd_send_signal",
+    ];
+    const MAY_SEND: [(&str, &str); 7] = [
+        (
+            "src/sys/process.rs",
+            "to a held process, or to a child before it is reaped",
+        ),
+        (
+            "src/sys/signals.rs",
+            "the doorbell, which a process that does not wait for it ignores",
+        ),
+        ("src/node/ranks.rs", "children that are not reaped"),
+        ("src/node/run.rs", "children that are not reaped"),
+        ("src/pipeline/phase.rs", "its parent, which is held"),
+        ("src/web/runner.rs", "a child that is not reaped"),
+        (
+            "launcher/src/session/child.rs",
+            "a child that is not reaped",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "launcher/src", "latency/src", "numbers/src"]) {
+        if MAY_SEND.iter().any(|(known, _)| *known == source.path) {
+            continue;
+        }
+        for (number, line) in source.bare() {
+            for way in SENDS.iter().filter(|way| line.contains(**way)) {
+                wrong.push(format!("{}: sends a signal: {way}", source.at(number)));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
 #[test]
 fn nothing_is_unwrapped_or_left_to_do() {
     const BANNED: [&str; 4] = [".unwrap()", "todo!(", "unimplemented!(", "dbg!("];

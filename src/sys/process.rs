@@ -244,10 +244,8 @@ pub(crate) fn take_over(
 
 /// Kills the parent, if `pid` is still the parent of this process, as it was at birth.
 pub(crate) fn kill_parent(pid: i32) {
-    if pid > 1 && parent_is(pid) {
-        match nix::sys::signal::kill(Pid::from_raw(pid), Signal::SIGKILL) {
-            Ok(()) | Err(_) => {} // The parent has ended already.
-        }
+    match signal_if(pid, || parent_is(pid), &[Signal::SIGKILL]) {
+        Ok(()) | Err(_) => {} // The parent has ended already.
     }
 }
 
@@ -301,22 +299,27 @@ pub(crate) fn user_of(pid: i32) -> Option<u32> {
 
 /// Sends `signal` to a process to ask it to end, if it is still the process that started at `start`. The error is ESRCH if it is not.
 pub(crate) fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<()> {
-    let signal = Signal::try_from(signal)?;
+    // A stopped process receives the signal only when it is continued.
+    let signals = [Signal::try_from(signal)?, Signal::SIGCONT];
+    signal_if(pid, || start_time(pid) == Some(start), &signals).map_err(Into::into)
+}
+
+/// Sends signals to a process if `is_it` confirms that the number is still the number of the intended process. The error is ESRCH if not.
+fn signal_if(pid: i32, is_it: impl FnOnce() -> bool, signals: &[Signal]) -> nix::Result<()> {
     if pid <= 1 {
-        return Err(nix::Error::ESRCH.into());
+        return Err(nix::Error::ESRCH);
     }
     // Open the descriptor before the check: the number can belong to another process a moment later.
     let held = hold(pid);
-    if start_time(pid) != Some(start) {
-        return Err(nix::Error::ESRCH.into());
+    if !is_it() {
+        return Err(nix::Error::ESRCH);
     }
-    // A stopped process receives the signal only when it is continued.
-    for signal in [signal, Signal::SIGCONT] {
+    for signal in signals {
         match &held {
-            Ok(process) => signal_held(process, signal)?,
+            Ok(process) => signal_held(process, *signal)?,
             // Kernels before 5.3 have no descriptors of processes.
-            Err(nix::Error::ENOSYS) => nix::sys::signal::kill(Pid::from_raw(pid), signal)?,
-            Err(error) => return Err((*error).into()),
+            Err(nix::Error::ENOSYS) => nix::sys::signal::kill(Pid::from_raw(pid), *signal)?,
+            Err(error) => return Err(*error),
         }
     }
     Ok(())
@@ -366,5 +369,29 @@ mod tests {
     fn a_process_that_is_another_one_by_now_is_not_asked_to_end() {
         let error = ask_to_end(own_pid(), 1, 15).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+
+    /// A number can be given to another process as soon as its process is reaped.
+    #[test]
+    fn a_held_process_that_was_reaped_gets_no_signal_and_no_other_process_gets_it() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let held = hold(pid).unwrap();
+        let reap = || {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            true
+        };
+        // The process is replaced between the check and the signal.
+        let sent = signal_if(pid, reap, &[Signal::SIGTERM]);
+        assert_eq!(sent, Err(nix::Error::ESRCH));
+        assert_eq!(signal_held(&held, Signal::SIGTERM), Err(nix::Error::ESRCH));
+        assert_eq!(
+            signal_if(1, || true, &[Signal::SIGTERM]),
+            Err(nix::Error::ESRCH)
+        );
     }
 }
