@@ -283,3 +283,17 @@ fn shared_memory_that_fills_after_the_check_is_an_error_and_no_signal() {
         ],
     );
 }
+
+/// Without random numbers a stranger could guess the secret of the links.
+#[test]
+fn without_random_numbers_of_the_kernel_no_run_begins_and_one_line_says_so() {
+    let no_random = "mount --bind /dev/null /dev/urandom && exec \"$0\" \"$@\"";
+    let ended = run_behind(&["unshare", "--mount", "sh", "-c", no_random], &TWO_NODES);
+    ended.expect(
+        "no random numbers",
+        12,
+        &["cannot read random numbers of the kernel: "],
+    );
+    assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
+    assert!(ended.record.is_none());
+}
