@@ -276,6 +276,21 @@ fn every_layer_of_the_list_exists() {
     assert_eq!(there, listed);
 }
 
+#[test]
+fn a_file_is_named_after_what_is_in_it() {
+    const NAMES: [&str; 4] = ["common", "helper", "misc", "util"];
+    let mut wrong = Vec::new();
+    for source in sources(&["src", "latency/src", "launcher/src", "numbers/src", "fuzz"]) {
+        let path = Path::new(&source.path).with_extension("");
+        for name in path.iter().filter_map(|name| name.to_str()) {
+            if NAMES.contains(&name.trim_end_matches('s')) {
+                wrong.push(format!("{}: \"{name}\" says nothing", source.path));
+            }
+        }
+    }
+    expect_none(&wrong);
+}
+
 /// "block" and "slot" are not in this list: ciphers have blocks too, and other launchers' host files have slots.
 #[test]
 fn the_launcher_knows_nothing_of_benchmarks() {

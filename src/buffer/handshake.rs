@@ -68,8 +68,8 @@ pub(crate) trait Doorbell {
     }
 
     /// Yields the processor to other processes.
-    fn give_way(&mut self) {
-        process::yield_now();
+    fn yield_now(&mut self) {
+        std::thread::yield_now();
     }
 
     /// Sleeps until rung, or for a bounded time. False if the caller must stop waiting.
@@ -213,7 +213,7 @@ impl Wait {
             WaitAt::Look if shake.ready(self.side, self.slot, self.t) => return Waiting::Goes,
             WaitAt::Look if self.looks > 0 => {
                 self.looks -= 1;
-                bell.give_way();
+                bell.yield_now();
                 WaitAt::Look
             }
             WaitAt::Look => WaitAt::Announce,
@@ -354,7 +354,7 @@ mod tests {
         fn ring(&mut self, number: u64) {
             self.rang = Some(number);
         }
-        fn give_way(&mut self) {}
+        fn yield_now(&mut self) {}
         fn sleep(&mut self) -> bool {
             true
         }

@@ -4,7 +4,7 @@ use crate::pipeline::resources;
 use crate::plan::job::{Job, RankAssignment};
 use crate::plan::ranks::RankTransport;
 use crate::plan::{Assignment, Transport, size};
-use crate::ranks::Common;
+use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
 use crate::units::show_bytes;
@@ -103,7 +103,7 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         _ => 0,
     };
     let rings = match job.ranks().transport {
-        RankTransport::Shm => Common::rings_bytes(job.ranks().per_node),
+        RankTransport::Shm => SharedMemory::rings_bytes(job.ranks().per_node),
         _ => 0,
     };
     let descriptors = all + bells + RANK_DESCRIPTORS;

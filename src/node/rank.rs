@@ -10,7 +10,7 @@ use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
 use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
 use crate::plan::ranks::RankLink;
-use crate::ranks::{Common, Ground, Patience, RankAddress, RankError, World};
+use crate::ranks::{Ground, Patience, RankAddress, RankError, SharedMemory, World};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::process;
 use crate::sys::socket;
@@ -28,7 +28,7 @@ pub(super) struct Post<'a> {
     /// Its listeners.
     pub listeners: &'a [OwnedFd],
     /// Memory that it shares with the other ranks of its node, lowest rank first.
-    pub common: Option<&'a Arc<Common>>,
+    pub shared: Option<&'a Arc<SharedMemory>>,
     /// Its end of the channel to its node.
     pub channel: &'a OwnedFd,
     /// Processors of this host, best ones first.
@@ -166,7 +166,7 @@ impl Rank<'_> {
         }
         let ground = Ground {
             listeners,
-            common: post.common.cloned(),
+            shared: post.shared.cloned(),
             book: book.iter().enumerate().map(address).collect(),
             from: assignment.port.address,
             secret: secret_bytes(&assignment.secret),

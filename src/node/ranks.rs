@@ -10,7 +10,7 @@ use crate::jobs::imb::files::folder;
 use crate::plan::SocketOptions;
 use crate::plan::job::{Job, RankAssignment};
 use crate::plan::ranks::{RankLink, RankTransport};
-use crate::ranks::Common;
+use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
 use crate::sys::process::{self, Ending};
@@ -75,9 +75,9 @@ impl RankJob {
             over: false,
             messages: Vec::new(),
         };
-        let common = match job.assignment.link_to(*own.first().unwrap_or(&0)) {
+        let shared = match job.assignment.link_to(*own.first().unwrap_or(&0)) {
             RankLink::Memory if own.len() > 1 => {
-                let made = Common::new(own.len(), arena_bytes(&job.assignment));
+                let made = SharedMemory::new(own.len(), arena_bytes(&job.assignment));
                 Some(Arc::new(made.map_err(|error| {
                     let what = format!("cannot make memory for its ranks: {}", why(&error));
                     Trouble::own(TroubleKind::Resource, what)
@@ -87,7 +87,7 @@ impl RankJob {
         };
         let processors = affinity::processors(job.assignment.port.interface.as_deref());
         for (place, number) in own.into_iter().enumerate() {
-            if let Err(trouble) = job.make_rank((place, number), common.as_ref(), &processors) {
+            if let Err(trouble) = job.make_rank((place, number), shared.as_ref(), &processors) {
                 Box::new(job).clear();
                 return Err(trouble);
             }
@@ -103,7 +103,7 @@ impl RankJob {
     fn make_rank(
         &mut self,
         (place, number): (usize, usize),
-        common: Option<&Arc<Common>>,
+        shared: Option<&Arc<SharedMemory>>,
         processors: &[usize],
     ) -> Result<(), Trouble> {
         let assignment = &self.assignment;
@@ -118,12 +118,12 @@ impl RankJob {
         let on_host = ranks.per_node * assignment.nodes_on_host();
         let mut keep: Vec<RawFd> = listeners.iter().map(AsRawFd::as_raw_fd).collect();
         keep.push(far.as_raw_fd());
-        keep.extend(common.iter().flat_map(|common| common.descriptors()));
+        keep.extend(shared.iter().flat_map(|shared| shared.descriptors()));
         let post = Post {
             assignment,
             number,
             listeners: &listeners,
-            common,
+            shared,
             channel: &far,
             processors,
             pinned: (ranks.pinned && on_host <= processors.len())

@@ -14,7 +14,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::buffer::handshake::Doorbell;
 use crate::link::Ready;
 use crate::record::{Activity, TroubleKind};
-use crate::sys::{clock, process, signals, why};
+use crate::sys::{clock, signals, why};
 
 use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::flow::{Advance, Failure, Flow, failure};
@@ -208,7 +208,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
             if !self.queue.is_empty() {
                 return;
             }
-            process::yield_now();
+            std::thread::yield_now();
             self.queue_filled_slots();
         }
         self.for_each_slot(true);

@@ -88,9 +88,9 @@ impl World {
 
     /// Faults in the pages of all windows that this rank accesses directly. Otherwise the first access would wait for each page.
     pub(crate) fn touch_windows(&self) {
-        if let (Some(window), Some((common, _))) = (&self.window, &self.home) {
+        if let (Some(window), Some((shared, _))) = (&self.window, &self.home) {
             for inside in window.within.iter().flatten() {
-                common.region().populate(inside.from, inside.bytes);
+                shared.region().populate(inside.from, inside.bytes);
             }
         }
     }

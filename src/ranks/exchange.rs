@@ -153,12 +153,12 @@ impl World {
             }
             if !open || until.has_come(ops) {
                 self.patience.moved();
-                self.get_up();
+                self.announce_awake();
                 return Ok(());
             }
             if moved {
                 self.patience.moved();
-                self.get_up();
+                self.announce_awake();
             } else {
                 self.wait(ops)?;
             }
@@ -225,7 +225,7 @@ impl World {
             Next::Sleep => {
                 let ready = self.sleep(ops)?;
                 // A doorbell that keeps ringing would prevent every sleep. Before the next sleep this rank announces it again.
-                self.get_up();
+                self.announce_awake();
                 self.meet()?;
                 // Data that arrived meanwhile ends the silence, however long this process was descheduled.
                 if ready {
@@ -248,19 +248,19 @@ impl World {
     /// Announces a sleep in shared memory. Returns true if it was not announced before.
     fn lies_down(&mut self) -> bool {
         match &self.home {
-            Some((common, place)) if !self.lying => {
-                common.lie_down(*place);
-                self.lying = true;
+            Some((shared, place)) if !self.asleep => {
+                shared.announce_sleep(*place);
+                self.asleep = true;
                 true
             }
             Some(_) | None => false,
         }
     }
 
-    fn get_up(&mut self) {
-        if let (true, Some((common, place))) = (self.lying, &self.home) {
-            common.get_up(*place);
-            self.lying = false;
+    fn announce_awake(&mut self) {
+        if let (true, Some((shared, place))) = (self.asleep, &self.home) {
+            shared.announce_awake(*place);
+            self.asleep = false;
         }
     }
 

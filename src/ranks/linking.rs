@@ -123,8 +123,8 @@ impl World {
             .collect();
         let guests = self.meeting.guests.sockets();
         sockets.extend(guests.map(|socket| (socket, Wanted::Read)));
-        if let Some((common, place)) = &self.home {
-            sockets.push((common.bell(*place), Wanted::Read));
+        if let Some((shared, place)) = &self.home {
+            sockets.push((shared.bell(*place), Wanted::Read));
         }
         let others = sockets.len();
         let peers = self.peers.iter().enumerate();

@@ -14,8 +14,8 @@ use crate::plan::SocketOptions;
 use crate::sys::socket;
 use crate::wire::rank::RankHello;
 
-use super::common::Common;
 use super::error::RankError;
+use super::shared_memory::SharedMemory;
 
 /// Address where a rank listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) struct Ground {
     /// Listeners of this rank.
     pub listeners: Vec<OwnedFd>,
     /// Memory shared with other ranks of this node.
-    pub common: Option<Arc<Common>>,
+    pub shared: Option<Arc<SharedMemory>>,
     /// Addresses of all ranks as seen from here, indexed by rank.
     pub book: Vec<RankAddress>,
     /// Own address, the source of TCP links.

@@ -7,7 +7,6 @@
 
 mod access;
 mod collectives;
-mod common;
 mod error;
 mod exchange;
 mod group;
@@ -18,12 +17,12 @@ mod patience;
 mod peer;
 mod pieces;
 mod ring;
+mod shared_memory;
 mod stream;
 mod window;
 mod world;
 
 pub(crate) use collectives::ITEM_BYTES;
-pub(crate) use common::Common;
 pub(crate) use error::RankError;
 pub(crate) use exchange::Request;
 pub use group::Group;
@@ -31,6 +30,7 @@ pub(crate) use meeting::{Ground, RankAddress};
 pub(crate) use op::From;
 pub(crate) use patience::Patience;
 pub(crate) use pieces::{ranges, split};
+pub(crate) use shared_memory::SharedMemory;
 pub(crate) use world::World;
 
 #[cfg(test)]

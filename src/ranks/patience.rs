@@ -3,7 +3,7 @@
 //! take no time from those that are measured.
 
 use crate::plan::ranks::Wait;
-use crate::sys::{clock, process};
+use crate::sys::clock;
 
 /// Decides what a rank does while nothing moves.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl Patience {
             return Next::Sleep;
         }
         if self.crowded {
-            process::yield_now();
+            std::thread::yield_now();
         } else {
             std::hint::spin_loop();
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::common::{CELL_BYTES, Common, LEAST_CELLS};
+use super::shared_memory::{CELL_BYTES, LEAST_CELLS, SharedMemory};
 
 /// Bytes of the first word of a cell.
 const WORD_BYTES: usize = 8;
@@ -18,7 +18,7 @@ const AROUND: u64 = 0xffff;
 
 /// One end of a ring.
 struct End {
-    common: Arc<Common>,
+    shared: Arc<SharedMemory>,
     /// Offset of the ring in the region, in bytes.
     begin: usize,
     /// Number of cells already passed.
@@ -45,22 +45,22 @@ pub(super) struct Incoming {
 }
 
 impl End {
-    fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
-        let begin = common.ring(from, to);
+    fn new(shared: &Arc<SharedMemory>, from: usize, to: usize) -> Self {
+        let begin = shared.ring(from, to);
         // Otherwise the first pass over the ring would fault its pages in one by one, in the middle of a measurement.
-        common
+        shared
             .region()
-            .populate(begin, (1 + common.cells()) * CELL_BYTES);
+            .populate(begin, (1 + shared.cells()) * CELL_BYTES);
         Self {
             begin,
-            common: Arc::clone(common),
+            shared: Arc::clone(shared),
             at: 0,
         }
     }
 
     /// Words of the reader: the number of cells it has freed, and the number of loans it has copied.
     fn reader(&self) -> &[AtomicU64] {
-        self.common.region().words(self.begin, 2)
+        self.shared.region().words(self.begin, 2)
     }
 
     /// Offset of a cell in the region, in bytes.
@@ -69,12 +69,12 @@ impl End {
     }
 
     fn word(&self, place: usize) -> &AtomicU64 {
-        &self.common.region().words(self.cell(place), 1)[0]
+        &self.shared.region().words(self.cell(place), 1)[0]
     }
 
     /// Index of the current cell.
     fn place(&self) -> usize {
-        let cells = self.common.cells() as u64;
+        let cells = self.shared.cells() as u64;
         usize::try_from(self.at % cells).unwrap_or(0)
     }
 
@@ -90,9 +90,9 @@ fn cells_of(bytes: usize) -> usize {
 
 impl Outgoing {
     /// The ring from one place of a node to another.
-    pub(super) fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+    pub(super) fn new(shared: &Arc<SharedMemory>, from: usize, to: usize) -> Self {
         Self {
-            end: End::new(common, from, to),
+            end: End::new(shared, from, to),
             to,
             left: 0,
             lent: 0,
@@ -103,7 +103,7 @@ impl Outgoing {
     pub(super) fn send(&mut self, head: &[u8], payload: &[u8]) -> usize {
         let payload = &payload[..payload.len().min(PACKET_BYTES - head.len())];
         let bytes = head.len() + payload.len();
-        let (cells, all) = (cells_of(bytes), self.end.common.cells());
+        let (cells, all) = (cells_of(bytes), self.end.shared.cells());
         let place = self.end.place();
         let skipped = if place + cells > all { all - place } else { 0 };
         if !self.has_room(skipped + cells) {
@@ -115,19 +115,19 @@ impl Outgoing {
             self.end.at += skipped as u64;
         }
         let place = self.end.place();
-        let span = self.end.common.region();
+        let span = self.end.shared.region();
         let span = span.span(self.end.cell(place) + WORD_BYTES, bytes);
         span.write(head);
         span.part(head.len(), payload.len()).write(payload);
         let word = self.end.ticket() | bytes as u64;
         self.end.word(place).store(word, Ordering::Release);
         self.end.at += cells as u64;
-        self.end.common.wake(self.to);
+        self.end.shared.wake(self.to);
         bytes
     }
 
     fn has_room(&mut self, cells: usize) -> bool {
-        let all = self.end.common.cells() as u64;
+        let all = self.end.shared.cells() as u64;
         let needed = self.end.at + cells as u64;
         if needed - self.left > all {
             self.left = self.end.reader()[0].load(Ordering::Acquire);
@@ -137,7 +137,7 @@ impl Outgoing {
 
     /// Offset of bytes that need not be written, since the reader can copy them from there. `None` if they are outside of the region.
     pub(super) fn lendable(&self, bytes: &[u8]) -> Option<usize> {
-        self.end.common.region().offset_of(bytes)
+        self.end.shared.region().offset_of(bytes)
     }
 
     /// Counts a loan and returns its number.
@@ -153,22 +153,22 @@ impl Outgoing {
 
     /// Copies into shared memory of the reader, at an offset in the region. The ring is not involved.
     pub(super) fn put(&self, at: usize, bytes: &[u8]) {
-        let region = self.end.common.region();
+        let region = self.end.shared.region();
         region.span(at, bytes.len()).write(bytes);
     }
 
     /// Copies from shared memory of the reader, at an offset in the region.
     pub(super) fn get(&self, at: usize, into: &mut [u8]) {
-        let region = self.end.common.region();
+        let region = self.end.shared.region();
         region.span(at, into.len()).read(into);
     }
 }
 
 impl Incoming {
     /// The ring from one place of a node to another.
-    pub(super) fn new(common: &Arc<Common>, from: usize, to: usize) -> Self {
+    pub(super) fn new(shared: &Arc<SharedMemory>, from: usize, to: usize) -> Self {
         Self {
-            end: End::new(common, from, to),
+            end: End::new(shared, from, to),
             from,
             open: None,
             copied: 0,
@@ -181,7 +181,7 @@ impl Incoming {
         let Some((bytes, read)) = self.open() else {
             return 0;
         };
-        let region = self.end.common.region();
+        let region = self.end.shared.region();
         let start = self.end.cell(self.end.place()) + WORD_BYTES;
         let mut at = read;
         for part in [first, second] {
@@ -210,11 +210,11 @@ impl Incoming {
             }
             if word & AROUND != AROUND {
                 // No correct writer exceeds this room. The limit keeps every read inside of the ring.
-                let room = (self.end.common.cells() - place) * CELL_BYTES - WORD_BYTES;
+                let room = (self.end.shared.cells() - place) * CELL_BYTES - WORD_BYTES;
                 let bytes = usize::try_from(word & AROUND).unwrap_or(0);
                 return Some((bytes.min(room), 0));
             }
-            self.end.at += (self.end.common.cells() - place) as u64;
+            self.end.at += (self.end.shared.cells() - place) as u64;
         }
     }
 
@@ -228,12 +228,12 @@ impl Incoming {
         }
         self.end.at += cells as u64;
         self.end.reader()[0].store(self.end.at, Ordering::Release);
-        self.end.common.wake(self.from);
+        self.end.shared.wake(self.from);
     }
 
     /// Copies a loan from an offset in the region, and confirms it. Returns false if the bytes are outside of the region.
     pub(super) fn copy(&mut self, at: usize, into: &mut [u8]) -> bool {
-        let region = self.end.common.region();
+        let region = self.end.shared.region();
         let end = at.checked_add(into.len());
         if end.is_none_or(|end| end > region.bytes()) {
             return false;
@@ -241,7 +241,7 @@ impl Incoming {
         region.span(at, into.len()).read(into);
         self.copied += 1;
         self.end.reader()[1].store(self.copied, Ordering::Release);
-        self.end.common.wake(self.from);
+        self.end.shared.wake(self.from);
         true
     }
 }
@@ -249,11 +249,11 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ranks::common::CELLS;
+    use crate::ranks::shared_memory::CELLS;
 
     fn ends(places: usize) -> (Outgoing, Incoming) {
-        let common = Arc::new(Common::new(places, 1 << 16).unwrap());
-        (Outgoing::new(&common, 0, 1), Incoming::new(&common, 0, 1))
+        let shared = Arc::new(SharedMemory::new(places, 1 << 16).unwrap());
+        (Outgoing::new(&shared, 0, 1), Incoming::new(&shared, 0, 1))
     }
 
     fn content(seed: usize, bytes: usize) -> Vec<u8> {
@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn what_is_lent_is_copied_from_where_it_is_and_nothing_else_is() {
-        let common = Arc::new(Common::new(2, 1 << 16).unwrap());
-        let arena = common.arena(0);
+        let shared = Arc::new(SharedMemory::new(2, 1 << 16).unwrap());
+        let arena = shared.arena(0);
         let mut buffer = arena.take(10_000).unwrap();
         buffer.copy_from_slice(&content(3, 10_000));
-        let mut out = Outgoing::new(&common, 0, 1);
-        let mut into = Incoming::new(&common, 0, 1);
+        let mut out = Outgoing::new(&shared, 0, 1);
+        let mut into = Incoming::new(&shared, 0, 1);
         let at = out.lendable(&buffer[100..]).unwrap();
         assert_eq!(out.lendable(&[1, 2]), None);
         let number = out.lend();
@@ -352,7 +352,7 @@ mod tests {
         assert!(into.copy(at, &mut came));
         assert!(out.is_copied(number) && came == content(3, 10_000)[100..]);
         assert!(
-            !into.copy(usize::MAX, &mut came) && !into.copy(common.region().bytes(), &mut came)
+            !into.copy(usize::MAX, &mut came) && !into.copy(shared.region().bytes(), &mut came)
         );
     }
 
@@ -360,18 +360,18 @@ mod tests {
     fn a_sleeper_is_woken_by_what_is_written() {
         use crate::sys::vectored::{Became, Wanted, wait_for_any};
         use std::time::Duration;
-        let common = Arc::new(Common::new(2, 4096).unwrap());
-        let mut out = Outgoing::new(&common, 0, 1);
+        let shared = Arc::new(SharedMemory::new(2, 4096).unwrap());
+        let mut out = Outgoing::new(&shared, 0, 1);
         let state = || {
-            let bell = [(common.bell(1), Wanted::Read)];
+            let bell = [(shared.bell(1), Wanted::Read)];
             wait_for_any(&bell, Duration::ZERO).unwrap()[0]
         };
         out.send(&[1], &[]);
         assert_eq!(state(), Became::Nothing, "nobody slept");
-        common.lie_down(1);
+        shared.announce_sleep(1);
         out.send(&[1], &[]);
         assert_eq!(state(), Became::Ready);
-        common.get_up(1);
+        shared.announce_awake(1);
         assert_eq!(state(), Became::Nothing);
     }
 }

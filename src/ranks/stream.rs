@@ -8,8 +8,8 @@ use crate::sys::socket::{receive_bytes, send_bytes};
 use crate::sys::vectored::{receive_parts, send_parts};
 use crate::wire::rank::HEAD_BYTES;
 
-use super::common::Common;
 use super::ring::{Incoming, Outgoing};
+use super::shared_memory::SharedMemory;
 
 /// A byte stream in both directions, in order. A call that would have to wait fails with [`io::ErrorKind::WouldBlock`].
 pub(super) enum Stream {
@@ -46,10 +46,10 @@ impl Stream {
     }
 
     /// A stream between two places of a node.
-    pub(super) fn within(common: &Arc<Common>, own: usize, other: usize) -> Self {
+    pub(super) fn within(shared: &Arc<SharedMemory>, own: usize, other: usize) -> Self {
         Self::Memory(Box::new(Rings {
-            out: Outgoing::new(common, own, other),
-            into: Incoming::new(common, other, own),
+            out: Outgoing::new(shared, own, other),
+            into: Incoming::new(shared, other, own),
         }))
     }
 

@@ -34,7 +34,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
         Over::Memory => ranks,
         Over::Both => ranks.div_ceil(2),
     };
-    let common = Arc::new(Common::new(at_home.max(1), 64 << 20).unwrap());
+    let shared = Arc::new(SharedMemory::new(at_home.max(1), 64 << 20).unwrap());
     let mut outside = Vec::new();
     let mut listeners = Vec::new();
     for rank in 0..ranks {
@@ -58,7 +58,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
     };
     let ground = |(own, listener)| Ground {
         listeners: vec![listener],
-        common: Some(Arc::clone(&common)),
+        shared: Some(Arc::clone(&shared)),
         book: book(own),
         from: LOOPBACK,
         secret: [9; 32],

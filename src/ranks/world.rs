@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::sys::arena::{Arena, Buffer};
 
-use super::common::Common;
 use super::error::RankError;
 use super::group::Group;
 use super::meeting::{Ground, Meeting, RankAddress};
 use super::patience::Patience;
 use super::peer::Peer;
+use super::shared_memory::SharedMemory;
 use super::stream::Stream;
 use super::window::Window;
 
@@ -24,11 +24,11 @@ pub(crate) struct World {
     /// Scratch memory of collectives.
     pub(super) scratch: Buffer,
     /// Memory shared with other ranks of this node, and this rank's place in it.
-    pub(super) home: Option<(Arc<Common>, usize)>,
+    pub(super) home: Option<(Arc<SharedMemory>, usize)>,
     /// Arena for this rank's buffers in that memory.
     pub(super) arena: Option<Arena>,
     /// True while this rank has announced that it sleeps.
-    pub(super) lying: bool,
+    pub(super) asleep: bool,
     /// Memory that other ranks access.
     pub(super) window: Option<Window>,
     /// True once a failure has cut off a message: nothing that follows on its link would be understood.
@@ -40,13 +40,13 @@ impl World {
     pub(crate) fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
         let size = ground.book.len();
         let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
-        let home = match (&ground.common, &ground.book[own]) {
-            (Some(common), RankAddress::Memory(place)) => Some((Arc::clone(common), *place)),
+        let home = match (&ground.shared, &ground.book[own]) {
+            (Some(shared), RankAddress::Memory(place)) => Some((Arc::clone(shared), *place)),
             _ => None,
         };
         let peer = |(rank, address): (usize, &RankAddress)| match (address, &home) {
-            (RankAddress::Memory(other), Some((common, place))) if rank != own => {
-                Peer::over(Stream::within(common, *place, *other))
+            (RankAddress::Memory(other), Some((shared, place))) if rank != own => {
+                Peer::over(Stream::within(shared, *place, *other))
             }
             _ => Peer::default(),
         };
@@ -55,9 +55,9 @@ impl World {
             whole,
             scratch: Buffer::default(),
             peers: ground.book.iter().enumerate().map(peer).collect(),
-            arena: home.as_ref().map(|(common, place)| common.arena(*place)),
+            arena: home.as_ref().map(|(shared, place)| shared.arena(*place)),
             home,
-            lying: false,
+            asleep: false,
             window: None,
             meeting: Meeting::new(own, ground)?,
             patience,
@@ -77,8 +77,8 @@ impl World {
 
     /// A message buffer: in memory that ranks of this node can copy from, if such memory exists and has room. Its contents are arbitrary.
     pub(crate) fn buffer(&self, bytes: usize) -> Buffer {
-        let common = self.arena.as_ref().and_then(|arena| arena.take(bytes));
-        common.unwrap_or_else(|| Buffer::own(bytes))
+        let shared = self.arena.as_ref().and_then(|arena| arena.take(bytes));
+        shared.unwrap_or_else(|| Buffer::own(bytes))
     }
 
     /// Number of ranks that this one has a link to.

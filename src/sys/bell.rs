@@ -27,7 +27,7 @@ impl Bell {
     }
 
     /// Stops the ringing.
-    pub(crate) fn hush(&self) {
+    pub(crate) fn clear(&self) {
         match self.event.read() {
             Ok(_) | Err(_) => {} // The bell did not ring.
         }
@@ -53,15 +53,15 @@ mod tests {
     use crate::sys::vectored::{Became, Wanted, wait_for_any};
 
     #[test]
-    fn it_rings_until_it_is_hushed() {
+    fn it_rings_until_it_is_cleared() {
         let bell = Bell::new().unwrap();
         let state = || wait_for_any(&[(bell.as_fd(), Wanted::Read)], Duration::ZERO).unwrap()[0];
         assert_eq!(state(), Became::Nothing);
         bell.ring();
         bell.ring();
         assert_eq!(state(), Became::Ready);
-        bell.hush();
+        bell.clear();
         assert_eq!(state(), Became::Nothing);
-        bell.hush();
+        bell.clear();
     }
 }

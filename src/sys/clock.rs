@@ -2,16 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
 /// Nanoseconds of `CLOCK_MONOTONIC`: comparable between processes of one host, never between hosts.
 pub(crate) fn monotonic_ns() -> u64 {
-    let mut now = nix::libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is a valid timespec for the call to fill in; the clock id is a constant the kernel knows.
-    let result = unsafe { nix::libc::clock_gettime(nix::libc::CLOCK_MONOTONIC, &raw mut now) };
-    debug_assert_eq!(result, 0);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+    // The kernel knows this clock, so the call cannot fail.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or(TimeSpec::new(0, 0));
+    now.tv_sec().unsigned_abs() * 1_000_000_000 + now.tv_nsec().unsigned_abs()
 }
 
 /// Milliseconds since 1970, for dating a record.

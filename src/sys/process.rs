@@ -107,12 +107,6 @@ pub(crate) fn schedule_as_batch() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
 }
 
-/// Gives the rest of the time slice to another runnable process.
-pub(crate) fn yield_now() {
-    // SAFETY: sched_yield has no preconditions.
-    unsafe { libc::sched_yield() };
-}
-
 fn close_all_but(keep: &[RawFd]) {
     if let Ok(null) = std::fs::File::options()
         .read(true)

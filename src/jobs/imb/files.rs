@@ -18,14 +18,14 @@ use super::PlayerError;
 use super::contents::Wrong;
 
 pub(crate) mod folder;
-mod helper;
 mod items;
 mod making;
 mod place;
+mod transfer_thread;
 
-use helper::{Errand, Helper, Way};
 use items::{differs, laid, written};
 use making::{make, reset};
+use transfer_thread::{FileOffset, Transfer, TransferThread};
 
 pub(crate) use place::Place;
 
@@ -55,7 +55,7 @@ pub(crate) struct Files {
     looks: bool,
     /// The first error.
     wrong: Option<Wrong>,
-    helper: Helper,
+    thread: TransferThread,
 }
 
 /// Collective calls transfer pieces that are shorter than this, in bytes, by way of the first rank.
@@ -92,9 +92,9 @@ impl Files {
             read_bytes: 0,
             looks: false,
             wrong: None,
-            helper: match benchmark.overlaps() {
-                true => Helper::start(),
-                false => Helper::default(),
+            thread: match benchmark.overlaps() {
+                true => TransferThread::start(),
+                false => TransferThread::default(),
             },
         })
     }
@@ -102,20 +102,9 @@ impl Files {
     /// Does one transfer. The caller then calls [`Self::complete`] where the guide wants it: after each transfer, or after many.
     pub(crate) fn transfer(&mut self, world: &mut World, number: usize) -> Result<(), PlayerError> {
         if let Some(at) = self.begin(world, number)? {
-            self.last = at;
-            let way = self.way(at);
-            let buffer = match self.collected.is_empty() {
-                true => &mut self.buffer,
-                false => &mut self.collected,
-            };
-            self.position = at + buffer.len() as u64;
-            self.read_bytes += if self.benchmark.writes() {
-                0
-            } else {
-                buffer.len() as u64
-            };
-            let done = way.go(&mut self.file, self.benchmark.writes(), buffer);
-            done.map_err(|error| self.place.failed("transfer", error))?;
+            let (offset, mut buffer) = self.take_buffer(at);
+            let done = offset.transfer(&mut self.file, self.benchmark.writes(), &mut buffer);
+            self.put_back(buffer, done)?;
         }
         self.end(world)
     }
@@ -129,39 +118,49 @@ impl Files {
     ) -> Result<(), PlayerError> {
         let at = self.begin(world, number)?;
         if let Some(at) = at {
-            self.last = at;
-            let way = self.way(at);
-            let buffer = match self.collected.is_empty() {
-                true => &mut self.buffer,
-                false => &mut self.collected,
-            };
-            self.position = at + buffer.len() as u64;
-            self.read_bytes += if self.benchmark.writes() {
-                0
-            } else {
-                buffer.len() as u64
-            };
-            let errand = Errand {
-                file: self
-                    .file
-                    .try_clone()
-                    .map_err(|error| self.place.failed("open", error))?,
+            let file = self.file.try_clone();
+            let file = file.map_err(|error| self.place.failed("open", error))?;
+            let (offset, buffer) = self.take_buffer(at);
+            self.thread.send(Transfer {
+                file,
                 writes: self.benchmark.writes(),
-                way,
-                buffer: std::mem::take(buffer),
-            };
-            self.helper.send(errand);
+                offset,
+                buffer,
+            });
         }
         compute();
         if at.is_some() {
-            let (buffer, done) = self.helper.wait();
-            match collects(self.benchmark, &self.group, self.bytes) {
-                true => self.collected = buffer,
-                false => self.buffer = buffer,
-            }
-            done.map_err(|error| self.place.failed("transfer", error))?;
+            let (buffer, done) = self.thread.wait();
+            self.put_back(buffer, done)?;
         }
         self.end(world)
+    }
+
+    /// Counts a transfer at the offset `at`. Returns how it reaches that offset, and its buffer.
+    fn take_buffer(&mut self, at: u64) -> (FileOffset, Vec<u8>) {
+        let offset = self.offset(at);
+        let buffer = std::mem::take(self.transferred());
+        let bytes = buffer.len() as u64;
+        self.last = at;
+        self.position = at + bytes;
+        if !self.benchmark.writes() {
+            self.read_bytes += bytes;
+        }
+        (offset, buffer)
+    }
+
+    fn put_back(&mut self, buffer: Vec<u8>, done: io::Result<()>) -> Result<(), PlayerError> {
+        *self.transferred() = buffer;
+        done.map_err(|error| self.place.failed("transfer", error))
+    }
+
+    /// The buffer that a transfer uses.
+    fn transferred(&mut self) -> &mut Vec<u8> {
+        if collects(self.benchmark, &self.group, self.bytes) {
+            &mut self.collected
+        } else {
+            &mut self.buffer
+        }
     }
 
     /// Brings written data to the storage device with `fsync`. No member continues before all have done it.
@@ -194,12 +193,12 @@ impl Files {
         self.synchronising_ns as f64 / 1e9
     }
 
-    /// Way in which a transfer reaches its offset in the file.
-    fn way(&self, at: u64) -> Way {
+    /// How a transfer reaches its offset in the file.
+    fn offset(&self, at: u64) -> FileOffset {
         match self.benchmark.pointer() {
-            Pointer::Individual | Pointer::Private if self.position == at => Way::Onward,
-            Pointer::Individual | Pointer::Private => Way::Seek(at),
-            Pointer::Explicit | Pointer::Shared => Way::At(at),
+            Pointer::Individual | Pointer::Private if self.position == at => FileOffset::Current,
+            Pointer::Individual | Pointer::Private => FileOffset::Seek(at),
+            Pointer::Explicit | Pointer::Shared => FileOffset::At(at),
         }
     }
 

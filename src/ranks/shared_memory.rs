@@ -28,7 +28,7 @@ pub(super) const LEAST_CELLS: usize = 256;
 const RINGS_BYTES: usize = 64 << 20;
 
 /// Shared memory of the ranks of a node, indexed by their places on it.
-pub(crate) struct Common {
+pub(crate) struct SharedMemory {
     region: Arc<Region>,
     places: usize,
     cells: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Common {
     bells: Vec<Bell>,
 }
 
-impl Common {
+impl SharedMemory {
     /// Creates the memory for `places` ranks, with an arena of at least `arena_bytes` bytes each. No page is used before it is written.
     /// Fails if the sizes overflow, or if the kernel refuses the memory or a doorbell.
     pub(crate) fn new(places: usize, arena_bytes: usize) -> io::Result<Self> {
@@ -93,15 +93,15 @@ impl Common {
     }
 
     /// Announces that the rank at a place is about to sleep: from now on a write wakes it. The rank must look once more before it sleeps.
-    pub(crate) fn lie_down(&self, place: usize) {
+    pub(crate) fn announce_sleep(&self, place: usize) {
         self.asleep(place).store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Announces that the rank at a place is awake, and silences its doorbell.
-    pub(crate) fn get_up(&self, place: usize) {
+    pub(crate) fn announce_awake(&self, place: usize) {
         self.asleep(place).store(0, Ordering::Relaxed);
-        self.bells[place].hush();
+        self.bells[place].clear();
     }
 
     /// Wakes the rank at a place, if it sleeps. Call it after a write that this rank can wait for.

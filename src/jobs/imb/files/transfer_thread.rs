@@ -9,34 +9,39 @@ use crate::sys::affinity;
 
 /// Position in a file from which a buffer is read, or to which it is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum FileOffset {
     /// The file's current position.
-    Onward,
+    Current,
     /// This position; the file's position is moved there first.
     Seek(u64),
     /// This position; the file's position is not used.
     At(u64),
 }
 
-impl Way {
-    pub(super) fn go(self, file: &mut File, writes: bool, buffer: &mut [u8]) -> io::Result<()> {
+impl FileOffset {
+    pub(super) fn transfer(
+        self,
+        file: &mut File,
+        writes: bool,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
         if let Self::Seek(at) = self {
             file.seek(SeekFrom::Start(at))?;
         }
         match (self, writes) {
             (Self::At(at), true) => file.write_all_at(buffer, at),
             (Self::At(at), false) => file.read_exact_at(buffer, at),
-            (Self::Onward | Self::Seek(_), true) => file.write_all(buffer),
-            (Self::Onward | Self::Seek(_), false) => file.read_exact(buffer),
+            (Self::Current | Self::Seek(_), true) => file.write_all(buffer),
+            (Self::Current | Self::Seek(_), false) => file.read_exact(buffer),
         }
     }
 }
 
 /// A transfer that the thread does for its rank.
-pub(super) struct Errand {
+pub(super) struct Transfer {
     pub(super) file: File,
     pub(super) writes: bool,
-    pub(super) way: Way,
+    pub(super) offset: FileOffset,
     pub(super) buffer: Vec<u8>,
 }
 
@@ -45,21 +50,21 @@ pub(super) type Done = (Vec<u8>, io::Result<()>);
 
 /// The thread that does transfers while its rank computes. It ends when its rank drops this.
 #[derive(Default)]
-pub(super) struct Helper {
-    line: Option<(Sender<Errand>, Receiver<Done>)>,
+pub(super) struct TransferThread {
+    line: Option<(Sender<Transfer>, Receiver<Done>)>,
 }
 
-impl Helper {
+impl TransferThread {
     pub(super) fn start() -> Self {
-        let (out, errands) = channel::<Errand>();
+        let (out, transfers) = channel::<Transfer>();
         let (done, back) = channel();
         std::thread::spawn(move || {
             // The thread can leave the processor of its rank.
             affinity::roam();
-            while let Ok(mut errand) = errands.recv() {
-                let (file, buffer) = (&mut errand.file, &mut errand.buffer);
-                let result = errand.way.go(file, errand.writes, buffer);
-                if done.send((errand.buffer, result)).is_err() {
+            while let Ok(mut transfer) = transfers.recv() {
+                let (file, buffer) = (&mut transfer.file, &mut transfer.buffer);
+                let result = transfer.offset.transfer(file, transfer.writes, buffer);
+                if done.send((transfer.buffer, result)).is_err() {
                     break;
                 }
             }
@@ -69,9 +74,9 @@ impl Helper {
         }
     }
 
-    pub(super) fn send(&self, errand: Errand) {
+    pub(super) fn send(&self, transfer: Transfer) {
         if let Some((out, _)) = &self.line {
-            match out.send(errand) {
+            match out.send(transfer) {
                 Ok(()) | Err(_) => {} // A later wait finds that the result is missing.
             }
         }
