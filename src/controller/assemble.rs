@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::plan::lanes::{self, Lane};
-use crate::plan::{Bound, LinkKind, RunPlan, Test, kind_of};
+use crate::plan::{Bound, RunPlan, Test, kind_of};
 use crate::record::TcpInfo;
 use crate::record::{
     ClockRecord, Conservation, Edge, EndCount, EndReport, EndRole, HeldBy, HostRecord, LinkRecord,
@@ -247,11 +247,12 @@ fn link(test: &Test, hosts: &[HostRecord], views: &[Option<View<'_>>], lane: Lan
             .rate_of(&lane)
             .map(|limit| gbit_per_s(interval_bytes, interval_ns) * 1e9 / limit as f64),
     };
-    let told = kind_of(test.transport, &lane) != LinkKind::Tcp || tcp.is_some();
+    let kind = kind_of(test.transport, &lane);
+    let told = !kind.has_tcp_info() || tcp.is_some();
     let measured = interval_ns > 0 && sender_interval_ns > 0 && told;
     LinkRecord {
         lane,
-        kind: kind_of(test.transport, &lane),
+        kind,
         crosses_switch: crosses(hosts, &lane),
         sent_bytes: sender.as_ref().map_or(0, |(end, _, _)| end.bytes),
         received_bytes: receiver.as_ref().map_or(0, |(end, _, _)| end.bytes),

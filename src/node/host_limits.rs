@@ -2,8 +2,7 @@
 
 use crate::pipeline::resources;
 use crate::plan::job::{Job, RankAssignment};
-use crate::plan::ranks::RankTransport;
-use crate::plan::{Assignment, Transport, size};
+use crate::plan::{Assignment, LinkKind, size};
 use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::{Room, Rooms};
@@ -68,10 +67,12 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
     };
     // The node status processes (NSPs) exist already when limits are read.
     let born = size::processes_per_node(test, nodes) - 1;
-    let listens =
-        test.transport == Transport::Tcp || (nodes > 1 && test.transport != Transport::Unix);
     // Each rail has its own address, so all rails can use the same ports.
-    let ports = if listens { test.phases - 1 } else { 0 };
+    let ports = if test.transport.needs_ports(nodes) {
+        test.phases - 1
+    } else {
+        0
+    };
     let memory = size::buffer_bytes_per_node(test, nodes) + born * size::PROCESS_BYTES;
     let segment = resources::segment_bytes(assignment).next_multiple_of(4096);
     vec![
@@ -92,24 +93,21 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
         what,
         amount: amount as u64,
     };
-    let listens = match job.ranks().transport {
-        RankTransport::Auto | RankTransport::Shm => assignment.nodes() > 1,
-        RankTransport::Tcp => true,
-        RankTransport::Unix => false,
+    let (transport, per_node) = (job.ranks().transport, job.ranks().per_node);
+    let ports = if transport.needs_ports(assignment.nodes()) {
+        born
+    } else {
+        0
     };
     // Each rank may have to ring the doorbell of each other rank.
-    let bells = match job.ranks().transport {
-        RankTransport::Shm => job.ranks().per_node,
-        _ => 0,
-    };
-    let rings = match job.ranks().transport {
-        RankTransport::Shm => SharedMemory::rings_bytes(job.ranks().per_node),
-        _ => 0,
+    let (bells, rings) = match transport.link(true) {
+        LinkKind::Memory => (per_node, SharedMemory::rings_bytes(per_node)),
+        _ => (0, 0),
     };
     let descriptors = all + bells + RANK_DESCRIPTORS;
     let memory = job.memory_per_rank(all).saturating_add(size::PROCESS_BYTES);
     vec![
-        need(Thing::Ports, if listens { born } else { 0 }),
+        need(Thing::Ports, ports),
         need(Thing::Descriptors, descriptors),
         need(Thing::Processes, born),
         need(Thing::Files, born.saturating_mul(descriptors)),
@@ -299,7 +297,7 @@ mod tests {
     #[test]
     fn a_node_that_listens_nowhere_needs_no_port() {
         let mut assignment = assignment();
-        assignment.test.transport = Transport::Unix;
+        assignment.test.transport = crate::plan::Transport::Unix;
         assignment.test.ports = Some((1, 1));
         assert!(check(&assignment, &Rooms::default()).is_ok());
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
+use crate::plan::LinkKind;
 use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
-use crate::plan::ranks::RankLink;
 use crate::ranks::{Ground, Patience, RankAddress, RankError, SharedMemory, World};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::process;
@@ -152,9 +152,9 @@ impl Rank<'_> {
             assignment.link_to(rank),
             address,
         ) {
-            (RankLink::Tcp, Some(address)) => RankAddress::Tcp(*address),
-            (RankLink::Memory, _) => RankAddress::Memory(place(rank)),
-            (RankLink::Tcp | RankLink::Unix, _) => {
+            (LinkKind::Tcp, Some(address)) => RankAddress::Tcp(*address),
+            (LinkKind::Memory, _) => RankAddress::Memory(place(rank)),
+            (LinkKind::Tcp | LinkKind::Unix | LinkKind::Pair, _) => {
                 RankAddress::Unix(unix_name(&assignment.names, rank))
             }
         };

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 
 use crate::jobs::imb::files::folder;
+use crate::plan::LinkKind;
 use crate::plan::SocketOptions;
 use crate::plan::job::{Job, RankAssignment};
-use crate::plan::ranks::{RankLink, RankTransport};
 use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
@@ -76,7 +76,7 @@ impl RankJob {
             messages: Vec::new(),
         };
         let shared = match job.assignment.link_to(*own.first().unwrap_or(&0)) {
-            RankLink::Memory if own.len() > 1 => {
+            LinkKind::Memory if own.len() > 1 => {
                 let made = SharedMemory::new(own.len(), arena_bytes(&job.assignment));
                 Some(Arc::new(made.map_err(|error| {
                     let what = format!("cannot make memory for its ranks: {}", why(&error));
@@ -194,13 +194,13 @@ fn listen(
     let lacking = |what: String| Trouble::own(TroubleKind::Resource, what);
     let ranks = assignment.job.ranks();
     let all = 0..assignment.ranks();
-    let others: Vec<RankLink> = all
+    let others: Vec<LinkKind> = all
         .filter(|other| *other != number)
         .map(|other| assignment.link_to(other))
         .collect();
     let mut listeners = Vec::new();
     let mut own = None;
-    if others.contains(&RankLink::Tcp) {
+    if others.contains(&LinkKind::Tcp) {
         let address = assignment.port.address;
         let made = socket::listen_tcp(address, ranks.ports, &ranks.sockets);
         let (listener, bound) = made.map_err(|error| match (ranks.ports, error.kind()) {
@@ -214,7 +214,7 @@ fn listen(
         listeners.push(listener);
         own = Some(bound);
     }
-    if others.contains(&RankLink::Unix) || ranks.transport == RankTransport::Unix {
+    if others.contains(&LinkKind::Unix) {
         let name = rank::unix_name(&assignment.names, number);
         let made = socket::listen_unix(&name, &SocketOptions::default());
         listeners.push(

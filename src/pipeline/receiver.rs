@@ -180,7 +180,7 @@ fn ground<'resources>(
     };
     Ok(Ground {
         listener,
-        tcp: assignment.kind_of(lane) == LinkKind::Tcp,
+        tcp: assignment.kind_of(lane).has_tcp_info(),
         hello_limit: Duration::from_millis(deadlines.link_hello_ms),
         limit_ms: deadlines.prepare_ms * 2 + deadlines.connect_ms,
         silence: silence(resources),

@@ -294,9 +294,10 @@ impl NodeResources {
 
     /// Socket options of a link of this kind.
     pub(crate) fn options(&self, kind: LinkKind) -> SocketOptions {
-        match kind {
-            LinkKind::Tcp => self.assignment.test.sockets.clone(),
-            LinkKind::Unix | LinkKind::Pair => unix_options(&self.assignment.test),
+        if kind.has_tcp_info() {
+            self.assignment.test.sockets.clone()
+        } else {
+            unix_options(&self.assignment.test)
         }
     }
 

@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BLOCK_BYTES, Deadlines, PHASES, PatternError, RAILS, STREAMS, Test, Transport, lanes, size,
+    BLOCK_BYTES, Deadlines, LinkKind, PHASES, PatternError, RAILS, STREAMS, Test, Transport, lanes,
+    size,
 };
 
 /// Longest deadline in milliseconds. It does not overflow in nanoseconds, nor when added to a clock.
@@ -96,6 +97,9 @@ pub enum AssignmentError {
     /// A pattern that cannot run.
     #[error("assignment: {0}")]
     Pattern(#[from] PatternError),
+    /// A transport that only ranks have.
+    #[error("assignment with shared memory as transport: the pipeline's links are sockets")]
+    Transport,
     /// A deadline that overflows a clock.
     #[error("assignment with a deadline of {0} ms: {LONGEST_MS} ms at most (--deadline)")]
     Deadline(u64),
@@ -134,6 +138,9 @@ impl Assignment {
             }
         }
         test.pattern.check(nodes, test.phases)?;
+        if test.transport == Transport::Shm {
+            return Err(AssignmentError::Transport);
+        }
         if self.rails.len() != test.rails || !RAILS.contains(&test.rails) {
             return Err(AssignmentError::Number {
                 what: "rails",
@@ -162,26 +169,13 @@ impl Assignment {
     }
 }
 
-/// Kind of the link of a lane.
+/// Kind of the link of a lane. Within a node sockets are made as pairs, before the fork.
 pub fn kind_of(transport: Transport, lane: &lanes::Lane) -> LinkKind {
-    match transport {
-        Transport::Auto if lane.from == lane.to => LinkKind::Pair,
-        Transport::Auto | Transport::Tcp => LinkKind::Tcp,
-        Transport::Unix if lane.from == lane.to => LinkKind::Pair,
-        Transport::Unix => LinkKind::Unix,
+    let within_node = lane.from == lane.to;
+    match transport.link(within_node) {
+        LinkKind::Unix if within_node => LinkKind::Pair,
+        kind => kind,
     }
-}
-
-/// Kind of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LinkKind {
-    /// TCP.
-    Tcp,
-    /// A Unix-domain socket found by name.
-    Unix,
-    /// A pair of Unix-domain sockets made before the fork.
-    Pair,
 }
 
 #[cfg(test)]
@@ -231,6 +225,7 @@ pub(crate) mod tests {
             refused(|all| all.test.block_bytes = 0),
             refused(|all| all.deadlines.volume_ms = u64::MAX),
             refused(|all| all.rails.clear()),
+            refused(|all| all.test.transport = Transport::Shm),
         ];
         assert_eq!(
             all[0],

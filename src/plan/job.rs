@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::imb::{self, Imb, Table};
 use super::linktest::{Kernel, Linktest};
-use super::ranks::{RankLink, RankTransport, Ranks};
-use super::{DataPort, Deadlines};
+use super::ranks::Ranks;
+use super::{DataPort, Deadlines, LinkKind};
 
 /// Allowed number of ranks in a job.
 pub const RANKS: RangeInclusive<usize> = 2..=4096;
@@ -194,15 +194,10 @@ impl RankAssignment {
     }
 
     /// Kind of the link from a rank of this node to rank `other`.
-    pub fn link_to(&self, other: usize) -> RankLink {
+    pub fn link_to(&self, other: usize) -> LinkKind {
         let ranks = self.job.ranks();
-        let same = ranks.node_of(other, self.nodes()) == self.node;
-        match ranks.transport {
-            RankTransport::Auto if same => RankLink::Unix,
-            RankTransport::Shm if same => RankLink::Memory,
-            RankTransport::Auto | RankTransport::Shm | RankTransport::Tcp => RankLink::Tcp,
-            RankTransport::Unix => RankLink::Unix,
-        }
+        let within_node = ranks.node_of(other, self.nodes()) == self.node;
+        ranks.transport.link(within_node)
     }
 
     /// Checks that a node can follow this assignment, which comes from another process.

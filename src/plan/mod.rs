@@ -21,6 +21,7 @@ pub mod seal;
 pub mod size;
 mod sockets;
 mod test;
+mod transport;
 mod work;
 
 use std::net::IpAddr;
@@ -29,15 +30,16 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 pub use acceptance::{Acceptance, Profile};
-pub use assignment::{Assignment, DataPort, LinkKind, kind_of};
+pub use assignment::{Assignment, DataPort, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
 pub use sockets::SocketOptions;
 pub use test::{
     Bound, Coupling, DataNetwork, Datapath, Family, Pace, Pin, Purpose, Relay, Sink, Source, Test,
-    Transport, Unasked, Verify, Workers, file_name,
+    Unasked, Verify, Workers, file_name,
 };
+pub use transport::{LinkKind, Transport};
 pub use work::Work;
 
 #[cfg(test)]

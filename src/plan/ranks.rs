@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DataNetwork;
-use crate::plan::SocketOptions;
+use super::{DataNetwork, SocketOptions, Transport};
 
 /// The ranks of a job and the connections between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,39 +17,13 @@ pub struct Ranks {
     #[serde(default)]
     pub wait: Wait,
     /// Kind of the links between ranks.
-    pub transport: RankTransport,
+    pub transport: Transport,
     /// Options of the ranks' sockets.
     pub sockets: SocketOptions,
     /// First and last port for listeners; any port if absent.
     pub ports: Option<(u16, u16)>,
     /// Selection of the data addresses on each host.
     pub network: DataNetwork,
-}
-
-/// Kind of the links between ranks, as the plan sets it for all of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RankTransport {
-    /// TCP between nodes, Unix-domain sockets within a node.
-    #[default]
-    Auto,
-    /// TCP everywhere.
-    Tcp,
-    /// Unix-domain sockets everywhere: all nodes must be on one machine.
-    Unix,
-    /// TCP between nodes, shared memory within a node.
-    Shm,
-}
-
-/// Kind of the link between two ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RankLink {
-    /// A TCP connection.
-    Tcp,
-    /// A Unix-domain socket.
-    Unix,
-    /// Memory that both ranks share.
-    Memory,
 }
 
 /// Behaviour of a rank while nothing moves.
@@ -121,7 +94,7 @@ pub(crate) mod tests {
             order,
             wait: Wait::Auto,
             pinned: false,
-            transport: RankTransport::Auto,
+            transport: Transport::Auto,
             sockets: SocketOptions::default(),
             ports: None,
             network: DataNetwork::default(),

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Pattern;
-use crate::plan::SocketOptions;
+use super::{Pattern, SocketOptions, Transport};
 
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -353,18 +352,6 @@ pub enum Bound {
     },
     /// The number of blocks that the longest source file needs.
     Files,
-}
-
-/// Kind of the links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// TCP between nodes, Unix-domain sockets within a node.
-    Auto,
-    /// TCP everywhere.
-    Tcp,
-    /// Unix-domain sockets; all nodes must be on one host.
-    Unix,
 }
 
 /// Selection of a host's data addresses, one per rail. `data=` in a host file takes precedence.

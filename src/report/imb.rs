@@ -4,7 +4,6 @@
 
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Benchmark, Class, Imb, Multi, Part, Rules, Table};
-use crate::plan::ranks::RankTransport;
 use crate::record::{FileTimes, GroupTimes, HostRecord, ImbRecord, LineRecord, Record};
 use crate::stats::imb::{megabytes_per_s, messages_per_s, over, overlap_percent};
 use crate::units::show_utc;
@@ -107,16 +106,14 @@ fn lengths(imb: &Imb) -> String {
 
 /// Name of the transport that carried the messages.
 pub(crate) fn transport(imb: &Imb, hosts: &[HostRecord]) -> String {
-    let within = match imb.ranks.transport {
-        RankTransport::Tcp => return "TCP".to_owned(),
-        RankTransport::Unix => return "Unix-domain sockets".to_owned(),
-        RankTransport::Auto => "Unix-domain sockets within a node",
-        RankTransport::Shm => "shared memory within a node",
-    };
+    let [within, between] = [true, false].map(|within| imb.ranks.transport.link(within));
+    let within_node = format!("{} within a node", within.name());
+    let between_nodes = format!("{} between nodes", between.name());
     match hosts.len() {
-        1 => within.to_owned(),
-        _ if imb.ranks.per_node == 1 => "TCP between nodes".to_owned(),
-        _ => format!("TCP between nodes, {within}"),
+        _ if within == between => within.name().to_owned(),
+        1 => within_node,
+        _ if imb.ranks.per_node == 1 => between_nodes,
+        _ => format!("{between_nodes}, {within_node}"),
     }
 }
 

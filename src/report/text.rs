@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::plan::{Bound, Coupling, Datapath, LinkKind, Sink, Source, Test, Verify, size};
+use crate::plan::{Bound, Coupling, Datapath, Sink, Source, Test, Verify, size};
 use crate::record::{
     ClockRecord, HeldBy, HostRecord, LinkRecord, Measured, Missing, Record, TestRecord, Trouble,
     VerdictWord,
@@ -528,7 +528,7 @@ fn notes(record: &Record, test: &TestRecord, plan: &Test) -> Vec<String> {
     let mut notes = Vec::new();
     let mut hosts = record.hosts.iter();
     let has_bbr = hosts.any(|host| host.facts.congestion.starts_with("bbr"));
-    let tcp = test.links.iter().any(|link| link.kind == LinkKind::Tcp);
+    let tcp = test.links.iter().any(|link| link.kind.has_tcp_info());
     let used = plan.sockets.congestion.as_deref();
     if tcp && used.map_or(has_bbr, |name| name.starts_with("bbr")) {
         notes.push(

@@ -6,7 +6,7 @@ use launcher::hosts::Host;
 
 use crate::cli::args::{Arguments, Launch};
 use crate::plan::{
-    BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Transport, Verify,
+    BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Verify,
 };
 
 use crate::plan::SocketOptions;
@@ -49,15 +49,15 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
         _ => {}
     }
     check_sockets(&test.sockets)?;
-    if test.transport == Transport::Unix && !is_one_machine(hosts) {
+    if !test.transport.crosses_hosts() && !is_one_machine(hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
     }
-    if test.transport == Transport::Unix && test.rails > 1 {
+    if !test.transport.crosses_hosts() && test.rails > 1 {
         return refuse("--transport unix has no interfaces, and so no rails".to_owned());
     }
-    if test.transport == Transport::Unix && test.ports.is_some() {
+    if !test.transport.crosses_hosts() && test.ports.is_some() {
         return refuse("--port-range has no meaning with --transport unix".to_owned());
     }
     let bounded =

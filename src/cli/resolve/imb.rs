@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::plan::Transport;
 use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Rules, usual};
 use crate::plan::job::RANKS;
-use crate::plan::ranks::{RankTransport, Ranks};
+use crate::plan::ranks::Ranks;
 use crate::plan::{RunPlan, Work};
 
 use super::checks;
@@ -37,16 +38,16 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     checks::check_launch(&words.launch)?;
     let transport = match words.transport.as_str() {
         // Shared memory has the highest throughput within a node; between nodes it means TCP.
-        "auto" | "shm" => RankTransport::Shm,
-        "tcp" => RankTransport::Tcp,
-        "unix" => RankTransport::Unix,
+        "auto" | "shm" => Transport::Shm,
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
         other => {
             return refuse(format!(
                 "--transport {other:?} is not known (write auto, tcp, unix or shm)"
             ));
         }
     };
-    if transport == RankTransport::Unix && !checks::is_one_machine(&hosts) {
+    if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -413,7 +414,7 @@ mod tests {
             (20, 10, 16 << 20)
         );
         assert_eq!((imb.benchmarks.len(), imb.computes_s()), (37, 0.5));
-        assert_eq!(imb.ranks.transport, RankTransport::Shm);
+        assert_eq!(imb.ranks.transport, Transport::Shm);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::cli::report;
 use crate::cli::terminal::complain;
 use crate::controller;
 use crate::exit;
+use crate::plan::Transport;
 use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::{RankOrder, RankTransport, Ranks, Wait};
+use crate::plan::ranks::{RankOrder, Ranks, Wait};
 use crate::plan::{RunPlan, Work};
 use crate::record::{LatencyRecord, Outcome};
 use crate::units;
@@ -135,7 +136,7 @@ pub(crate) fn parse(
                 // A rank that sleeps can wake up on any idle processor.
                 pinned: words.wait != Wait::Sleep,
                 wait: words.wait,
-                transport: RankTransport::Auto,
+                transport: Transport::Auto,
                 sockets,
                 ports: sockets::ports_of(&words.sockets).map_err(said)?,
                 network: sockets::network_of(&words.sockets).map_err(said)?,

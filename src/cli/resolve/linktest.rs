@@ -1,8 +1,9 @@
 //! Turns the arguments of `pipebench linktest` into a request.
 
+use crate::plan::Transport;
 use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::{RankTransport, Ranks};
+use crate::plan::ranks::Ranks;
 use crate::plan::{RunPlan, Work};
 use crate::units;
 
@@ -33,14 +34,14 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
     let transport = match arguments.mode.as_str() {
-        "auto" => RankTransport::Auto,
-        "tcp" => RankTransport::Tcp,
-        "unix" => RankTransport::Unix,
+        "auto" => Transport::Auto,
+        "tcp" => Transport::Tcp,
+        "unix" => Transport::Unix,
         other if OTHER_MODES.contains(&other) => {
             notes.push(format!(
                 "--mode {other}: messages go over sockets here, TCP between nodes and Unix-domain sockets within a node"
             ));
-            RankTransport::Auto
+            Transport::Auto
         }
         other => {
             return refuse(format!(
@@ -60,7 +61,7 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
             arguments.memory_buffer_allocator
         ));
     }
-    if transport == RankTransport::Unix && !checks::is_one_machine(&hosts) {
+    if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
         return refuse(
             "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
@@ -315,7 +316,7 @@ mod tests {
         let short = understood("--hosts local:3 -m tcp -w 1 -n 2 -s 4K -o x.sion").unwrap();
         let linktest = linktest_of(&short.plan);
         assert_eq!(linktest.message_bytes, 4096);
-        assert_eq!(linktest.ranks.transport, RankTransport::Tcp);
+        assert_eq!(linktest.ranks.transport, Transport::Tcp);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Results of this program's link test, in the form in which LinkTest would write them.
 
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::RankTransport;
 use crate::record::{LinktestRecord, PairTime, Record, RoundRecord};
 use crate::units::show_utc;
 
@@ -62,9 +61,9 @@ fn header(record: &Record, plan: &Linktest, all_to_all: bool) -> Header {
         version: VERSION,
         // A commit is 40 digits. The field is empty if the program does not know its own commit.
         git_hash: commit(&record.tool_commit),
-        mode: match plan.ranks.transport {
-            RankTransport::Unix => "unix".to_owned(),
-            _ => "tcp".to_owned(),
+        mode: match plan.ranks.transport.crosses_hosts() {
+            true => "tcp".to_owned(),
+            false => "unix".to_owned(),
         },
         all_to_all,
         bidirectional: plan.kernel == Kernel::Bidirectional,
