@@ -454,6 +454,14 @@ impl LinkEnd<'_> {
         }
     }
 
+    /// Marks this end as lost with its peer, unless it has finished.
+    pub(crate) fn lose(&self) {
+        if self.state() < EndState::Finished {
+            self.turn_to(Activity::Idle);
+            self.set_state(EndState::Lost);
+        }
+    }
+
     /// Adds payload bytes that were moved. Only the owner writes, so a plain load and store suffice.
     pub(crate) fn add_bytes(&self, bytes: u64) {
         let word = &self.words[END_BYTES];

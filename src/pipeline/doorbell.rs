@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use crate::buffer::board::LinkEnd;
 use crate::buffer::handshake::Doorbell;
 use crate::record::TroubleKind;
 use crate::sys::{clock, process, signals};
 
 use super::resources::NodeResources;
+
+/// Kind and text of the reason why a flow cannot continue.
+pub(super) type Failure = (TroubleKind, String);
 
 /// Interval at which a process looks up if nothing rings.
 pub(super) const LOOK_UP: Duration = Duration::from_nanos(LOOK_UP_NS);
@@ -34,9 +38,29 @@ impl<'resources> ChildBell<'resources> {
         self.resources.board.is_lost(self.peer)
     }
 
+    /// Exit code of a process with `ends` after `done`. It reports a failure under `name`, unless that followed from the loss
+    /// of the peer: then the ends are lost, and the run continues.
+    pub(super) fn exit_code(
+        &mut self,
+        done: Result<(), Failure>,
+        ends: &[LinkEnd<'_>],
+        name: impl FnOnce() -> String,
+    ) -> u8 {
+        match done {
+            Ok(()) => {}
+            Err((kind, _)) if self.was_peer_lost(kind) => ends.iter().for_each(LinkEnd::lose),
+            Err((kind, what)) => {
+                self.resources.report(kind, &name(), &what);
+                return 1;
+            }
+        }
+        signals::ring(self.parent);
+        0
+    }
+
     /// True if a failure of this kind followed from the loss of the peer. This end notices the loss first, so it
     /// gives the launching side the time that it takes to notice silence.
-    pub(super) fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
+    fn was_peer_lost(&mut self, kind: TroubleKind) -> bool {
         let Some(until) = self.resources.doubt_until(kind, self.peer) else {
             return false;
         };

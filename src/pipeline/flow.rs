@@ -4,8 +4,6 @@
 //! blocking socket the kernel waits for it, for a bounded time): the caller that drives it decides how to wait.
 //! [`drive`] is for a process that has one flow and nothing else to do.
 
-use std::time::Duration;
-
 use crate::buffer::board::{EndState, LinkEnd};
 use crate::buffer::handshake::{Handshake, Side};
 use crate::link::{Link, LinkError, Ready};
@@ -13,6 +11,7 @@ use crate::record::TcpInfo;
 use crate::record::{Activity, TroubleKind};
 use crate::sys::clock;
 
+pub(super) use super::doorbell::Failure;
 use super::doorbell::{ChildBell, LOOK_UP_NS};
 use super::resources::NodeResources;
 
@@ -30,9 +29,6 @@ pub(super) enum Advance {
     /// It has ended.
     Done,
 }
-
-/// Kind and text of the reason why a flow cannot continue.
-pub(super) type Failure = (TroubleKind, String);
 
 /// Converts a link's failure into that of a flow.
 pub(super) fn failure(error: &LinkError) -> Failure {
@@ -170,16 +166,40 @@ impl<'resources> Meter<'resources> {
     }
 }
 
-/// Marks a link end as lost with its peer, unless it has finished.
-pub(super) fn lose(meter: &mut Meter<'_>) {
-    if meter.end().state() < EndState::Finished {
-        meter.turn(Activity::Idle);
-        meter.end().set_state(EndState::Lost);
-    }
+/// A link after its last block: its sender waits until the receiver has closed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closing {
+    since_ns: u64,
 }
 
-/// Longest time a sender waits for its receiver to close after the last block. The node watches the progress of the
-/// drain; this is only the final limit.
-pub(super) fn patience(resources: &NodeResources) -> Duration {
-    Duration::from_millis(resources.assignment.deadlines.longest_drain_ms())
+impl Closing {
+    /// Records the final counters of an end that has sent `blocks` blocks, and closes its direction of the link.
+    pub(super) fn begin(meter: &mut Meter<'_>, blocks: u64, link: &Link) -> Self {
+        meter.rest(blocks, Some(link));
+        meter.end().set_state(EndState::Sent);
+        link.finish_sending();
+        Self {
+            since_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// Looks if the receiver has closed the link.
+    pub(super) fn advance(meter: &Meter<'_>, link: &Link) -> Result<Advance, Failure> {
+        if !link.is_closed().map_err(|error| failure(&error))? {
+            return Ok(Advance::Link(Ready::Read));
+        }
+        meter.end().set_state(EndState::Finished);
+        Ok(Advance::Done)
+    }
+
+    /// Fails if the receiver has not closed the link for too long. The node watches the progress of the drain; this is
+    /// only the final limit.
+    pub(super) fn still_waits(self, resources: &NodeResources) -> Result<(), Failure> {
+        let limit_ms = resources.assignment.deadlines.longest_drain_ms();
+        let limit_ns = limit_ms.saturating_mul(1_000_000);
+        if clock::monotonic_ns() - self.since_ns > limit_ns {
+            return Err(failure(&LinkError::NotTaken(limit_ns)));
+        }
+        Ok(())
+    }
 }

@@ -13,7 +13,7 @@ use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose};
+use super::flow::{Advance, Failure, Flow, Meter, Place, failure};
 use super::resources::NodeResources;
 
 /// The receiving end of one link.
@@ -267,6 +267,6 @@ impl<'resources> Flow<'resources> for Inflow<'resources> {
     }
 
     fn lose(&mut self) {
-        lose(&mut self.meter);
+        self.meter.end().lose();
     }
 }

@@ -1,6 +1,5 @@
 //! The sending end of a link: drains one slot, block after block, into the link.
 
-use crate::buffer::board::EndState;
 use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Side;
 use crate::link::{Link, LinkError, Ready, Silence};
@@ -8,11 +7,11 @@ use crate::plan::Datapath;
 use crate::plan::lanes::Lane;
 use crate::record::{Activity, EndRole, TroubleKind};
 use crate::sys::pages::Pipe;
-use crate::sys::{clock, why};
+use crate::sys::why;
 use crate::wire::block::{BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
+use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure};
 use super::pace::Pace;
 use super::resources::NodeResources;
 use super::source::Source;
@@ -39,7 +38,6 @@ pub(super) struct Outflow<'resources> {
     /// Bytes of header and payload: sent until now, and in total.
     at: usize,
     total: usize,
-    finishing_since_ns: u64,
 }
 
 /// Source of the blocks.
@@ -61,7 +59,7 @@ enum Stage {
     /// Waiting for answers: too many blocks are unanswered, or the last block was sent.
     Answers,
     /// After the last block: waiting for the receiver to close.
-    Closing,
+    Closing(Closing),
 }
 
 impl<'resources> Outflow<'resources> {
@@ -97,7 +95,6 @@ impl<'resources> Outflow<'resources> {
             head: [0; HEADER_BYTES],
             at: 0,
             total: 0,
-            finishing_since_ns: 0,
             link,
         })
     }
@@ -246,19 +243,8 @@ impl<'resources> Outflow<'resources> {
     }
 
     fn close(&mut self) {
-        self.meter.rest(self.t - 1, Some(&self.link));
-        self.meter.end().set_state(EndState::Sent);
-        self.link.finish_sending();
-        self.finishing_since_ns = clock::monotonic_ns();
-        self.stage = Stage::Closing;
-    }
-
-    fn await_close(&mut self) -> Result<Advance, Failure> {
-        if !self.link.is_closed().map_err(|error| failure(&error))? {
-            return Ok(Advance::Link(Ready::Read));
-        }
-        self.meter.end().set_state(EndState::Finished);
-        Ok(Advance::Done)
+        let closing = Closing::begin(&mut self.meter, self.t - 1, &self.link);
+        self.stage = Stage::Closing(closing);
     }
 }
 
@@ -268,7 +254,7 @@ impl<'resources> Flow<'resources> for Outflow<'resources> {
             Stage::Next => self.begin(),
             Stage::Moving => self.push(bell),
             Stage::Answers => self.hear_answers(bell),
-            Stage::Closing => self.await_close(),
+            Stage::Closing(_) => Closing::advance(&self.meter, &self.link),
         }
     }
 
@@ -282,16 +268,11 @@ impl<'resources> Flow<'resources> for Outflow<'resources> {
     }
 
     fn still_waits(&mut self) -> Result<(), Failure> {
-        if self.stage != Stage::Closing {
-            let silence = self.silence.goes_on(self.link.silence_ns());
-            return silence.map_err(|error| failure(&error));
+        if let Stage::Closing(closing) = self.stage {
+            return closing.still_waits(self.resources);
         }
-        let limit = patience(self.resources);
-        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
-            return Err(failure(&LinkError::NotTaken(limit_ns)));
-        }
-        Ok(())
+        let silence = self.silence.goes_on(self.link.silence_ns());
+        silence.map_err(|error| failure(&error))
     }
 
     fn turn(&mut self, activity: Activity) {
@@ -303,7 +284,7 @@ impl<'resources> Flow<'resources> for Outflow<'resources> {
     }
 
     fn look_up(&mut self) {
-        if self.stage != Stage::Closing {
+        if !matches!(self.stage, Stage::Closing(_)) {
             self.meter.note_epoch(self.resources, &self.link);
         }
     }
@@ -311,6 +292,6 @@ impl<'resources> Flow<'resources> for Outflow<'resources> {
     fn end(self) {}
 
     fn lose(&mut self) {
-        lose(&mut self.meter);
+        self.meter.end().lose();
     }
 }

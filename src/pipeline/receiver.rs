@@ -9,7 +9,7 @@ use crate::buffer::board::{EndState, LinkEnd};
 use crate::link::{Ground, Link, Reception};
 use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
-use crate::record::{Activity, EndRole, TroubleKind};
+use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, secret_bytes};
 
@@ -40,22 +40,10 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     resources.take_place(&lane, lane.to_slot);
     let end = end_of(resources, &lane);
     let mut bell = ChildBell::new(resources, parent, lane.from);
-    match run(resources, lane, link, &mut bell) {
-        Ok(()) => {
-            signals::ring(parent);
-            0
-        }
-        Err((kind, _)) if bell.was_peer_lost(kind) => {
-            end.turn_to(Activity::Idle);
-            end.set_state(EndState::Lost);
-            signals::ring(parent);
-            0
-        }
-        Err((kind, what)) => {
-            resources.report(kind, &resources.end_name(EndRole::Receiver, &lane), &what);
-            1
-        }
-    }
+    let done = run(resources, lane, link, &mut bell);
+    bell.exit_code(done, &[end], || {
+        resources.end_name(EndRole::Receiver, &lane)
+    })
 }
 
 fn run<'resources>(

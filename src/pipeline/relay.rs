@@ -1,11 +1,10 @@
 //! A relay: receiver and sender of one slot in one process. It passes pages on ([`super::splice_relay`]) or copies
 //! ([`super::copy_relay`]).
 
-use crate::buffer::board::EndState;
 use crate::link::Link;
 use crate::plan::Relay;
 use crate::plan::lanes::{self, Lane};
-use crate::record::{Activity, EndRole};
+use crate::record::EndRole;
 use crate::sys::{process, signals};
 
 use super::copy_relay::CopyRelay;
@@ -45,24 +44,8 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
             .board
             .end(EndRole::Sender, onward.boundary, onward.from_slot),
     ];
-    match run(resources, (lane, link), onward, &mut bell) {
-        Ok(()) => {
-            signals::ring(parent);
-            0
-        }
-        Err((kind, _)) if bell.was_peer_lost(kind) => {
-            for end in ends.iter().filter(|end| end.state() < EndState::Finished) {
-                end.turn_to(Activity::Idle);
-                end.set_state(EndState::Lost);
-            }
-            signals::ring(parent);
-            0
-        }
-        Err((kind, what)) => {
-            resources.report(kind, &resources.relay_name(&lane, &onward), &what);
-            1
-        }
-    }
+    let done = run(resources, (lane, link), onward, &mut bell);
+    bell.exit_code(done, &ends, || resources.relay_name(&lane, &onward))
 }
 
 fn run<'resources>(

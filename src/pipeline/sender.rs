@@ -9,7 +9,7 @@ use crate::buffer::handshake::Doorbell;
 use crate::link::{self, Link, Target};
 use crate::plan::lanes::Lane;
 use crate::plan::{self, LinkKind};
-use crate::record::{Activity, EndRole, TroubleKind};
+use crate::record::{EndRole, TroubleKind};
 use crate::sys::{process, signals, why};
 use crate::wire::hello::{LinkHello, secret_bytes};
 
@@ -29,19 +29,8 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
     let mut bell = ChildBell::new(resources, parent, lane.to);
-    match run(resources, lane, &mut bell) {
-        Ok(()) => 0,
-        Err((kind, _)) if bell.was_peer_lost(kind) => {
-            end.turn_to(Activity::Idle);
-            end.set_state(EndState::Lost);
-            signals::ring(parent);
-            0
-        }
-        Err((kind, what)) => {
-            resources.report(kind, &resources.end_name(EndRole::Sender, &lane), &what);
-            1
-        }
-    }
+    let done = run(resources, lane, &mut bell);
+    bell.exit_code(done, &[end], || resources.end_name(EndRole::Sender, &lane))
 }
 
 fn run<'resources>(

@@ -5,16 +5,15 @@
 //! slot has none, and no answers are needed: a page that it sends on came with a packet, and no process writes to it.
 
 use crate::buffer::board::EndState;
-use crate::link::{Link, LinkError, Ready, Silence};
+use crate::link::{Link, Ready, Silence};
 use crate::plan::Verify;
 use crate::record::{Activity, EndRole, TroubleKind};
-use crate::sys::clock;
 use crate::sys::pages::{Glance, Pipe};
 use crate::sys::why;
 use crate::wire::block::{BlockError, BlockHeader, HEADER_BYTES};
 
 use super::doorbell::ChildBell;
-use super::flow::{Advance, Failure, Flow, Meter, Place, failure, lose, patience};
+use super::flow::{Advance, Closing, Failure, Flow, Meter, Place, failure};
 use super::pace::Pace;
 use super::receiver::Stands;
 use super::resources::NodeResources;
@@ -43,7 +42,6 @@ pub(super) struct SpliceRelay<'resources> {
     /// Bytes of the block's payload: in total, and still to come.
     payload: usize,
     left: usize,
-    finishing_since_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +55,7 @@ enum Stage {
     /// Sending payload from the pipe.
     Give,
     /// After the last block: waiting for the next link to close.
-    Closing,
+    Closing(Closing),
 }
 
 impl<'resources> SpliceRelay<'resources> {
@@ -96,7 +94,6 @@ impl<'resources> SpliceRelay<'resources> {
             at: 0,
             payload: 0,
             left: 0,
-            finishing_since_ns: 0,
         })
     }
 
@@ -251,19 +248,7 @@ impl<'resources> SpliceRelay<'resources> {
         self.came.rest(self.t, self.from.as_ref());
         self.from = None;
         self.came.end().set_state(EndState::Finished);
-        self.went.rest(self.t, Some(&self.to));
-        self.went.end().set_state(EndState::Sent);
-        self.to.finish_sending();
-        self.finishing_since_ns = clock::monotonic_ns();
-        self.stage = Stage::Closing;
-    }
-
-    fn await_close(&mut self) -> Result<Advance, Failure> {
-        if !self.to.is_closed().map_err(|error| failure(&error))? {
-            return Ok(Advance::Link(Ready::Read));
-        }
-        self.went.end().set_state(EndState::Finished);
-        Ok(Advance::Done)
+        self.stage = Stage::Closing(Closing::begin(&mut self.went, self.t, &self.to));
     }
 }
 
@@ -274,7 +259,7 @@ impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
             Stage::Onward => self.send_header(),
             Stage::Take => self.take(),
             Stage::Give => self.give(),
-            Stage::Closing => self.await_close(),
+            Stage::Closing(_) => Closing::advance(&self.went, &self.to),
         }
     }
 
@@ -290,16 +275,11 @@ impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
     }
 
     fn still_waits(&mut self) -> Result<(), Failure> {
-        if self.stage != Stage::Closing {
-            let silence = self.silence.goes_on(self.link().silence_ns());
-            return silence.map_err(|error| failure(&error));
+        if let Stage::Closing(closing) = self.stage {
+            return closing.still_waits(self.resources);
         }
-        let limit = patience(self.resources);
-        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        if clock::monotonic_ns() - self.finishing_since_ns > limit_ns {
-            return Err(failure(&LinkError::NotTaken(limit_ns)));
-        }
-        Ok(())
+        let silence = self.silence.goes_on(self.link().silence_ns());
+        silence.map_err(|error| failure(&error))
     }
 
     fn turn(&mut self, activity: Activity) {
@@ -311,7 +291,7 @@ impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
     }
 
     fn look_up(&mut self) {
-        if self.stage != Stage::Closing {
+        if !matches!(self.stage, Stage::Closing(_)) {
             self.note_epoch();
         }
     }
@@ -319,7 +299,7 @@ impl<'resources> Flow<'resources> for SpliceRelay<'resources> {
     fn end(self) {}
 
     fn lose(&mut self) {
-        lose(&mut self.came);
-        lose(&mut self.went);
+        self.came.end().lose();
+        self.went.end().lose();
     }
 }

@@ -28,24 +28,23 @@ impl Team<'_, '_> {
         if self.place() != root {
             return self.take(Kind::Broadcast, root, bytes);
         }
-        let bytes = &*bytes;
+        let (tree, bytes) = (self.tree(root), &*bytes);
         let mut ops: Vec<_> = (1..self.size())
-            .map(|distance| self.send((root + distance) % self.size(), Kind::Broadcast, bytes))
+            .map(|number| self.send(tree.at(number), Kind::Broadcast, bytes))
             .collect();
         self.drive(&mut ops)
     }
 
     /// Binomial tree: in round k the first 2^k members have the data, and send it to as many others.
     fn broadcast_by_tree(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
-        let size = self.size();
-        let own = (self.place() + size - root) % size;
-        let at = |place: usize| (place + root) % size;
+        let tree = self.tree(root);
+        let (size, own) = (self.size(), tree.number);
         let mut distance = 1;
         while distance < size {
             if (distance..2 * distance).contains(&own) {
-                self.take(Kind::Broadcast, at(own - distance), bytes)?;
+                self.take(Kind::Broadcast, tree.at(own - distance), bytes)?;
             } else if own < distance && own + distance < size {
-                self.give(Kind::Broadcast, at(own + distance), bytes)?;
+                self.give(Kind::Broadcast, tree.at(own + distance), bytes)?;
             }
             distance *= 2;
         }
@@ -54,10 +53,9 @@ impl Team<'_, '_> {
 
     /// Chain: each member passes a segment on while it receives the next one.
     fn broadcast_along(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
-        let size = self.size();
-        let own = (self.place() + size - root) % size;
-        let before = (self.place() + size - 1) % size;
-        let behind = (self.place() + 1) % size;
+        let tree = self.tree(root);
+        let (size, own) = (self.size(), tree.number);
+        let (before, behind) = (tree.at(own + size - 1), tree.at(own + 1));
         let segments = bytes.len().div_ceil(SEGMENT_BYTES);
         for number in 0..=segments {
             let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
@@ -81,19 +79,12 @@ impl Team<'_, '_> {
 
     /// Scatter and allgather: each member gets a block, and then those of all others.
     fn broadcast_in_blocks(&mut self, root: usize, bytes: &mut [u8]) -> Result<(), RankError> {
-        let size = self.size();
-        let blocks = split(bytes.len(), 1, size);
+        let blocks = split(bytes.len(), 1, self.size());
         if self.place() == root {
-            let bytes = &*bytes;
-            let mut ops: Vec<_> = (1..size)
-                .map(|distance| (root + distance) % size)
-                .filter(|to| !blocks[*to].is_empty())
-                .map(|to| self.send(to, Kind::Broadcast, &bytes[blocks[to].clone()]))
-                .collect();
-            self.drive(&mut ops)?;
+            self.scatter_by_one(root, bytes, &mut [], &blocks)?;
         } else {
             let own = &mut bytes[blocks[self.place()].clone()];
-            self.take(Kind::Broadcast, root, own)?;
+            self.scatter_by_one(root, &[], own, &blocks)?;
         }
         self.allgather_round(bytes, &blocks)
     }

@@ -32,7 +32,12 @@ impl Team<'_, '_> {
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
         match algorithm {
-            Algorithm::Linear => self.scatter_by_one(root, all, own, blocks),
+            Algorithm::Linear => {
+                if self.place() == root {
+                    own.copy_from_slice(&all[blocks[root].clone()]);
+                }
+                self.scatter_by_one(root, all, own, blocks)
+            }
             _ => self.scatter_by_tree(root, all, own, blocks),
         }
     }
@@ -57,7 +62,8 @@ impl Team<'_, '_> {
         self.drive(&mut ops)
     }
 
-    fn scatter_by_one(
+    /// Sends each other member its block. The root's own block stays where it is.
+    pub(super) fn scatter_by_one(
         &mut self,
         root: usize,
         all: &[u8],
@@ -67,20 +73,13 @@ impl Team<'_, '_> {
         if self.place() != root {
             return self.take(Kind::Scatter, root, own);
         }
-        own.copy_from_slice(&all[blocks[root].clone()]);
-        let size = self.size();
-        let mut ops: Vec<_> = (1..size)
-            .map(|distance| (root + distance) % size)
+        let tree = self.tree(root);
+        let mut ops: Vec<_> = (1..self.size())
+            .map(|number| tree.at(number))
             .filter(|to| !blocks[*to].is_empty())
             .map(|to| self.send(to, Kind::Scatter, &all[blocks[to].clone()]))
             .collect();
         self.drive(&mut ops)
-    }
-
-    /// Total bytes of `count` members from `from` on, counted from the root.
-    fn bytes_of(&self, root: usize, blocks: &[Range<usize>], from: usize, count: usize) -> usize {
-        let places = (from..(from + count).min(self.size())).map(|at| (at + root) % self.size());
-        places.map(|place| blocks[place].len()).sum()
     }
 
     /// Binomial tree: each member collects the data of its subtree, in the order of places from the root on, and passes it on as a whole.
@@ -91,29 +90,27 @@ impl Team<'_, '_> {
         all: &mut [u8],
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
-        let size = self.size();
-        let number = (self.place() + size - root) % size;
-        let at = |number: usize| (number + root) % size;
-        let width = subtree(number, size);
-        let mut collected = self.scratch(self.bytes_of(root, blocks, number, width));
+        let tree = self.tree(root);
+        let (size, number, width) = (self.size(), tree.number, tree.width());
+        let mut collected = self.scratch(tree.bytes(blocks, number, width));
         collected[..own.len()].copy_from_slice(own);
         let mut have = own.len();
         let mut bit = 1;
         while bit < width && number + bit < size {
-            let more = self.bytes_of(root, blocks, number + bit, bit);
+            let more = tree.bytes(blocks, number + bit, bit);
             let into = &mut collected[have..have + more];
-            self.take(Kind::Gather, at(number + bit), into)?;
+            self.take(Kind::Gather, tree.at(number + bit), into)?;
             have += more;
             bit *= 2;
         }
         if number > 0 {
-            self.give(Kind::Gather, at(number - width), &collected[..have])?;
+            self.give(Kind::Gather, tree.at(number - width), &collected[..have])?;
         } else {
             let mut from = 0;
-            for place in (0..size).map(at) {
-                let block = &blocks[place];
-                all[block.clone()].copy_from_slice(&collected[from..from + block.len()]);
-                from += block.len();
+            for block in tree.blocks(blocks, 0, size) {
+                let next = from + block.len();
+                all[block].copy_from_slice(&collected[from..next]);
+                from = next;
             }
         }
         self.give_back(collected);
@@ -128,41 +125,31 @@ impl Team<'_, '_> {
         own: &mut [u8],
         blocks: &[Range<usize>],
     ) -> Result<(), RankError> {
-        let size = self.size();
-        let number = (self.place() + size - root) % size;
-        let at = |number: usize| (number + root) % size;
-        let width = subtree(number, size);
-        let whole = self.bytes_of(root, blocks, number, width);
+        let tree = self.tree(root);
+        let (number, width) = (tree.number, tree.width());
+        let whole = tree.bytes(blocks, number, width);
         let mut held = self.scratch(whole);
         if number == 0 {
             let mut to = 0;
-            for place in (0..size).map(at) {
-                let block = &all[blocks[place].clone()];
-                held[to..to + block.len()].copy_from_slice(block);
-                to += block.len();
+            for block in tree.blocks(blocks, 0, self.size()) {
+                let next = to + block.len();
+                held[to..next].copy_from_slice(&all[block]);
+                to = next;
             }
         } else {
-            self.take(Kind::Scatter, at(number - width), &mut held[..whole])?;
+            self.take(Kind::Scatter, tree.at(number - width), &mut held[..whole])?;
         }
         let mut bit = width / 2;
         while bit > 0 {
-            let before = self.bytes_of(root, blocks, number, bit);
-            let more = self.bytes_of(root, blocks, number + bit, bit);
+            let before = tree.bytes(blocks, number, bit);
+            let more = tree.bytes(blocks, number + bit, bit);
             let part = &held[before..before + more];
-            self.give(Kind::Scatter, at(number + bit), part)?;
+            self.give(Kind::Scatter, tree.at(number + bit), part)?;
             bit /= 2;
         }
         own.copy_from_slice(&held[..own.len()]);
         self.give_back(held);
         Ok(())
-    }
-}
-
-/// Size of the subtree of a number, itself included, in a full binomial tree for at least `size` numbers.
-fn subtree(number: usize, size: usize) -> usize {
-    match number {
-        0 => size.next_power_of_two(),
-        other => 1 << other.trailing_zeros(),
     }
 }
 

@@ -12,6 +12,7 @@ mod broadcast;
 mod fold;
 mod gather;
 mod reduce;
+mod tree;
 mod whole;
 
 pub(crate) use reduce::ITEM_BYTES;

@@ -88,9 +88,9 @@ impl Team<'_, '_> {
             let mut ops = [self.send(root, Kind::Reduce, vector)];
             return self.drive(&mut ops);
         }
-        let size = self.size();
+        let tree = self.tree(root);
         let mut scratch = self.scratch(vector.len());
-        for place in (1..size).map(|distance| (root + distance) % size) {
+        for place in (1..self.size()).map(|number| tree.at(number)) {
             self.take(Kind::Reduce, place, &mut scratch[..vector.len()])?;
             add_floats(vector, &scratch);
         }
@@ -99,19 +99,18 @@ impl Team<'_, '_> {
     }
 
     fn reduce_by_tree(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
-        let size = self.size();
-        let own = (self.place() + size - root) % size;
-        let at = |number: usize| (number + root) % size;
+        let tree = self.tree(root);
+        let (size, own) = (self.size(), tree.number);
         let mut scratch = self.scratch(vector.len());
         let mut bit = 1;
         while bit < size {
             if own & bit != 0 {
-                self.give(Kind::Reduce, at(own - bit), vector)?;
+                self.give(Kind::Reduce, tree.at(own - bit), vector)?;
                 break;
             }
             if own + bit < size {
                 let other = &mut scratch[..vector.len()];
-                self.take(Kind::Reduce, at(own + bit), other)?;
+                self.take(Kind::Reduce, tree.at(own + bit), other)?;
                 add_floats(vector, &scratch);
             }
             bit *= 2;
@@ -122,9 +121,9 @@ impl Team<'_, '_> {
 
     /// Chain from the last member to the root, segment by segment: each member adds its data to one segment while the next one arrives.
     fn reduce_along(&mut self, root: usize, vector: &mut [u8]) -> Result<(), RankError> {
-        let size = self.size();
-        let own = (self.place() + size - root) % size;
-        let (before, behind) = ((self.place() + size - 1) % size, (self.place() + 1) % size);
+        let tree = self.tree(root);
+        let (size, own) = (self.size(), tree.number);
+        let (before, behind) = (tree.at(own + size - 1), tree.at(own + 1));
         let segments = vector.len().div_ceil(SEGMENT_BYTES);
         let mut scratch = self.scratch(SEGMENT_BYTES);
         for number in 0..=segments {
