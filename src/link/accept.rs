@@ -168,9 +168,9 @@ fn read_within(socket: &OwnedFd, limit: Duration, bytes: &mut [u8]) -> Option<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Target, connect};
+    use crate::link::{Connector, Endpoint};
     use crate::plan::SocketOptions;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -185,22 +185,26 @@ mod tests {
         }
     }
 
+    fn connector(to: SocketAddr, limit_s: u64) -> Connector {
+        Connector {
+            to: Endpoint::Tcp(to),
+            from: LOOPBACK,
+            here: false,
+            options: SocketOptions::default(),
+            limit: Duration::from_secs(limit_s),
+        }
+    }
+
     #[test]
     fn strangers_are_counted_and_the_right_sender_gets_its_answer() {
         let (listener, address) =
             socket::listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
         let second = Duration::from_secs(1);
         let senders = std::thread::spawn(move || {
-            let to = Target::Tcp {
-                from: LOOPBACK,
-                to: address,
-                here: false,
-            };
-            let options = SocketOptions::default();
-            let wrong = connect(&to, &hello(1), &options, second * 2, second);
+            let wrong = connector(address, 2).connect(&hello(1), second);
             let stranger = std::net::TcpStream::connect(address).unwrap();
             drop(stranger);
-            let right = connect(&to, &hello(7), &options, second * 5, second);
+            let right = connector(address, 5).connect(&hello(7), second);
             (wrong.map(|_| ()), right.map(|_| ()))
         });
         let ground = Ground {
@@ -232,19 +236,8 @@ mod tests {
             .map(|_| std::net::TcpStream::connect(address).unwrap())
             .collect();
         let senders = std::thread::spawn(move || {
-            let to = Target::Tcp {
-                from: LOOPBACK,
-                to: address,
-                here: false,
-            };
-            connect(
-                &to,
-                &hello(7),
-                &SocketOptions::default(),
-                second * 5,
-                second,
-            )
-            .map(|_| ())
+            let made = connector(address, 5).connect(&hello(7), second);
+            made.map(|_| ())
         });
         let ground = Ground {
             listener: &listener,
@@ -277,12 +270,7 @@ mod tests {
             short.read_exact(&mut [0; 8]).unwrap();
             short.write_all(&[0; 100]).unwrap();
             drop(short);
-            let to = Target::Tcp {
-                from: LOOPBACK,
-                to: address,
-                here: false,
-            };
-            connect(&to, &hello, &SocketOptions::default(), second * 5, second).map(|_| ())
+            connector(address, 5).connect(&hello, second).map(|_| ())
         });
         let ground = Ground {
             listener: &listener,

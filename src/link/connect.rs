@@ -1,7 +1,7 @@
 //! The sender's side of making a link.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -10,37 +10,21 @@ use crate::sys::clock;
 use crate::sys::socket;
 use crate::wire::hello::{ANSWER, LinkHello, MAX_PROBE_BYTES};
 
-use super::{Link, LinkError};
+use super::{Endpoint, Link, LinkError};
 
-/// Destination of a link.
-pub(crate) enum Target {
-    /// Over TCP, from one of this host's addresses.
-    Tcp {
-        /// Address of this host.
-        from: IpAddr,
-        /// Address at which the receiver listens.
-        to: SocketAddr,
-        /// True if the receiver is on this host: nothing between the ends can drop a large packet.
-        here: bool,
-    },
-    /// To an abstract Unix name of this host.
-    Unix(String),
-}
-
-impl Target {
-    fn name(&self) -> String {
-        match self {
-            Self::Tcp { to, .. } => to.to_string(),
-            Self::Unix(name) => name.clone(),
-        }
-    }
-
-    fn connect(&self, options: &SocketOptions, limit: Duration) -> io::Result<OwnedFd> {
-        match self {
-            Self::Tcp { from, to, .. } => socket::connect_tcp(*from, *to, options, limit),
-            Self::Unix(name) => socket::connect_unix(name, options, limit),
-        }
-    }
+/// Connects to a receiver.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    /// Where the receiver listens.
+    pub to: Endpoint,
+    /// Address of this host, the source of a TCP link.
+    pub from: IpAddr,
+    /// True if the receiver is on this host: nothing between the ends can drop a large packet.
+    pub here: bool,
+    /// Options of the socket.
+    pub options: SocketOptions,
+    /// Timeout of a connection with its answer.
+    pub limit: Duration,
 }
 
 /// Timeout of a full segment. The kernel has retransmitted it four times by then.
@@ -50,165 +34,137 @@ const NEXT_PROBES_LIMIT: Duration = Duration::from_millis(500);
 /// Path MTUs to try first if the one that both ends assume does not pass.
 const COMMON_MTUS: [u32; 5] = [4096, 1500, 1400, 1280, 576];
 
-/// Connects, names the link in a hello, and waits for the receiver's answer. On TCP, one full segment must pass before the link
-/// is ready: a path with a smaller MTU than both ends assume drops large packets silently, and data would stall there for ever.
-pub(crate) fn connect(
-    to: &Target,
-    hello: &LinkHello,
-    options: &SocketOptions,
-    limit: Duration,
-    silence: Duration,
-) -> Result<Link, LinkError> {
-    let (socket, probe_bytes) = introduce(to, hello, options, limit, 0)?;
-    if probe_bytes > 0 && !passes(&socket, to, probe_bytes, limit)? {
-        let info = socket::tcp_info(socket.as_fd()).unwrap_or_default();
-        socket::reset(socket);
-        let wanted = u32::try_from(info.path_mtu_bytes).unwrap_or(0);
-        return Err(largest_that_passes(to, hello, options, limit, wanted));
-    }
-    Link::new(socket, matches!(to, Target::Tcp { .. }), silence)
-}
-
-/// Connects and gets the receiver's answer. Returns the socket and the size of a full segment on it, in bytes. Connects again if
-/// the receiver closes the connection without an answer: that receiver has become another link's. The hello announces `withheld`
-/// more bytes that never come, so that the receiver waits for another connection when this one closes.
-fn introduce(
-    to: &Target,
-    hello: &LinkHello,
-    options: &SocketOptions,
-    limit: Duration,
-    withheld: u32,
-) -> Result<(OwnedFd, u32), LinkError> {
-    const LONGEST_PAUSE_NS: u64 = 200_000_000;
-    let until = clock::monotonic_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
-    let mut pause_ns = 5_000_000;
-    loop {
-        let left = until.saturating_sub(clock::monotonic_ns()).max(1_000_000);
-        let error = match introduce_once(to, hello, options, Duration::from_nanos(left), withheld) {
-            Ok(made) => return Ok(made),
-            Err(error) => error,
-        };
-        let again = match &error {
-            LinkError::NoAnswer { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-            ),
-            _ => false,
-        };
-        if !again || clock::monotonic_ns() + pause_ns >= until {
-            return Err(error);
+impl Connector {
+    /// Connects, names the link in a hello, and waits for the receiver's answer. On TCP, one full segment must pass before the link
+    /// is ready: a path with a smaller MTU than both ends assume drops large packets silently, and data would stall there for ever.
+    pub(crate) fn connect(&self, hello: &LinkHello, silence: Duration) -> Result<Link, LinkError> {
+        let (socket, probe_bytes) = self.introduce(hello, 0)?;
+        if probe_bytes > 0 && !self.passes(&socket, probe_bytes)? {
+            let info = socket::tcp_info(socket.as_fd()).unwrap_or_default();
+            socket::reset(socket);
+            let wanted = u32::try_from(info.path_mtu_bytes).unwrap_or(0);
+            return Err(self.largest_that_passes(hello, wanted));
         }
-        clock::sleep_until(clock::monotonic_ns() + pause_ns);
-        pause_ns = (pause_ns * 2).min(LONGEST_PAUSE_NS);
+        Link::new(socket, self.to.kind().has_tcp_info(), silence)
     }
-}
 
-fn introduce_once(
-    to: &Target,
-    hello: &LinkHello,
-    options: &SocketOptions,
-    limit: Duration,
-    withheld: u32,
-) -> Result<(OwnedFd, u32), LinkError> {
-    let socket = to
-        .connect(options, limit)
-        .map_err(|source| LinkError::Connect {
-            to: to.name(),
+    /// Connects and gets the receiver's answer. Returns the socket and the size of a full segment on it, in bytes. Connects again if
+    /// the receiver closes the connection without an answer: that receiver has become another link's. The hello announces `withheld`
+    /// more bytes that never come, so that the receiver waits for another connection when this one closes.
+    fn introduce(&self, hello: &LinkHello, withheld: u32) -> Result<(OwnedFd, u32), LinkError> {
+        const LONGEST_PAUSE_NS: u64 = 200_000_000;
+        let limit_ns = u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX / 2);
+        let until = clock::monotonic_ns() + limit_ns;
+        let mut pause_ns = 5_000_000;
+        loop {
+            let left = until.saturating_sub(clock::monotonic_ns()).max(1_000_000);
+            let error = match self.introduce_once(hello, Duration::from_nanos(left), withheld) {
+                Ok(made) => return Ok(made),
+                Err(error) => error,
+            };
+            let again = match &error {
+                LinkError::NoAnswer { source, .. } => matches!(
+                    source.kind(),
+                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                ),
+                _ => false,
+            };
+            if !again || clock::monotonic_ns() + pause_ns >= until {
+                return Err(error);
+            }
+            clock::sleep_until(clock::monotonic_ns() + pause_ns);
+            pause_ns = (pause_ns * 2).min(LONGEST_PAUSE_NS);
+        }
+    }
+
+    fn introduce_once(
+        &self,
+        hello: &LinkHello,
+        limit: Duration,
+        withheld: u32,
+    ) -> Result<(OwnedFd, u32), LinkError> {
+        let connected = self.to.connect(self.from, &self.options, limit);
+        let socket = connected.map_err(|source| LinkError::Connect {
+            to: self.to.to_string(),
             source,
         })?;
-    let segment = socket::tcp_info(socket.as_fd()).map_or(0, |info| info.mss_bytes);
-    let probe_bytes = match to {
-        Target::Tcp { here: false, .. } => {
+        let segment = socket::tcp_info(socket.as_fd()).map_or(0, |info| info.mss_bytes);
+        let probe_bytes = if self.to.kind().has_tcp_info() && !self.here {
             u32::try_from(segment).map_or(0, |bytes| bytes.min(MAX_PROBE_BYTES - withheld))
-        }
-        Target::Tcp { here: true, .. } | Target::Unix(_) => 0,
-    };
-    let hello = LinkHello {
-        probe_bytes: probe_bytes + withheld,
-        ..*hello
-    };
-    let taken = socket::bound_calls(&socket, limit)
-        .and_then(|()| socket::send_bytes(socket.as_fd(), &hello.encode()))
-        .and_then(|sent| match sent == hello.encode().len() {
-            true => await_answer(&socket),
-            false => Err(io::ErrorKind::WriteZero.into()),
-        });
-    taken.map_err(|source| LinkError::NoAnswer {
-        to: to.name(),
-        source,
-    })?;
-    Ok((socket, probe_bytes))
-}
+        } else {
+            0
+        };
+        let hello = LinkHello {
+            probe_bytes: probe_bytes + withheld,
+            ..*hello
+        };
+        let taken = socket::bound_calls(&socket, limit)
+            .and_then(|()| socket::send_bytes(socket.as_fd(), &hello.encode()))
+            .and_then(|sent| match sent == hello.encode().len() {
+                true => await_answer(&socket),
+                false => Err(io::ErrorKind::WriteZero.into()),
+            });
+        taken.map_err(|source| self.no_answer(source))?;
+        Ok((socket, probe_bytes))
+    }
 
-/// True if a segment of `bytes` bytes arrives and is answered. Data that the peer's kernel has acknowledged has arrived, however
-/// long the peer's process takes to answer.
-fn passes(socket: &OwnedFd, to: &Target, bytes: u32, limit: Duration) -> Result<bool, LinkError> {
-    let until = Instant::now() + limit;
-    let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
-    let answered = socket::prepare_data(socket, true, PROBE_LIMIT * 2)
-        .and_then(|()| socket::bound_calls(socket, PROBE_LIMIT))
-        .and_then(|()| socket::send_bytes(socket.as_fd(), &probe));
-    let mut answered = answered.and_then(|_| await_answer(socket));
-    loop {
-        let arrived = socket::all_acknowledged(socket.as_fd());
-        match answered {
-            Ok(()) => return Ok(true),
-            Err(error) if error.kind() != io::ErrorKind::TimedOut => {
-                return Err(LinkError::PeerGone(error));
+    fn no_answer(&self, source: io::Error) -> LinkError {
+        let to = self.to.to_string();
+        LinkError::NoAnswer { to, source }
+    }
+
+    /// True if a segment of `bytes` bytes arrives and is answered. Data that the peer's kernel has acknowledged has arrived, however
+    /// long the peer's process takes to answer.
+    fn passes(&self, socket: &OwnedFd, bytes: u32) -> Result<bool, LinkError> {
+        let until = Instant::now() + self.limit;
+        let probe = vec![0; usize::try_from(bytes).unwrap_or(0)];
+        let answered = socket::prepare_data(socket, true, PROBE_LIMIT * 2)
+            .and_then(|()| socket::bound_calls(socket, PROBE_LIMIT))
+            .and_then(|()| socket::send_bytes(socket.as_fd(), &probe));
+        let mut answered = answered.and_then(|_| await_answer(socket));
+        loop {
+            let arrived = socket::all_acknowledged(socket.as_fd());
+            match answered {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() != io::ErrorKind::TimedOut => {
+                    return Err(LinkError::PeerGone(error));
+                }
+                Err(_) if !arrived => return Ok(false),
+                Err(source) if Instant::now() > until => return Err(self.no_answer(source)),
+                Err(_) => answered = await_answer(socket),
             }
-            Err(_) if !arrived => return Ok(false),
-            Err(source) if Instant::now() > until => {
-                let to = to.name();
-                return Err(LinkError::NoAnswer { to, source });
-            }
-            Err(_) => answered = await_answer(socket),
         }
     }
-}
 
-/// Tries smaller segments over new connections. The error names the largest path MTU that passes.
-fn largest_that_passes(
-    to: &Target,
-    hello: &LinkHello,
-    options: &SocketOptions,
-    limit: Duration,
-    wanted: u32,
-) -> LinkError {
-    let headers = match to {
-        Target::Tcp { to, .. } if to.is_ipv6() => 60,
-        _ => 40,
-    };
-    let mut vanishes = options
-        .mss_bytes
-        .map_or(wanted, |mss| wanted.min(mss + headers));
-    let mut largest = None;
-    while let Some(mtu) = next_mtu(largest, vanishes) {
-        let smaller = SocketOptions {
-            mss_bytes: Some(mtu - headers),
-            ..options.clone()
-        };
-        let (socket, probe_bytes) = match introduce(to, hello, &smaller, limit, 1) {
-            Ok(made) => made,
-            Err(error) => return error,
-        };
-        let arrived = arrives(&socket, probe_bytes);
-        socket::reset(socket);
-        match arrived {
-            Ok(true) => largest = Some(mtu),
-            Ok(false) => vanishes = mtu,
-            Err(error) => return LinkError::PeerGone(error),
+    /// Tries smaller segments over new connections. The error names the largest path MTU that passes.
+    fn largest_that_passes(&self, hello: &LinkHello, wanted: u32) -> LinkError {
+        let headers = if self.from.is_ipv6() { 60 } else { 40 };
+        let given = self.options.mss_bytes;
+        let mut vanishes = given.map_or(wanted, |mss| wanted.min(mss + headers));
+        let mut largest = None;
+        let mut smaller = self.clone();
+        while let Some(mtu) = next_mtu(largest, vanishes) {
+            smaller.options.mss_bytes = Some(mtu - headers);
+            let (socket, probe_bytes) = match smaller.introduce(hello, 1) {
+                Ok(made) => made,
+                Err(error) => return error,
+            };
+            let arrived = arrives(&socket, probe_bytes);
+            socket::reset(socket);
+            match arrived {
+                Ok(true) => largest = Some(mtu),
+                Ok(false) => vanishes = mtu,
+                Err(error) => return LinkError::PeerGone(error),
+            }
         }
-    }
-    match largest {
-        Some(passes) => LinkError::PathMtu {
-            passes,
-            wanted,
-            mss: passes - headers,
-        },
-        None => LinkError::NoAnswer {
-            to: to.name(),
-            source: io::ErrorKind::TimedOut.into(),
-        },
+        match largest {
+            Some(passes) => LinkError::PathMtu {
+                passes,
+                wanted,
+                mss: passes - headers,
+            },
+            None => self.no_answer(io::ErrorKind::TimedOut.into()),
+        }
     }
 }
 

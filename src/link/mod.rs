@@ -5,10 +5,12 @@
 
 mod accept;
 mod connect;
+mod endpoint;
 mod guests;
 
 pub(crate) use accept::{Ground, Reception};
-pub(crate) use connect::{Target, connect, unix_name};
+pub(crate) use connect::{Connector, unix_name};
+pub(crate) use endpoint::{Endpoint, Ports};
 pub(crate) use guests::Guests;
 
 use std::io;
@@ -39,6 +41,14 @@ pub(crate) struct Link {
 /// Failures of a link, by stage.
 #[derive(Debug, Error)]
 pub(crate) enum LinkError {
+    /// No listener could be made.
+    #[error("cannot listen on {at}: {reason}")]
+    Listen {
+        /// Address or name.
+        at: String,
+        /// Reason, with a hint.
+        reason: String,
+    },
     /// The sender could not connect.
     #[error("cannot connect to {to}: {}", why(.source))]
     Connect {
@@ -99,7 +109,7 @@ impl LinkError {
             | Self::NobodyCame(_)
             | Self::NoAnswer { .. }
             | Self::PathMtu { .. } => TroubleKind::Connect,
-            Self::Setup(_) => TroubleKind::Resource,
+            Self::Setup(_) | Self::Listen { .. } => TroubleKind::Resource,
             Self::PeerGone(_) | Self::GivenUp => TroubleKind::Peer,
             Self::Silent(_) | Self::NotTaken(_) => TroubleKind::Deadline,
             Self::Io(_) => TroubleKind::Invalid,

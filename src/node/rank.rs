@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crate::jobs::imb::Player;
 use crate::jobs::linktest::{Tester, TesterError};
+use crate::link::Endpoint;
 use crate::plan::LinkKind;
 use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
-use crate::ranks::{Ground, Patience, RankAddress, RankError, SharedMemory, World};
+use crate::ranks::{Ground, Patience, RankError, SharedMemory, World};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::process;
 use crate::sys::socket;
@@ -152,10 +153,10 @@ impl Rank<'_> {
             assignment.link_to(rank),
             address,
         ) {
-            (LinkKind::Tcp, Some(address)) => RankAddress::Tcp(*address),
-            (LinkKind::Memory, _) => RankAddress::Memory(place(rank)),
+            (LinkKind::Tcp, Some(address)) => Endpoint::Tcp(*address),
+            (LinkKind::Memory, _) => Endpoint::Memory(place(rank)),
             (LinkKind::Tcp | LinkKind::Unix | LinkKind::Pair, _) => {
-                RankAddress::Unix(unix_name(&assignment.names, rank))
+                Endpoint::Unix(unix_name(&assignment.names, rank))
             }
         };
         let failed = |error: &RankError| (error.kind(), error.to_string());

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 
 use crate::jobs::imb::files::folder;
-use crate::plan::LinkKind;
-use crate::plan::SocketOptions;
+use crate::link::{Endpoint, Ports};
 use crate::plan::job::{Job, RankAssignment};
+use crate::plan::{LinkKind, SocketOptions};
 use crate::ranks::SharedMemory;
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::limits::Rooms;
@@ -191,35 +191,29 @@ fn listen(
     assignment: &RankAssignment,
     number: usize,
 ) -> Result<(Vec<OwnedFd>, Option<SocketAddr>), Trouble> {
-    let lacking = |what: String| Trouble::own(TroubleKind::Resource, what);
     let ranks = assignment.job.ranks();
-    let all = 0..assignment.ranks();
-    let others: Vec<LinkKind> = all
-        .filter(|other| *other != number)
-        .map(|other| assignment.link_to(other))
-        .collect();
+    let ports = Ports {
+        range: ranks.ports,
+        needed: ranks.per_node * assignment.nodes_on_host(),
+    };
+    let others = (0..assignment.ranks()).filter(|other| *other != number);
+    let kinds: Vec<LinkKind> = others.map(|other| assignment.link_to(other)).collect();
     let mut listeners = Vec::new();
     let mut own = None;
-    if others.contains(&LinkKind::Tcp) {
-        let address = assignment.port.address;
-        let made = socket::listen_tcp(address, ranks.ports, &ranks.sockets);
-        let (listener, bound) = made.map_err(|error| match (ranks.ports, error.kind()) {
-            (Some((first, last)), std::io::ErrorKind::AddrInUse) => lacking(format!(
-                "cannot listen on {address}: all ports {first}-{last} are taken (this host needs {}; widen \
-                 --port-range)",
-                ranks.per_node * assignment.nodes_on_host()
-            )),
-            _ => lacking(format!("cannot listen on {address}: {}", why(&error))),
-        })?;
-        listeners.push(listener);
-        own = Some(bound);
-    }
-    if others.contains(&LinkKind::Unix) {
-        let name = rank::unix_name(&assignment.names, number);
-        let made = socket::listen_unix(&name, &SocketOptions::default());
-        listeners.push(
-            made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,
-        );
+    for (at, options) in [
+        (Endpoint::at(assignment.port.address), &ranks.sockets),
+        (
+            Endpoint::Unix(rank::unix_name(&assignment.names, number)),
+            &SocketOptions::default(),
+        ),
+    ] {
+        if kinds.contains(&at.kind()) {
+            let (listener, address) = at
+                .listen(ports, options)
+                .map_err(|error| Trouble::own(TroubleKind::Resource, error.to_string()))?;
+            listeners.push(listener);
+            own = own.or(address);
+        }
     }
     Ok((listeners, own))
 }

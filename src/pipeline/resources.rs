@@ -1,13 +1,12 @@
 //! The resources that a node makes before its first fork and that every process below it inherits.
 
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::buffer::board::{Board, Shape};
 use crate::buffer::double::{DoubleBuffer, OwnBlocks};
 use crate::buffer::names;
-use crate::link;
+use crate::link::{self, Endpoint, Ports};
 use crate::plan::SocketOptions;
 use crate::plan::lanes::{self, Lane};
 use crate::plan::placement;
@@ -171,69 +170,45 @@ fn lacking(what: String) -> Trouble {
 
 /// Makes one listener per rail, or one under a Unix name. Makes none if no link needs one.
 fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Listener), Trouble> {
-    let test = &assignment.test;
-    let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
+    let (test, node) = (&assignment.test, assignment.node);
+    let lanes = lanes::incoming(test, assignment.nodes(), boundary, node);
     let kinds: Vec<LinkKind> = lanes.iter().map(|lane| assignment.kind_of(lane)).collect();
-    let mut listeners = Vec::new();
-    let address = if kinds.contains(&LinkKind::Tcp) {
-        let mut addresses = Vec::new();
-        for rail in &assignment.rails {
-            let made = socket::listen_tcp(rail.address, test.ports, &test.sockets);
-            let (listener, address) =
-                made.map_err(|error| cannot_listen(assignment, rail.address, &error))?;
-            listeners.push(listener);
-            addresses.push(address);
-        }
-        Listener::Tcp(addresses)
-    } else if kinds.contains(&LinkKind::Unix) {
-        let name = link::unix_name(&assignment.names, assignment.node, boundary);
-        let made = socket::listen_unix(&name, &unix_options(test));
-        listeners.push(
-            made.map_err(|error| lacking(format!("cannot listen on {name}: {}", why(&error))))?,
-        );
-        Listener::Unix(name)
-    } else {
-        Listener::None
+    let ports = Ports {
+        range: test.ports,
+        needed: (test.phases - 1) * assignment.nodes_on_host,
     };
-    for listener in &listeners {
-        socket::set_nonblocking(listener, true)
-            .map_err(|error| lacking(format!("cannot set up a listener: {}", why(&error))))?;
+    let listen = |at: Endpoint| {
+        let made = at.listen(ports, &options(test, at.kind()));
+        made.map_err(|error| lacking(error.to_string()))
+    };
+    if kinds.contains(&LinkKind::Tcp) {
+        let rails = assignment.rails.iter();
+        let made = rails.map(|rail| listen(Endpoint::at(rail.address)));
+        let made: Vec<_> = made.collect::<Result<_, _>>()?;
+        let (listeners, addresses): (_, Vec<_>) = made.into_iter().unzip();
+        let addresses = addresses.into_iter().flatten().collect();
+        return Ok((listeners, Listener::Tcp(addresses)));
     }
-    Ok((listeners, address))
+    if kinds.contains(&LinkKind::Unix) {
+        let name = link::unix_name(&assignment.names, node, boundary);
+        let (listener, _) = listen(Endpoint::Unix(name.clone()))?;
+        return Ok((vec![listener], Listener::Unix(name)));
+    }
+    Ok((Vec::new(), Listener::None))
 }
 
-fn cannot_listen(assignment: &Assignment, address: IpAddr, error: &io::Error) -> Trouble {
-    match assignment.test.ports {
-        Some((first, last)) if error.kind() == io::ErrorKind::AddrInUse => {
-            let needed = (assignment.test.phases - 1) * assignment.nodes_on_host;
-            lacking(format!(
-                "cannot listen on {address}: all ports {first}-{last} are taken (this host needs {needed}; \
-                 widen --port-range)"
-            ))
-        }
-        _ => {
-            let name = assignment.test.sockets.congestion.as_deref();
-            let hint = match (error.raw_os_error(), name) {
-                (Some(nix::libc::ENOENT | nix::libc::EPERM), Some(name)) => {
-                    format!(" (congestion control {name} is not there or not allowed)")
-                }
-                _ => String::new(),
-            };
-            lacking(format!("cannot listen on {address}: {}{hint}", why(error)))
-        }
-    }
-}
-
-/// Socket options with a default size for the send buffer. Unix sockets have no autotuning and a small default: 208
-/// KiB carries half of what 1 MiB does. 256 KiB is best where both ends share a core, which is the rule when links
+/// Socket options of links of a kind, with a default size for the send buffer. Unix sockets have no autotuning and a small
+/// default: 208 KiB carries half of what 1 MiB does. 256 KiB is best where both ends share a core, which is the rule when links
 /// outnumber cores. Pages that are sent count whole, however little of them is used.
-fn unix_options(test: &Test) -> SocketOptions {
+fn options(test: &Test, kind: LinkKind) -> SocketOptions {
     let mut options = test.sockets.clone();
     let usual = match test.datapath {
         Datapath::Copy => 256 << 10,
         Datapath::Zerocopy => 4 << 20,
     };
-    options.send_buffer_bytes = options.send_buffer_bytes.or(Some(usual));
+    if !kind.has_tcp_info() {
+        options.send_buffer_bytes = options.send_buffer_bytes.or(Some(usual));
+    }
     options
 }
 
@@ -246,7 +221,7 @@ fn make_pairs(
     let own = lanes
         .iter()
         .filter(|lane| assignment.kind_of(lane) == LinkKind::Pair);
-    own.map(|_| socket::pair(&unix_options(&assignment.test)))
+    own.map(|_| socket::pair(&options(&assignment.test, LinkKind::Pair)))
         .collect::<io::Result<Vec<_>>>()
         .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))
 }
@@ -294,11 +269,7 @@ impl NodeResources {
 
     /// Socket options of a link of this kind.
     pub(crate) fn options(&self, kind: LinkKind) -> SocketOptions {
-        if kind.has_tcp_info() {
-            self.assignment.test.sockets.clone()
-        } else {
-            unix_options(&self.assignment.test)
-        }
+        options(&self.assignment.test, kind)
     }
 
     /// Keeps the calling process, which fills or drains `slot` over the link of `lane`, on the processor where its

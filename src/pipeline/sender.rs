@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::buffer::board::EndState;
 use crate::buffer::double::OwnBlocks;
 use crate::buffer::handshake::Doorbell;
-use crate::link::{self, Link, Target};
+use crate::link::{Connector, Endpoint, Link, unix_name};
 use crate::plan::lanes::Lane;
 use crate::plan::{self, LinkKind};
 use crate::record::{EndRole, TroubleKind};
@@ -116,18 +116,20 @@ fn make_link<'resources>(
         probe_bytes: 0,
     };
     let rail = assignment.test.rail_of(lane.stream);
-    let target = match resources.board.address(lane.boundary, lane.to, rail) {
-        Some(address) => Target::Tcp {
-            from: assignment.rails[rail].address,
-            to: address,
-            here: assignment.same_host[lane.to],
-        },
-        None => Target::Unix(link::unix_name(&assignment.names, lane.to, lane.boundary)),
-    };
-    let limit = Duration::from_millis(deadlines.connect_ms);
     let mut options = resources.options(kind);
     options.rate_bits_per_s = assignment.test.rate_of(&lane);
-    link::connect(&target, &hello, &options, limit, silence).map_err(|error| failure(&error))
+    let connector = Connector {
+        to: match resources.board.address(lane.boundary, lane.to, rail) {
+            Some(address) => Endpoint::Tcp(address),
+            None => Endpoint::Unix(unix_name(&assignment.names, lane.to, lane.boundary)),
+        },
+        from: assignment.rails[rail].address,
+        here: assignment.same_host[lane.to],
+        options,
+        limit: Duration::from_millis(deadlines.connect_ms),
+    };
+    let made = connector.connect(&hello, silence);
+    made.map_err(|error| failure(&error))
 }
 
 /// Waits for the start without a time limit: the launching side can hold a run at its start, and enforces a limit.

@@ -1,15 +1,12 @@
 //! Connection setup between two ranks: the rank that sends first proposes a link, and the other one accepts it. If both propose, the link
 //! of the lower rank is kept.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::link::Guests;
+use crate::link::{Endpoint, Guests};
 use crate::plan::SocketOptions;
 use crate::sys::socket;
 use crate::wire::rank::RankHello;
@@ -17,26 +14,14 @@ use crate::wire::rank::RankHello;
 use super::error::RankError;
 use super::shared_memory::SharedMemory;
 
-/// Address where a rank listens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RankAddress {
-    /// TCP.
-    Tcp(SocketAddr),
-    /// An abstract Unix socket name of this host.
-    Unix(String),
-    /// A place in the shared memory of the node's ranks.
-    Memory(usize),
-}
-
 /// Data that a rank needs to find the others.
 pub(crate) struct Ground {
-    /// Listeners of this rank.
+    /// Listeners of this rank, nonblocking.
     pub listeners: Vec<OwnedFd>,
     /// Memory shared with other ranks of this node.
     pub shared: Option<Arc<SharedMemory>>,
     /// Addresses of all ranks as seen from here, indexed by rank.
-    pub book: Vec<RankAddress>,
+    pub book: Vec<Endpoint>,
     /// Own address, the source of TCP links.
     pub from: IpAddr,
     /// Secret of the run.
@@ -69,16 +54,13 @@ const NEAR_RECEIVE_BYTES: usize = 512 << 10;
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
 
 impl Meeting {
-    pub(super) fn new(own: usize, ground: Ground) -> Result<Self, RankError> {
-        for listener in &ground.listeners {
-            socket::set_nonblocking(listener, true).map_err(RankError::Setup)?;
-        }
-        Ok(Self {
+    pub(super) fn new(own: usize, ground: Ground) -> Self {
+        Self {
             guests: Guests::new(ground.hello_limit),
             ground,
             own: u32::try_from(own).unwrap_or(u32::MAX),
             strangers: 0,
-        })
+        }
     }
 
     pub(super) fn strangers(&self) -> u64 {
@@ -97,25 +79,21 @@ impl Meeting {
     /// Connects to a rank and sends the hello.
     pub(super) fn propose(&self, rank: usize) -> Result<OwnedFd, RankError> {
         let ground = &self.ground;
-        let (to, connected) = match &ground.book[rank] {
-            RankAddress::Tcp(to) => {
-                let limit = ground.connect_limit;
-                let made = socket::connect_tcp(ground.from, *to, &ground.options, limit);
-                (to.to_string(), made)
-            }
-            RankAddress::Unix(name) => {
-                let limit = ground.connect_limit;
-                let made = socket::connect_unix(name, &unix_options(), limit);
-                (name.clone(), made)
-            }
-            // A link in shared memory stands from the start, where such memory exists.
-            RankAddress::Memory(place) => {
-                let none = io::Error::from(io::ErrorKind::NotFound);
-                (format!("place {place}"), Err(none))
-            }
+        let to = &ground.book[rank];
+        let unix = SocketOptions {
+            send_buffer_bytes: Some(UNIX_BUFFER_BYTES),
+            ..SocketOptions::default()
         };
-        let connect = |source| RankError::Connect { rank, to, source };
-        let socket = connected.map_err(connect)?;
+        let options = match to.kind().has_tcp_info() {
+            true => &ground.options,
+            false => &unix,
+        };
+        let connected = to.connect(ground.from, options, ground.connect_limit);
+        let socket = connected.map_err(|source| RankError::Connect {
+            rank,
+            to: to.to_string(),
+            source,
+        })?;
         self.set_up(rank, &socket)?;
         let hello = RankHello {
             secret: ground.secret,
@@ -130,27 +108,23 @@ impl Meeting {
     }
 
     pub(super) fn set_up(&self, rank: usize, socket: &OwnedFd) -> Result<(), RankError> {
-        let tcp = matches!(self.ground.book[rank], RankAddress::Tcp(_));
-        let asked = || match tcp {
-            true => socket::ask_now_and_then(socket, self.ground.silence),
-            false => Ok(()),
+        let tcp = self.ground.book[rank].kind().has_tcp_info();
+        let made = || {
+            socket::prepare_data(socket, tcp, self.ground.silence)?;
+            if tcp {
+                socket::ask_now_and_then(socket, self.ground.silence)?;
+            }
+            if self.stays_here(rank) {
+                socket::set_buffers(socket, &self.near_buffers())?;
+            }
+            socket::set_nonblocking(socket, true)
         };
-        socket::prepare_data(socket, tcp, self.ground.silence)
-            .and_then(|()| asked())
-            .and_then(|()| match self.stays_here(rank) {
-                true => socket::set_buffers(socket, &self.near_buffers()),
-                false => Ok(()),
-            })
-            .and_then(|()| socket::set_nonblocking(socket, true))
-            .map_err(RankError::Setup)
+        made().map_err(RankError::Setup)
     }
 
     /// True if TCP data for a rank never leaves this host.
     fn stays_here(&self, rank: usize) -> bool {
-        match self.ground.book[rank] {
-            RankAddress::Tcp(to) => to.ip().is_loopback() || to.ip() == self.ground.from,
-            RankAddress::Unix(_) | RankAddress::Memory(_) => false,
-        }
+        matches!(&self.ground.book[rank], Endpoint::Tcp(to) if to.ip().is_loopback() || to.ip() == self.ground.from)
     }
 
     /// Buffers of links within this host, unless the options set others.
@@ -205,13 +179,6 @@ impl Meeting {
         }
         self.strangers += self.guests.shown_out() as u64;
         known
-    }
-}
-
-fn unix_options() -> SocketOptions {
-    SocketOptions {
-        send_buffer_bytes: Some(UNIX_BUFFER_BYTES),
-        ..SocketOptions::default()
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) use collectives::ITEM_BYTES;
 pub(crate) use error::RankError;
 pub(crate) use exchange::Request;
 pub use group::Group;
-pub(crate) use meeting::{Ground, RankAddress};
+pub(crate) use meeting::Ground;
 pub(crate) use op::From;
 pub(crate) use patience::Patience;
 pub(crate) use pieces::{ranges, split};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::link::{Endpoint, Ports};
 use crate::plan::SocketOptions;
 use crate::plan::ranks::Wait;
 use crate::record::TroubleKind;
@@ -38,20 +39,21 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
     let mut outside = Vec::new();
     let mut listeners = Vec::new();
     for rank in 0..ranks {
-        if over == Over::Unix {
-            let name = format!("pipebench-unit-rank-{}-{run}-{rank}", std::process::id());
-            listeners.push(socket::listen_unix(&name, &options).unwrap());
-            outside.push(RankAddress::Unix(name));
-        } else {
-            let (listener, address) = socket::listen_tcp(LOOPBACK, None, &options).unwrap();
-            listeners.push(listener);
-            outside.push(RankAddress::Tcp(address));
-        }
+        let at = match over {
+            Over::Unix => Endpoint::Unix(format!(
+                "pipebench-unit-rank-{}-{run}-{rank}",
+                std::process::id()
+            )),
+            _ => Endpoint::at(LOOPBACK),
+        };
+        let (listener, address) = at.listen(Ports::default(), &options).unwrap();
+        listeners.push(listener);
+        outside.push(address.map_or(at, Endpoint::Tcp));
     }
-    let book = |own: usize| -> Vec<RankAddress> {
+    let book = |own: usize| -> Vec<Endpoint> {
         let all = outside.iter().enumerate();
         all.map(|(rank, address)| match own < at_home && rank < at_home {
-            true => RankAddress::Memory(rank),
+            true => Endpoint::Memory(rank),
             false => address.clone(),
         })
         .collect()
@@ -398,7 +400,7 @@ fn a_rank_that_has_gone_is_named() {
 fn a_message_that_stops_half_way_ends_the_wait() {
     let mut grounds = grounds(2, Over::Tcp, Duration::from_millis(300));
     let other = grounds.remove(1);
-    let RankAddress::Tcp(own) = grounds[0].book[0].clone() else {
+    let Endpoint::Tcp(own) = grounds[0].book[0].clone() else {
         panic!("TCP was asked for");
     };
     let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();
@@ -458,7 +460,7 @@ fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
     use std::os::fd::AsFd;
     let mut grounds = grounds(2, Over::Tcp, Duration::from_secs(5));
     grounds[0].hello_limit = Duration::from_millis(50);
-    let RankAddress::Tcp(own) = grounds[0].book[0].clone() else {
+    let Endpoint::Tcp(own) = grounds[0].book[0].clone() else {
         panic!("TCP was asked for");
     };
     let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::link::Endpoint;
 use crate::sys::arena::{Arena, Buffer};
 
 use super::error::RankError;
 use super::group::Group;
-use super::meeting::{Ground, Meeting, RankAddress};
+use super::meeting::{Ground, Meeting};
 use super::patience::Patience;
 use super::peer::Peer;
 use super::shared_memory::SharedMemory;
@@ -41,11 +42,11 @@ impl World {
         let size = ground.book.len();
         let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
         let home = match (&ground.shared, &ground.book[own]) {
-            (Some(shared), RankAddress::Memory(place)) => Some((Arc::clone(shared), *place)),
+            (Some(shared), Endpoint::Memory(place)) => Some((Arc::clone(shared), *place)),
             _ => None,
         };
-        let peer = |(rank, address): (usize, &RankAddress)| match (address, &home) {
-            (RankAddress::Memory(other), Some((shared, place))) if rank != own => {
+        let peer = |(rank, address): (usize, &Endpoint)| match (address, &home) {
+            (Endpoint::Memory(other), Some((shared, place))) if rank != own => {
                 Peer::over(Stream::within(shared, *place, *other))
             }
             _ => Peer::default(),
@@ -59,7 +60,7 @@ impl World {
             home,
             asleep: false,
             window: None,
-            meeting: Meeting::new(own, ground)?,
+            meeting: Meeting::new(own, ground),
             patience,
             broken: false,
         })
