@@ -80,7 +80,7 @@ fn to_node(input: &[u8]) -> String {
             Ok(()) => {
                 // Values that a node computes from it before it allocates anything.
                 let ranks = assignment.job.ranks();
-                let own = ranks.of_node(assignment.node, assignment.nodes());
+                let own = ranks.of_node(assignment.run.node, assignment.run.nodes());
                 assert!(own.len() <= assignment.ranks());
                 let bytes = assignment.job.bytes_per_rank(assignment.ranks());
                 format!("ranks {} {}", magnitude(own.len()), magnitude(bytes))

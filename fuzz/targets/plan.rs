@@ -69,7 +69,11 @@ pub fn follow_assignment(assignment: &Assignment) -> String {
     if let Err(why) = assignment.check() {
         return super::one_line(&why, 400);
     }
-    let (test, nodes, node) = (&assignment.test, assignment.nodes(), assignment.node);
+    let (test, nodes, node) = (
+        &assignment.test,
+        assignment.run.nodes(),
+        assignment.run.node,
+    );
     let mut ends = 0;
     for boundary in 0..test.phases - 1 {
         let outgoing = lanes::outgoing(test, nodes, boundary, node);

@@ -9,7 +9,7 @@ use crate::plan::job::{Job, RankAssignment, Round};
 use crate::plan::linktest::Linktest;
 use crate::plan::ranks::Ranks;
 use crate::record::{PairTime, RankRecord, RoundProgress, Trouble, TroubleKind};
-use crate::sys::{clock, facts};
+use crate::sys::clock;
 use crate::wire::message::{RankWord, ToNode};
 
 use super::events::RunEvent;
@@ -41,25 +41,13 @@ impl RunState<'_> {
             return Ok(false);
         }
         let nodes = self.hosts.len();
-        let labels: Vec<String> = self.hosts.iter().map(|host| host.node.clone()).collect();
         sessions.begin_job();
         let names = fresh_names()?;
         for (node, host) in self.hosts.iter().enumerate() {
-            let identity = &host.facts.identity;
-            let hosts = self.hosts.iter();
-            let same_host = hosts.map(|other| other.facts.identity == *identity);
             let assignment = RankAssignment {
-                token: self.token.to_owned(),
-                secret: self.conditions.secret.clone(),
-                names: names.clone(),
-                by: facts::own_name(),
-                started_ms: self.started_ms,
-                node,
-                labels: labels.clone(),
-                same_host: same_host.collect(),
+                run: self.membership(node, &names),
                 port: host.rails[0].clone(),
                 job: job.clone(),
-                deadlines: self.plan.deadlines.clone(),
             };
             sessions.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::judge::order;
 use crate::plan::fit::{self, Capacity};
-use crate::plan::{Assignment, Bound, DataNetwork, Sink, Test, size};
+use crate::plan::{Assignment, Bound, DataNetwork, Membership, Sink, Test, size};
 use crate::record::{HostRecord, Trouble, TroubleKind};
 use crate::stats::offset::Offset;
 use crate::sys::{clock, facts};
@@ -157,35 +157,31 @@ impl RunState<'_> {
         Ok(())
     }
 
+    /// A node's membership of this run; `names` are the digits in the names of Unix sockets.
+    pub(super) fn membership(&self, node: usize, names: &str) -> Membership {
+        let identity = &self.hosts[node].facts.identity;
+        let hosts = self.hosts.iter();
+        Membership {
+            token: self.token.to_owned(),
+            secret: self.conditions.secret.clone(),
+            names: names.to_owned(),
+            by: facts::own_name(),
+            started_ms: self.started_ms,
+            node,
+            labels: hosts.clone().map(|host| host.node.clone()).collect(),
+            same_host: hosts.map(|host| host.facts.identity == *identity).collect(),
+            deadlines: self.plan.deadlines.clone(),
+        }
+    }
+
     fn prepare(&mut self, sessions: &mut Sessions, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
-        let labels: Vec<String> = self
-            .plan
-            .nodes
-            .iter()
-            .map(|node| node.label.clone())
-            .collect();
         let names = fresh_names()?;
         for node in 0..self.hosts.len() {
-            let identity = &self.hosts[node].facts.identity;
-            let same_host: Vec<bool> = self
-                .hosts
-                .iter()
-                .map(|host| host.facts.identity == *identity)
-                .collect();
             let assignment = Assignment {
-                token: self.token.to_owned(),
-                secret: self.conditions.secret.clone(),
-                names: names.clone(),
-                by: facts::own_name(),
-                started_ms: self.started_ms,
-                node,
-                labels: labels.clone(),
-                nodes_on_host: same_host.iter().filter(|same| **same).count(),
-                same_host,
+                run: self.membership(node, &names),
                 rails: self.hosts[node].rails.clone(),
                 test: test.clone(),
-                deadlines: self.plan.deadlines.clone(),
                 seed: self.plan.seed,
                 keep_going: self.plan.keep_going,
                 samples: self.plan.samples() || self.conditions.watched,

@@ -11,7 +11,7 @@ use crate::units::show_bytes;
 /// Refuses a test that does not fit. The failure says what is needed, what is left, and what to change.
 pub(super) fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
-        nodes_on_host: assignment.nodes_on_host,
+        nodes_on_host: assignment.run.nodes_on_host(),
         ports: assignment.test.ports,
         cures: cure_of_test,
     };
@@ -23,7 +23,7 @@ pub(super) fn check(assignment: &Assignment, rooms: &Rooms) -> Result<(), Troubl
 /// Refuses a job of ranks that does not fit, in the same way.
 pub(super) fn check_ranks(assignment: &RankAssignment, rooms: &Rooms) -> Result<(), Trouble> {
     let asked = Asked {
-        nodes_on_host: assignment.nodes_on_host(),
+        nodes_on_host: assignment.run.nodes_on_host(),
         ports: assignment.job.ranks().ports,
         cures: match assignment.job {
             Job::Imb(_) => cure_of_patterns,
@@ -59,8 +59,8 @@ enum Thing {
 }
 
 fn needs(assignment: &Assignment) -> Vec<Need> {
-    let (test, nodes) = (&assignment.test, assignment.nodes());
-    let on_host = assignment.nodes_on_host;
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
+    let on_host = assignment.run.nodes_on_host();
     let need = |what, amount: usize| Need {
         what,
         amount: amount as u64,
@@ -88,13 +88,13 @@ fn needs(assignment: &Assignment) -> Vec<Need> {
 /// Needs of all ranks of this host together. Each rank can have a link to every other rank.
 fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
     let (all, job) = (assignment.ranks(), &assignment.job);
-    let born = job.ranks().per_node * assignment.nodes_on_host();
+    let born = job.ranks().per_node * assignment.run.nodes_on_host();
     let need = |what, amount: usize| Need {
         what,
         amount: amount as u64,
     };
     let (transport, per_node) = (job.ranks().transport, job.ranks().per_node);
-    let ports = if transport.needs_ports(assignment.nodes()) {
+    let ports = if transport.needs_ports(assignment.run.nodes()) {
         born
     } else {
         0
@@ -115,7 +115,7 @@ fn needs_of_ranks(assignment: &RankAssignment) -> Vec<Need> {
             Thing::Memory,
             memory
                 .saturating_mul(born)
-                .saturating_add(rings.saturating_mul(assignment.nodes_on_host())),
+                .saturating_add(rings.saturating_mul(assignment.run.nodes_on_host())),
         ),
     ]
 }
@@ -215,31 +215,28 @@ impl Need {
 mod tests {
     use super::*;
     use crate::plan::lanes::tests::test_of;
-    use crate::plan::{DataPort, Deadlines};
+    use crate::plan::tests::membership;
+    use crate::plan::{DataPort, Membership};
 
     fn assignment() -> Assignment {
         let mut test = test_of(3, 1);
         test.ports = Some((5201, 5203));
         Assignment {
-            token: "00".repeat(16),
-            secret: "11".repeat(16),
-            names: "22".repeat(16),
-            by: String::new(),
-            started_ms: 0,
+            run: Membership {
+                node: 0,
+                labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
+                same_host: vec![true, true, false],
+                ..membership()
+            },
             keep_going: false,
             samples: false,
             neighbours: Vec::new(),
-            node: 0,
-            labels: ["a", "b", "c"].map(str::to_owned).to_vec(),
-            same_host: vec![true, true, false],
             rails: vec![DataPort {
                 address: std::net::Ipv4Addr::LOCALHOST.into(),
                 interface: None,
             }],
             test,
-            deadlines: Deadlines::default(),
             seed: 1,
-            nodes_on_host: 2,
         }
     }
 

@@ -19,9 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::outside;
-use crate::plan::Assignment;
-use crate::plan::SocketOptions;
-use crate::plan::job::RankAssignment;
+use crate::plan::{Membership, SocketOptions};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::socket::{self, Owner};
 use crate::sys::{clock, facts, process, why};
@@ -64,51 +62,18 @@ enum Refusal {
     Failed(io::Error),
 }
 
-/// A node's claim to its host, and the run it is for.
-pub(super) struct Claim<'a> {
-    token: &'a str,
-    by: &'a str,
-    started_ms: u64,
-    node: usize,
-    same_host: &'a [bool],
-}
-
-impl<'a> Claim<'a> {
-    /// Makes the claim of a test.
-    pub(super) fn of_test(assignment: &'a Assignment) -> Self {
-        Self {
-            token: &assignment.token,
-            by: &assignment.by,
-            started_ms: assignment.started_ms,
-            node: assignment.node,
-            same_host: &assignment.same_host,
-        }
-    }
-
-    /// Makes the claim of a job of ranks.
-    pub(super) fn of_job(assignment: &'a RankAssignment) -> Self {
-        Self {
-            token: &assignment.token,
-            by: &assignment.by,
-            started_ms: assignment.started_ms,
-            node: assignment.node,
-            same_host: &assignment.same_host,
-        }
-    }
-
-    /// True if this node takes the lock for all nodes of its run on this host.
-    pub(super) fn is_holder(&self) -> bool {
-        self.same_host.iter().position(|same| *same) == Some(self.node)
-    }
+/// True if this node takes the lock for all nodes of its run on this host.
+pub(super) fn is_holder(run: &Membership) -> bool {
+    run.same_host.iter().position(|same| *same) == Some(run.node)
 }
 
 impl HostLock {
     /// Takes the host for a run. If the host is busy, the failure describes the holder.
-    pub(super) fn take(claim: &Claim<'_>) -> Result<Self, Trouble> {
+    pub(super) fn take(run: &Membership) -> Result<Self, Trouble> {
         let own = Holder {
-            token: claim.token.chars().take(16).collect(),
-            by: claim.by.to_owned(),
-            since_ms: claim.started_ms,
+            token: run.token.chars().take(16).collect(),
+            by: run.by.clone(),
+            since_ms: run.started_ms,
         };
         take(NAME, &own).map_err(|refusal| {
             let what = explain(refusal, clock::wall_ms());

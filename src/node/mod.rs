@@ -22,7 +22,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use thiserror::Error;
 
-use crate::plan::{Assignment, DataPort};
+use crate::plan::{Assignment, DataPort, Membership};
 use crate::record::HostFacts;
 use crate::record::{ENDED_FROM_OUTSIDE, Trouble, TroubleKind};
 use crate::sys::clock::IdleTimer;
@@ -33,7 +33,7 @@ use crate::units::show_ns;
 use crate::wire::message::{FromNode, Hello, ToNode, WIRE_VERSION};
 
 use channel::Channel;
-use lock::{Claim, HostLock};
+use lock::HostLock;
 use ranks::RankJob;
 use run::Run;
 use task::Task;
@@ -181,7 +181,7 @@ impl Node {
                 self.clear();
                 let neighbours = neighbours(&assignment);
                 let prepared = self
-                    .take_host(&Claim::of_test(&assignment))
+                    .take_host(&assignment.run)
                     .and_then(|()| Run::prepare(*assignment, &self.facts, &self.rooms));
                 self.begin(prepared.map(|run| {
                     let prepared = FromNode::Prepared {
@@ -195,7 +195,7 @@ impl Node {
             ToNode::PrepareRanks(assignment) => {
                 self.clear();
                 let prepared = self
-                    .take_host(&Claim::of_job(&assignment))
+                    .take_host(&assignment.run)
                     .and_then(|()| RankJob::prepare(*assignment, &self.rooms));
                 self.begin(prepared.map(|job| {
                     let listen = FromNode::RanksListen(job.addresses());
@@ -247,11 +247,11 @@ impl Node {
     }
 
     /// Takes the host for the run before anything is made, and keeps it from one test of the run to the next.
-    fn take_host(&mut self, claim: &Claim<'_>) -> Result<(), Trouble> {
-        if self.lock.is_some() || !claim.is_holder() {
+    fn take_host(&mut self, run: &Membership) -> Result<(), Trouble> {
+        if self.lock.is_some() || !lock::is_holder(run) {
             return Ok(());
         }
-        let lock = HostLock::take(claim)?;
+        let lock = HostLock::take(run)?;
         let fd = lock.descriptor();
         let registered =
             self.poll

@@ -147,7 +147,9 @@ impl Rank<'_> {
             return Err((TroubleKind::Bug, what));
         }
         let job = &assignment.job;
-        let at_home = job.ranks().of_node(assignment.node, assignment.nodes());
+        let at_home = job
+            .ranks()
+            .of_node(assignment.run.node, assignment.run.nodes());
         let place = |rank| at_home.iter().position(|other| *other == rank).unwrap_or(0);
         let address = |(rank, address): (usize, &Option<SocketAddr>)| match (
             assignment.link_to(rank),
@@ -156,7 +158,7 @@ impl Rank<'_> {
             (LinkKind::Tcp, Some(address)) => Endpoint::Tcp(*address),
             (LinkKind::Memory, _) => Endpoint::Memory(place(rank)),
             (LinkKind::Tcp | LinkKind::Unix | LinkKind::Pair, _) => {
-                Endpoint::Unix(unix_name(&assignment.names, rank))
+                Endpoint::Unix(unix_name(&assignment.run.names, rank))
             }
         };
         let failed = |error: &RankError| (error.kind(), error.to_string());
@@ -170,12 +172,12 @@ impl Rank<'_> {
             shared: post.shared.cloned(),
             book: book.iter().enumerate().map(address).collect(),
             from: assignment.port.address,
-            secret: secret_bytes(&assignment.secret),
+            secret: secret_bytes(&assignment.run.secret),
             options: job.ranks().sockets.clone(),
-            connect_limit: Duration::from_millis(assignment.deadlines.connect_ms),
-            hello_limit: Duration::from_millis(assignment.deadlines.link_hello_ms),
+            connect_limit: Duration::from_millis(assignment.run.deadlines.connect_ms),
+            hello_limit: Duration::from_millis(assignment.run.deadlines.link_hello_ms),
             // Half as long again as that of the launching side, so that it names a lost host before others miss that host.
-            silence: Duration::from_millis(assignment.deadlines.silence_ms / 2 * 3),
+            silence: Duration::from_millis(assignment.run.deadlines.silence_ms / 2 * 3),
         };
         let patience = Patience::new(job.ranks().wait, post.on_host, post.processors.len());
         let world = World::new(post.number, ground, patience).map_err(|error| failed(&error))?;
@@ -183,7 +185,7 @@ impl Rank<'_> {
             Job::Linktest(linktest) => {
                 Work::Pairs(Box::new(Tester::new(linktest, post.number, world.size())))
             }
-            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb, &assignment.token))),
+            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb, &assignment.run.token))),
         };
         Ok((world, work))
     }

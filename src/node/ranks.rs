@@ -63,8 +63,8 @@ impl RankJob {
         let own = assignment
             .job
             .ranks()
-            .of_node(assignment.node, assignment.nodes());
-        let due_ns = clock::monotonic_ns() + assignment.deadlines.prepare_ms * 1_000_000;
+            .of_node(assignment.run.node, assignment.run.nodes());
+        let due_ns = clock::monotonic_ns() + assignment.run.deadlines.prepare_ms * 1_000_000;
         let mut job = Self {
             assignment,
             ranks: Vec::new(),
@@ -113,9 +113,9 @@ impl RankJob {
             .map_err(|error| lacking(format!("cannot make a socket pair: {}", why(&error))))?;
         let ranks = assignment.job.ranks();
         // The nodes of one host take processors one after the other.
-        let before = assignment.same_host[..assignment.node].iter();
+        let before = assignment.run.same_host[..assignment.run.node].iter();
         let before = before.filter(|same| **same).count() * ranks.per_node;
-        let on_host = ranks.per_node * assignment.nodes_on_host();
+        let on_host = ranks.per_node * assignment.run.nodes_on_host();
         let mut keep: Vec<RawFd> = listeners.iter().map(AsRawFd::as_raw_fd).collect();
         keep.push(far.as_raw_fd());
         keep.extend(shared.iter().flat_map(|shared| shared.descriptors()));
@@ -194,7 +194,7 @@ fn listen(
     let ranks = assignment.job.ranks();
     let ports = Ports {
         range: ranks.ports,
-        needed: ranks.per_node * assignment.nodes_on_host(),
+        needed: ranks.per_node * assignment.run.nodes_on_host(),
     };
     let others = (0..assignment.ranks()).filter(|other| *other != number);
     let kinds: Vec<LinkKind> = others.map(|other| assignment.link_to(other)).collect();
@@ -203,7 +203,7 @@ fn listen(
     for (at, options) in [
         (Endpoint::at(assignment.port.address), &ranks.sockets),
         (
-            Endpoint::Unix(rank::unix_name(&assignment.names, number)),
+            Endpoint::Unix(rank::unix_name(&assignment.run.names, number)),
             &SocketOptions::default(),
         ),
     ] {
@@ -274,7 +274,7 @@ impl Task for RankJob {
     fn obey(&mut self, message: ToNode) {
         match message {
             ToNode::RankBook(book) => {
-                let deadlines = &self.assignment.deadlines;
+                let deadlines = &self.assignment.run.deadlines;
                 self.due_ns = clock::monotonic_ns() + deadlines.prepare_ms * 1_000_000;
                 self.tell_all(&ToRank::Book(book));
             }
@@ -379,7 +379,7 @@ impl Task for RankJob {
     }
 
     fn silence_ms(&self) -> u64 {
-        self.assignment.deadlines.silence_ms
+        self.assignment.run.deadlines.silence_ms
     }
 
     fn give_up(&mut self) {
@@ -402,7 +402,7 @@ impl Task for RankJob {
         if let Job::Imb(imb) = &self.assignment.job
             && imb.has_files()
         {
-            let folder = folder::folder(&imb.path, &self.assignment.token);
+            let folder = folder::folder(&imb.path, &self.assignment.run.token);
             // If all hosts share the folder, another node may have removed it first. If no folder was made, none exists.
             match std::fs::remove_dir_all(folder) {
                 Ok(()) | Err(_) => {}

@@ -68,22 +68,22 @@ pub(super) fn progress(resources: &NodeResources) -> Progress {
     let lanes = resources.lanes_of_a_boundary();
     for (role, _, slot, end) in resources.board.ends() {
         let lane = lanes[usize::from(role == EndRole::Receiver)][slot];
-        let peer = lane.peer_of(assignment.node);
+        let peer = lane.peer_of(assignment.run.node);
         let bytes = end.bytes();
         let rail = assignment.test.rail_of(lane.stream);
         if assignment.samples && role == EndRole::Receiver {
             sums.links.push(bytes);
         }
-        let same_host = assignment.same_host.get(peer).copied().unwrap_or(false);
+        let same_host = assignment.run.same_host.get(peer).copied().unwrap_or(false);
         match role {
             EndRole::Sender if same_host => {}
             EndRole::Sender => sums.sent_bytes[rail] += bytes,
-            EndRole::Receiver if peer == assignment.node => sums.own_bytes += bytes,
+            EndRole::Receiver if peer == assignment.run.node => sums.own_bytes += bytes,
             EndRole::Receiver if same_host => sums.same_host_bytes += bytes,
             EndRole::Receiver => sums.received_bytes[rail] += bytes,
         }
         let least = sums.slowest.map_or(u64::MAX, |(_, least)| least);
-        if role == EndRole::Receiver && peer != assignment.node && bytes < least {
+        if role == EndRole::Receiver && peer != assignment.run.node && bytes < least {
             sums.slowest = Some((peer, bytes));
         }
     }

@@ -98,7 +98,7 @@ impl Run {
             .map_err(|error| Trouble::own(TroubleKind::Usage, error.to_string()))?;
         host_limits::check(&assignment, rooms)?;
         let source_bytes = source_bytes(&assignment)?;
-        let prepare_ms = assignment.deadlines.prepare_ms;
+        let prepare_ms = assignment.run.deadlines.prepare_ms;
         let rails: Vec<Option<&str>> = assignment
             .rails
             .iter()
@@ -106,8 +106,8 @@ impl Run {
             .collect();
         let interfaces = facts.counted_interfaces(&rails);
         let reserved = assignment.test.huge && {
-            let needed = size::reserved_bytes_per_node(&assignment.test, assignment.nodes());
-            let needed = needed.saturating_mul(assignment.nodes_on_host) as u64;
+            let needed = size::reserved_bytes_per_node(&assignment.test, assignment.run.nodes());
+            let needed = needed.saturating_mul(assignment.run.nodes_on_host()) as u64;
             needed <= facts.reserved_pages_bytes
         };
         let (resources, troubles_from) = resources::build(assignment, reserved)?;
@@ -189,7 +189,7 @@ impl Run {
         self.resources.publish(book);
         self.ring_phases();
         self.stage = Stage::Connecting;
-        let deadlines = &self.resources.assignment.deadlines;
+        let deadlines = &self.resources.assignment.run.deadlines;
         self.due_ns =
             clock::monotonic_ns() + (deadlines.connect_ms + deadlines.prepare_ms) * 1_000_000;
     }
@@ -288,7 +288,7 @@ impl Run {
         }
         self.stage = Stage::Running;
         self.progress_ns = go.at_ns.saturating_add(1_000_000_000);
-        let volume_ns = self.resources.assignment.deadlines.volume_ms * 1_000_000;
+        let volume_ns = self.resources.assignment.run.deadlines.volume_ms * 1_000_000;
         self.due_ns = go
             .window_ns
             .map_or(go.at_ns.saturating_add(volume_ns), |(first, _)| first);
@@ -312,7 +312,7 @@ impl Run {
         self.resources.board.stop();
         self.stage = Stage::Draining;
         self.due_ns =
-            clock::monotonic_ns() + self.resources.assignment.deadlines.drain_ms * 1_000_000;
+            clock::monotonic_ns() + self.resources.assignment.run.deadlines.drain_ms * 1_000_000;
     }
 
     fn take_reading(&mut self) {
@@ -336,7 +336,7 @@ impl Run {
         if (moved > self.drained_bytes || sent) && self.drains < DRAINS {
             self.drained_bytes = moved;
             self.drains += 1;
-            let drain_ms = self.resources.assignment.deadlines.drain_ms;
+            let drain_ms = self.resources.assignment.run.deadlines.drain_ms;
             self.due_ns = clock::monotonic_ns() + drain_ms * 1_000_000;
         } else {
             self.too_late("blocks under way did not arrive");
@@ -463,7 +463,7 @@ impl Task for Run {
     }
 
     fn silence_ms(&self) -> u64 {
-        self.resources.assignment.deadlines.silence_ms
+        self.resources.assignment.run.deadlines.silence_ms
     }
 
     fn next_due_ns(&self, now: u64) -> Option<u64> {
@@ -537,7 +537,7 @@ impl Task for Run {
             }
             self.progress_ns = u64::MAX;
             self.stage = Stage::Collecting;
-            let collect_ms = self.resources.assignment.deadlines.collect_ms;
+            let collect_ms = self.resources.assignment.run.deadlines.collect_ms;
             self.due_ns = clock::monotonic_ns() + collect_ms * 1_000_000;
             self.report_if_ended();
         }
@@ -629,7 +629,7 @@ fn source_bytes(assignment: &Assignment) -> Result<Option<u64>, Trouble> {
     let Source::File(pattern) = &assignment.test.source else {
         return Ok(None);
     };
-    let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+    let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
     match file::source_bytes(Path::new(&name)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => {

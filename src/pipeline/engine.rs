@@ -109,7 +109,7 @@ impl<'resources, F: Flow<'resources>> Engine<'resources, F> {
         let now = clock::monotonic_ns();
         Ok(Self {
             resources,
-            bell: ChildBell::new(resources, parent, resources.assignment.node),
+            bell: ChildBell::new(resources, parent, resources.assignment.run.node),
             parent,
             open: members.len(),
             queue: (0..members.len()).collect(),

@@ -195,7 +195,7 @@ impl Closing {
     /// Fails if the receiver has not closed the link for too long. The node watches the progress of the drain; this is
     /// only the final limit.
     pub(super) fn still_waits(self, resources: &NodeResources) -> Result<(), Failure> {
-        let limit_ms = resources.assignment.deadlines.longest_drain_ms();
+        let limit_ms = resources.assignment.run.deadlines.longest_drain_ms();
         let limit_ns = limit_ms.saturating_mul(1_000_000);
         if clock::monotonic_ns() - self.since_ns > limit_ns {
             return Err(failure(&LinkError::NotTaken(limit_ns)));

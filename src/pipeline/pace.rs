@@ -29,7 +29,8 @@ impl Pace {
         let sources = lane.boundary == 0 && test.senders_are_sources();
         let assignment = &resources.assignment;
         let follows = if sources && lane.is_own() {
-            let all = lanes::outgoing(test, assignment.nodes(), 0, assignment.node).into_iter();
+            let all =
+                lanes::outgoing(test, assignment.run.nodes(), 0, assignment.run.node).into_iter();
             let others = all.filter(|other| !other.is_own());
             others.map(|other| (other.from_slot, other.to)).collect()
         } else {

@@ -135,7 +135,7 @@ impl Phase<'_> {
 
     fn make_children(&mut self) -> bool {
         let assignment = &self.resources.assignment;
-        let (nodes, node) = (assignment.nodes(), assignment.node);
+        let (nodes, node) = (assignment.run.nodes(), assignment.run.node);
         let incoming = match self.number.checked_sub(1) {
             Some(before) => lanes::incoming(&assignment.test, nodes, before, node),
             None => Vec::new(),
@@ -269,7 +269,7 @@ impl Phase<'_> {
     /// without load.
     fn rests(&self) -> bool {
         let (assignment, board) = (&self.resources.assignment, &self.resources.board);
-        let (nodes, node) = (assignment.nodes(), assignment.node);
+        let (nodes, node) = (assignment.run.nodes(), assignment.run.node);
         let degree = lanes::degree(&assignment.test, nodes, node);
         let links = match (self.number, self.is_last()) {
             (0, _) => degree.sends,
@@ -323,7 +323,7 @@ impl Phase<'_> {
             watch.looked_ns = now;
         }
         watch.looks * LOOK_UP_NS
-            > self.resources.assignment.deadlines.silence_ms * 3 / 2 * 1_000_000
+            > self.resources.assignment.run.deadlines.silence_ms * 3 / 2 * 1_000_000
     }
 
     /// Rings the children when the node status process has news for them, and rings the node status process once

@@ -113,7 +113,7 @@ pub(super) fn make_all_links(
 ) -> Result<Vec<Stands>, LaneFailure> {
     let assignment = &resources.assignment;
     let test = &assignment.test;
-    let lanes = lanes::incoming(test, assignment.nodes(), boundary, assignment.node);
+    let lanes = lanes::incoming(test, assignment.run.nodes(), boundary, assignment.run.node);
     let (pairs, others): (Vec<Lane>, Vec<Lane>) = lanes
         .into_iter()
         .partition(|lane| assignment.kind_of(lane) == LinkKind::Pair);
@@ -153,7 +153,7 @@ fn take_pair(resources: &NodeResources, lane: Lane) -> Result<Stands, Failure> {
 }
 
 fn silence(resources: &NodeResources) -> Duration {
-    Duration::from_millis(resources.assignment.deadlines.silence_ms * 3)
+    Duration::from_millis(resources.assignment.run.deadlines.silence_ms * 3)
 }
 
 /// The listener for links like that of `lane`, and its time limits.
@@ -162,7 +162,7 @@ fn ground<'resources>(
     lane: &Lane,
 ) -> Result<Ground<'resources>, Failure> {
     let assignment = &resources.assignment;
-    let deadlines = &assignment.deadlines;
+    let deadlines = &assignment.run.deadlines;
     let Some(listener) = resources.listener(lane) else {
         return Err((TroubleKind::Bug, "no listener was made".to_owned()));
     };
@@ -205,14 +205,14 @@ fn admit(
     hello: &LinkHello,
 ) -> Option<Lane> {
     let assignment = &resources.assignment;
-    if hello.secret != secret_bytes(&assignment.secret) {
+    if hello.secret != secret_bytes(&assignment.run.secret) {
         return None;
     }
     let lanes = lanes::incoming(
         &assignment.test,
-        assignment.nodes(),
+        assignment.run.nodes(),
         boundary,
-        assignment.node,
+        assignment.run.node,
     );
     let lane = lanes.into_iter().find(|lane| {
         let named = [hello.boundary, hello.from, hello.to, hello.stream];

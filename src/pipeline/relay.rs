@@ -71,7 +71,7 @@ fn run<'resources>(
 /// The lane that drains the slot which `lane` fills.
 pub(super) fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
     let assignment = &resources.assignment;
-    let (test, nodes) = (&assignment.test, assignment.nodes());
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
     let onward = lanes::outgoing(test, nodes, lane.boundary + 1, lane.to);
     onward[lane.to_slot]
 }
@@ -79,8 +79,8 @@ pub(super) fn onward_of(resources: &NodeResources, lane: &Lane) -> Lane {
 /// Name of the relay that fills and drains a slot; `None` if there is no such slot.
 pub(super) fn name_at(resources: &NodeResources, boundary: usize, slot: usize) -> Option<String> {
     let assignment = &resources.assignment;
-    let (test, nodes) = (&assignment.test, assignment.nodes());
-    let incoming = lanes::incoming(test, nodes, boundary, assignment.node);
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
+    let incoming = lanes::incoming(test, nodes, boundary, assignment.run.node);
     let lane = incoming.get(slot)?;
     Some(resources.relay_name(lane, &onward_of(resources, lane)))
 }

@@ -45,12 +45,12 @@ pub(crate) fn build(
     reserved: bool,
 ) -> Result<(NodeResources, OwnedFd), Trouble> {
     let test = assignment.test.clone();
-    let nodes = assignment.nodes();
-    let degree = lanes::degree(&test, nodes, assignment.node);
+    let nodes = assignment.run.nodes();
+    let degree = lanes::degree(&test, nodes, assignment.run.node);
     let boundaries = test.phases - 1;
     let processors = processors(&assignment)?;
     names::sweep();
-    let board_name = names::of_node(&assignment.token, assignment.node);
+    let board_name = names::of_node(&assignment.run.token, assignment.run.node);
     let board = Board::create(&board_name, shape(&assignment), &card(&assignment));
     let board = board.map_err(|error| {
         lacking(format!(
@@ -130,12 +130,12 @@ fn processors(assignment: &Assignment) -> Result<Vec<usize>, Trouble> {
 /// The text of the status segment, for outside processes.
 fn card(assignment: &Assignment) -> String {
     let card = Card {
-        token: assignment.token.clone(),
-        by: assignment.by.clone(),
-        started_ms: assignment.started_ms,
-        node: assignment.node,
-        labels: assignment.labels.clone(),
-        same_host: assignment.same_host.clone(),
+        token: assignment.run.token.clone(),
+        by: assignment.run.by.clone(),
+        started_ms: assignment.run.started_ms,
+        node: assignment.run.node,
+        labels: assignment.run.labels.clone(),
+        same_host: assignment.run.same_host.clone(),
         test: assignment.test.clone(),
     };
     // Without it the run cannot be watched, but can still take place.
@@ -148,8 +148,8 @@ pub(crate) fn segment_bytes(assignment: &Assignment) -> usize {
 }
 
 fn shape(assignment: &Assignment) -> Shape {
-    let (test, nodes) = (&assignment.test, assignment.nodes());
-    let degree = lanes::degree(test, nodes, assignment.node);
+    let (test, nodes) = (&assignment.test, assignment.run.nodes());
+    let degree = lanes::degree(test, nodes, assignment.run.node);
     Shape {
         boundaries: test.phases - 1,
         nodes,
@@ -170,12 +170,12 @@ fn lacking(what: String) -> Trouble {
 
 /// Makes one listener per rail, or one under a Unix name. Makes none if no link needs one.
 fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Listener), Trouble> {
-    let (test, node) = (&assignment.test, assignment.node);
-    let lanes = lanes::incoming(test, assignment.nodes(), boundary, node);
+    let (test, node) = (&assignment.test, assignment.run.node);
+    let lanes = lanes::incoming(test, assignment.run.nodes(), boundary, node);
     let kinds: Vec<LinkKind> = lanes.iter().map(|lane| assignment.kind_of(lane)).collect();
     let ports = Ports {
         range: test.ports,
-        needed: (test.phases - 1) * assignment.nodes_on_host,
+        needed: (test.phases - 1) * assignment.run.nodes_on_host(),
     };
     let listen = |at: Endpoint| {
         let made = at.listen(ports, &options(test, at.kind()));
@@ -190,7 +190,7 @@ fn listen(assignment: &Assignment, boundary: usize) -> Result<(Vec<OwnedFd>, Lis
         return Ok((listeners, Listener::Tcp(addresses)));
     }
     if kinds.contains(&LinkKind::Unix) {
-        let name = link::unix_name(&assignment.names, node, boundary);
+        let name = link::unix_name(&assignment.run.names, node, boundary);
         let (listener, _) = listen(Endpoint::Unix(name.clone()))?;
         return Ok((vec![listener], Listener::Unix(name)));
     }
@@ -216,8 +216,8 @@ fn make_pairs(
     assignment: &Assignment,
     boundary: usize,
 ) -> Result<Vec<(OwnedFd, OwnedFd)>, Trouble> {
-    let node = assignment.node;
-    let lanes = lanes::outgoing(&assignment.test, assignment.nodes(), boundary, node);
+    let node = assignment.run.node;
+    let lanes = lanes::outgoing(&assignment.test, assignment.run.nodes(), boundary, node);
     let own = lanes
         .iter()
         .filter(|lane| assignment.kind_of(lane) == LinkKind::Pair);
@@ -235,7 +235,7 @@ impl NodeResources {
     /// Lanes out of this node and into it, at the first boundary and in slot order. At all other boundaries they are
     /// alike.
     pub(crate) fn lanes_of_a_boundary(&self) -> [Vec<Lane>; 2] {
-        let (nodes, node) = (self.assignment.nodes(), self.assignment.node);
+        let (nodes, node) = (self.assignment.run.nodes(), self.assignment.run.node);
         [lanes::outgoing, lanes::incoming].map(|of| of(&self.assignment.test, nodes, 0, node))
     }
 
@@ -313,7 +313,7 @@ impl NodeResources {
 
     /// Name of a lane in messages: `n1->n2`, with the rail and the stream if there are several.
     pub(crate) fn lane_name(&self, lane: &Lane) -> String {
-        let labels = &self.assignment.labels;
+        let labels = &self.assignment.run.labels;
         let test = &self.assignment.test;
         let rail = match &self.assignment.rail(lane).interface {
             Some(name) if test.rails > 1 => format!(" over {name}"),
@@ -341,19 +341,20 @@ impl NodeResources {
     pub(crate) fn doubt_until(&self, kind: TroubleKind, peer: usize) -> Option<u64> {
         let assignment = &self.assignment;
         let may_follow = matches!(kind, TroubleKind::Peer | TroubleKind::Deadline);
-        let doubtful = assignment.keep_going && may_follow && peer != assignment.node;
-        doubtful.then(|| clock::monotonic_ns() + assignment.deadlines.silence_ms * 2 * 1_000_000)
+        let doubtful = assignment.keep_going && may_follow && peer != assignment.run.node;
+        doubtful
+            .then(|| clock::monotonic_ns() + assignment.run.deadlines.silence_ms * 2 * 1_000_000)
     }
 
     /// Name of a relay in messages.
     pub(crate) fn relay_name(&self, lane: &Lane, onward: &Lane) -> String {
-        let (name, to) = (self.lane_name(lane), &self.assignment.labels[onward.to]);
+        let (name, to) = (self.lane_name(lane), &self.assignment.run.labels[onward.to]);
         format!("phase {} relay {name}->{to}", lane.boundary + 1)
     }
 
     /// Source node and slot of the blocks that a lane carries, as block headers hold them.
     pub(crate) fn origin_of(&self, lane: &Lane) -> (u32, u32) {
-        let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.nodes(), lane);
+        let (node, slot) = lanes::origin(&self.assignment.test, self.assignment.run.nodes(), lane);
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         (narrow(node), narrow(slot))
     }
@@ -371,9 +372,9 @@ impl NodeResources {
             EndRole::Receiver => lanes::incoming,
         }(
             &assignment.test,
-            assignment.nodes(),
+            assignment.run.nodes(),
             boundary,
-            assignment.node,
+            assignment.run.node,
         );
         lanes.get(slot).map(|lane| self.end_name(role, lane))
     }

@@ -78,11 +78,11 @@ pub(super) fn prepare<'resources>(
     resources.buffers[lane.boundary].populate(lane.from_slot);
     if let (Some(blocks), plan::Source::Memory) = (blocks, &assignment.test.source) {
         let all = (0..blocks.count() as u64).map(|t| blocks.block(t));
-        source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
+        source::make_payload(all, lane.from_slot, assignment.seed, assignment.run.node);
     } else if lane.boundary == 0 && assignment.test.source == plan::Source::Memory {
         let buffer = &resources.buffers[0];
         let all = (0..2).map(|t| buffer.block(lane.from_slot, t));
-        source::make_payload(all, lane.from_slot, assignment.seed, assignment.node);
+        source::make_payload(all, lane.from_slot, assignment.seed, assignment.run.node);
     }
     let link = make_link(resources, lane, bell)?;
     end.set_state(EndState::Ready);
@@ -95,7 +95,7 @@ fn make_link<'resources>(
     bell: &mut ChildBell<'resources>,
 ) -> Result<Link, Failure> {
     let assignment = &resources.assignment;
-    let deadlines = &assignment.deadlines;
+    let deadlines = &assignment.run.deadlines;
     let silence = Duration::from_millis(deadlines.silence_ms * 3 / 2);
     let kind = assignment.kind_of(&lane);
     if kind == LinkKind::Pair {
@@ -108,7 +108,7 @@ fn make_link<'resources>(
         return Err((TroubleKind::Deadline, "no address book came".to_owned()));
     }
     let hello = LinkHello {
-        secret: secret_bytes(&assignment.secret),
+        secret: secret_bytes(&assignment.run.secret),
         boundary: narrow(lane.boundary),
         from: narrow(lane.from),
         to: narrow(lane.to),
@@ -121,10 +121,10 @@ fn make_link<'resources>(
     let connector = Connector {
         to: match resources.board.address(lane.boundary, lane.to, rail) {
             Some(address) => Endpoint::Tcp(address),
-            None => Endpoint::Unix(unix_name(&assignment.names, lane.to, lane.boundary)),
+            None => Endpoint::Unix(unix_name(&assignment.run.names, lane.to, lane.boundary)),
         },
         from: assignment.rails[rail].address,
-        here: assignment.same_host[lane.to],
+        here: assignment.run.same_host[lane.to],
         options,
         limit: Duration::from_millis(deadlines.connect_ms),
     };

@@ -88,11 +88,11 @@ fn tell(
 fn outgoing(resources: &NodeResources, boundary: usize) -> Vec<Lane> {
     let assignment = &resources.assignment;
     let test = &assignment.test;
-    let mut lanes = lanes::outgoing(test, assignment.nodes(), boundary, assignment.node);
+    let mut lanes = lanes::outgoing(test, assignment.run.nodes(), boundary, assignment.run.node);
     // Every node begins with its next neighbour, so that not all connect to the same node at once.
-    let nodes = assignment.nodes();
+    let nodes = assignment.run.nodes();
     lanes.sort_by_key(|lane| {
-        let distance = (lane.to + nodes - assignment.node) % nodes;
+        let distance = (lane.to + nodes - assignment.run.node) % nodes;
         (test.rail_of(lane.stream), distance, lane.stream)
     });
     lanes
@@ -116,7 +116,7 @@ fn make_outflows(
     }
     let mut flows: Vec<(Outflow<'_>, usize)> = Vec::new();
     for (lane, link, blocks) in ready {
-        let mut bell = ChildBell::new(resources, parent, resources.assignment.node);
+        let mut bell = ChildBell::new(resources, parent, resources.assignment.run.node);
         let flow = sender::start(resources, lane, link, blocks, &mut bell)
             .map_err(|failure| (Some(lane), failure))?;
         flows.push((flow, lane.to));

@@ -62,7 +62,7 @@ fn open(resources: &NodeResources) -> Result<Option<(FileSink, String)>, (Troubl
     let Sink::File(pattern) = &assignment.test.sink else {
         return Ok(None);
     };
-    let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+    let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
     match FileSink::create(Path::new(&name)) {
         Ok(file) => Ok(Some((file, name))),
         Err(error) => Err(cannot_write(&name, &error)),

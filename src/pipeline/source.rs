@@ -39,7 +39,7 @@ impl<'resources> Source<'resources> {
         let file = match &assignment.test.source {
             SourceKind::Memory => None,
             SourceKind::File(pattern) => {
-                let name = plan::file_name(pattern, &assignment.labels[assignment.node]);
+                let name = plan::file_name(pattern, &assignment.run.labels[assignment.run.node]);
                 Some(
                     FileSource::open(Path::new(&name))
                         .map_err(|error| cannot_read(&name, &error))?,
@@ -84,7 +84,7 @@ impl<'resources> Source<'resources> {
         let header = BlockHeader {
             payload_bytes: payload as u64,
             sequence: t,
-            source_node: u32::try_from(self.resources.assignment.node).unwrap_or(u32::MAX),
+            source_node: u32::try_from(self.resources.assignment.run.node).unwrap_or(u32::MAX),
             source_slot: u32::try_from(slot).unwrap_or(u32::MAX),
             checksum: self.checksum(block.part(HEADER_BYTES, payload), place),
             last,

@@ -24,9 +24,9 @@ pub struct DataPort {
     pub interface: Option<String>,
 }
 
-/// The part of a test's plan that one node receives.
+/// A node's membership of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Assignment {
+pub struct Membership {
     /// Random name of the run; not secret.
     pub token: String,
     /// Secret that every link of the run sends first. A link without it is a stranger. Only nodes receive it; no file and no name contains it.
@@ -43,16 +43,22 @@ pub struct Assignment {
     pub labels: Vec<String>,
     /// For each node, true if it is on this node's host.
     pub same_host: Vec<bool>,
+    /// Time limit of each stage.
+    pub deadlines: Deadlines,
+}
+
+/// The part of a test's plan that one node receives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The run, and this node's place in it.
+    #[serde(flatten)]
+    pub run: Membership,
     /// Data ports on which this node listens and from which it connects, by rail.
     pub rails: Vec<DataPort>,
     /// The test.
     pub test: Test,
-    /// Time limit of each stage.
-    pub deadlines: Deadlines,
     /// Seed of the payload.
     pub seed: u64,
-    /// Number of the run's nodes on this host.
-    pub nodes_on_host: usize,
     /// Addresses of other hosts, by rail. The node reports which hardware addresses answer for them.
     #[serde(default)]
     pub neighbours: Vec<Vec<IpAddr>>,
@@ -68,17 +74,8 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AssignmentError {
     /// Node indices that contradict the number of nodes.
-    #[error(
-        "assignment of node {node} of {nodes}, {on_host} of them on this host: they do not go together"
-    )]
-    Nodes {
-        /// Index of the node.
-        node: usize,
-        /// Number of labels.
-        nodes: usize,
-        /// Number of nodes on the host.
-        on_host: usize,
-    },
+    #[error("assignment of node {0} of {1}: they do not go together")]
+    Nodes(usize, usize),
     /// A number outside of its allowed range.
     #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]
     Number {
@@ -105,24 +102,36 @@ pub enum AssignmentError {
     Deadline(u64),
 }
 
-impl Assignment {
+impl Membership {
     /// Number of nodes of the run.
     pub fn nodes(&self) -> usize {
         self.labels.len()
     }
 
+    /// Number of the run's nodes on this host.
+    pub fn nodes_on_host(&self) -> usize {
+        self.same_host.iter().filter(|same| **same).count()
+    }
+
+    /// Checks that the numbers go together and that no deadline overflows. They come from another process.
+    pub(super) fn check(&self) -> Result<(), AssignmentError> {
+        let (node, nodes) = (self.node, self.nodes());
+        if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
+            return Err(AssignmentError::Nodes(node, nodes));
+        }
+        match self.deadlines.longest_ms() {
+            ms if ms > LONGEST_MS => Err(AssignmentError::Deadline(ms)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Assignment {
     /// Checks that a node can follow this assignment. It comes from another process, and everything that is calculated from it relies on
     /// these checks.
     pub fn check(&self) -> Result<(), AssignmentError> {
-        let (node, nodes, test) = (self.node, self.nodes(), &self.test);
-        let on_host = self.nodes_on_host;
-        if node >= nodes || self.same_host.len() != nodes || !(1..=nodes).contains(&on_host) {
-            return Err(AssignmentError::Nodes {
-                node,
-                nodes,
-                on_host,
-            });
-        }
+        self.run.check()?;
+        let (nodes, test) = (self.run.nodes(), &self.test);
         let within = [
             ("phases", test.phases, PHASES),
             ("streams", test.streams, STREAMS),
@@ -152,10 +161,7 @@ impl Assignment {
         if processes > MOST_PROCESSES {
             return Err(AssignmentError::Processes(processes));
         }
-        match self.deadlines.longest_ms() {
-            ms if ms > LONGEST_MS => Err(AssignmentError::Deadline(ms)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Data port of a lane's link.
@@ -183,16 +189,23 @@ pub(crate) mod tests {
     use super::lanes::tests::test_of;
     use super::*;
 
-    pub(crate) fn assignment() -> Assignment {
-        Assignment {
+    pub(crate) fn membership() -> Membership {
+        Membership {
             token: "t".to_owned(),
             secret: "s".to_owned(),
             names: "n".to_owned(),
+            by: String::new(),
+            started_ms: 0,
             node: 1,
             labels: vec!["n1".to_owned(), "n2".to_owned()],
             same_host: vec![false, true],
-            by: String::new(),
-            started_ms: 0,
+            deadlines: Deadlines::default(),
+        }
+    }
+
+    pub(crate) fn assignment() -> Assignment {
+        Assignment {
+            run: membership(),
             keep_going: false,
             samples: false,
             neighbours: Vec::new(),
@@ -201,9 +214,7 @@ pub(crate) mod tests {
                 interface: None,
             }],
             test: test_of(3, 1),
-            deadlines: Deadlines::default(),
             seed: 1,
-            nodes_on_host: 1,
         }
     }
 
@@ -216,28 +227,25 @@ pub(crate) mod tests {
         };
         assert_eq!(assignment().check(), Ok(()));
         let all = [
-            refused(|all| all.node = 2),
-            refused(|all| all.labels.clear()),
-            refused(|all| all.same_host.truncate(1)),
-            refused(|all| all.nodes_on_host = usize::MAX),
+            refused(|all| all.run.node = 2),
+            refused(|all| all.run.labels.clear()),
+            refused(|all| all.run.same_host.truncate(1)),
+            refused(|all| all.run.same_host[1] = false),
             refused(|all| all.test.phases = 0),
             refused(|all| all.test.streams = usize::MAX),
             refused(|all| all.test.block_bytes = 0),
-            refused(|all| all.deadlines.volume_ms = u64::MAX),
+            refused(|all| all.run.deadlines.volume_ms = u64::MAX),
             refused(|all| all.rails.clear()),
             refused(|all| all.test.transport = Transport::Shm),
         ];
-        assert_eq!(
-            all[0],
-            "assignment of node 2 of 2, 1 of them on this host: they do not go together"
-        );
+        assert_eq!(all[0], "assignment of node 2 of 2: they do not go together");
         assert_eq!(
             all[4],
             "assignment with 0 phases: from 2 to 32 are possible"
         );
         let many = refused(|all| {
-            all.labels = vec![String::new(); 1 << 14];
-            all.same_host = vec![false; 1 << 14];
+            all.run.labels = vec![String::new(); 1 << 14];
+            all.run.same_host = vec![true; 1 << 14];
             all.test.streams = 256;
         });
         assert!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::imb::{self, Imb, Table};
 use super::linktest::{Kernel, Linktest};
 use super::ranks::Ranks;
-use super::{DataPort, Deadlines, LinkKind};
+use super::{AssignmentError, DataPort, LinkKind, Membership};
 
 /// Allowed number of ranks in a job.
 pub const RANKS: RangeInclusive<usize> = 2..=4096;
@@ -58,7 +58,7 @@ impl Job {
 
 impl Job {
     /// Checks that all numbers are within their limits, for ranks on this number of nodes.
-    pub fn check(&self, nodes: usize) -> Result<(), RankAssignmentError> {
+    pub fn check(&self, nodes: usize) -> Result<(), AssignmentError> {
         let (per_node, ranks) = (self.ranks().per_node, self.ranks().count(nodes));
         let mut within = vec![("ranks per node", per_node, 1..=*RANKS.end())];
         match self {
@@ -90,7 +90,7 @@ impl Job {
         }
         for (what, number, limits) in within {
             if !limits.contains(&number) {
-                return Err(RankAssignmentError::Number {
+                return Err(AssignmentError::Number {
                     what,
                     number,
                     limits,
@@ -135,78 +135,32 @@ pub enum Round {
 /// The part of a job's plan that one node receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankAssignment {
-    /// Random name of the run; not secret.
-    pub token: String,
-    /// Secret that every link of the run sends first. A link without it is a stranger. Only nodes receive it; no file and no name contains it.
-    pub secret: String,
-    /// Random digits in the names of this test's Unix sockets, so that no other user can take a name first.
-    pub names: String,
-    /// User who started the run, as `user@host`.
-    pub by: String,
-    /// Start of the run by the launching side's clock, in milliseconds since 1970.
-    pub started_ms: u64,
-    /// Index of this node.
-    pub node: usize,
-    /// Labels of all nodes.
-    pub labels: Vec<String>,
-    /// For each node, true if it is on this node's host.
-    pub same_host: Vec<bool>,
+    /// The run, and this node's place in it.
+    #[serde(flatten)]
+    pub run: Membership,
     /// Data port on which this node listens and from which it connects.
     pub port: DataPort,
     /// The job, without the parts that ranks do not need.
     pub job: Job,
-    /// Time limit of each stage.
-    pub deadlines: Deadlines,
-}
-
-/// Reason why a node cannot follow an assignment.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RankAssignmentError {
-    /// Node indices that contradict the number of nodes.
-    #[error("assignment of node {0} of {1}: they do not go together")]
-    Nodes(usize, usize),
-    /// A number outside of its allowed range.
-    #[error("assignment with {number} {what}: from {} to {} are possible", limits.start(), limits.end())]
-    Number {
-        /// Name of the number.
-        what: &'static str,
-        /// Its value.
-        number: usize,
-        /// Allowed range.
-        limits: RangeInclusive<usize>,
-    },
 }
 
 impl RankAssignment {
-    /// Number of nodes of the run.
-    pub fn nodes(&self) -> usize {
-        self.labels.len()
-    }
-
     /// Number of ranks of the job.
     pub fn ranks(&self) -> usize {
-        self.job.ranks().count(self.nodes())
-    }
-
-    /// Number of the run's nodes on this host.
-    pub fn nodes_on_host(&self) -> usize {
-        self.same_host.iter().filter(|same| **same).count()
+        self.job.ranks().count(self.run.nodes())
     }
 
     /// Kind of the link from a rank of this node to rank `other`.
     pub fn link_to(&self, other: usize) -> LinkKind {
         let ranks = self.job.ranks();
-        let within_node = ranks.node_of(other, self.nodes()) == self.node;
+        let within_node = ranks.node_of(other, self.run.nodes()) == self.run.node;
         ranks.transport.link(within_node)
     }
 
     /// Checks that a node can follow this assignment, which comes from another process.
-    pub fn check(&self) -> Result<(), RankAssignmentError> {
-        let (node, nodes) = (self.node, self.nodes());
-        if node >= nodes || self.same_host.len() != nodes || !self.same_host[node] {
-            return Err(RankAssignmentError::Nodes(node, nodes));
-        }
-        self.job.check(nodes)
+    pub fn check(&self) -> Result<(), AssignmentError> {
+        self.run.check()?;
+        self.job.check(self.run.nodes())
     }
 }
 
@@ -214,24 +168,17 @@ impl RankAssignment {
 mod tests {
     use super::*;
     use crate::plan::linktest::tests::linktest;
+    use crate::plan::tests::membership;
 
     #[test]
     fn an_assignment_that_makes_no_sense_is_refused() {
         let good = RankAssignment {
-            token: "t".to_owned(),
-            secret: "s".to_owned(),
-            names: "n".to_owned(),
-            by: String::new(),
-            started_ms: 0,
-            node: 1,
-            labels: vec!["n1".to_owned(), "n2".to_owned()],
-            same_host: vec![false, true],
+            run: membership(),
             port: DataPort {
                 address: std::net::Ipv4Addr::LOCALHOST.into(),
                 interface: None,
             },
             job: Job::Linktest(linktest()),
-            deadlines: Deadlines::default(),
         };
         assert_eq!(good.check(), Ok(()));
         let refused = |change: fn(&mut RankAssignment)| {
@@ -246,7 +193,7 @@ mod tests {
             change(linktest);
         };
         assert_eq!(
-            refused(|all| all.node = 2),
+            refused(|all| all.run.node = 2),
             "assignment of node 2 of 2: they do not go together"
         );
         let mut one = good.clone();

@@ -30,7 +30,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 pub use acceptance::{Acceptance, Profile};
-pub use assignment::{Assignment, DataPort, kind_of};
+pub use assignment::{Assignment, AssignmentError, DataPort, Membership, kind_of};
 pub use criteria::{Criteria, Uplink};
 pub use deadlines::{DRAINS, Deadlines};
 pub use pattern::{Pattern, PatternError};
@@ -64,7 +64,7 @@ pub enum PlanError {
     Pattern(#[from] PatternError),
     /// A number of a job of ranks is outside of its limits.
     #[error(transparent)]
-    Job(#[from] job::RankAssignmentError),
+    Job(#[from] AssignmentError),
 }
 
 /// All parameters of a run.

@@ -44,12 +44,12 @@ pub fn processor_of(
 
 /// True if all nodes are on this host.
 fn shares(assignment: &Assignment) -> bool {
-    assignment.same_host.iter().all(|same| *same)
+    assignment.run.same_host.iter().all(|same| *same)
 }
 
 fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
     let test = &assignment.test;
-    let chains = assignment.nodes() * assignment.nodes() * test.streams;
+    let chains = assignment.run.nodes() * assignment.run.nodes() * test.streams;
     let links = chains * (test.phases - 1);
     if !shares(assignment) || processors < 2 {
         None
@@ -67,8 +67,8 @@ fn what_pays(assignment: &Assignment, processors: usize) -> Option<Together> {
 
 fn number_of(together: Together, assignment: &Assignment, lane: &Lane, slot: usize) -> usize {
     let test = &assignment.test;
-    let (node, first_slot) = lanes::origin(test, assignment.nodes(), lane);
-    let chain = node * assignment.nodes() * test.streams + first_slot;
+    let (node, first_slot) = lanes::origin(test, assignment.run.nodes(), lane);
+    let chain = node * assignment.run.nodes() * test.streams + first_slot;
     match together {
         Together::Chain => chain,
         Together::Link => chain * (test.phases - 1) + lane.boundary,
@@ -89,7 +89,7 @@ mod tests {
         processors: &[usize],
     ) -> Vec<(Lane, [Option<usize>; 2])> {
         let mut all = assignment();
-        (all.labels, all.same_host) = (vec![String::new(); nodes], vec![true; nodes]);
+        (all.run.labels, all.run.same_host) = (vec![String::new(); nodes], vec![true; nodes]);
         (all.test.phases, all.test.pin) = (phases, pin);
         lanes::all(&all.test, nodes)
             .into_iter()
@@ -142,7 +142,7 @@ mod tests {
                 .all(|(_, at)| *at == [None; 2])
         );
         let mut apart = assignment();
-        apart.same_host = vec![false, true];
+        apart.run.same_host = vec![false, true];
         let lane = lanes::all(&apart.test, 2)[1];
         assert_eq!(processor_of(&apart, &lane, 1, &[0, 1]), None);
         apart.test.pin = Pin::List(vec![5, 6]);
