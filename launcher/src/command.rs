@@ -8,11 +8,11 @@ use std::path::Path as FilePath;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::backoff::Backoff;
 use crate::config::HostConfig;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::hosts::Host;
-use crate::patience::Patience;
 use crate::plan::Plan;
 use crate::session::child::ChildCarrier;
 use crate::session::dialogue::{Dialogue, State};
@@ -102,7 +102,7 @@ impl RemoteShell {
         report: &mut Report,
     ) -> Outcome {
         let deadlines = plan.settings.deadlines;
-        let mut patience = Patience::until(Instant::now() + deadlines.connect);
+        let mut backoff = Backoff::until(Instant::now() + deadlines.connect);
         loop {
             report.stage(Stage::Connect);
             let outcome = self.once(plan, order, line, report);
@@ -119,7 +119,7 @@ impl RemoteShell {
             let own_trouble = state == State::Answering && ending.status == Some(255);
             match own_trouble.then(|| explained(&complaints)).flatten() {
                 Some(Explained { error, again: true }) => {
-                    if !patience.wait(line) {
+                    if !backoff.wait(line) {
                         return Outcome::Failed(error);
                     }
                 }

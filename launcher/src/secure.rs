@@ -11,13 +11,13 @@ use ssh2::{ErrorCode, MethodType, Session};
 
 use crate::alone::{FreedAlone, alone};
 use crate::auth::{Denied, authenticate};
+use crate::backoff::Backoff;
 use crate::config::{HostConfig, Strictness};
 use crate::connect::connect_any;
 use crate::deploy::Order;
 use crate::error::{LaunchError, Stage};
 use crate::known::{KnownKeys, Verdict, fingerprint, type_of};
 use crate::pace::{Pace, Unsettled};
-use crate::patience::Patience;
 use crate::plan::Plan;
 use crate::resolve::resolve;
 use crate::session::channel::ChannelCarrier;
@@ -123,13 +123,13 @@ fn connect(
     limit: Duration,
     line: &Line,
 ) -> Result<Connected, Trouble> {
-    let mut patience = Patience::until(Instant::now() + limit);
+    let mut backoff = Backoff::until(Instant::now() + limit);
     loop {
-        let (stream, address) = connect_any(addresses, patience.deadline(), limit, line)?;
+        let (stream, address) = connect_any(addresses, backoff.deadline(), limit, line)?;
         let socket = Arc::new(stream);
         let pace = Pace {
             socket: &socket,
-            until: patience.deadline(),
+            until: backoff.deadline(),
             line,
         };
         let reason = match shake_hands(&socket, known, &pace) {
@@ -166,10 +166,10 @@ fn connect(
                 error: failed,
             });
         }
-        if !patience.wait(line) {
+        if !backoff.wait(line) {
             let text = format!(
                 "the server dropped the connection {} times within {} ({})",
-                patience.times(),
+                backoff.times(),
                 seconds(limit),
                 error.message()
             );

@@ -9,11 +9,11 @@ use crate::sys::socket;
 use crate::wire::hello::{ANSWER, HELLO_BYTES, LinkHello};
 
 use super::connect::PROBE_LIMIT;
-use super::guests::Guests;
+use super::pending::PendingPeers;
 use super::{Link, LinkError};
 
 /// Listener of a receiver, and its time limits.
-pub(crate) struct Ground<'a> {
+pub(crate) struct AcceptConfig<'a> {
     /// The boundary's listener, shared by all its receivers.
     pub listener: &'a OwnedFd,
     /// True if it listens on TCP.
@@ -26,16 +26,24 @@ pub(crate) struct Ground<'a> {
     pub silence: Duration,
 }
 
-/// Accepts one link after another at one listener. Connections that were accepted meanwhile wait for the next call.
-pub(crate) struct Reception<'a> {
-    hall: Hall<'a>,
+/// Accepts one link after another at one listener. It accepts other connections while some are silent, but one at a time as long as
+/// each sends its hello at once: a sender that this receiver accepts but does not serve must connect again.
+pub(crate) struct Acceptor<'a> {
+    config: &'a AcceptConfig<'a>,
+    pending: PendingPeers,
 }
 
-impl<'a> Reception<'a> {
-    /// Makes a reception without connections.
-    pub(crate) fn new(ground: &'a Ground<'a>) -> Self {
+/// Maximum number of silent connections; the next one replaces the oldest.
+const MOST_PENDING: usize = 256;
+/// Time for which the next connection waits while the newest accepted one is silent, in nanoseconds; divided among all accepted ones.
+const COURTESY_NS: u64 = 20_000_000;
+
+impl<'a> Acceptor<'a> {
+    /// Makes an acceptor without connections.
+    pub(crate) fn new(config: &'a AcceptConfig<'a>) -> Self {
         Self {
-            hall: Hall::new(ground),
+            config,
+            pending: PendingPeers::new(config.hello_limit),
         }
     }
 
@@ -47,10 +55,10 @@ impl<'a> Reception<'a> {
         mut release: impl FnMut(Slot),
         mut stranger: impl FnMut(),
     ) -> Result<(Link, Slot), LinkError> {
-        let ground = self.hall.ground;
-        let until = clock::monotonic_ns() + ground.limit_ms * 1_000_000;
+        let config = self.config;
+        let until = clock::monotonic_ns() + config.limit_ms * 1_000_000;
         while clock::monotonic_ns() < until {
-            let heard = self.hall.next(&mut stranger).map_err(LinkError::Setup)?;
+            let heard = self.next_hello(&mut stranger).map_err(LinkError::Setup)?;
             let Some((socket, hello)) = heard else {
                 continue;
             };
@@ -59,38 +67,20 @@ impl<'a> Reception<'a> {
                 continue;
             };
             if answer(&socket, &hello) {
-                return Ok((Link::new(socket, ground.tcp, ground.silence)?, slot));
+                return Ok((Link::new(socket, config.tcp, config.silence)?, slot));
             }
             release(slot);
         }
-        Err(LinkError::NobodyCame(ground.limit_ms))
-    }
-}
-
-/// Accepted connections that have not sent their hello yet. The hall accepts others while some are silent, but one at a time as
-/// long as each sends its hello at once: a sender that this receiver accepts but does not serve must connect again.
-struct Hall<'a> {
-    ground: &'a Ground<'a>,
-    guests: Guests,
-}
-
-/// Maximum number of silent connections; the next one replaces the oldest.
-const MOST_GUESTS: usize = 256;
-/// Time for which the next connection waits while the newest accepted one is silent, in nanoseconds; divided among all accepted ones.
-const COURTESY_NS: u64 = 20_000_000;
-
-impl<'a> Hall<'a> {
-    fn new(ground: &'a Ground<'a>) -> Self {
-        Self {
-            ground,
-            guests: Guests::new(ground.hello_limit),
-        }
+        Err(LinkError::NobodyCame(config.limit_ms))
     }
 
     /// Does one round: accepts, reads and closes connections. Returns a connection that has sent a whole hello.
-    fn next(&mut self, stranger: &mut impl FnMut()) -> io::Result<Option<(OwnedFd, LinkHello)>> {
+    fn next_hello(
+        &mut self,
+        stranger: &mut impl FnMut(),
+    ) -> io::Result<Option<(OwnedFd, LinkHello)>> {
         let heard = self.listen();
-        for _ in 0..self.guests.shown_out() {
+        for _ in 0..self.pending.closed() {
             stranger();
         }
         let Some((socket, bytes)) = heard? else {
@@ -106,30 +96,33 @@ impl<'a> Hall<'a> {
 
     fn listen(&mut self) -> io::Result<Option<(OwnedFd, [u8; HELLO_BYTES])>> {
         const LOOK_UP_NS: u64 = 200_000_000;
-        self.guests.show_out_late();
+        self.pending.close_late();
         let now = clock::monotonic_ns();
-        let courtesy = COURTESY_NS / (self.guests.count() as u64 + 1);
-        let newest_ns = self.guests.newest_ns();
+        let courtesy = COURTESY_NS / (self.pending.count() as u64 + 1);
+        let newest_ns = self.pending.newest_ns();
         let open_ns = newest_ns.map_or(0, |newest_ns| newest_ns + courtesy);
         let opens = now >= open_ns;
         let wait_ns = if opens { LOOK_UP_NS } else { open_ns - now };
-        let mut watched: Vec<BorrowedFd<'_>> = self.guests.sockets().collect();
-        watched.extend(opens.then_some(self.ground.listener.as_fd()));
+        let mut watched: Vec<BorrowedFd<'_>> = self.pending.sockets().collect();
+        watched.extend(opens.then_some(self.config.listener.as_fd()));
         let ready = socket::which_readable(&watched, Duration::from_nanos(wait_ns))?;
         let knocks = opens && ready.last() == Some(&true);
         // Go from the back, so that a removal shifts no place that comes later in this loop.
-        for place in (0..self.guests.count()).rev().filter(|place| ready[*place]) {
-            let heard = self.guests.hear(place);
+        for place in (0..self.pending.count())
+            .rev()
+            .filter(|place| ready[*place])
+        {
+            let heard = self.pending.hear(place);
             if heard.is_some() {
                 return Ok(heard);
             }
         }
         if knocks {
-            if self.guests.count() >= MOST_GUESTS {
-                self.guests.show_out_oldest();
+            if self.pending.count() >= MOST_PENDING {
+                self.pending.close_oldest();
             }
             // No connection comes if another receiver was quicker.
-            self.guests.let_in(self.ground.listener.as_fd())?;
+            self.pending.accept(self.config.listener.as_fd())?;
         }
         Ok(None)
     }
@@ -207,7 +200,7 @@ mod tests {
             let right = connector(address, 5).connect(&hello(7), second);
             (wrong.map(|_| ()), right.map(|_| ()))
         });
-        let ground = Ground {
+        let config = AcceptConfig {
             listener: &listener,
             tcp: true,
             hello_limit: second,
@@ -216,7 +209,7 @@ mod tests {
         };
         let mut strangers = 0;
         let admit = |hello: &LinkHello| (hello.secret == [7; 32]).then_some(hello.stream);
-        let (link, stream) = Reception::new(&ground)
+        let (link, stream) = Acceptor::new(&config)
             .next(admit, |_| (), || strangers += 1)
             .unwrap();
         let (wrong, right) = senders.join().unwrap();
@@ -232,14 +225,14 @@ mod tests {
         let (listener, address) =
             socket::listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
         let second = Duration::from_secs(1);
-        let silent: Vec<_> = (0..2 * MOST_GUESTS)
+        let silent: Vec<_> = (0..2 * MOST_PENDING)
             .map(|_| std::net::TcpStream::connect(address).unwrap())
             .collect();
         let senders = std::thread::spawn(move || {
             let made = connector(address, 5).connect(&hello(7), second);
             made.map(|_| ())
         });
-        let ground = Ground {
+        let config = AcceptConfig {
             listener: &listener,
             tcp: true,
             hello_limit: second * 100,
@@ -247,10 +240,10 @@ mod tests {
             silence: second,
         };
         let mut strangers = 0;
-        let accepted = Reception::new(&ground).next(|_| Some(()), |()| (), || strangers += 1);
+        let accepted = Acceptor::new(&config).next(|_| Some(()), |()| (), || strangers += 1);
         assert!(accepted.is_ok() && senders.join().unwrap().is_ok());
         // The oldest connections were closed for the later ones.
-        assert!(strangers >= MOST_GUESTS, "{strangers}");
+        assert!(strangers >= MOST_PENDING, "{strangers}");
         drop(silent);
     }
 
@@ -272,7 +265,7 @@ mod tests {
             drop(short);
             connector(address, 5).connect(&hello, second).map(|_| ())
         });
-        let ground = Ground {
+        let config = AcceptConfig {
             listener: &listener,
             tcp: true,
             hello_limit: second,
@@ -284,7 +277,7 @@ mod tests {
             taken += 1;
             Some(taken)
         };
-        let (_, slot) = Reception::new(&ground)
+        let (_, slot) = Acceptor::new(&config)
             .next(admit, |slot| released = slot, || ())
             .unwrap();
         assert!(senders.join().unwrap().is_ok());
@@ -295,14 +288,14 @@ mod tests {
     fn nobody_coming_ends_with_its_limit() {
         let (listener, _) = socket::listen_tcp(LOOPBACK, None, &SocketOptions::default()).unwrap();
         let second = Duration::from_secs(1);
-        let ground = Ground {
+        let config = AcceptConfig {
             listener: &listener,
             tcp: true,
             hello_limit: second,
             limit_ms: 50,
             silence: second,
         };
-        let error = Reception::new(&ground)
+        let error = Acceptor::new(&config)
             .next(|_| Some(()), |()| (), || ())
             .err()
             .unwrap();

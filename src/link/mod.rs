@@ -6,12 +6,12 @@
 mod accept;
 mod connect;
 mod endpoint;
-mod guests;
+mod pending;
 
-pub(crate) use accept::{Ground, Reception};
+pub(crate) use accept::{AcceptConfig, Acceptor};
 pub(crate) use connect::{Connector, unix_name};
 pub(crate) use endpoint::{Endpoint, Ports};
-pub(crate) use guests::Guests;
+pub(crate) use pending::PendingPeers;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

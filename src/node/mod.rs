@@ -92,7 +92,7 @@ pub(crate) fn serve(digest: String) -> Result<u8, NodeError> {
         rooms: Rooms::read(),
     };
     node.greet(digest);
-    let code = node.live();
+    let code = node.run();
     node.clear();
     node.channel.flush_within(Duration::from_secs(1));
     code
@@ -128,11 +128,11 @@ impl Node {
         })));
     }
 
-    fn live(&mut self) -> Result<u8, NodeError> {
+    fn run(&mut self) -> Result<u8, NodeError> {
         let mut events = Events::with_capacity(16);
         while self.leaving.is_none() {
             self.channel.flush();
-            match self.poll.poll(&mut events, Some(self.patience())) {
+            match self.poll.poll(&mut events, Some(self.timeout())) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -149,7 +149,7 @@ impl Node {
         Ok(self.leaving.unwrap_or(0))
     }
 
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         let now = clock::monotonic_ns();
         let mut until = self.spoke_ns + HEARTBEAT_NS;
         if let Some(due) = self.run.as_ref().and_then(|run| run.next_due_ns(now)) {

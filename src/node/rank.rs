@@ -11,7 +11,7 @@ use crate::jobs::linktest::{Tester, TesterError};
 use crate::link::Endpoint;
 use crate::plan::LinkKind;
 use crate::plan::job::{Job, MESSAGE_BYTES, RankAssignment, Round};
-use crate::ranks::{Ground, Patience, RankError, SharedMemory, World};
+use crate::ranks::{RankError, SharedMemory, WaitStrategy, World, WorldConfig};
 use crate::record::{Trouble, TroubleKind};
 use crate::sys::process;
 use crate::sys::socket;
@@ -46,7 +46,7 @@ pub(super) fn unix_name(names: &str, rank: usize) -> String {
 }
 
 /// Runs a rank in a child process and returns the exit code.
-pub(super) fn live(post: &Post<'_>) -> u8 {
+pub(super) fn run(post: &Post<'_>) -> u8 {
     process::set_name(&format!("pb-rank-{}", post.number));
     if let Some(processor) = post.pinned {
         affinity::stay_on(processor);
@@ -78,8 +78,8 @@ struct Rank<'a> {
 
 /// The measurements that a rank can run, by kind of job.
 enum Work {
-    Pairs(Box<Tester>),
-    Patterns(Box<Player>),
+    Linktest(Box<Tester>),
+    Imb(Box<Player>),
 }
 
 /// Kind and description of a failure.
@@ -167,7 +167,7 @@ impl Rank<'_> {
             let own = process::take_over(listener.as_fd());
             listeners.push(own.map_err(|error| failed(&RankError::Setup(error)))?);
         }
-        let ground = Ground {
+        let config = WorldConfig {
             listeners,
             shared: post.shared.cloned(),
             book: book.iter().enumerate().map(address).collect(),
@@ -179,13 +179,13 @@ impl Rank<'_> {
             // Half as long again as that of the launching side, so that it names a lost host before others miss that host.
             silence: Duration::from_millis(assignment.run.deadlines.silence_ms / 2 * 3),
         };
-        let patience = Patience::new(job.ranks().wait, post.on_host, post.processors.len());
-        let world = World::new(post.number, ground, patience).map_err(|error| failed(&error))?;
+        let waiting = WaitStrategy::new(job.ranks().wait, post.on_host, post.processors.len());
+        let world = World::new(post.number, config, waiting).map_err(|error| failed(&error))?;
         let work = match job {
             Job::Linktest(linktest) => {
-                Work::Pairs(Box::new(Tester::new(linktest, post.number, world.size())))
+                Work::Linktest(Box::new(Tester::new(linktest, post.number, world.size())))
             }
-            Job::Imb(imb) => Work::Patterns(Box::new(Player::new(imb, &assignment.run.token))),
+            Job::Imb(imb) => Work::Imb(Box::new(Player::new(imb, &assignment.run.token))),
         };
         Ok((world, work))
     }
@@ -223,23 +223,23 @@ impl Rank<'_> {
             }
         };
         let all_to_all_s = match (&mut work, round) {
-            (Work::Patterns(player), Round::Table(table)) => {
+            (Work::Imb(player), Round::Table(table)) => {
                 let tell = |line| self.say(&FromRank::Word(RankWord::Line(Box::new(line))));
                 let played = player.play(&mut world, table, tell);
                 played.map_err(|error| (error.kind(), error.to_string()))?;
                 None
             }
-            (Work::Pairs(tester), Round::AllToAll) => {
+            (Work::Linktest(tester), Round::AllToAll) => {
                 Some(tester.all_to_all(&mut world).map_err(failed)?)
             }
             (
-                Work::Pairs(tester),
+                Work::Linktest(tester),
                 Round::Whole { .. } | Round::Alone { .. } | Round::Steps { .. },
             ) => {
                 tester.measure(&mut world, round, tell).map_err(failed)?;
                 None
             }
-            (Work::Patterns(_), _) | (Work::Pairs(_), Round::Table(_)) => {
+            (Work::Imb(_), _) | (Work::Linktest(_), Round::Table(_)) => {
                 let what = "told to measure something else than its job".to_owned();
                 return Err((TroubleKind::Bug, what));
             }

@@ -131,7 +131,7 @@ impl RankJob {
             on_host,
         };
         // No process outlives its node, and a rank has nothing to clean up, so SIGKILL will do.
-        let born = process::fork_child(&keep, Signal::SIGKILL, || rank::live(&post));
+        let born = process::fork_child(&keep, Signal::SIGKILL, || rank::run(&post));
         let pid = born.map_err(|error| Trouble {
             who: format!("rank {number}"),
             ..lacking(error.to_string())

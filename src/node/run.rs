@@ -145,7 +145,7 @@ impl Run {
             let resources = &self.resources;
             // An orphaned phase has to clean up, so it gets SIGTERM and not SIGKILL.
             let born = process::fork_child(&keep, Signal::SIGTERM, || {
-                phase::live(resources, number, parent)
+                phase::run(resources, number, parent)
             });
             let pid = born.map_err(|error| Trouble {
                 kind: TroubleKind::Resource,

@@ -9,16 +9,16 @@ use crate::record::Activity;
 
 use super::doorbell::ChildBell;
 use super::flow::{Advance, Failure, Flow, Place};
-use super::inflow::Inflow;
-use super::outflow::{Feed, Outflow};
+use super::receive_flow::ReceiveFlow;
 use super::receiver::Stands;
 use super::resources::NodeResources;
+use super::send_flow::{Feed, SendFlow};
 
 /// The receiving end of a link and the sending end of the next one, with one block between them.
 pub(super) struct CopyRelay<'resources> {
     /// `None` once closed after the last block, while the next link still ends.
-    inflow: Option<Inflow<'resources>>,
-    outflow: Outflow<'resources>,
+    receive_flow: Option<ReceiveFlow<'resources>>,
+    send_flow: SendFlow<'resources>,
     /// True while the block is complete and being sent.
     laden: bool,
 }
@@ -33,43 +33,43 @@ impl<'resources> CopyRelay<'resources> {
     ) -> Result<Self, Failure> {
         let feed = blocks.clone().map_or(Feed::Slot, Feed::Held);
         Ok(Self {
-            inflow: Some(Inflow::new(resources, lane, from, blocks)?),
-            outflow: Outflow::new(resources, onward, to, feed)?,
+            receive_flow: Some(ReceiveFlow::new(resources, lane, from, blocks)?),
+            send_flow: SendFlow::new(resources, onward, to, feed)?,
             laden: false,
         })
     }
 
     fn read(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
-        let Some(inflow) = &mut self.inflow else {
+        let Some(receive_flow) = &mut self.receive_flow else {
             return Ok(Advance::Done);
         };
-        let advance = inflow.advance(bell)?;
-        if inflow.came() > self.outflow.went() {
+        let advance = receive_flow.advance(bell)?;
+        if receive_flow.came() > self.send_flow.went() {
             self.laden = true;
             if advance != Advance::Done {
-                inflow.turn(Activity::Waiting);
+                receive_flow.turn(Activity::Waiting);
             }
         } else if advance != Advance::Moved {
-            self.outflow.turn(Activity::Waiting);
-            self.outflow.look_up();
+            self.send_flow.turn(Activity::Waiting);
+            self.send_flow.look_up();
         }
         if advance != Advance::Done {
             return Ok(advance);
         }
-        if let Some(inflow) = self.inflow.take() {
-            inflow.end();
+        if let Some(receive_flow) = self.receive_flow.take() {
+            receive_flow.end();
         }
         Ok(Advance::Moved)
     }
 
     fn write(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
-        let advance = self.outflow.advance(bell)?;
-        if let Some(inflow) = &mut self.inflow {
-            if self.outflow.went() == inflow.came() {
-                self.outflow.turn(Activity::Waiting);
+        let advance = self.send_flow.advance(bell)?;
+        if let Some(receive_flow) = &mut self.receive_flow {
+            if self.send_flow.went() == receive_flow.came() {
+                self.send_flow.turn(Activity::Waiting);
                 self.laden = false;
             } else if advance != Advance::Moved {
-                inflow.look_up();
+                receive_flow.look_up();
             }
         }
         Ok(advance)
@@ -90,42 +90,42 @@ impl<'resources> Flow<'resources> for CopyRelay<'resources> {
     }
 
     fn link(&self) -> &Link {
-        match &self.inflow {
-            Some(inflow) if !self.laden => inflow.link(),
-            _ => self.outflow.link(),
+        match &self.receive_flow {
+            Some(receive_flow) if !self.laden => receive_flow.link(),
+            _ => self.send_flow.link(),
         }
     }
 
     fn still_waits(&mut self) -> Result<(), Failure> {
-        match &mut self.inflow {
-            Some(inflow) if !self.laden => inflow.still_waits(),
-            _ => self.outflow.still_waits(),
+        match &mut self.receive_flow {
+            Some(receive_flow) if !self.laden => receive_flow.still_waits(),
+            _ => self.send_flow.still_waits(),
         }
     }
 
     fn turn(&mut self, activity: Activity) {
-        self.outflow.turn(activity);
+        self.send_flow.turn(activity);
     }
 
     fn links(&mut self) -> Vec<&mut Link> {
-        let mut links = self.outflow.links();
-        links.extend(self.inflow.iter_mut().flat_map(Flow::links));
+        let mut links = self.send_flow.links();
+        links.extend(self.receive_flow.iter_mut().flat_map(Flow::links));
         links
     }
 
     fn look_up(&mut self) {
-        if let Some(inflow) = &mut self.inflow {
-            inflow.look_up();
+        if let Some(receive_flow) = &mut self.receive_flow {
+            receive_flow.look_up();
         }
-        self.outflow.look_up();
+        self.send_flow.look_up();
     }
 
     fn end(self) {}
 
     fn lose(&mut self) {
-        if let Some(inflow) = &mut self.inflow {
-            inflow.lose();
+        if let Some(receive_flow) = &mut self.receive_flow {
+            receive_flow.lose();
         }
-        self.outflow.lose();
+        self.send_flow.lose();
     }
 }

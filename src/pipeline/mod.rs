@@ -3,7 +3,7 @@
 //! The node status process makes a [`resources::NodeResources`] before any fork, then forks the phases ([`phase`]). A phase forks
 //! its receivers ([`receiver`]) and senders ([`sender`]). Phase 0 is the [`source`], the last one the [`sink`]; a
 //! phase between them forks its children and then only watches them. A block goes link -> receiver -> slot -> sender
-//! -> link and touches no other process. A [`flow`] is the work on a link: [`inflow`], [`outflow`], or both in a
+//! -> link and touches no other process. A [`flow`] is the work on a link: [`receive_flow`], [`send_flow`], or both in a
 //! [`relay`], which passes pages on ([`splice_relay`]) or copies ([`copy_relay`]). Each flow has a separate process, or the
 //! [`engine`] of a [`shared`] process drives all flows of a boundary.
 
@@ -11,13 +11,13 @@ mod copy_relay;
 mod doorbell;
 mod engine;
 mod flow;
-mod inflow;
-mod outflow;
 mod pace;
 pub(crate) mod phase;
+mod receive_flow;
 mod receiver;
 mod relay;
 pub(crate) mod resources;
+mod send_flow;
 mod sender;
 mod shared;
 mod sink;

@@ -84,7 +84,7 @@ impl Role {
 }
 
 /// Runs phase `number` in a separate process; returns its exit code.
-pub(crate) fn live(resources: &NodeResources, number: usize, parent: i32) -> u8 {
+pub(crate) fn run(resources: &NodeResources, number: usize, parent: i32) -> u8 {
     process::lead_group();
     process::set_name(&format!("pb-phase-{number}"));
     let mut phase = Phase {
@@ -195,12 +195,12 @@ impl Phase<'_> {
             .collect();
         let phase = process::own_pid();
         let born = process::fork_child(&keep, Signal::SIGKILL, || match (role, shared) {
-            (Role::Sender, false) => sender::live(resources, lane, phase),
-            (Role::Receiver, false) => receiver::live(resources, lane, phase),
-            (Role::Relay, false) => relay::live(resources, lane, phase),
-            (Role::Sender, true) => shared::live_senders(resources, lane.boundary, phase),
-            (Role::Receiver, true) => shared::live_receivers(resources, lane.boundary, phase),
-            (Role::Relay, true) => shared::live_relays(resources, lane.boundary, phase),
+            (Role::Sender, false) => sender::run(resources, lane, phase),
+            (Role::Receiver, false) => receiver::run(resources, lane, phase),
+            (Role::Relay, false) => relay::run(resources, lane, phase),
+            (Role::Sender, true) => shared::run_senders(resources, lane.boundary, phase),
+            (Role::Receiver, true) => shared::run_receivers(resources, lane.boundary, phase),
+            (Role::Relay, true) => shared::run_relays(resources, lane.boundary, phase),
         });
         match born {
             Ok(pid) => {

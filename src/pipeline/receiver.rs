@@ -1,4 +1,4 @@
-//! The receiver process: makes a link, and fills one slot from it, block after block ([`super::inflow`]).
+//! The receiver process: makes a link, and fills one slot from it, block after block ([`super::receive_flow`]).
 //!
 //! All receivers of a boundary wait at one listener, so the link that a receiver accepts determines its slot.
 
@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::buffer::board::{EndState, LinkEnd};
-use crate::link::{Ground, Link, Reception};
+use crate::link::{AcceptConfig, Acceptor, Link};
 use crate::plan::LinkKind;
 use crate::plan::lanes::{self, Lane};
 use crate::record::{EndRole, TroubleKind};
@@ -15,12 +15,12 @@ use crate::wire::hello::{LinkHello, secret_bytes};
 
 use super::doorbell::ChildBell;
 use super::flow::{Failure, Flow, drive, failure};
-use super::inflow::Inflow;
+use super::receive_flow::ReceiveFlow;
 use super::resources::NodeResources;
 
 /// Runs a receiver in a separate process; returns its exit code. It starts for `lane`, but the link it accepts can
 /// assign another lane of the boundary to it.
-pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-recv-{}.{}", lane.boundary + 1, lane.to_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
@@ -40,13 +40,13 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     resources.take_place(&lane, lane.to_slot);
     let end = end_of(resources, &lane);
     let mut bell = ChildBell::new(resources, parent, lane.from);
-    let done = run(resources, lane, link, &mut bell);
+    let done = serve(resources, lane, link, &mut bell);
     bell.exit_code(done, &[end], || {
         resources.end_name(EndRole::Receiver, &lane)
     })
 }
 
-fn run<'resources>(
+fn serve<'resources>(
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -55,11 +55,11 @@ fn run<'resources>(
     resources.buffers[lane.boundary + 1].populate(lane.to_slot);
     close_listener(resources, &lane);
     let own = resources.own_blocks(lane.boundary + 1, 1)?.pop().flatten();
-    let mut inflow = Inflow::new(resources, lane, link, own)?;
+    let mut receive_flow = ReceiveFlow::new(resources, lane, link, own)?;
     stands(resources, &lane);
-    await_data(resources, inflow.link(), bell)?;
-    drive(&mut inflow, bell)?;
-    inflow.end();
+    await_data(resources, receive_flow.link(), bell)?;
+    drive(&mut receive_flow, bell)?;
+    receive_flow.end();
     Ok(())
 }
 
@@ -96,8 +96,8 @@ pub(super) fn make_link(resources: &NodeResources, lane: Lane) -> Result<Stands,
     if resources.assignment.kind_of(&lane) == LinkKind::Pair {
         return take_pair(resources, lane);
     }
-    let ground = ground(resources, &lane)?;
-    receive(resources, &mut Reception::new(&ground), &lane)
+    let config = config(resources, &lane)?;
+    receive(resources, &mut Acceptor::new(&config), &lane)
 }
 
 /// An established link, and its lane.
@@ -129,10 +129,10 @@ pub(super) fn make_all_links(
         let Some(first) = on_rail.first() else {
             continue;
         };
-        let ground = ground(resources, first).map_err(|failure| (None, failure))?;
-        let mut reception = Reception::new(&ground);
+        let config = config(resources, first).map_err(|failure| (None, failure))?;
+        let mut acceptor = Acceptor::new(&config);
         for _ in &on_rail {
-            let link = receive(resources, &mut reception, first);
+            let link = receive(resources, &mut acceptor, first);
             made.push(link.map_err(|failure| (None, failure))?);
         }
     }
@@ -157,16 +157,16 @@ fn silence(resources: &NodeResources) -> Duration {
 }
 
 /// The listener for links like that of `lane`, and its time limits.
-fn ground<'resources>(
+fn config<'resources>(
     resources: &'resources NodeResources,
     lane: &Lane,
-) -> Result<Ground<'resources>, Failure> {
+) -> Result<AcceptConfig<'resources>, Failure> {
     let assignment = &resources.assignment;
     let deadlines = &assignment.run.deadlines;
     let Some(listener) = resources.listener(lane) else {
         return Err((TroubleKind::Bug, "no listener was made".to_owned()));
     };
-    Ok(Ground {
+    Ok(AcceptConfig {
         listener,
         tcp: assignment.kind_of(lane).has_tcp_info(),
         hello_limit: Duration::from_millis(deadlines.link_hello_ms),
@@ -178,14 +178,14 @@ fn ground<'resources>(
 /// Accepts the next link at the listener of `lane`. Returns it with the lane that it names.
 fn receive(
     resources: &NodeResources,
-    reception: &mut Reception<'_>,
+    acceptor: &mut Acceptor<'_>,
     lane: &Lane,
 ) -> Result<Stands, Failure> {
     let rail = resources.assignment.test.rail_of(lane.stream);
     let admit = |hello: &LinkHello| admit(resources, lane.boundary, rail, hello);
     let release = |lane: Lane| end_of(resources, &lane).release();
     let stranger = || resources.board.count_stranger();
-    let next = reception.next(admit, release, stranger);
+    let next = acceptor.next(admit, release, stranger);
     next.map_err(|error| failure(&error))
 }
 

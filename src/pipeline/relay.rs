@@ -16,7 +16,7 @@ use super::{receiver, sender};
 
 /// Runs a relay in a separate process; returns its exit code. It starts for the slot that `lane` fills, but the link
 /// it accepts can assign another slot to it.
-pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     let name = |lane: &Lane| {
         process::set_name(&format!("pb-relay-{}.{}", lane.boundary + 1, lane.to_slot));
     };
@@ -44,11 +44,11 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
             .board
             .end(EndRole::Sender, onward.boundary, onward.from_slot),
     ];
-    let done = run(resources, (lane, link), onward, &mut bell);
+    let done = serve(resources, (lane, link), onward, &mut bell);
     bell.exit_code(done, &ends, || resources.relay_name(&lane, &onward))
 }
 
-fn run<'resources>(
+fn serve<'resources>(
     resources: &'resources NodeResources,
     (lane, link): (Lane, Link),
     onward: Lane,

@@ -1,4 +1,4 @@
-//! The sender process: makes a link, and drains one slot into it, block after block ([`super::outflow`]).
+//! The sender process: makes a link, and drains one slot into it, block after block ([`super::send_flow`]).
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::wire::hello::{LinkHello, secret_bytes};
 
 use super::doorbell::ChildBell;
 use super::flow::{Failure, drive, failure};
-use super::outflow::{Feed, Outflow};
 use super::resources::NodeResources;
+use super::send_flow::{Feed, SendFlow};
 use super::source::{self, Source};
 
 /// Runs the sender of `lane` in a separate process; returns its exit code.
-pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
+pub(super) fn run(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
     process::set_name(&format!("pb-send-{}.{}", lane.boundary, lane.from_slot));
     signals::unblock_all_but_doorbell();
     process::schedule_as_batch();
@@ -29,11 +29,11 @@ pub(super) fn live(resources: &NodeResources, lane: Lane, parent: i32) -> u8 {
         .board
         .end(EndRole::Sender, lane.boundary, lane.from_slot);
     let mut bell = ChildBell::new(resources, parent, lane.to);
-    let done = run(resources, lane, &mut bell);
+    let done = serve(resources, lane, &mut bell);
     bell.exit_code(done, &[end], || resources.end_name(EndRole::Sender, &lane))
 }
 
-fn run<'resources>(
+fn serve<'resources>(
     resources: &'resources NodeResources,
     lane: Lane,
     bell: &mut ChildBell<'resources>,
@@ -50,7 +50,7 @@ pub(super) fn start<'resources>(
     link: Link,
     blocks: Option<OwnBlocks>,
     bell: &mut ChildBell<'resources>,
-) -> Result<Outflow<'resources>, Failure> {
+) -> Result<SendFlow<'resources>, Failure> {
     let feed = match blocks {
         None => Feed::Slot,
         Some(blocks) => {
@@ -58,7 +58,7 @@ pub(super) fn start<'resources>(
             Feed::Own(Source::open(resources)?, blocks)
         }
     };
-    Outflow::new(resources, lane, link, feed)
+    SendFlow::new(resources, lane, link, feed)
 }
 
 /// Does everything before the start: claims the end, brings its blocks into memory and establishes its link. `blocks`

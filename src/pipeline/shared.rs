@@ -14,33 +14,33 @@ use super::copy_relay::CopyRelay;
 use super::doorbell::ChildBell;
 use super::engine::{Engine, MemberFailure};
 use super::flow::{Failure, Flow};
-use super::inflow::Inflow;
-use super::outflow::Outflow;
+use super::receive_flow::ReceiveFlow;
 use super::receiver::Stands;
 use super::resources::NodeResources;
+use super::send_flow::SendFlow;
 use super::splice_relay::SpliceRelay;
 use super::{receiver, relay, sender};
 
 /// Runs the process that sends on all links of `boundary`; returns its exit code.
-pub(super) fn live_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn run_senders(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     begin(&format!("pb-send-{boundary}"));
     let lanes = outgoing(resources, boundary);
     let name = |lane: &Lane| resources.end_name(EndRole::Sender, lane);
-    let made = make_outflows(resources, &lanes, parent);
+    let made = make_send_flows(resources, &lanes, parent);
     tell(resources, &format!("phase {boundary} senders"), &name, made)
 }
 
 /// Runs the process that receives on all links of `boundary`; returns its exit code.
-pub(super) fn live_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn run_receivers(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-recv-{phase}"));
     let name = |lane: &Lane| resources.end_name(EndRole::Receiver, lane);
-    let made = make_inflows(resources, boundary, parent);
+    let made = make_receive_flows(resources, boundary, parent);
     tell(resources, &format!("phase {phase} receivers"), &name, made)
 }
 
 /// Runs the process that relays from all links of `boundary` to the next boundary; returns its exit code.
-pub(super) fn live_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
+pub(super) fn run_relays(resources: &NodeResources, boundary: usize, parent: i32) -> u8 {
     let phase = boundary + 1;
     begin(&format!("pb-relay-{phase}"));
     let name = |lane: &Lane| resources.relay_name(lane, &relay::onward_of(resources, lane));
@@ -98,7 +98,7 @@ fn outgoing(resources: &NodeResources, boundary: usize) -> Vec<Lane> {
     lanes
 }
 
-fn make_outflows(
+fn make_send_flows(
     resources: &NodeResources,
     lanes: &[Lane],
     parent: i32,
@@ -114,7 +114,7 @@ fn make_outflows(
             .map_err(|failure| (Some(*lane), failure))?;
         ready.push((*lane, link, blocks));
     }
-    let mut flows: Vec<(Outflow<'_>, usize)> = Vec::new();
+    let mut flows: Vec<(SendFlow<'_>, usize)> = Vec::new();
     for (lane, link, blocks) in ready {
         let mut bell = ChildBell::new(resources, parent, resources.assignment.run.node);
         let flow = sender::start(resources, lane, link, blocks, &mut bell)
@@ -124,7 +124,7 @@ fn make_outflows(
     Ok(drive_all(resources, parent, lanes.to_vec(), flows))
 }
 
-fn make_inflows(
+fn make_receive_flows(
     resources: &NodeResources,
     boundary: usize,
     parent: i32,
@@ -137,8 +137,8 @@ fn make_inflows(
     let (mut lanes, mut flows) = (Vec::new(), Vec::new());
     for ((link, lane), own) in made.into_iter().zip(blocks) {
         resources.buffers[phase].populate(lane.to_slot);
-        let flow =
-            Inflow::new(resources, lane, link, own).map_err(|failure| (Some(lane), failure))?;
+        let flow = ReceiveFlow::new(resources, lane, link, own)
+            .map_err(|failure| (Some(lane), failure))?;
         receiver::stands(resources, &lane);
         lanes.push(lane);
         flows.push((flow, lane.from));

@@ -26,7 +26,7 @@ pub const MOST_ROUNDS: u64 = 100_000;
 pub enum Job {
     /// Messages between two ranks at a time.
     Linktest(Linktest),
-    /// Patterns of the Intel MPI Benchmarks.
+    /// The Intel MPI Benchmarks.
     Imb(Imb),
 }
 

@@ -4,7 +4,7 @@ use crate::wire::rank::HEAD_BYTES;
 
 use super::error::RankError;
 use super::op::{From, Op, Received, Until, Way, line_up};
-use super::patience::Next;
+use super::wait_strategy::Next;
 use super::world::World;
 
 /// Messages under way, and the means to wait for them. Dropping it while a message is under way cuts that message off, and no rank of this
@@ -152,12 +152,12 @@ impl World {
                 moved |= self.answer()?;
             }
             if !open || until.has_come(ops) {
-                self.patience.moved();
+                self.waiting.moved();
                 self.announce_awake();
                 return Ok(());
             }
             if moved {
-                self.patience.moved();
+                self.waiting.moved();
                 self.announce_awake();
             } else {
                 self.wait(ops)?;
@@ -217,7 +217,7 @@ impl World {
     /// Waits after a turn in which nothing moved: spins, looks around, or sleeps.
     fn wait(&mut self, ops: &[Op<'_>]) -> Result<(), RankError> {
         let lonely = ops.iter().any(|op| !op.done && self.is_unlinked(op));
-        match self.patience.nothing() {
+        match self.waiting.nothing() {
             Next::Look if !lonely => Ok(()),
             Next::Look | Next::LookAround => self.meet(),
             // A rank that writes into shared memory must know that it has to wake this rank, before this rank looks for the last time.
@@ -267,8 +267,8 @@ impl World {
     /// Fails if a message that has begun makes no progress for too long. A message that has not begun has no limit, since the sender's node
     /// watches the sender.
     fn check_silence(&self, ops: &[Op<'_>]) -> Result<(), RankError> {
-        let silent_ns = self.patience.idle_ns();
-        if silent_ns < self.meeting.silence_ns() {
+        let silent_ns = self.waiting.idle_ns();
+        if silent_ns < self.rendezvous.silence_ns() {
             return Ok(());
         }
         let stuck = |op: &&Op<'_>| {

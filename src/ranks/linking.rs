@@ -26,7 +26,7 @@ impl World {
             self.meet()?;
         }
         if matches!(self.peers[rank].link, Link::None) {
-            let socket = self.meeting.propose(rank)?;
+            let socket = self.rendezvous.propose(rank)?;
             self.peers[rank].link = Link::Proposed {
                 socket,
                 answered: 0,
@@ -38,8 +38,8 @@ impl World {
 
     /// Accepts connections from other ranks, and reads the answers to this rank's proposals.
     pub(super) fn meet(&mut self) -> Result<(), RankError> {
-        self.meeting.let_in()?;
-        for (rank, socket) in self.meeting.introduced() {
+        self.rendezvous.accept()?;
+        for (rank, socket) in self.rendezvous.introduced() {
             let mine_is_kept = match &self.peers[rank].link {
                 Link::None | Link::Awaited { .. } => false,
                 Link::Proposed { .. } => self.own < rank,
@@ -48,7 +48,7 @@ impl World {
             if mine_is_kept {
                 continue; // Closed: the other rank waits for this rank's link, or has it.
             }
-            self.meeting.set_up(rank, &socket)?;
+            self.rendezvous.set_up(rank, &socket)?;
             match socket::send_bytes(socket.as_fd(), &TAKEN) {
                 Ok(_) => self.peers[rank].link = Link::Standing(Stream::of(socket)),
                 Err(source) => return Err(RankError::Gone { rank, source }),
@@ -61,7 +61,7 @@ impl World {
     }
 
     fn hear_answer(&mut self, rank: usize) -> Result<(), RankError> {
-        let limit_ns = self.meeting.arrival_ns();
+        let limit_ns = self.rendezvous.arrival_ns();
         let link = &mut self.peers[rank].link;
         let (socket, answered) = match link {
             Link::Proposed { socket, answered } => (socket, answered),
@@ -115,14 +115,14 @@ impl World {
     /// Sleeps until something can move, but no longer than `LONGEST_SLEEP`. Returns true if something can move. It also polls idle links
     /// for errors: another rank can wait for a message that was sent on one of them, and only the sender's end learns that it is lost.
     pub(super) fn sleep(&self, ops: &[Op<'_>]) -> Result<bool, RankError> {
-        let ground = &self.meeting.ground;
-        let mut sockets: Vec<_> = ground
+        let config = &self.rendezvous.config;
+        let mut sockets: Vec<_> = config
             .listeners
             .iter()
             .map(|listener| (listener.as_fd(), Wanted::Read))
             .collect();
-        let guests = self.meeting.guests.sockets();
-        sockets.extend(guests.map(|socket| (socket, Wanted::Read)));
+        let pending = self.rendezvous.pending.sockets();
+        sockets.extend(pending.map(|socket| (socket, Wanted::Read)));
         if let Some((shared, place)) = &self.home {
             sockets.push((shared.bell(*place), Wanted::Read));
         }

@@ -26,7 +26,7 @@ pub(crate) enum Over {
 
 pub(crate) const ALL: [Over; 4] = [Over::Tcp, Over::Unix, Over::Memory, Over::Both];
 
-fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
+fn configs(ranks: usize, over: Over, silence: Duration) -> Vec<WorldConfig> {
     static RUN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let run = RUN.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     let options = SocketOptions::default();
@@ -58,7 +58,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
         })
         .collect()
     };
-    let ground = |(own, listener)| Ground {
+    let config = |(own, listener)| WorldConfig {
         listeners: vec![listener],
         shared: Some(Arc::clone(&shared)),
         book: book(own),
@@ -69,7 +69,7 @@ fn grounds(ranks: usize, over: Over, silence: Duration) -> Vec<Ground> {
         hello_limit: Duration::from_secs(2),
         silence,
     };
-    listeners.into_iter().enumerate().map(ground).collect()
+    listeners.into_iter().enumerate().map(config).collect()
 }
 
 /// Runs `act` as each of `ranks` ranks, over each kind of links. No rank ends before all are done, as in a job.
@@ -85,16 +85,16 @@ pub(crate) fn as_ranks_over<R: Send>(
     ranks: usize,
     act: impl Fn(&mut World) -> R + Sync,
 ) -> Vec<R> {
-    let grounds = grounds(ranks, over, Duration::from_secs(20));
+    let configs = configs(ranks, over, Duration::from_secs(20));
     std::thread::scope(|scope| {
         let act = &act;
-        let threads: Vec<_> = grounds
+        let threads: Vec<_> = configs
             .into_iter()
             .enumerate()
-            .map(|(own, ground)| {
+            .map(|(own, config)| {
                 scope.spawn(move || {
                     let mut world =
-                        World::new(own, ground, Patience::new(Wait::Auto, ranks, 1)).unwrap();
+                        World::new(own, config, WaitStrategy::new(Wait::Auto, ranks, 1)).unwrap();
                     (act(&mut world), world)
                 })
             })
@@ -377,9 +377,15 @@ fn a_message_longer_than_its_room_is_an_error_and_nothing_goes_on_behind_it() {
 #[test]
 fn a_rank_that_has_gone_is_named() {
     for over in [Over::Tcp, Over::Unix] {
-        let mut worlds = grounds(2, over, Duration::from_secs(20)).into_iter();
-        let mut world =
-            |own| World::new(own, worlds.next().unwrap(), Patience::new(Wait::Auto, 2, 1)).unwrap();
+        let mut worlds = configs(2, over, Duration::from_secs(20)).into_iter();
+        let mut world = |own| {
+            World::new(
+                own,
+                worlds.next().unwrap(),
+                WaitStrategy::new(Wait::Auto, 2, 1),
+            )
+            .unwrap()
+        };
         let (mut stays, mut goes) = (world(0), world(1));
         let other = std::thread::spawn(move || {
             goes.send_and_receive((0, &[1; 4]), (From::Rank(0), &mut [0; 4]), TAG)
@@ -398,12 +404,12 @@ fn a_rank_that_has_gone_is_named() {
 
 #[test]
 fn a_message_that_stops_half_way_ends_the_wait() {
-    let mut grounds = grounds(2, Over::Tcp, Duration::from_millis(300));
-    let other = grounds.remove(1);
-    let Endpoint::Tcp(own) = grounds[0].book[0].clone() else {
+    let mut configs = configs(2, Over::Tcp, Duration::from_millis(300));
+    let other = configs.remove(1);
+    let Endpoint::Tcp(own) = configs[0].book[0].clone() else {
         panic!("TCP was asked for");
     };
-    let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();
+    let mut world = World::new(0, configs.remove(0), WaitStrategy::new(Wait::Auto, 2, 1)).unwrap();
     let half = std::thread::spawn(move || {
         let options = SocketOptions::default();
         let socket = socket::connect_tcp(LOOPBACK, own, &options, Duration::from_secs(5)).unwrap();
@@ -458,12 +464,12 @@ fn more_ranks_may_connect_at_once_than_stand_in_the_list_of_connections() {
 #[test]
 fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
     use std::os::fd::AsFd;
-    let mut grounds = grounds(2, Over::Tcp, Duration::from_secs(5));
-    grounds[0].hello_limit = Duration::from_millis(50);
-    let Endpoint::Tcp(own) = grounds[0].book[0].clone() else {
+    let mut configs = configs(2, Over::Tcp, Duration::from_secs(5));
+    configs[0].hello_limit = Duration::from_millis(50);
+    let Endpoint::Tcp(own) = configs[0].book[0].clone() else {
         panic!("TCP was asked for");
     };
-    let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();
+    let mut world = World::new(0, configs.remove(0), WaitStrategy::new(Wait::Auto, 2, 1)).unwrap();
     let connect = || {
         let options = SocketOptions::default();
         socket::connect_tcp(LOOPBACK, own, &options, Duration::from_secs(5)).unwrap()
@@ -489,9 +495,9 @@ fn strangers_are_closed_and_counted_and_a_broken_stream_is_told() {
 
 #[test]
 fn nobody_there_is_refused_with_its_address() {
-    let mut grounds = grounds(2, Over::Tcp, Duration::from_secs(5));
-    drop(grounds.remove(1));
-    let mut world = World::new(0, grounds.remove(0), Patience::new(Wait::Auto, 2, 1)).unwrap();
+    let mut configs = configs(2, Over::Tcp, Duration::from_secs(5));
+    drop(configs.remove(1));
+    let mut world = World::new(0, configs.remove(0), WaitStrategy::new(Wait::Auto, 2, 1)).unwrap();
     let error = world.send(1, TAG, &[1]).unwrap_err();
     assert_eq!(error.kind(), TroubleKind::Connect);
     assert!(error.to_string().contains("connection refused"), "{error}");

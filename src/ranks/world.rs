@@ -7,19 +7,19 @@ use crate::sys::arena::{Arena, Buffer};
 
 use super::error::RankError;
 use super::group::Group;
-use super::meeting::{Ground, Meeting};
-use super::patience::Patience;
 use super::peer::Peer;
+use super::rendezvous::{Rendezvous, WorldConfig};
 use super::shared_memory::SharedMemory;
 use super::stream::Stream;
+use super::wait_strategy::WaitStrategy;
 use super::window::Window;
 
 /// All ranks of a job, as one of them sees them.
 pub(crate) struct World {
     pub(super) own: usize,
     pub(super) peers: Vec<Peer>,
-    pub(super) meeting: Meeting,
-    pub(super) patience: Patience,
+    pub(super) rendezvous: Rendezvous,
+    pub(super) waiting: WaitStrategy,
     /// Group of all ranks in their natural order.
     pub(super) whole: Group,
     /// Scratch memory of collectives.
@@ -37,11 +37,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The ranks that `ground` names, seen from rank `own`.
-    pub(crate) fn new(own: usize, ground: Ground, patience: Patience) -> Result<Self, RankError> {
-        let size = ground.book.len();
+    /// The ranks that `config` names, seen from rank `own`.
+    pub(crate) fn new(
+        own: usize,
+        config: WorldConfig,
+        waiting: WaitStrategy,
+    ) -> Result<Self, RankError> {
+        let size = config.book.len();
         let whole = Group::new((0..size).collect(), own).ok_or(RankError::Broken)?;
-        let home = match (&ground.shared, &ground.book[own]) {
+        let home = match (&config.shared, &config.book[own]) {
             (Some(shared), Endpoint::Memory(place)) => Some((Arc::clone(shared), *place)),
             _ => None,
         };
@@ -55,13 +59,13 @@ impl World {
             own,
             whole,
             scratch: Buffer::default(),
-            peers: ground.book.iter().enumerate().map(peer).collect(),
+            peers: config.book.iter().enumerate().map(peer).collect(),
             arena: home.as_ref().map(|(shared, place)| shared.arena(*place)),
             home,
             asleep: false,
             window: None,
-            meeting: Meeting::new(own, ground),
-            patience,
+            rendezvous: Rendezvous::new(own, config),
+            waiting,
             broken: false,
         })
     }
@@ -91,11 +95,11 @@ impl World {
 
     /// Total time this rank spent waiting for links and other ranks, in nanoseconds.
     pub(crate) fn waited_ns(&self) -> u64 {
-        self.patience.waited_ns()
+        self.waiting.waited_ns()
     }
 
     /// Number of connections that were closed because they came from no rank of this job.
     pub(crate) fn strangers(&self) -> u64 {
-        self.meeting.strangers()
+        self.rendezvous.strangers()
     }
 }

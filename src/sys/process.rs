@@ -44,13 +44,13 @@ pub(crate) fn fork_child(
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(child.as_raw()),
         ForkResult::Child => {
-            let code = live(parent, keep, on_orphan, body);
+            let code = run_child(parent, keep, on_orphan, body);
             leave(code)
         }
     }
 }
 
-fn live(parent: Pid, keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> u8 {
+fn run_child(parent: Pid, keep: &[RawFd], on_orphan: Signal, body: impl FnOnce() -> u8) -> u8 {
     die_with_parent(on_orphan);
     if nix::unistd::getppid() != parent {
         return 0; // The parent died between the fork and the request: no process waits for this child.

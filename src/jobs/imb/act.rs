@@ -7,13 +7,13 @@ use super::PlayerError;
 use super::compute::Work;
 use super::contents::Wrong;
 use super::files::{self, Files, Place};
-use super::pattern::Pattern;
+use super::messages::Messages;
 use super::windows::Windows;
 
 /// The repeated action, with its memory.
 pub(super) enum Act {
     /// Messages between ranks.
-    Messages(Pattern),
+    Messages(Messages),
     /// Memory that other ranks access.
     Windows(Windows),
     /// A file that is written or read.
@@ -30,7 +30,7 @@ impl Act {
         repetition: usize,
     ) -> Result<(), PlayerError> {
         match self {
-            Self::Messages(pattern) => pattern.repeat(world, repetition)?,
+            Self::Messages(messages) => messages.repeat(world, repetition)?,
             Self::Windows(windows) => windows.repeat(world, repetition)?,
             Self::Files(files) => {
                 files.transfer(world, repetition)?;
@@ -60,9 +60,9 @@ impl Act {
     /// Does `count` repetitions, complete together at the end.
     pub(super) fn together(&mut self, world: &mut World, count: usize) -> Result<(), PlayerError> {
         match self {
-            Self::Messages(pattern) => {
+            Self::Messages(messages) => {
                 for repetition in 0..count {
-                    pattern.repeat(world, repetition)?;
+                    messages.repeat(world, repetition)?;
                 }
                 Ok(())
             }
@@ -83,8 +83,8 @@ impl Act {
     /// Clears the transferred data. All members call it.
     pub(super) fn wipe(&mut self, world: &mut World) -> Result<(), PlayerError> {
         match self {
-            Self::Messages(pattern) => {
-                pattern.wipe();
+            Self::Messages(messages) => {
+                messages.wipe();
                 Ok(())
             }
             Self::Windows(windows) => Ok(windows.wipe(world)?),
@@ -101,7 +101,7 @@ impl Act {
         transfers: usize,
     ) -> Result<Option<Wrong>, PlayerError> {
         match self {
-            Self::Messages(pattern) => Ok(pattern.check(repetition + 1)),
+            Self::Messages(messages) => Ok(messages.check(repetition + 1)),
             Self::Windows(windows) => Ok(windows.check(world, transfers)),
             Self::Files(files) => files.check(world, transfers),
             Self::Opening(..) => Ok(None),

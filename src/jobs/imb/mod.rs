@@ -1,6 +1,6 @@
-//! The Intel MPI Benchmarks' patterns, without MPI: messages between processes.
+//! The Intel MPI Benchmarks without MPI: messages between processes.
 //!
-//! Read next: [`pattern`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files,
+//! Read next: [`messages`] for one repetition of each benchmark of messages, [`windows`] for those of windows, [`files`] for those of files,
 //! [`act`] for what they have in common, [`Player`] for a rank's part in a table, [`contents`] for the contents of buffers and the expected
 //! data, `plan/imb/` for the rules.
 
@@ -8,7 +8,7 @@ mod act;
 mod compute;
 pub(crate) mod contents;
 pub(crate) mod files;
-mod pattern;
+mod messages;
 mod player;
 mod windows;
 

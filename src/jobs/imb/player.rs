@@ -12,7 +12,7 @@ use super::PlayerError;
 use super::act::{Act, all_of, overlapped};
 use super::compute::Work;
 use super::files::{self, Files, Place, folder};
-use super::pattern::Pattern;
+use super::messages::Messages;
 use super::windows::Windows;
 
 /// Warm-up repetitions, with the largest length (guide 5.2.6).
@@ -27,7 +27,7 @@ const ASIDE_NS: u64 = 2_000_000;
 /// several times as long.
 const AWAKE_NS: u64 = 300_000;
 
-/// One rank of a job of patterns.
+/// One rank of a job of the Intel MPI Benchmarks.
 pub(crate) struct Player {
     imb: Imb,
     /// Folder for files of this run.
@@ -142,7 +142,7 @@ impl Player {
                 let algorithm = self.imb.algorithm_for(table, length.bytes);
                 let rotates = self.imb.rules == Rules::Guide;
                 let group = group.clone();
-                Act::Messages(Pattern::new(
+                Act::Messages(Messages::new(
                     world,
                     benchmark,
                     group,

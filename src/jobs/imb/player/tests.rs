@@ -196,7 +196,7 @@ fn a_message_that_comes_back_counts_once_and_batches_add_up() {
 fn what_was_changed_on_the_way_is_found() {
     let found = as_ranks_over(Over::Tcp, 3, |world| {
         let group = Group::new(vec![0, 1, 2], world.rank()).unwrap();
-        let mut pattern = Pattern::new(
+        let mut messages = Messages::new(
             world,
             Benchmark::Allgather,
             group,
@@ -204,10 +204,10 @@ fn what_was_changed_on_the_way_is_found() {
             64,
             true,
         );
-        pattern.repeat(world, 0).unwrap();
-        let before = pattern.check(1);
-        pattern.spoil();
-        (before, pattern.check(1).map(|wrong| wrong.item))
+        messages.repeat(world, 0).unwrap();
+        let before = messages.check(1);
+        messages.spoil();
+        (before, messages.check(1).map(|wrong| wrong.item))
     });
     assert!(found.iter().all(|one| *one == (None, Some(0))), "{found:?}");
 }

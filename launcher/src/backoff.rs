@@ -8,7 +8,7 @@ use nix::poll::{PollFd, PollFlags};
 use crate::session::child::poll_for;
 use crate::session::line::Line;
 
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     deadline: Instant,
     pause: Duration,
     times: u32,
@@ -17,9 +17,9 @@ pub(crate) struct Patience {
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-impl Patience {
-    pub(crate) fn until(deadline: Instant) -> Patience {
-        Patience {
+impl Backoff {
+    pub(crate) fn until(deadline: Instant) -> Backoff {
+        Backoff {
             deadline,
             pause: FIRST_PAUSE,
             times: 0,
@@ -67,13 +67,13 @@ mod tests {
     #[test]
     fn pauses_end_at_the_deadline_and_at_an_abort() {
         let line = Line::new().unwrap();
-        let mut patience = Patience::until(Instant::now() + Duration::from_secs(100));
-        assert!(patience.wait(&line));
-        assert!(patience.pause > FIRST_PAUSE);
-        let mut late = Patience::until(Instant::now());
+        let mut backoff = Backoff::until(Instant::now() + Duration::from_secs(100));
+        assert!(backoff.wait(&line));
+        assert!(backoff.pause > FIRST_PAUSE);
+        let mut late = Backoff::until(Instant::now());
         assert!(!late.wait(&line));
         assert_eq!(late.times(), 1);
         line.abort();
-        assert!(!patience.wait(&line));
+        assert!(!backoff.wait(&line));
     }
 }

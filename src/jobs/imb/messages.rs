@@ -14,7 +14,7 @@ const MESSAGE: u32 = 11;
 /// Tag of receipts.
 const RECEIPT: u32 = 12;
 /// A rank with its buffers for one message length.
-pub(super) struct Pattern {
+pub(super) struct Messages {
     benchmark: Benchmark,
     group: Group,
     algorithm: Option<Algorithm>,
@@ -29,7 +29,7 @@ pub(super) struct Pattern {
     rotates: bool,
 }
 
-impl Pattern {
+impl Messages {
     /// Creates buffers with contents, and touches every page of them.
     pub(super) fn new(
         world: &World,
@@ -50,7 +50,7 @@ impl Pattern {
             Benchmark::ReduceScatterBlock => (size * bytes, size * bytes),
             _ => (bytes, bytes),
         };
-        let mut pattern = Self {
+        let mut messages = Self {
             benchmark,
             algorithm,
             bytes,
@@ -61,9 +61,9 @@ impl Pattern {
             rotates,
             group,
         };
-        contents::write(pattern.group.place(), 0, &mut pattern.out);
-        pattern.into.fill(0);
-        pattern
+        contents::write(messages.group.place(), 0, &mut messages.out);
+        messages.into.fill(0);
+        messages
     }
 
     /// Place of the root in a repetition: another one each time (guide 3.3.4), or always the first.

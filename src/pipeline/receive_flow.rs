@@ -17,7 +17,7 @@ use super::flow::{Advance, Failure, Flow, Meter, Place, failure};
 use super::resources::NodeResources;
 
 /// The receiving end of one link.
-pub(super) struct Inflow<'resources> {
+pub(super) struct ReceiveFlow<'resources> {
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -53,7 +53,7 @@ enum Stage {
     Over,
 }
 
-impl<'resources> Inflow<'resources> {
+impl<'resources> ReceiveFlow<'resources> {
     /// The receiving end of `lane` over `link`. `own` are private blocks if no other process drains the slot.
     pub(super) fn new(
         resources: &'resources NodeResources,
@@ -219,7 +219,7 @@ impl<'resources> Inflow<'resources> {
     }
 }
 
-impl<'resources> Flow<'resources> for Inflow<'resources> {
+impl<'resources> Flow<'resources> for ReceiveFlow<'resources> {
     fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.stage {
             Stage::Next => self.begin(),

@@ -17,7 +17,7 @@ use super::resources::NodeResources;
 use super::source::Source;
 
 /// The sending end of one link.
-pub(super) struct Outflow<'resources> {
+pub(super) struct SendFlow<'resources> {
     resources: &'resources NodeResources,
     lane: Lane,
     link: Link,
@@ -62,7 +62,7 @@ enum Stage {
     Closing(Closing),
 }
 
-impl<'resources> Outflow<'resources> {
+impl<'resources> SendFlow<'resources> {
     /// The sending end of `lane` over `link`.
     pub(super) fn new(
         resources: &'resources NodeResources,
@@ -248,7 +248,7 @@ impl<'resources> Outflow<'resources> {
     }
 }
 
-impl<'resources> Flow<'resources> for Outflow<'resources> {
+impl<'resources> Flow<'resources> for SendFlow<'resources> {
     fn advance(&mut self, bell: &mut ChildBell<'resources>) -> Result<Advance, Failure> {
         match self.stage {
             Stage::Next => self.begin(),

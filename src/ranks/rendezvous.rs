@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::link::{Endpoint, Guests};
+use crate::link::{Endpoint, PendingPeers};
 use crate::plan::SocketOptions;
 use crate::sys::socket;
 use crate::wire::rank::RankHello;
@@ -15,7 +15,7 @@ use super::error::RankError;
 use super::shared_memory::SharedMemory;
 
 /// Data that a rank needs to find the others.
-pub(crate) struct Ground {
+pub(crate) struct WorldConfig {
     /// Listeners of this rank, nonblocking.
     pub listeners: Vec<OwnedFd>,
     /// Memory shared with other ranks of this node.
@@ -37,15 +37,15 @@ pub(crate) struct Ground {
 }
 
 /// Connections from other ranks, and the means to connect to them.
-pub(super) struct Meeting {
-    pub(super) ground: Ground,
+pub(super) struct Rendezvous {
+    pub(super) config: WorldConfig,
     own: u32,
-    pub(super) guests: Guests,
+    pub(super) pending: PendingPeers,
     strangers: u64,
 }
 
 /// Connections without a hello at a time; more wait in the backlog.
-const MOST_GUESTS: usize = 256;
+const MOST_PENDING: usize = 256;
 /// Buffers of TCP links within a host: there is no network path to fill, and data under way stays in the processor's cache. The kernel
 /// would let them grow to megabytes; 4 MiB in both directions at once then took half as long again (medians of 15 rounds).
 const NEAR_SEND_BYTES: usize = 256 << 10;
@@ -53,11 +53,11 @@ const NEAR_RECEIVE_BYTES: usize = 512 << 10;
 /// The kernel does not grow buffers of Unix sockets, and their usual 208 KiB are too small for a message of a megabyte.
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
 
-impl Meeting {
-    pub(super) fn new(own: usize, ground: Ground) -> Self {
+impl Rendezvous {
+    pub(super) fn new(own: usize, config: WorldConfig) -> Self {
         Self {
-            guests: Guests::new(ground.hello_limit),
-            ground,
+            pending: PendingPeers::new(config.hello_limit),
+            config,
             own: u32::try_from(own).unwrap_or(u32::MAX),
             strangers: 0,
         }
@@ -68,27 +68,27 @@ impl Meeting {
     }
 
     pub(super) fn silence_ns(&self) -> u64 {
-        nanoseconds(self.ground.silence)
+        nanoseconds(self.config.silence)
     }
 
     /// Time limit for the hello on a link that the other rank has proposed, in nanoseconds.
     pub(super) fn arrival_ns(&self) -> u64 {
-        nanoseconds(self.ground.connect_limit).saturating_add(nanoseconds(self.ground.hello_limit))
+        nanoseconds(self.config.connect_limit).saturating_add(nanoseconds(self.config.hello_limit))
     }
 
     /// Connects to a rank and sends the hello.
     pub(super) fn propose(&self, rank: usize) -> Result<OwnedFd, RankError> {
-        let ground = &self.ground;
-        let to = &ground.book[rank];
+        let config = &self.config;
+        let to = &config.book[rank];
         let unix = SocketOptions {
             send_buffer_bytes: Some(UNIX_BUFFER_BYTES),
             ..SocketOptions::default()
         };
         let options = match to.kind().has_tcp_info() {
-            true => &ground.options,
+            true => &config.options,
             false => &unix,
         };
-        let connected = to.connect(ground.from, options, ground.connect_limit);
+        let connected = to.connect(config.from, options, config.connect_limit);
         let socket = connected.map_err(|source| RankError::Connect {
             rank,
             to: to.to_string(),
@@ -96,7 +96,7 @@ impl Meeting {
         })?;
         self.set_up(rank, &socket)?;
         let hello = RankHello {
-            secret: ground.secret,
+            secret: config.secret,
             from: self.own,
             to: u32::try_from(rank).unwrap_or(u32::MAX),
         };
@@ -108,11 +108,11 @@ impl Meeting {
     }
 
     pub(super) fn set_up(&self, rank: usize, socket: &OwnedFd) -> Result<(), RankError> {
-        let tcp = self.ground.book[rank].kind().has_tcp_info();
+        let tcp = self.config.book[rank].kind().has_tcp_info();
         let made = || {
-            socket::prepare_data(socket, tcp, self.ground.silence)?;
+            socket::prepare_data(socket, tcp, self.config.silence)?;
             if tcp {
-                socket::ask_now_and_then(socket, self.ground.silence)?;
+                socket::ask_now_and_then(socket, self.config.silence)?;
             }
             if self.stays_here(rank) {
                 socket::set_buffers(socket, &self.near_buffers())?;
@@ -124,12 +124,15 @@ impl Meeting {
 
     /// True if TCP data for a rank never leaves this host.
     fn stays_here(&self, rank: usize) -> bool {
-        matches!(&self.ground.book[rank], Endpoint::Tcp(to) if to.ip().is_loopback() || to.ip() == self.ground.from)
+        match &self.config.book[rank] {
+            Endpoint::Tcp(to) => to.ip().is_loopback() || to.ip() == self.config.from,
+            Endpoint::Unix(_) | Endpoint::Memory(_) => false,
+        }
     }
 
     /// Buffers of links within this host, unless the options set others.
     fn near_buffers(&self) -> SocketOptions {
-        let own = &self.ground.options;
+        let own = &self.config.options;
         SocketOptions {
             send_buffer_bytes: own.send_buffer_bytes.or(Some(NEAR_SEND_BYTES)),
             receive_buffer_bytes: own.receive_buffer_bytes.or(Some(NEAR_RECEIVE_BYTES)),
@@ -139,16 +142,16 @@ impl Meeting {
 
     /// Accepts connections until none is pending or the list is full; the others stay in the backlog until the next turn, since no rank connects
     /// twice. What still fills the list then has had a turn to say its hello: its older half is closed.
-    pub(super) fn let_in(&mut self) -> Result<(), RankError> {
-        self.guests.show_out_late();
-        if self.guests.count() >= MOST_GUESTS {
-            for _ in 0..MOST_GUESTS / 2 {
-                self.guests.show_out_oldest();
+    pub(super) fn accept(&mut self) -> Result<(), RankError> {
+        self.pending.close_late();
+        if self.pending.count() >= MOST_PENDING {
+            for _ in 0..MOST_PENDING / 2 {
+                self.pending.close_oldest();
             }
         }
-        for listener in &self.ground.listeners {
-            while self.guests.count() < MOST_GUESTS {
-                if !(self.guests.let_in(listener.as_fd())).map_err(RankError::Setup)? {
+        for listener in &self.config.listeners {
+            while self.pending.count() < MOST_PENDING {
+                if !(self.pending.accept(listener.as_fd())).map_err(RankError::Setup)? {
                     break;
                 }
             }
@@ -159,15 +162,15 @@ impl Meeting {
     /// Connections whose hello has arrived, with the rank of each.
     pub(super) fn introduced(&mut self) -> Vec<(usize, OwnedFd)> {
         let mut known = Vec::new();
-        let ranks = self.ground.book.len();
+        let ranks = self.config.book.len();
         // From the back, so that removals do not shift the remaining places.
-        for place in (0..self.guests.count()).rev() {
-            let Some((socket, bytes)) = self.guests.hear(place) else {
+        for place in (0..self.pending.count()).rev() {
+            let Some((socket, bytes)) = self.pending.hear(place) else {
                 continue;
             };
             match RankHello::decode(&bytes) {
                 Some(hello)
-                    if hello.secret == self.ground.secret
+                    if hello.secret == self.config.secret
                         && hello.to == self.own
                         && hello.from != self.own
                         && (hello.from as usize) < ranks =>
@@ -177,7 +180,7 @@ impl Meeting {
                 Some(_) | None => self.strangers += 1,
             }
         }
-        self.strangers += self.guests.shown_out() as u64;
+        self.strangers += self.pending.closed() as u64;
         known
     }
 }

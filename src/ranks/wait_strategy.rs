@@ -7,7 +7,7 @@ use crate::sys::clock;
 
 /// Decides what a rank does while nothing moves.
 #[derive(Debug, Clone)]
-pub(crate) struct Patience {
+pub(crate) struct WaitStrategy {
     crowded: bool,
     /// True if the rank sleeps at once.
     sleeps: bool,
@@ -43,7 +43,7 @@ const SPIN_NS: u64 = 2_000_000;
 /// The same limit where other processes want the processor.
 const CROWDED_NS: u64 = 200_000;
 
-impl Patience {
+impl WaitStrategy {
     /// Settings for one of `ranks` ranks on a host with `processors` processors for them; `wait` is the user's choice.
     pub(crate) fn new(wait: Wait, ranks: usize, processors: usize) -> Self {
         Self {
@@ -125,20 +125,20 @@ mod tests {
     #[test]
     fn it_spins_then_looks_around_then_sleeps_and_starts_anew_when_something_moves() {
         for (ranks, processors) in [(2, 4), (8, 4)] {
-            let mut patience = Patience::new(Wait::Auto, ranks, processors);
-            assert_eq!(patience.nothing(), Next::Look);
+            let mut waiting = WaitStrategy::new(Wait::Auto, ranks, processors);
+            assert_eq!(waiting.nothing(), Next::Look);
             let mut seen = Vec::new();
             while seen.last() != Some(&Next::Sleep) {
-                seen.push(patience.nothing());
+                seen.push(waiting.nothing());
             }
             assert!(seen.contains(&Next::LookAround));
-            assert!(patience.idle_ns() > 0);
-            patience.moved();
-            assert_eq!(patience.idle_ns(), 0);
-            assert!(patience.waited_ns() >= CROWDED_NS);
-            assert_eq!(patience.nothing(), Next::Look);
+            assert!(waiting.idle_ns() > 0);
+            waiting.moved();
+            assert_eq!(waiting.idle_ns(), 0);
+            assert!(waiting.waited_ns() >= CROWDED_NS);
+            assert_eq!(waiting.nothing(), Next::Look);
         }
-        let mut sleeper = Patience::new(Wait::Sleep, 1, 4);
+        let mut sleeper = WaitStrategy::new(Wait::Sleep, 1, 4);
         assert_eq!(sleeper.nothing(), Next::Sleep);
     }
 }
