@@ -130,9 +130,10 @@ impl PendingPeer {
             Ok(0) => HelloState::Nonsense,
             Ok(got) => {
                 self.have += got;
-                match self.have < HELLO_BYTES {
-                    true => HelloState::Less,
-                    false => HelloState::Hello,
+                if self.have < HELLO_BYTES {
+                    HelloState::Less
+                } else {
+                    HelloState::Hello
                 }
             }
             Err(error) => match error.kind() {

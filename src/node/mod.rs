@@ -274,9 +274,10 @@ impl Node {
         for descriptor in run.descriptors() {
             let fd = descriptor.as_raw_fd();
             let mut source = SourceFd(&fd);
-            let done = match on {
-                true => registry.register(&mut source, PROCESSES, Interest::READABLE),
-                false => registry.deregister(&mut source),
+            let done = if on {
+                registry.register(&mut source, PROCESSES, Interest::READABLE)
+            } else {
+                registry.deregister(&mut source)
             };
             debug_assert!(done.is_ok());
         }

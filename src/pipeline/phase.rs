@@ -140,9 +140,10 @@ impl Phase<'_> {
             Some(before) => lanes::incoming(&assignment.test, nodes, before, node),
             None => Vec::new(),
         };
-        let outgoing = match self.is_last() {
-            true => Vec::new(),
-            false => lanes::outgoing(&assignment.test, nodes, self.number, node),
+        let outgoing = if self.is_last() {
+            Vec::new()
+        } else {
+            lanes::outgoing(&assignment.test, nodes, self.number, node)
         };
         let passes = !incoming.is_empty()
             && !outgoing.is_empty()

@@ -129,9 +129,10 @@ impl World {
             return Err(RankError::Broken);
         };
         let linked = self.peers[rank].is_linked();
-        let went = match linked || self.reach(rank)? {
-            true => self.peers[rank].push(rank, op, false).map(|_| ()),
-            false => Ok(()),
+        let went = if linked || self.reach(rank)? {
+            self.peers[rank].push(rank, op, false).map(|_| ())
+        } else {
+            Ok(())
         };
         self.broken |= went.is_err();
         went

@@ -36,16 +36,18 @@ pub(crate) fn ranges(lengths: &[usize]) -> Vec<Range<usize>> {
 pub(super) fn two(all: &mut [u8], read: Range<usize>, write: Range<usize>) -> (&[u8], &mut [u8]) {
     if read.start >= write.end || read.is_empty() {
         let (low, high) = all.split_at_mut(write.end);
-        let read = match read.is_empty() {
-            true => &high[..0],
-            false => &high[read.start - write.end..read.end - write.end],
+        let read = if read.is_empty() {
+            &high[..0]
+        } else {
+            &high[read.start - write.end..read.end - write.end]
         };
         (read, &mut low[write])
     } else {
         let (low, high) = all.split_at_mut(read.end);
-        let write = match write.is_empty() {
-            true => 0..0,
-            false => write.start - read.end..write.end - read.end,
+        let write = if write.is_empty() {
+            0..0
+        } else {
+            write.start - read.end..write.end - read.end
         };
         (&low[read], &mut high[write])
     }

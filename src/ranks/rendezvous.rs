@@ -84,9 +84,10 @@ impl Rendezvous {
             send_buffer_bytes: Some(UNIX_BUFFER_BYTES),
             ..SocketOptions::default()
         };
-        let options = match to.kind().has_tcp_info() {
-            true => &config.options,
-            false => &unix,
+        let options = if to.kind().has_tcp_info() {
+            &config.options
+        } else {
+            &unix
         };
         let connected = to.connect(config.from, options, config.connect_limit);
         let socket = connected.map_err(|source| RankError::Connect {

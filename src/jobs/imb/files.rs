@@ -92,9 +92,10 @@ impl Files {
             read_bytes: 0,
             looks: false,
             wrong: None,
-            thread: match benchmark.overlaps() {
-                true => TransferThread::start(),
-                false => TransferThread::default(),
+            thread: if benchmark.overlaps() {
+                TransferThread::start()
+            } else {
+                TransferThread::default()
             },
         })
     }
@@ -289,9 +290,10 @@ impl Files {
             (Pointer::Individual | Pointer::Explicit, _) => number as u64 * bytes,
             (Pointer::Private, _) => return Ok(some(number as u64 * piece.len() as u64, &piece)),
             (Pointer::Shared, false) => {
-                return match piece.is_empty() {
-                    true => Ok(None),
-                    false => Ok(Some(self.advance(piece.len() as u64)?)),
+                return if piece.is_empty() {
+                    Ok(None)
+                } else {
+                    Ok(Some(self.advance(piece.len() as u64)?))
                 };
             }
             (Pointer::Shared, true) => {

@@ -68,9 +68,10 @@ impl Messages {
 
     /// Place of the root in a repetition: another one each time (guide 3.3.4), or always the first.
     fn root(&self, repetition: usize) -> usize {
-        match self.rotates && self.benchmark.is_rooted() {
-            true => repetition % self.group.size(),
-            false => 0,
+        if self.rotates && self.benchmark.is_rooted() {
+            repetition % self.group.size()
+        } else {
+            0
         }
     }
 

@@ -330,9 +330,10 @@ impl Player {
         let mut seconds = 0.0;
         for _ in 0..2 {
             let began_ns = clock::monotonic_ns();
-            match together {
-                true => act.together(world, probes)?,
-                false => (0..probes).try_for_each(|number| act.repeat(world, number))?,
+            if together {
+                act.together(world, probes)?
+            } else {
+                (0..probes).try_for_each(|number| act.repeat(world, number))?
             }
             let own = (clock::monotonic_ns() - began_ns) as f64 / 1e9 / probes as f64;
             act.restart(world)?;

@@ -36,16 +36,18 @@ impl Windows {
         };
         if benchmark != Benchmark::Window {
             let mut memory = world.buffer(bytes * places.0);
-            match benchmark.gets() {
-                true => contents::write(place, 0, &mut memory),
-                false => memory.fill(0),
+            if benchmark.gets() {
+                contents::write(place, 0, &mut memory)
+            } else {
+                memory.fill(0)
             }
             world.open_window(group, memory)?;
             world.touch_windows();
         }
-        match benchmark.gets() {
-            true => windows.buffer.fill(0),
-            false => contents::write(place, 0, &mut windows.buffer),
+        if benchmark.gets() {
+            windows.buffer.fill(0)
+        } else {
+            contents::write(place, 0, &mut windows.buffer)
         }
         Ok(windows)
     }
@@ -94,9 +96,10 @@ impl Windows {
             bytes: self.bytes * transfers,
             root: 0,
         };
-        match self.benchmark.gets() {
-            true => scene.check(&self.buffer),
-            false => scene.check(world.window()?),
+        if self.benchmark.gets() {
+            scene.check(&self.buffer)
+        } else {
+            scene.check(world.window()?)
         }
     }
 

@@ -87,9 +87,10 @@ impl Team<'_, '_> {
         // Range from the first to the last of these blocks, which are consecutive.
         let span = |from: usize, count: usize| {
             let (begin, end) = (from.min(size), (from + count).min(size));
-            match begin < end {
-                true => blocks[begin].start..blocks[end - 1].end,
-                false => 0..0,
+            if begin < end {
+                blocks[begin].start..blocks[end - 1].end
+            } else {
+                0..0
             }
         };
         let mut bit = 1;

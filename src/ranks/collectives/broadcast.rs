@@ -60,13 +60,15 @@ impl Team<'_, '_> {
         for number in 0..=segments {
             let (have, open) = bytes.split_at_mut((number * SEGMENT_BYTES).min(bytes.len()));
             // The root receives nothing, and the last member passes nothing on.
-            let comes = match own > 0 && number < segments {
-                true => open.len().min(SEGMENT_BYTES),
-                false => 0,
+            let comes = if own > 0 && number < segments {
+                open.len().min(SEGMENT_BYTES)
+            } else {
+                0
             };
-            let goes: &[u8] = match own + 1 < size && number > 0 {
-                true => &have[(number - 1) * SEGMENT_BYTES..],
-                false => &[],
+            let goes: &[u8] = if own + 1 < size && number > 0 {
+                &have[(number - 1) * SEGMENT_BYTES..]
+            } else {
+                &[]
             };
             self.trade(
                 Kind::Broadcast,

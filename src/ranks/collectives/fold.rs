@@ -42,18 +42,20 @@ impl Fold {
 
     /// Place of an active number.
     pub(super) fn place_of(&self, number: usize) -> usize {
-        match number < self.extra {
-            true => 2 * number + 1,
-            false => number + self.extra,
+        if number < self.extra {
+            2 * number + 1
+        } else {
+            number + self.extra
         }
     }
 
     /// Places that an active number acts for; they are neighbours.
     pub(super) fn places(&self, number: usize) -> std::ops::Range<usize> {
         let own = self.place_of(number);
-        match number < self.extra {
-            true => own - 1..own + 1,
-            false => own..own + 1,
+        if number < self.extra {
+            own - 1..own + 1
+        } else {
+            own..own + 1
         }
     }
 }

@@ -129,13 +129,15 @@ impl Team<'_, '_> {
         for number in 0..=segments {
             let begin = (number * SEGMENT_BYTES).min(vector.len());
             let (have, open) = vector.split_at_mut(begin);
-            let comes = match own + 1 < size {
-                true => open.len().min(SEGMENT_BYTES),
-                false => 0,
+            let comes = if own + 1 < size {
+                open.len().min(SEGMENT_BYTES)
+            } else {
+                0
             };
-            let goes: &[u8] = match own > 0 && number > 0 {
-                true => &have[(number - 1) * SEGMENT_BYTES..],
-                false => &[],
+            let goes: &[u8] = if own > 0 && number > 0 {
+                &have[(number - 1) * SEGMENT_BYTES..]
+            } else {
+                &[]
             };
             self.trade(
                 Kind::Reduce,
