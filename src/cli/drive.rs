@@ -17,7 +17,7 @@ use super::journal::{Identity, Journal};
 use super::live::LiveDocument;
 use super::process::{end_with, now_ms, random_digits, stand_by};
 use super::progress::Progress;
-use super::report::{self, beside};
+use super::report;
 use super::resolve::{self, RunSpec};
 use super::samples::Samples;
 use super::sion;
@@ -274,13 +274,12 @@ impl Done {
 
 /// Text at the end of a run.
 fn summary(record: &Record, output: &Output<'_>) -> String {
-    match (output.preflight, output.baseline) {
-        (true, _) => preflight::lines(record).join("\n") + "\n",
-        (false, Some(before)) if record.outcome.has_begun() => {
-            text::summary(record) + &beside(&Comparison::of(before, record))
-        }
-        (false, _) => text::summary(record),
+    if output.preflight {
+        return preflight::lines(record).join("\n") + "\n";
     }
+    let baseline = output.baseline.filter(|_| record.outcome.has_begun());
+    let comparison = baseline.map(|before| Comparison::of(before, record));
+    text::with_baseline(record, comparison.as_ref())
 }
 
 /// Name of the table in the folder of a run.

@@ -6,15 +6,13 @@ use crate::exit;
 use crate::record::{Outcome, Record, VerdictWord};
 use crate::report::compare::Comparison;
 use crate::report::compared;
+use crate::report::format::{Format, Source};
 use crate::report::merge::Merged;
-use crate::report::{csv, json, junit, listing, metrics, page, text};
+use crate::report::{json, listing, page};
 use crate::store::{self, runs};
 
-use super::args::{CompareArguments, Format, ListArguments, MergeArguments, ReportArguments};
+use super::args::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
 use super::terminal::{complain, write_all};
-
-/// Most rows of a comparison in a report.
-const ROWS: usize = 12;
 
 /// A stored run.
 pub(super) struct Kept {
@@ -62,25 +60,27 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
     }
     let record = &kept.record;
     let others = beside_of(words, record)?;
-    let fail = |error: &dyn std::fmt::Display| {
+    // The text is kept in memory beside its record only where it is the report.
+    let text = match words.format {
+        Format::Json => runs::read(&kept.path).map_err(|error| {
+            complain(&error.to_string());
+            exit::BUG
+        })?,
+        _ => String::new(),
+    };
+    let source = Source {
+        record,
+        text: &text,
+        baseline: comparison.as_ref(),
+        beside: &others,
+    };
+    let mut report = (words.format.row().write)(&source).map_err(|error| {
         complain(&error.to_string());
         exit::BUG
-    };
-    let report = match words.format {
-        Format::Text => {
-            let mut text = text::summary(record);
-            if let Some(comparison) = &comparison {
-                text.push_str(&beside(comparison));
-            }
-            text + &seal(&kept)
-        }
-        Format::Html => page::write(record, comparison.as_ref(), &others),
-        Format::Csv => csv::write(record).map_err(|error| fail(&error))?,
-        // The record exactly as in its file.
-        Format::Json => runs::read(&kept.path).map_err(|error| fail(&error))?,
-        Format::Junit => junit::write(record).map_err(|error| fail(&error))?,
-        Format::Openmetrics => metrics::write(record),
-    };
+    })?;
+    if words.format == Format::Text {
+        report += &seal(&kept);
+    }
     if words.output.as_path() == Path::new("-") {
         return Ok(print(&report));
     }
@@ -126,12 +126,6 @@ fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8
         );
     }
     Ok(all)
-}
-
-/// Text of a comparison that follows a summary.
-pub(super) fn beside(comparison: &Comparison) -> String {
-    let lines = comparison.lines(ROWS);
-    format!("baseline    {}\n", lines.join("\n"))
 }
 
 /// Path and digest of the record, so that a printed sheet identifies its file.

@@ -13,8 +13,8 @@ use crate::units::{show_gbit, show_utc};
 
 use super::{judged, text};
 
-/// Error of the XML writer; writing to memory does not fail.
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+/// Reason why a report could not be made. Writing to memory does not fail.
+pub type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// Outcome of a case.
 enum Outcome {

@@ -7,6 +7,7 @@ pub mod csv;
 mod described;
 pub mod dry_run;
 pub mod figures;
+pub(crate) mod format;
 pub mod header;
 pub(crate) mod imb;
 pub mod json;

@@ -9,8 +9,21 @@ use crate::record::{
 };
 use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
+use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, rate};
 use super::{described, fold, imb, judged, latency, linktest, overview, wires};
+
+/// Most rows of a comparison below a summary.
+const ROWS: usize = 12;
+
+/// The summary of a record, and below it the comparison with an earlier run if there is one.
+pub(crate) fn with_baseline(record: &Record, baseline: Option<&Comparison>) -> String {
+    let below = baseline.map(|comparison| {
+        let lines = comparison.lines(ROWS).join("\n");
+        format!("baseline    {lines}\n")
+    });
+    summary(record) + &below.unwrap_or_default()
+}
 
 /// The summary of a record.
 pub fn summary(record: &Record) -> String {

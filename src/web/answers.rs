@@ -16,8 +16,6 @@ use super::{pages, tools};
 
 /// Maximum number of runs in a list on a page.
 pub(super) const MOST_LISTED: usize = 50;
-/// Content type of metrics for Prometheus.
-pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Maximum length of a search, in characters and in words.
 const MOST_SEARCH: usize = 200;
 const MOST_WORDS: usize = 8;

@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
-use crate::record::Record;
 use crate::report::compare::Comparison;
-use crate::report::{csv, junit, metrics, page};
+use crate::report::format::{Format, Source};
+use crate::report::json;
 use crate::store::runs::RECORD;
 
-use super::answers::{MOST_LISTED, OPENMETRICS, absent, problem, show};
+use super::answers::{MOST_LISTED, absent, problem, show};
 use super::app::App;
 use super::guard::Asker;
 use super::pages;
@@ -32,11 +32,8 @@ pub(super) async fn download(
         return busy(&app);
     };
     block_in_place(|| {
-        let record = name.parse().ok().and_then(|name: RunName| {
-            let record = app.queue.record(&name)?;
-            Some((name, record))
-        });
-        let made = record.and_then(|(name, record)| document(&app, &name, &record, &file));
+        let run = name.parse().ok();
+        let made = run.and_then(|run: RunName| document(&app, &run, &file));
         let Some((kind, text, is_shown)) = made else {
             return absent(&app);
         };
@@ -68,31 +65,21 @@ fn busy(app: &App) -> Response {
 }
 
 /// Makes the document of a run with this file name: content type, text, and true if a browser shows it instead of saving it.
-fn document(
-    app: &App,
-    name: &RunName,
-    record: &Record,
-    file: &str,
-) -> Option<(&'static str, String, bool)> {
-    let html = || page::write(record, None, &[]);
-    Some(match file {
-        "report" => ("text/html; charset=utf-8", html(), true),
-        "report.html" => ("text/html; charset=utf-8", html(), false),
-        "record.json" => (
-            "application/json",
-            app.queue.run_store.text(name, RECORD)?,
-            false,
-        ),
-        "table.csv" => ("text/csv; charset=utf-8", csv::write(record).ok()?, false),
-        "junit.xml" => ("application/xml", junit::write(record).ok()?, false),
-        "metrics.txt" => (OPENMETRICS, metrics::write(record), false),
-        "summary.txt" => (
-            "text/plain; charset=utf-8",
-            crate::report::text::summary(record),
-            false,
-        ),
-        _ => return None,
-    })
+fn document(app: &App, name: &RunName, file: &str) -> Option<(&'static str, String, bool)> {
+    let is_shown = file == "report";
+    let wanted = |one: &Format| match is_shown {
+        true => *one == Format::Html,
+        false => one.row().file == file,
+    };
+    let form = Format::ALL.into_iter().find(wanted)?.row();
+    let text = app.queue.run_store.text(name, RECORD)?;
+    let source = Source {
+        record: &json::read(&text).ok()?,
+        text: &text,
+        baseline: None,
+        beside: &[],
+    };
+    Some((form.media_type, (form.write)(&source).ok()?, is_shown))
 }
 
 /// Names of two runs to compare.

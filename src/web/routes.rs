@@ -14,8 +14,10 @@ use axum::{Extension, Router};
 use serde::Deserialize;
 use tokio::task::block_in_place;
 
+use crate::report::format::Format;
+
 use super::answers::{
-    MOST_LISTED, OPENMETRICS, absent, is_search, known, problem, show, status_of, take, tell,
+    MOST_LISTED, absent, is_search, known, problem, show, status_of, take, tell,
 };
 use super::app::App;
 use super::documents::{compare, download};
@@ -489,5 +491,5 @@ async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Respons
 
 async fn measures(State(app): State<Arc<App>>) -> Response {
     let text = block_in_place(|| api::metrics(&app));
-    ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
+    ([(header::CONTENT_TYPE, Format::Openmetrics.row().media_type)], text).into_response()
 }

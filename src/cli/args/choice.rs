@@ -1,6 +1,6 @@
 //! Closed choices: clap knows their words, so it suggests the right one, and the arguments hold values.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Part, Rules};
@@ -21,11 +21,17 @@ pub(crate) trait Choice: Copy + PartialEq + Send + Sync + 'static {
             .next()
             .unwrap_or_default()
     }
+
+    /// What the long help says of this value, if it lists the values.
+    fn what(self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Parses a word of a choice.
 pub(super) fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
-    let words = T::words().into_iter().map(|(word, _)| word);
+    let words = T::words().into_iter();
+    let words = words.map(|(word, value)| PossibleValue::new(word).help(value.what()));
     PossibleValuesParser::new(words).try_map(|given| {
         let mut words = T::words().into_iter();
         let found = words.find(|(word, _)| *word == given);

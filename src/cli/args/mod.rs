@@ -31,7 +31,7 @@ pub(super) use measurement::Measurement;
 pub(super) use order::{FabricOrder, Order};
 pub(super) use plan::{InitArguments, RunArguments};
 pub(super) use records::{
-    CompareArguments, Format, ListArguments, MergeArguments, ReportArguments, RetestArguments,
+    CompareArguments, ListArguments, MergeArguments, ReportArguments, RetestArguments,
 };
 pub(super) use sockets::Sockets;
 pub(super) use visits::{StatusArguments, VisitArguments, WatchArguments};

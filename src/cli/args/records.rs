@@ -2,23 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use crate::report::format::Format;
 
-/// Form of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// The summary, as after the run.
-    Text,
-    /// One page with everything: heat map, rates over time, evidence, conditions, room for signatures.
-    Html,
-    /// A row per port, link and interface.
-    Csv,
-    /// The record itself.
-    Json,
-    /// A case per port direction, for CI.
-    Junit,
-    /// For Prometheus and its like.
-    Openmetrics,
+use super::choice::{Choice, choice};
+
+impl Choice for Format {
+    fn words() -> Vec<(&'static str, Self)> {
+        Self::ALL.map(|one| (one.row().word, one)).to_vec()
+    }
+
+    fn what(self) -> Option<&'static str> {
+        Some(self.row().what)
+    }
 }
 
 /// Where runs are kept.
@@ -50,7 +45,7 @@ pub(crate) struct ReportArguments {
     /// Form of the report
     ///
     /// Default text. Example: --format html
-    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    #[arg(long, short = 'f', value_name = "FORMAT", default_value = "text", value_parser = choice::<Format>())]
     pub format: Format,
 
     /// File to write it to; - is standard output

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::record::{Live, LiveTest};
+use crate::report::format::Format;
 use crate::units::{show_age, show_gbit};
 use crate::web::app::App;
 use crate::web::guard::Asker;
@@ -14,15 +15,6 @@ use super::{Page, badge, date, mark};
 const REFRESH_S: u32 = 3;
 /// Number of nodes above which pairs are shown by colour alone.
 const MOST_NAMED: usize = 16;
-/// Files of a run to download, and their titles.
-const FILES: [(&str, &str); 6] = [
-    ("report.html", "Report (HTML)"),
-    ("table.csv", "Table (CSV)"),
-    ("record.json", "Record (JSON)"),
-    ("junit.xml", "JUnit"),
-    ("metrics.txt", "OpenMetrics"),
-    ("summary.txt", "Summary (text)"),
-];
 
 /// Page of a run.
 pub(crate) fn run(app: &App, asker: &Asker, state: &State) -> Markup {
@@ -53,7 +45,7 @@ fn ended(own: &str, state: &State) -> Markup {
         @if let Some(why) = &state.why { p .notice { (why) } }
         @if state.has_record {
             p { a .button href={ (own) "/report" } { "Open the report" } }
-            ul .files { @for (file, title) in FILES { li { a href={ (own) "/" (file) } { (title) } } } }
+            ul .files { @for form in Format::ALL.map(Format::row) { li { a href={ (own) "/" (form.file) } { (form.label) } } } }
         }
     }
 }
