@@ -225,6 +225,15 @@ pub fn show_us(seconds: f64) -> String {
     format!("{us:.digits$} us")
 }
 
+/// Formats a rate as options take it: `10G`, `23.5G`, `200M`.
+pub(crate) fn rate_word(bits_per_s: u64) -> String {
+    match bits_per_s {
+        1_000_000_000.. => format!("{}G", bits_per_s as f64 / 1e9),
+        1_000_000.. => format!("{}M", bits_per_s as f64 / 1e6),
+        _ => format!("{bits_per_s}bit/s"),
+    }
+}
+
 /// Formats a rate in Gbit/s as all reports show it: with more digits for lower rates.
 pub fn show_gbit(rate: f64) -> String {
     let rate = rate + 0.0; // The sum of no rates is -0.

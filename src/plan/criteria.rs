@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::rate_word;
+
 /// Criteria for the verdict of a run. The speeds of ports are in the nodes ([`super::NodeSpec::speed_bits_per_s`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
@@ -33,6 +35,89 @@ pub struct Uplink {
     pub group: String,
     /// Speed in each direction, in bits per second.
     pub bits_per_s: u64,
+}
+
+/// A criterion in words, for everything that shows criteria.
+pub(crate) struct Said {
+    /// Option that sets it, without dashes.
+    pub option: &'static str,
+    /// Value as that option takes it.
+    pub value: String,
+    /// Name and text among the conditions of test; `None` for the floor, which the judge says.
+    pub condition: Option<(&'static str, String)>,
+    /// Its lines in the seal; empty if it is in the seal's first line.
+    pub sealed: Vec<String>,
+}
+
+impl Criteria {
+    /// The criteria in effect. All fields are named here, so that a new one does not compile until it is said.
+    pub(crate) fn said(&self) -> Vec<Said> {
+        let Self {
+            floor,
+            min_rate_bits_per_s,
+            loss: _, // No option sets it; the seal's first line and the judge say it.
+            mtu_bytes,
+            overhead_bytes,
+            uplinks,
+            non_blocking,
+            peers,
+        } = self;
+        let each = |of: &dyn Fn(&Uplink) -> String| uplinks.iter().map(of).collect::<Vec<_>>();
+        let floor = match peers {
+            true => "peers".to_owned(),
+            false => format!("{}%", (floor * 1e6).round() / 1e4),
+        };
+        let said = [
+            mtu_bytes.map(|mtu| Said {
+                option: "mtu",
+                value: mtu.to_string(),
+                condition: Some(("MTU", format!("{mtu} as ordered"))),
+                sealed: Vec::new(),
+            }),
+            (*overhead_bytes > 0).then(|| Said {
+                option: "overhead-bytes",
+                value: overhead_bytes.to_string(),
+                condition: Some((
+                    "tunnel",
+                    format!("{overhead_bytes} bytes more in each frame"),
+                )),
+                sealed: Vec::new(),
+            }),
+            min_rate_bits_per_s.map(|rate| Said {
+                option: "min-rate",
+                value: rate_word(rate),
+                condition: None,
+                sealed: Vec::new(),
+            }),
+            (!uplinks.is_empty()).then(|| Said {
+                option: "uplink",
+                value: each(&|one| format!("{}={}", one.group, rate_word(one.bits_per_s)))
+                    .join(","),
+                condition: Some((
+                    "uplinks",
+                    each(&|one| format!("{} {} Gbit/s", one.group, one.bits_per_s as f64 / 1e9))
+                        .join(", "),
+                )),
+                sealed: each(&|one| format!("uplink {} {}", one.group, one.bits_per_s)),
+            }),
+            non_blocking.then(|| Said {
+                option: "fabric",
+                value: "non-blocking".to_owned(),
+                condition: Some(("fabric", "non-blocking as ordered".to_owned())),
+                sealed: vec!["fabric non-blocking".to_owned()],
+            }),
+            min_rate_bits_per_s.is_none().then(|| Said {
+                option: "floor",
+                sealed: peers
+                    .then(|| "floor peers".to_owned())
+                    .into_iter()
+                    .collect(),
+                value: floor,
+                condition: None,
+            }),
+        ];
+        said.into_iter().flatten().collect()
+    }
 }
 
 impl Default for Criteria {

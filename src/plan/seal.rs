@@ -84,17 +84,8 @@ pub fn criteria(plan: &RunPlan) -> String {
             criteria.overhead_bytes
         ),
     );
-    if criteria.non_blocking {
-        line(&mut text, "fabric non-blocking");
-    }
-    if criteria.peers {
-        line(&mut text, "floor peers");
-    }
-    for uplink in &criteria.uplinks {
-        line(
-            &mut text,
-            &format!("uplink {} {}", uplink.group, uplink.bits_per_s),
-        );
+    for own in criteria.said().iter().flat_map(|one| &one.sealed) {
+        line(&mut text, own);
     }
     for node in &plan.nodes {
         line(

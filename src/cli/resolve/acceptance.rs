@@ -225,34 +225,14 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
         ),
         ("max-time", arguments.max_time.clone()),
         ("link-speed", arguments.order.link_speed.clone()),
-        ("mtu", arguments.order.mtu.map(|mtu| mtu.to_string())),
-        (
-            "overhead-bytes",
-            (arguments.order.overhead_bytes > 0)
-                .then(|| arguments.order.overhead_bytes.to_string()),
-        ),
-        ("min-rate", arguments.order.min_rate.clone()),
-        ("uplink", joined(&arguments.order.uplink)),
-        (
-            "fabric",
-            plan.criteria
-                .non_blocking
-                .then(|| "non-blocking".to_owned()),
-        ),
     ];
     all.extend(
         optional
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    if arguments.order.min_rate.is_none() {
-        let percent = (plan.criteria.floor * 1e6).round() / 1e4;
-        let floor = match plan.criteria.peers {
-            true => "peers".to_owned(),
-            false => format!("{percent}%"),
-        };
-        all.push(("floor", floor));
-    }
+    let criteria = plan.criteria.said().into_iter();
+    all.extend(criteria.map(|one| (one.option, one.value)));
     all.push(("fanout", arguments.launch.fanout.to_string()));
     all.push(("seed", plan.seed.to_string()));
     all.into_iter()

@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use crate::judge::names::floor_text;
 use crate::judge::view::View;
 use crate::plan::Purpose;
-use crate::record::InterfaceCounters;
 use crate::record::{
-    Culprit, DirectionSheet, HostRecord, PortSheet, Record, TestRecord, VerdictWord,
+    Culprit, DirectionSheet, HostRecord, InterfaceCounters, Outcome, PortSheet, Record, TestRecord,
+    VerdictWord,
 };
 use crate::units::{show_gbit, show_ns, sum};
 
@@ -349,11 +349,11 @@ pub(super) fn tests(record: &Record) -> Markup {
 /// Conditions and criteria of the measurement.
 pub(super) fn conditions(record: &Record) -> Markup {
     let criteria = &record.plan.criteria;
-    let uplinks = criteria
-        .uplinks
-        .iter()
-        .map(|uplink| format!("{} {} Gbit/s", uplink.group, uplink.bits_per_s as f64 / 1e9));
-    let uplinks: Vec<String> = uplinks.collect();
+    let (has_floor, has_loss) = match &record.outcome {
+        Outcome::Acceptance(_) => (true, true),
+        Outcome::Linktest(_) => (true, false),
+        Outcome::Latency(_) | Outcome::Imb(_) => (false, false),
+    };
     let untold = preflight::untold(record);
     let own_mtus = record.plan.nodes.iter();
     let own_mtus = own_mtus.filter_map(|node| Some(format!("{} {}", node.label, node.mtu_bytes?)));
@@ -368,14 +368,11 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if let Some(run) = &record.resumed { dt { "resumed" } dd { "the first tests are those of " (run) ", which broke off" } }
                 dt { "tool" } dd { "pipebench " (record.tool_version) ", the same executable on every host, SHA-256 " code { (record.tool_digest) } }
                 dt { "command" } dd { code { "pipebench " (record.command.join(" ")) } }
-                dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" }
-                dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) }
-                @if let Some(mtu) = criteria.mtu_bytes { dt { "MTU" } dd { (mtu) " as ordered" } }
+                @if has_floor { dt { "floor" } dd { (floor_text(&record.plan)) @if criteria.min_rate_bits_per_s.is_none() { " of the expected rate" } " in every test" } }
+                @if has_loss { dt { "loss" } dd { (format!("at most {:.0e} of segments without contention", criteria.loss)) } }
+                @for (name, text) in criteria.said().iter().filter_map(|one| one.condition.as_ref()) { dt { (name) } dd { (text) } }
                 @if !own_mtus.is_empty() { dt { "MTU of single hosts" } dd { (own_mtus.join(", ")) " as ordered" } }
-                @if criteria.overhead_bytes > 0 { dt { "tunnel" } dd { (criteria.overhead_bytes) " bytes more in each frame" } }
-                @if criteria.non_blocking { dt { "fabric" } dd { "non-blocking as ordered" } }
-                @if !uplinks.is_empty() { dt { "uplinks" } dd { (uplinks.join(", ")) } }
-                dt { "speeds" } dd { (judged::basis(record)) }
+                @if has_floor { dt { "speeds" } dd { (judged::basis(record)) } }
                 @if !untold.is_empty() { dt { "not counted" } dd { (untold.join(", ")) } }
                 @for (name, value) in &record.options { dt { (name) } dd { (value) } }
             }
