@@ -18,6 +18,13 @@ pub struct ImbRecord {
     pub tables: Vec<TableRecord>,
 }
 
+impl ImbRecord {
+    /// The lines of all tables.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &LineRecord> {
+        self.tables.iter().flat_map(|table| &table.lines)
+    }
+}
+
 /// Results of one table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TableRecord {

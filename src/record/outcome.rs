@@ -139,6 +139,37 @@ impl Outcome {
         }
     }
 
+    /// Number of measurements, and the word for one of them.
+    pub(crate) fn parts(&self) -> (usize, &'static str) {
+        match self {
+            Self::Acceptance(acceptance) => (acceptance.tests.len(), "test"),
+            Self::Linktest(linktest) => (linktest.rounds.len(), "round"),
+            Self::Latency(latency) => (latency.pairs.len(), "pair"),
+            Self::Imb(imb) => (imb.lines().count(), "line"),
+        }
+    }
+
+    /// Time of all measurements together, in seconds. Patterns count the repetitions of their slowest ranks.
+    pub(crate) fn measured_s(&self) -> f64 {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        // Each sum starts at 0.0, since the sum of an empty iterator is -0.0.
+        match self {
+            Self::Acceptance(acceptance) => {
+                let spans = acceptance.tests.iter().filter_map(|test| test.span_ns);
+                spans.fold(0.0, |sum, ns| sum + seconds(ns))
+            }
+            Self::Linktest(linktest) => {
+                let spans = linktest.rounds.iter().map(|round| round.span_ns);
+                spans.fold(0.0, |sum, ns| sum + seconds(ns))
+            }
+            Self::Latency(latency) => seconds(latency.span_ns),
+            Self::Imb(imb) => imb.lines().fold(0.0, |sum, line| {
+                let slowest = line.groups.iter().map(|group| group.most_s);
+                sum + slowest.fold(0.0, f64::max) * line.repetitions as f64
+            }),
+        }
+    }
+
     /// True if both are of the same kind.
     pub fn is_of(&self, work: &Work) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(&Self::open(work))

@@ -64,9 +64,8 @@ pub(crate) fn kind(work: &Work) -> &'static str {
 
 /// Reason why a run cannot be compared with one that did this work, if it cannot.
 pub(crate) fn refusal(before: &Record, work: &Work) -> Option<String> {
-    let (then, now) = (kind(&before.plan.work), kind(work));
-    (then != now).then(|| {
-        let name = before.name();
+    (!before.outcome.is_of(work)).then(|| {
+        let (name, then, now) = (before.name(), kind(&before.plan.work), kind(work));
         format!("{name} measured {then}, this run {now}: they cannot be compared")
     })
 }

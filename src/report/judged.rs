@@ -203,15 +203,15 @@ pub fn broken_seal(record: &Record) -> Option<String> {
 pub fn lines(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(broken_seal(record).map(|text| format!("      {text}")));
-    lines.extend(standing(record));
+    let standing = standing(record);
+    let loaded = standing.as_ref().and_then(|_| loaded_line(record));
+    lines.extend(standing);
     lines.extend(site(record).map(|text| format!("      {text}")));
     let resumed = record.resumed.as_ref();
     lines.extend(
         resumed.map(|run| format!("      the first tests are those of {run}, which broke off")),
     );
-    if record.verdict.word.is_judged() && !record.tests().is_empty() {
-        lines.extend(loaded_line(record));
-    }
+    lines.extend(loaded);
     let faults = || record.sheet.faults.iter();
     for (number, fault) in faults().take(TOLD).enumerate() {
         if number > 0 {
@@ -280,9 +280,10 @@ fn mtu(record: &Record) -> Option<String> {
     }
 }
 
-/// The use that these figures permit, and the basis of their judgement. Returns `None` if nothing was judged.
+/// The use that the figures of an acceptance permit, and the basis of their judgement. Returns `None` if nothing was judged.
 pub fn standing(record: &Record) -> Option<String> {
-    if !record.verdict.word.is_judged() || record.tests().is_empty() {
+    let acceptance = record.plan.acceptance()?;
+    if !record.verdict.word.is_judged() || !record.outcome.has_begun() {
         return None;
     }
     let basis = basis(record);
@@ -321,7 +322,6 @@ pub fn standing(record: &Record) -> Option<String> {
     let lengths: Vec<String> = lengths.into_iter().filter(|one| !one.is_empty()).collect();
     let looked = |test: &crate::plan::Test| test.purpose == Purpose::Loss;
     let looked = record.plan.tests().iter().any(looked);
-    let acceptance = record.plan.acceptance()?;
     let word = match (acceptance.profile, acceptance.shortened) {
         (Profile::Acceptance, false) if !looked => {
             "SCREENING (acceptance, but losses were not looked for)"
@@ -373,7 +373,7 @@ pub fn brief(record: &Record, fault: &FaultSheet) -> String {
 
 /// The number of a test, counted from 1 for readers. Returns `None` for observations of link tests, which have no number that readers know.
 pub fn number(record: &Record, test: usize) -> Option<usize> {
-    (test < record.plan.tests().len()).then(|| test + 1)
+    record.plan.tests().get(test).map(|_| test + 1)
 }
 
 /// The command to run after a cable was moved.

@@ -54,7 +54,8 @@ pub fn write(record: &Record) -> Result<String, Fault> {
     let failures = count(|one| matches!(one, Outcome::Failed)).to_string();
     let errors = count(|one| matches!(one, Outcome::Open)).to_string();
     let skipped = count(|one| matches!(one, Outcome::Skipped)).to_string();
-    let (tests, seconds) = (cases.len().to_string(), format!("{:.3}", seconds(record)));
+    let tests = cases.len().to_string();
+    let seconds = format!("{:.3}", record.outcome.measured_s());
     let started = show_utc(record.started_ms).replace(' ', "T");
     let name = record.name();
     let counts = [
@@ -280,25 +281,6 @@ fn details(record: &Record, culprit: &Culprit) -> Vec<String> {
             .chain(commands)
     })
     .collect()
-}
-
-/// Total length of all measurements, in seconds.
-fn seconds(record: &Record) -> f64 {
-    let spans: Vec<u64> = match &record.outcome {
-        record::Outcome::Acceptance(acceptance) => {
-            let tests = acceptance.tests.iter();
-            tests.filter_map(|test| test.span_ns).collect()
-        }
-        record::Outcome::Linktest(linktest) => {
-            let rounds = linktest.rounds.iter();
-            rounds.map(|round| round.span_ns).collect()
-        }
-        record::Outcome::Latency(latency) => vec![latency.span_ns],
-        record::Outcome::Imb(_) => Vec::new(),
-    };
-    // Starts at 0.0, since the sum of an empty iterator is -0.0.
-    let spans = spans.into_iter();
-    spans.fold(0.0, |sum, span| sum + span as f64 / 1e9)
 }
 
 /// Replaces characters that XML 1.0 does not allow (2.2, Char) by `?`.

@@ -4,8 +4,8 @@ use crate::record::Record;
 use crate::units::{show_age, show_gbit, show_utc};
 
 use super::figures::Figures;
-use super::judged;
 use super::status::aligned;
+use super::{count, judged};
 
 /// Column headings of the list.
 const HEAD: [&str; 7] = [
@@ -13,7 +13,7 @@ const HEAD: [&str; 7] = [
     "started (UTC)",
     "took",
     "nodes",
-    "tests",
+    "measured",
     "verdict",
     "weakest port",
 ];
@@ -23,8 +23,7 @@ pub type Row = [String; 7];
 
 /// The row of a run with its result.
 pub fn row(name: &str, record: &Record) -> Row {
-    let spans = record.tests().iter().filter_map(|test| test.span_ns);
-    let took = crate::units::sum(spans) / 1_000_000_000;
+    let (parts, word) = record.outcome.parts();
     let weakest = judged::weakest(record).or_else(|| {
         let test = record.tests().first()?;
         let figures = Figures::of(record, test);
@@ -39,9 +38,9 @@ pub fn row(name: &str, record: &Record) -> Row {
     [
         name.to_owned(),
         show_utc(record.started_ms),
-        show_age(took),
+        show_age(numbers::whole(record.outcome.measured_s().floor())),
         record.plan.nodes.len().to_string(),
-        record.tests().len().to_string(),
+        count(parts, word),
         record.verdict.word.to_string(),
         weakest
             .strip_prefix("weakest ")
@@ -55,4 +54,25 @@ pub fn table(rows: &[Row]) -> String {
     let mut cells = vec![HEAD.map(str::to_owned)];
     cells.extend_from_slice(rows);
     aligned(&cells, &[3, 4])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    #[test]
+    fn a_run_is_listed_with_what_its_kind_measured() {
+        let of = |text: &str| {
+            let row = row("run", &json::read(text).unwrap());
+            (row[2].clone(), row[4].clone())
+        };
+        let linktest = of(include_str!("../../tests/golden/linktest/record.json"));
+        let latency = of(include_str!("../../tests/golden/latency/record.json"));
+        let patterns = of(include_str!("../../tests/golden/patterns/record.json"));
+        let expected = |took: &str, measured: &str| (took.to_owned(), measured.to_owned());
+        assert_eq!(linktest, expected("17 s", "1 round"));
+        assert_eq!(latency, expected("0 s", "11 pairs"));
+        assert_eq!(patterns, expected("7 s", "141 lines"));
+    }
 }

@@ -26,6 +26,14 @@ pub(crate) mod status;
 pub mod text;
 mod wires;
 
+/// A number of things: `1 host`, `3 hosts`.
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
 /// Folds names in natural order: `n[1-3,10]`.
 fn fold(names: &[String]) -> String {
     let mut sorted = names.to_vec();

@@ -4,7 +4,7 @@ use crate::judge::uniform::{self, Trait};
 use crate::record::{Record, WireKind};
 use crate::units::{show_gbit, sum};
 
-use super::fold;
+use super::{count, fold};
 
 /// Result of a pre-flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,13 +78,6 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.push(format!("alike       {}", alike(&traits)));
     lines.push(format!("not seen    {}", unseen(record, &traits)));
     lines
-}
-
-fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
-    }
 }
 
 /// Statement on the links between hosts: their number, and the proof that each is connected and passed a full packet.

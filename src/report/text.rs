@@ -11,7 +11,7 @@ use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, rate};
-use super::{described, fold, imb, judged, latency, linktest, overview, wires};
+use super::{count, described, fold, imb, judged, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -639,12 +639,4 @@ pub fn troubles(troubles: &[Trouble]) -> Vec<String> {
         ));
     }
     shown
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{number} {what}s")
-    }
 }
