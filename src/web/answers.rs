@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use maud::Markup;
 use serde::Serialize;
+use tokio::task::block_in_place;
 
 use super::app::App;
 use super::guard::Asker;
@@ -33,14 +34,45 @@ pub(super) fn show(status: StatusCode, page: Markup) -> Response {
     (status, Html(page.into_string())).into_response()
 }
 
-/// Builds a page with status 404.
-pub(super) fn absent(app: &App) -> Response {
-    problem(
-        app,
-        false,
-        StatusCode::NOT_FOUND,
-        "there is no such page or run",
-    )
+/// Builds the answer with status 404.
+pub(super) fn absent(app: &App, is_api: bool) -> Response {
+    let what = "there is no such page or run";
+    problem(app, is_api, StatusCode::NOT_FOUND, what)
+}
+
+/// Builds the answer for the run with this name, or that with status 404.
+pub(super) fn of_run(
+    app: &App,
+    is_api: bool,
+    name: &str,
+    answer: impl FnOnce(RunName, State) -> Response,
+) -> Response {
+    block_in_place(|| match known(app, name) {
+        Some((name, state)) => answer(name, state),
+        None => absent(app, is_api),
+    })
+}
+
+/// Cancels a run and logs that. Gives `done` true if the run is asked to end, and false if it is over or has no runner.
+pub(super) fn cancel(
+    app: &App,
+    is_api: bool,
+    asker: &Asker,
+    name: &RunName,
+    done: impl FnOnce(bool) -> Response,
+) -> Response {
+    match app.queue.cancel(name) {
+        Ok(asked) => {
+            if asked {
+                tell(asker, &format!("cancel {name}"));
+            }
+            done(asked)
+        }
+        Err(error) => {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            problem(app, is_api, status, &error.to_string())
+        }
+    }
 }
 
 /// JSON body of an error answer.
@@ -106,7 +138,7 @@ pub(super) fn is_search(words: &str) -> bool {
 }
 
 /// The run with this name and its state, if it exists.
-pub(super) fn known(app: &App, name: &str) -> Option<(RunName, State)> {
+fn known(app: &App, name: &str) -> Option<(RunName, State)> {
     let name: RunName = name.parse().ok()?;
     let state = app.queue.state(&name)?;
     Some((name, state))

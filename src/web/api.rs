@@ -1,6 +1,5 @@
 //! The API under `/api/v1`, and metrics for a monitoring system. [`super::openapi`] describes the API; tests check the two against each other.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -12,9 +11,10 @@ use axum::{Extension, Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
+use crate::report::metrics::Exposition;
 use crate::store::runs::RECORD;
 
-use super::answers::{is_search, known, problem_of, status_of, take, tell};
+use super::answers::{self, absent, is_search, of_run, problem_of, status_of, take};
 use super::app::App;
 use super::guard::Asker;
 use super::queue::Declined;
@@ -36,10 +36,6 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/runs/{name}/events", get(listen))
         .route("/runs/{name}/cancel", post(cancel))
         .route("/runs/{name}/record", get(record))
-}
-
-fn absent() -> Response {
-    problem_of(StatusCode::NOT_FOUND, "there is no such run", None)
 }
 
 async fn describe() -> Response {
@@ -185,16 +181,13 @@ async fn start(
             }
             answer
         }
-        Ok((None, _)) => absent(),
+        Ok((None, _)) => absent(&app, true),
         Err(why) => declined(&why),
     }
 }
 
 async fn state(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    match block_in_place(|| known(&app, &name)) {
-        Some((_, state)) => Json(state).into_response(),
-        None => absent(),
-    }
+    of_run(&app, true, &name, |_, state| Json(state).into_response())
 }
 
 async fn listen(
@@ -202,10 +195,9 @@ async fn listen(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    match block_in_place(|| known(&app, &name)) {
-        Some((name, _)) => events::answer(&app, &name, asker.from, true),
-        None => absent(),
-    }
+    of_run(&app, true, &name, |name, _| {
+        events::answer(&app, &name, asker.from, true)
+    })
 }
 
 async fn cancel(
@@ -213,39 +205,28 @@ async fn cancel(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    block_in_place(|| {
-        let Some((name, state)) = known(&app, &name) else {
-            return absent();
-        };
-        if state.is_over() {
-            return problem_of(StatusCode::CONFLICT, "it is over", None);
-        }
-        match app.queue.cancel(&name) {
-            Ok(true) => {
-                tell(&asker, &format!("cancel {name}"));
-                StatusCode::ACCEPTED.into_response()
-            }
-            Ok(false) => problem_of(StatusCode::CONFLICT, "nobody sees to it any more", None),
-            Err(error) => problem_of(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string(), None),
-        }
+    let conflict = |what: &str| problem_of(StatusCode::CONFLICT, what, None);
+    of_run(&app, true, &name, |name, state| match state.is_over() {
+        true => conflict("it is over"),
+        false => answers::cancel(&app, true, &asker, &name, |asked| match asked {
+            true => StatusCode::ACCEPTED.into_response(),
+            false => conflict("nobody sees to it any more"),
+        }),
     })
 }
 
 async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     let _turn = app.heavy.acquire().await;
-    block_in_place(|| {
-        let Some((name, _)) = known(&app, &name) else {
-            return absent();
+    of_run(&app, true, &name, |name, _| {
+        let Some(text) = app.queue.run_store.text(&name, RECORD) else {
+            return problem_of(StatusCode::CONFLICT, "it has no record, or none yet", None);
         };
-        match app.queue.run_store.text(&name, RECORD) {
-            Some(text) => match app.sending.body(text) {
-                Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-                None => {
-                    let what = "many records are being sent: try again in a moment";
-                    problem_of(StatusCode::SERVICE_UNAVAILABLE, what, None)
-                }
-            },
-            None => problem_of(StatusCode::CONFLICT, "it has no record, or none yet", None),
+        match app.sending.body(text) {
+            Some(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+            None => {
+                let what = "many records are being sent: try again in a moment";
+                problem_of(StatusCode::SERVICE_UNAVAILABLE, what, None)
+            }
         }
     })
 }
@@ -254,51 +235,32 @@ async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respon
 pub(super) fn metrics(app: &App) -> String {
     let under_way = app.queue.under_way();
     let (latest, _) = app.queue.find("", 1);
-    let count = |stage: Stage| under_way.iter().filter(|run| run.state == stage).count();
-    let mut text = String::new();
-    let mut family = |name: &str, help: &str, lines: &[(String, String)]| {
-        let mut write = || -> std::fmt::Result {
-            writeln!(text, "# TYPE {name} gauge\n# HELP {name} {help}")?;
-            for (labels, value) in lines {
-                writeln!(text, "{name}{labels} {value}")?;
-            }
-            Ok(())
-        };
-        // Writing to a string cannot fail.
-        match write() {
-            Ok(()) | Err(_) => {}
-        }
-    };
+    let of = |run: &RunState| vec![("run", run.name.clone())];
+    let mut out = Exposition::default();
     let runs = [("queued", Stage::Queued), ("running", Stage::Running)];
-    let lines =
-        runs.map(|(word, stage)| (format!("{{state=\"{word}\"}}"), count(stage).to_string()));
-    family("pipebench_runs", "Runs that wait or run.", &lines);
-    let rates: Vec<(String, String)> = under_way
-        .iter()
-        .filter_map(|run| {
-            let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
-            let labels = format!("{{run=\"{}\"}}", run.name);
-            Some((labels, crate::units::sum(received).to_string()))
-        })
-        .collect();
-    family(
+    let runs = runs.map(|(word, stage)| {
+        let count = under_way.iter().filter(|run| run.state == stage).count();
+        (vec![("state", word.to_owned())], count as f64)
+    });
+    out.gauges("pipebench_runs", "", "Runs that wait or run.", runs);
+    let rates = under_way.iter().filter_map(|run| {
+        let received = run.live.as_ref()?.received_bits_per_s.iter().copied();
+        Some((of(run), crate::units::sum(received) as f64))
+    });
+    out.gauges(
         "pipebench_received_bits_per_second",
+        "",
         "What all nodes of a run received in the last second.",
-        &rates,
+        rates,
     );
-    let codes: Vec<(String, String)> = latest
+    let codes = latest
         .iter()
-        .filter_map(|run| {
-            Some((
-                format!("{{run=\"{}\"}}", run.name),
-                run.exit_code?.to_string(),
-            ))
-        })
-        .collect();
-    family(
+        .filter_map(|run| Some((of(run), f64::from(run.exit_code?))));
+    out.gauges(
         "pipebench_latest_exit_code",
+        "",
         "Exit code of the latest run, if it has ended.",
-        &codes,
+        codes,
     );
-    text + "# EOF\n"
+    out.finish()
 }

@@ -35,7 +35,7 @@ pub(super) async fn download(
         let run = name.parse().ok();
         let made = run.and_then(|run: RunName| document(&app, &run, &file));
         let Some((kind, text, is_shown)) = made else {
-            return absent(&app);
+            return absent(&app, false);
         };
         let Some(body) = app.sending.body(text) else {
             return busy(&app);
@@ -113,7 +113,7 @@ pub(super) async fn compare(
         };
         let asked = !(pair.before.is_empty() && pair.now.is_empty());
         if asked && comparison.is_none() {
-            return absent(&app);
+            return absent(&app, false);
         }
         let (runs, _) = app.queue.find("", MOST_LISTED);
         let runs: Vec<RunState> = runs.into_iter().filter(|run| run.has_record).collect();

@@ -17,7 +17,7 @@ use tokio::task::block_in_place;
 use crate::report::format::Format;
 
 use super::answers::{
-    MOST_LISTED, absent, is_search, known, problem, show, status_of, take, tell,
+    self, MOST_LISTED, absent, is_search, of_run, problem, show, status_of, take, tell,
 };
 use super::app::App;
 use super::documents::{compare, download};
@@ -135,12 +135,7 @@ fn decide(
             "this name is none of ours (names = [...] in the site's file)",
         ));
     }
-    let too_many = |_: TooMany| {
-        (
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many wrong tokens: wait a minute",
-        )
-    };
+    let too_many = |_: TooMany| (StatusCode::TOO_MANY_REQUESTS, TOO_MANY);
     let mut asker = guard
         .see(request.headers(), from, app.queue.now_ms())
         .map_err(too_many)?;
@@ -180,12 +175,7 @@ fn decide(
 
 async fn nothing(State(app): State<Arc<App>>, request: Request) -> Response {
     let is_api = request.uri().path().starts_with("/api/");
-    problem(
-        &app,
-        is_api,
-        StatusCode::NOT_FOUND,
-        "there is no such page or run",
-    )
+    absent(&app, is_api)
 }
 
 async fn other_method(State(app): State<Arc<App>>, method: Method, request: Request) -> Response {
@@ -351,15 +341,8 @@ async fn run(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    block_in_place(|| {
-        let state = name
-            .parse()
-            .ok()
-            .and_then(|name: RunName| app.queue.state(&name));
-        match state {
-            Some(state) => show(StatusCode::OK, pages::run(&app, &asker, &state)),
-            None => absent(&app),
-        }
+    of_run(&app, false, &name, |_, state| {
+        show(StatusCode::OK, pages::run(&app, &asker, &state))
     })
 }
 
@@ -368,24 +351,10 @@ async fn cancel(
     Path(name): Path<String>,
     Own(asker, _): Own,
 ) -> Response {
-    block_in_place(|| {
-        let Some((name, _)) = known(&app, &name) else {
-            return absent(&app);
-        };
-        match app.queue.cancel(&name) {
-            Ok(asked) => {
-                if asked {
-                    tell(&asker, &format!("cancel {name}"));
-                }
-                Redirect::to(&format!("{}/runs/{name}", app.base)).into_response()
-            }
-            Err(error) => problem(
-                &app,
-                false,
-                StatusCode::INTERNAL_SERVER_ERROR,
-                &error.to_string(),
-            ),
-        }
+    of_run(&app, false, &name, |name, _| {
+        answers::cancel(&app, false, &asker, &name, |_| {
+            Redirect::to(&format!("{}/runs/{name}", app.base)).into_response()
+        })
     })
 }
 
@@ -394,10 +363,9 @@ async fn listen(
     Extension(asker): Extension<Asker>,
     Path(name): Path<String>,
 ) -> Response {
-    match block_in_place(|| known(&app, &name)) {
-        Some((name, _)) => events::answer(&app, &name, asker.from, false),
-        None => absent(&app),
-    }
+    of_run(&app, false, &name, |name, _| {
+        events::answer(&app, &name, asker.from, false)
+    })
 }
 
 #[derive(Deserialize)]
@@ -485,11 +453,15 @@ async fn asset(State(app): State<Arc<App>>, Path(file): Path<String>) -> Respons
             )
                 .into_response()
         }
-        None => absent(&app),
+        None => absent(&app, false),
     }
 }
 
 async fn measures(State(app): State<Arc<App>>) -> Response {
     let text = block_in_place(|| api::metrics(&app));
-    ([(header::CONTENT_TYPE, Format::Openmetrics.row().media_type)], text).into_response()
+    (
+        [(header::CONTENT_TYPE, Format::Openmetrics.row().media_type)],
+        text,
+    )
+        .into_response()
 }
