@@ -3,6 +3,9 @@
 //! Sizes count in powers of 1024 (`64K` and `64KiB` are 65,536 bytes; `64KB` is 64,000). Rates are in decimal bits per second. A
 //! duration without a unit is in seconds.
 
+/// Nanoseconds in a second.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
 /// A text that is no valid size, time or rate. The message shows a valid one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {

@@ -7,12 +7,12 @@ use crate::plan::{Bound, Test};
 use crate::record::{LIVE_VERSION, Live, LiveTest, MOST_IN_MATRIX, Second};
 use crate::stats::series::Series;
 use crate::store;
+use crate::units::SECOND_NS;
 
 use super::process::now_ms;
 
 /// Most notices that are kept.
 const NOTICES: usize = 20;
-const SECOND_NS: u64 = 1_000_000_000;
 const BITS: u64 = 8;
 
 /// Keeps the document.

@@ -8,11 +8,9 @@ use crate::plan::{RunPlan, Work};
 use crate::record::{HostRecord, LineRecord, PairTime, RoundProgress, Second};
 use crate::report::linktest::lines;
 use crate::report::{header, imb};
-use crate::units::{gbit_per_s, show_utc};
+use crate::units::{SECOND_NS, gbit_per_s, show_utc};
 
 use super::terminal::Terminal;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Shows a run on the terminal.
 pub(super) struct Progress<'a> {

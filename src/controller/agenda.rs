@@ -4,13 +4,11 @@ use crate::judge::{ask, verdict};
 use crate::plan::{Bound, Pattern, Purpose, Test, lanes};
 use crate::record::{Measured, Trouble, TroubleKind};
 use crate::sys::clock;
-use crate::units::show_ns;
+use crate::units::{SECOND_NS, show_ns};
 
 use super::events::RunEvent;
 use super::run_state::RunState;
 use super::sessions::{Halt, Sessions};
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 impl RunState<'_> {
     /// Asks the judge which suspects must be measured alone, and adds such tests to the plan. Returns true if it added any.

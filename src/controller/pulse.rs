@@ -5,9 +5,8 @@ use crate::plan::{Bound, RunPlan, Test};
 use crate::record::{Second, TestRecord};
 use crate::stats::series::Series;
 use crate::stats::steady::Steady;
+use crate::units::SECOND_NS;
 use crate::wire::message::Progress;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Payload that one link received in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::plan::lanes::Lane;
 use crate::plan::{Bound, Test};
 use crate::record::{HostRecord, LinkSeries, TestRecord};
+use crate::units::SECOND_NS;
 use numbers::whole;
 
 use super::fabric::{Fabric, Observation};
@@ -14,8 +15,6 @@ use super::thresholds::{
     EVEN, EVEN_SHARED, PROBE_S, RISES, STRETCH_LACKS, STRETCH_PART, STRETCH_S,
 };
 use super::view::{PortView, Stretch};
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Pairs of ports that carried more in each stretch inside the window than in the one before, over all their links. `ends` returns the ports of
 /// a link, and `links` the number of links of a pair.

@@ -45,63 +45,39 @@ fn is_none(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-impl TcpInfo {
-    /// Number of values, for [`TcpInfo::values`].
-    pub const COUNT: usize = 14;
+/// The fields in the order in which they go through shared memory.
+macro_rules! in_order {
+    ($($field:ident),+ $(,)?) => {
+        impl TcpInfo {
+            /// Number of values, for [`TcpInfo::values`].
+            pub const COUNT: usize = [$(stringify!($field)),+].len();
 
-    /// The values in the order of the fields, for words of shared memory.
-    pub fn values(&self) -> [u64; Self::COUNT] {
-        [
-            self.retransmits,
-            self.retransmitted_bytes,
-            self.rtt_us,
-            self.min_rtt_us,
-            self.cwnd_segments,
-            self.mss_bytes,
-            self.path_mtu_bytes,
-            self.busy_us,
-            self.window_limited_us,
-            self.buffer_limited_us,
-            self.data_segments,
-            self.segments_in,
-            self.needless_repeats,
-            self.unread_bytes,
-        ]
-    }
+            /// The values in the order of the fields, for words of shared memory.
+            pub fn values(&self) -> [u64; Self::COUNT] {
+                [$(self.$field),+]
+            }
 
-    /// The reverse of [`TcpInfo::values`].
-    pub fn from_values(values: [u64; Self::COUNT]) -> Self {
-        let [
-            retransmits,
-            retransmitted_bytes,
-            rtt_us,
-            min_rtt_us,
-            cwnd_segments,
-            mss_bytes,
-            path_mtu_bytes,
-            busy_us,
-            window_limited_us,
-            buffer_limited_us,
-            data_segments,
-            segments_in,
-            needless_repeats,
-            unread_bytes,
-        ] = values;
-        Self {
-            retransmits,
-            retransmitted_bytes,
-            rtt_us,
-            min_rtt_us,
-            cwnd_segments,
-            mss_bytes,
-            path_mtu_bytes,
-            busy_us,
-            window_limited_us,
-            buffer_limited_us,
-            data_segments,
-            segments_in,
-            needless_repeats,
-            unread_bytes,
+            /// The reverse of [`TcpInfo::values`].
+            pub fn from_values([$($field),+]: [u64; Self::COUNT]) -> Self {
+                Self { $($field),+ }
+            }
         }
-    }
+    };
 }
+
+in_order!(
+    retransmits,
+    retransmitted_bytes,
+    rtt_us,
+    min_rtt_us,
+    cwnd_segments,
+    mss_bytes,
+    path_mtu_bytes,
+    busy_us,
+    window_limited_us,
+    buffer_limited_us,
+    data_segments,
+    segments_in,
+    needless_repeats,
+    unread_bytes,
+);

@@ -281,7 +281,7 @@ pub fn steadiness(test: &TestRecord, warmup_ns: u64, crosses_switch: bool) -> Op
         .seconds
         .iter()
         .filter(|second| {
-            let stretch_ns = test.stretch_s.saturating_mul(1_000_000_000);
+            let stretch_ns = test.stretch_s.saturating_mul(units::SECOND_NS);
             second.at_ns >= warmup_ns.saturating_add(stretch_ns)
         })
         .filter(|second| {

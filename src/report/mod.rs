@@ -34,6 +34,11 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
+/// Width of a column of labels below the heading `host`.
+fn label_width<'a>(labels: impl Iterator<Item = &'a String>) -> usize {
+    labels.map(String::len).max().unwrap_or(0).max("host".len())
+}
+
 /// Folds names in natural order: `n[1-3,10]`.
 fn fold(names: &[String]) -> String {
     let mut sorted = names.to_vec();

@@ -8,7 +8,7 @@ use crate::units::show_gbit;
 use super::described;
 use super::figures::Figures;
 use super::judged;
-use super::wires;
+use super::{label_width, wires};
 
 /// Maximum number of lines about interfaces; the record has all of them.
 const MOST_WIRES: usize = 8;
@@ -47,13 +47,7 @@ pub(super) fn lines(record: &Record, tests: &[&TestRecord]) -> Vec<String> {
         return lines; // No port carried traffic, so there is nothing to sign.
     }
     let sheet = &record.sheet;
-    let width = sheet
-        .ports
-        .iter()
-        .map(|port| port.label.len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+    let width = label_width(sheet.ports.iter().map(|port| &port.label));
     lines.push(format!(
         "{:width$}  {:<36}  {:<36}  (the least: of what was to be expected, test)",
         "host", "send Gbit/s, least to most", "receive Gbit/s, least to most"

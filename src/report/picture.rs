@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::lanes::Lane;
 use crate::record::{EndCount, EndRole, SeenNode, SeenState};
-use crate::units::{gbit_per_s, show_age, show_gbit};
+use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit};
 
 use super::fold;
 use super::status::{Pair, View, aligned, pairs, short};
@@ -49,7 +49,7 @@ fn headline(first: &SeenNode, pairs: &[Pair<'_>]) -> String {
         "run {} by {}, {}, {}: {total}",
         short(&card.token),
         card.by,
-        show_age(age / 1_000_000_000),
+        show_age(age / SECOND_NS),
         state.map_or("", SeenState::word),
     )
 }

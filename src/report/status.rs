@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::record::{EndRole, SeenNode, Sighting, Trouble};
-use crate::units::{gbit_per_s, show_age, show_gbit, show_since};
+use crate::units::{SECOND_NS, gbit_per_s, show_age, show_gbit, show_since};
 
 use super::fold;
 
@@ -95,10 +95,7 @@ fn row(view: &View, token: &str) -> Option<Row> {
         by: card.by.clone(),
         since: show_since(card.started_ms, view.now.wall_ms),
         started_ms: Some(card.started_ms),
-        age_s: pairs
-            .iter()
-            .map(|pair| pair.now.age_ns / 1_000_000_000)
-            .max(),
+        age_s: pairs.iter().map(|pair| pair.now.age_ns / SECOND_NS).max(),
         nodes: pairs
             .iter()
             .map(|pair| pair.now.card.label().to_owned())

@@ -11,7 +11,7 @@ use crate::units::{show_bytes, show_gbit, show_ns, sum};
 
 use super::compare::Comparison;
 use super::figures::{self, Direction, Figures, rate};
-use super::{count, described, fold, imb, judged, latency, linktest, overview, wires};
+use super::{count, described, fold, imb, judged, label_width, latency, linktest, overview, wires};
 
 /// Most rows of a comparison below a summary.
 const ROWS: usize = 12;
@@ -324,13 +324,7 @@ fn table(out: &mut Page, record: &Record, test: &TestRecord, figures: &Figures) 
         .count()
         > 0;
     let volume = test.window_ns.is_none();
-    let width = figures
-        .ports
-        .iter()
-        .map(|port| port.label.len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+    let width = label_width(figures.ports.iter().map(|port| &port.label));
     let own = if volume { "   own time s" } else { "" };
     let pad = if known { "         " } else { "" };
     out.line(&format!(

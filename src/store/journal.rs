@@ -17,10 +17,7 @@ pub(crate) struct Growing {
 impl Growing {
     /// Creates the file, or empties an existing one.
     pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
-        let file = File::create(path).map_err(|source| StoreError {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::create(path).map_err(|source| StoreError::new(path, source))?;
         Ok(Self {
             path: path.to_owned(),
             file: BufWriter::new(file),
@@ -45,10 +42,7 @@ impl Growing {
                 }
             });
         if let Err(source) = written {
-            self.failed = Some(StoreError {
-                path: self.path.clone(),
-                source,
-            });
+            self.failed = Some(StoreError::new(&self.path, source));
         }
     }
 

@@ -40,10 +40,7 @@ impl StoreError {
 /// directly.
 pub(crate) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
     let content = content.as_ref();
-    let fail = |source| StoreError {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |source| StoreError::new(path, source);
     let ordinary = fs::metadata(path).map_or(true, |meta| meta.is_file());
     if !ordinary {
         return fs::write(path, content).map_err(fail);
@@ -58,10 +55,8 @@ pub(crate) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), S
 
 /// Replaces a file that is useful only while it is fresh. Readers always see a whole file, and the call does not wait for the disk.
 pub(crate) fn replace_file(path: &Path, content: &str) -> Result<(), StoreError> {
-    renamed(path, |temporary| fs::write(temporary, content)).map_err(|source| StoreError {
-        path: path.to_owned(),
-        source,
-    })
+    renamed(path, |temporary| fs::write(temporary, content))
+        .map_err(|source| StoreError::new(path, source))
 }
 
 /// Lets `write` make a file under another name and renames it. Removes that file if the write fails.
@@ -78,10 +73,7 @@ fn renamed(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Resu
 
 /// Checks that a result can be written to `path` now, before hours are spent on measuring it. Leaves nothing.
 pub(crate) fn check_writable(path: &Path) -> Result<(), StoreError> {
-    let fail = |source| StoreError {
-        path: path.to_owned(),
-        source,
-    };
+    let fail = |source| StoreError::new(path, source);
     match fs::metadata(path) {
         Ok(meta) if meta.is_dir() => Err(fail(io::Error::from(io::ErrorKind::IsADirectory))),
         // A pipe or another special file is opened when there is something to write.
@@ -130,10 +122,7 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 
 /// Makes a folder and its missing parents.
 pub(crate) fn make_folders(path: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(path).map_err(|source| StoreError {
-        path: path.to_owned(),
-        source,
-    })
+    fs::create_dir_all(path).map_err(|source| StoreError::new(path, source))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::store::bounded;
-use crate::units;
+use crate::units::{self, SECOND_NS};
 
 /// Text of an example file.
 pub(crate) const EXAMPLE: &str = include_str!("../../examples/web.toml");
@@ -15,7 +15,6 @@ pub(crate) const EXAMPLE: &str = include_str!("../../examples/web.toml");
 const VERSION: u32 = 1;
 /// Maximum length of a name in bytes. Pages show names, and lock files contain them in their file names.
 const NAME_LENGTH: usize = 64;
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Error in a site's file, as one line.
 #[derive(Debug, thiserror::Error)]
@@ -189,10 +188,10 @@ struct WrittenGroup {
 
 /// Formats a time in nanoseconds for people: `500 ms`, `30 s`, `12 min`.
 pub(super) fn length(ns: u64) -> String {
-    const MINUTES_FROM_NS: u64 = 120 * 1_000_000_000;
+    const MINUTES_FROM_NS: u64 = 120 * SECOND_NS;
     match ns < MINUTES_FROM_NS {
         true => units::show_ns(ns),
-        false => units::show_age(ns.div_ceil(1_000_000_000)),
+        false => units::show_age(ns.div_ceil(SECOND_NS)),
     }
 }
 

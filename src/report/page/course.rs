@@ -4,8 +4,10 @@ use maud::{Markup, html};
 
 use crate::plan::Purpose;
 use crate::record::{Record, Second, TestRecord};
-use crate::units::{gbit_per_s, show_gbit};
+use crate::units::{SECOND_NS, gbit_per_s, show_gbit};
 use numbers::spread::Spread;
+
+use super::svg::{at, below, grid, path};
 
 /// Maximum number of points across the picture.
 const POINTS: usize = 1000;
@@ -74,7 +76,7 @@ impl Course {
         let top = all().map(|point| point.most).fold(0.0, f64::max) * 1.08;
         let top = if top > 0.0 { top } else { 1.0 };
         let across = (WIDTH - LEFT) / count as f64;
-        let x = |at: f64| LEFT + at * across;
+        let x = |place: f64| LEFT + place * across;
         let y = |rate: f64| HEIGHT - BELOW - rate / top * (HEIGHT - BELOW - 8.0);
         let lines = [0.0, 0.25, 0.5, 0.75, 1.0].map(|part| part * top / 1.08);
         let mut begins = 0;
@@ -88,23 +90,15 @@ impl Course {
             })
             .collect();
         let named = parts.len() <= 12;
-        let path = |at: f64, points: &[Point], of: fn(&Point) -> f64| {
+        let line = |begin: f64, points: &[Point], of: fn(&Point) -> f64| -> Vec<(f64, f64)> {
             let each = points.iter().enumerate();
-            each.map(|(number, point)| {
-                let word = if number == 0 { 'M' } else { 'L' };
-                format!(
-                    "{word}{:.1} {:.1}",
-                    x(at + number as f64 + 0.5),
-                    y(of(point))
-                )
-            })
-            .collect::<String>()
+            each.map(|(number, point)| (x(begin + number as f64 + 0.5), y(of(point))))
+                .collect()
         };
-        let band = |at: f64, points: &[Point]| {
-            let back = points.iter().enumerate().rev().map(|(number, point)| {
-                format!("L{:.1} {:.1}", x(at + number as f64 + 0.5), y(point.least))
-            });
-            path(at, points, |point| point.most) + &back.collect::<String>() + "z"
+        let band = |begin: f64, points: &[Point]| {
+            let back = line(begin, points, |point| point.least);
+            let around = line(begin, points, |point| point.most).into_iter();
+            path(around.chain(back.into_iter().rev())) + "z"
         };
         html! {
             section #course {
@@ -116,16 +110,13 @@ impl Course {
                 div .wide {
                     svg .course role="img" aria-label="rates of ports over time" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                         @for rate in lines {
-                            line .grid x1=(LEFT) x2=(WIDTH) y1=(format!("{:.1}", y(rate))) y2=(format!("{:.1}", y(rate))) {}
-                            text x=(LEFT - 6.0) y=(format!("{:.1}", y(rate) + 4.0)) text-anchor="end" { (show_gbit(rate)) }
+                            (grid(LEFT, WIDTH, y(rate), &show_gbit(rate)))
                         }
-                        @for (at, (number, name, points)) in &parts {
-                            path .band d=(band(*at, points)) { title { "test " (number) ", " (name) } }
-                            path .median d=(path(*at, points, |point| point.median)) {}
-                            @if *at > 0.0 { line .edge x1=(format!("{:.1}", x(*at))) x2=(format!("{:.1}", x(*at))) y1="4" y2=(HEIGHT - BELOW) {} }
-                            @if named {
-                                text x=(format!("{:.1}", x(at + points.len() as f64 / 2.0))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (number) ": " (name) }
-                            }
+                        @for (begin, (number, name, points)) in &parts {
+                            path .band d=(band(*begin, points)) { title { "test " (number) ", " (name) } }
+                            path .median d=(path(line(*begin, points, |point| point.median))) {}
+                            @if *begin > 0.0 { line .edge x1=(at(x(*begin))) x2=(at(x(*begin))) y1="4" y2=(HEIGHT - BELOW) {} }
+                            @if named { (below(x(begin + points.len() as f64 / 2.0), HEIGHT - BELOW + 16.0, &format!("{number}: {name}"))) }
                         }
                         @if !named {
                             text x=(LEFT) y=(HEIGHT - BELOW + 16.0) { "test " (parts.first().map_or(1, |part| part.1.0)) " to " (parts.last().map_or(1, |part| part.1.0)) }
@@ -154,7 +145,7 @@ fn crossing_ports(record: &Record, test: &TestRecord) -> Vec<usize> {
 }
 
 fn point(second: &Second, columns: &[usize], stretch_s: u64) -> Option<Point> {
-    let stretch_ns = stretch_s.saturating_mul(1_000_000_000);
+    let stretch_ns = stretch_s.saturating_mul(SECOND_NS);
     let rates: Vec<f64> = columns
         .iter()
         .filter_map(|column| second.received_bytes.get(*column))

@@ -8,6 +8,7 @@ mod heat;
 mod patterns;
 mod ranks;
 mod spread;
+mod svg;
 mod tables;
 
 pub use patterns::MOST_BESIDE;

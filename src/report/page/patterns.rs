@@ -7,6 +7,8 @@ use crate::record::{ImbRecord, Measured, Record, TableRecord};
 use crate::report::imb;
 use crate::stats::imb::{megabytes_per_s, over};
 
+use super::svg::{at, below, grid, path};
+
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 58.0;
@@ -304,13 +306,11 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
         let part = (value.log10() - f64::from(low)) / f64::from(high - low);
         HEIGHT - BELOW - part * (HEIGHT - BELOW - ABOVE)
     };
-    let path = |curve: &Curve| -> String {
-        let each = curve.points.iter().enumerate();
-        each.map(|(number, (bytes, value))| {
-            let word = if number == 0 { 'M' } else { 'L' };
-            format!("{word}{:.1} {:.1}", x(*bytes), y(*value))
-        })
-        .collect()
+    let points = |curve: &Curve| -> Vec<(f64, f64)> {
+        let points = curve.points.iter();
+        points
+            .map(|(bytes, value)| (x(*bytes), y(*value)))
+            .collect()
     };
     let last_of = |curve: &Curve| curve.points.last().map_or(HEIGHT, |(_, value)| y(*value));
     let ends: Vec<f64> = curves.iter().map(last_of).collect();
@@ -324,18 +324,16 @@ fn picture(title: &str, unit: &str, curves: &[Curve]) -> Markup {
             title { (title) }
             text x=(LEFT - 6.0) y="11" text-anchor="end" { (unit) }
             @for power in low..=high {
-                @let value = 10_f64.powi(power);
-                line .grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(format!("{:.1}", y(value))) y2=(format!("{:.1}", y(value))) {}
-                text x=(LEFT - 6.0) y=(format!("{:.1}", y(value) + 4.0)) text-anchor="end" { (decade(power)) }
+                (grid(LEFT, WIDTH - RIGHT, y(10_f64.powi(power)), &decade(power)))
             }
             @for log in marks {
-                text x=(format!("{:.1}", x(2_f64.powi(log.cast_signed())))) y=(HEIGHT - BELOW + 16.0) text-anchor="middle" { (length(log)) }
+                (below(x(2_f64.powi(log.cast_signed())), HEIGHT - BELOW + 16.0, &length(log)))
             }
             @for curve in curves {
-                path class={ "curve k" (curve.colour % 6) @if curve.beside { " beside" } } d=(path(curve)) { title { (curve.name) } }
+                path class={ "curve k" (curve.colour % 6) @if curve.beside { " beside" } } d=(path(points(curve))) { title { (curve.name) } }
             }
-            @for (curve, at) in curves.iter().zip(apart(&ends, ABOVE, HEIGHT - BELOW)) {
-                text class={ "k" (curve.colour % 6) } x=(format!("{:.1}", WIDTH - RIGHT + 4.0)) y=(format!("{:.1}", at + 4.0)) { (curve.name) }
+            @for (curve, height) in curves.iter().zip(apart(&ends, ABOVE, HEIGHT - BELOW)) {
+                text class={ "k" (curve.colour % 6) } x=(at(WIDTH - RIGHT + 4.0)) y=(at(height + 4.0)) { (curve.name) }
             }
         }
     }

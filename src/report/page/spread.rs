@@ -6,6 +6,8 @@ use crate::record::Record;
 
 use crate::report::described;
 
+use super::svg::{at, below};
+
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
 /// Horizontal room for the figures below the outermost bars.
@@ -55,18 +57,17 @@ pub(super) fn bars(shares: &[f64], name: &str) -> Markup {
             svg .bars role="img" aria-label=(name) viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) {
                 @for (bin, count) in counts.iter().enumerate() {
                     @let percent = least + bin as u64;
+                    @let middle = SIDE + (bin as f64 + 0.5) * across;
                     @let height = *count as f64 / most as f64 * (HEIGHT - 40.0);
                     rect class={ "c" (super::heat::class_of(percent as f64 / 100.0)) }
-                        x=(format!("{:.1}", SIDE + bin as f64 * across + 1.0)) y=(format!("{:.1}", HEIGHT - 22.0 - height))
-                        width=(format!("{:.1}", across - 2.0)) height=(format!("{height:.1}")) {
+                        x=(at(SIDE + bin as f64 * across + 1.0)) y=(at(HEIGHT - 22.0 - height))
+                        width=(at(across - 2.0)) height=(at(height)) {
                         title { (count) " port directions at " (percent) " %" }
                     }
                     @if *count > 0 && counts.len() <= 40 {
-                        text x=(format!("{:.1}", SIDE + (bin as f64 + 0.5) * across)) y=(format!("{:.1}", HEIGHT - 26.0 - height)) text-anchor="middle" { (count) }
+                        text x=(at(middle)) y=(at(HEIGHT - 26.0 - height)) text-anchor="middle" { (count) }
                     }
-                    @if bin % every == 0 {
-                        text x=(format!("{:.1}", SIDE + (bin as f64 + 0.5) * across)) y=(HEIGHT - 6.0) text-anchor="middle" { (percent) " %" }
-                    }
+                    @if bin % every == 0 { (below(middle, HEIGHT - 6.0, &format!("{percent} %"))) }
                 }
             }
         }
