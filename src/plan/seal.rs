@@ -16,18 +16,34 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
         Work::Latency(latency) => {
             let (fabric, probe) = (crc32fast::hash(latency.fabric.as_bytes()), &latency.probe);
             let Latency {
+                probe: _,
+                fabric: _,
+                hosts,
                 strategy,
                 directed,
                 redundancy,
                 seed,
-                ..
+                rounds,
+                checks,
+                baseline,
             } = latency;
+            let planned = match rounds {
+                Some(rounds) => {
+                    format!("{:08x}", crc32fast::hash(format!("{rounds:?}").as_bytes()))
+                }
+                None => "by the run".to_owned(),
+            };
+            let baseline = baseline.as_ref().map_or("none", |one| one.run.as_str());
             line(&mut text, &format!("{probe:?}"));
             line(
                 &mut text,
                 &format!(
                     "fabric {fabric:08x} strategy {strategy} directed {directed} redundancy {redundancy} seed {seed}"
                 ),
+            );
+            line(
+                &mut text,
+                &format!("hosts {hosts:?} rounds {planned} checks {checks} baseline {baseline}"),
             );
         }
         Work::Imb(imb) => line(&mut text, &format!("{imb:?}")),
@@ -63,6 +79,18 @@ fn tests(text: &mut String, tests: &[Test]) {
             &format!(
                 "over {} rails, coupling {:?}, sink {:?}, sockets {:?}",
                 test.rails, test.coupling, test.sink, test.sockets
+            ),
+        );
+        // Neither paces nor a block size that was left open are settled yet: both follow from the hosts.
+        let blocks = match test.unasked.block {
+            true => "as hosts have room".to_owned(),
+            false => format!("of {} bytes", test.block_bytes),
+        };
+        line(
+            text,
+            &format!(
+                "blocks {blocks}, source {:?}, transport {:?}, datapath {:?}, verify {:?}",
+                test.source, test.transport, test.datapath, test.verify
             ),
         );
     }
@@ -135,5 +163,24 @@ mod tests {
         assert_eq!(found, Some(("b".to_owned(), "c".to_owned())));
         let found = difference("a\n", "a\nb\n");
         assert_eq!(found, Some(("nothing".to_owned(), "b".to_owned())));
+    }
+
+    #[test]
+    fn another_block_size_is_another_plan_unless_the_hosts_settle_it() {
+        let sealed = |change: &dyn Fn(&mut RunPlan)| {
+            let text = include_str!("../../tests/golden/acceptance/record.json");
+            let record: serde_json::Value = serde_json::from_str(text).unwrap();
+            let mut plan: RunPlan = serde_json::from_value(record["plan"].clone()).unwrap();
+            change(&mut plan);
+            super::text(&plan, "", "")
+        };
+        let blocks = |bytes: usize, unasked: bool| {
+            sealed(&|plan| {
+                plan.tests_mut()[0].block_bytes = bytes;
+                plan.tests_mut()[0].unasked.block = unasked;
+            })
+        };
+        assert_ne!(blocks(1 << 10, false), blocks(1 << 20, false));
+        assert_eq!(blocks(1 << 10, true), blocks(1 << 20, true));
     }
 }

@@ -341,6 +341,12 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
         .iter()
         .find(|port| switch_port(now, port.node).as_deref() == Some(at.as_str()));
     let heir_word = heir.and_then(|port| word_of(now, &port.label, sends));
+    let said = |word: Option<VerdictWord>| match word {
+        None => "was not measured".to_owned(),
+        Some(VerdictWord::Pass) => "is well".to_owned(),
+        Some(word) => format!("is {word}"),
+    };
+    let is_well = own == Some(VerdictWord::Pass);
     match (failed, heir_word) {
         (true, Some(VerdictWord::Fail)) => format!(
             "{label} {direction}: FAIL at {at} and at {at_now}, and {at} fails with another host: two faults, or one behind both ports"
@@ -349,14 +355,75 @@ fn became(before: &Record, now: &Record, fault: &FaultSheet) -> String {
             "the fault followed the host: {label} {direction} FAIL at {at} and at {at_now}: NIC or cable of {host}"
         ),
         (false, Some(VerdictWord::Fail)) => format!(
-            "the fault stayed with the switch port: {at} FAIL with {} too, while {host} is well at {at_now}",
-            heir.map_or("another host", |port| port.label.as_str())
+            "the fault stayed with the switch port: {at} FAIL with {} too, while {host} {} at {at_now}",
+            heir.map_or("another host", |port| port.label.as_str()),
+            said(own)
+        ),
+        (false, Some(word @ VerdictWord::Pass)) if is_well => format!(
+            "{label} {direction}: FAIL at {at} before; now both {host} at {at_now} and {at} with another host are well ({word}): a contact, perhaps"
         ),
         (false, Some(word)) => format!(
-            "{label} {direction}: FAIL at {at} before; now both {host} at {at_now} and {at} with another host are well ({word}): a contact, perhaps"
+            "{label} {direction}: FAIL at {at} before; now {host} at {at_now} {}, and {at} with another host {}: this does not tell what became of it",
+            said(own),
+            said(Some(word))
+        ),
+        (false, None) if !is_well => format!(
+            "{label} {direction}: FAIL at {at} before; at {at_now}, where it was moved to, it {}",
+            said(own)
         ),
         (false, None) => format!(
             "{label} {direction}: well since it was moved from {at} to {at_now}: the port or its contact; plug another host into {at} to tell"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::DirectionSheet;
+    use crate::report::json;
+
+    #[test]
+    fn a_port_that_was_not_judged_after_a_move_is_not_called_well() {
+        let slow = include_str!("../../tests/golden/slow-receiver/record.json");
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let (before, sound) = (json::read(slow).unwrap(), json::read(sound).unwrap());
+        let after = |own: Option<VerdictWord>, heir: Option<VerdictWord>| {
+            let mut now = sound.clone();
+            for (port, at, word) in [(2, "Eth1/8", own), (3, "Eth1/3", heir)] {
+                now.plan.nodes[port].switch_port = Some(at.to_owned());
+                let direction = now.sheet.ports[port].receive.take();
+                now.sheet.ports[port].receive = direction
+                    .zip(word)
+                    .map(|(one, word)| DirectionSheet { word, ..one });
+            }
+            became(&before, &now, &before.sheet.faults[0])
+        };
+        let (pass, fail) = (Some(VerdictWord::Pass), Some(VerdictWord::Fail));
+        let open = Some(VerdictWord::NotJudged);
+        assert!(after(pass, pass).contains("are well (PASS)"));
+        assert!(after(pass, None).contains("well since it was moved"));
+        for (own, heir, expected) in [
+            (None, fail, "while n3 was not measured at Eth1/8"),
+            (open, fail, "while n3 is NOT JUDGED at Eth1/8"),
+            (
+                pass,
+                open,
+                "n3 at Eth1/8 is well, and Eth1/3 with another host is NOT JUDGED",
+            ),
+            (
+                open,
+                pass,
+                "n3 at Eth1/8 is NOT JUDGED, and Eth1/3 with another host is well",
+            ),
+            (
+                None,
+                None,
+                "at Eth1/8, where it was moved to, it was not measured",
+            ),
+        ] {
+            let said = after(own, heir);
+            assert!(said.contains(expected), "{said}");
+        }
     }
 }

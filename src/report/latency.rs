@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::latency::Latency;
-use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, Together};
+use crate::record::{CableLatency, LatencyRecord, PairLatency, Record, SlowCable, Together};
 use crate::units::{show_ns, show_us};
 
 /// Fixed sentence on every latency sheet: the kind of test.
@@ -125,6 +125,15 @@ fn slow(latency: &LatencyRecord) -> String {
         text += &format!("           and {more} more\n");
     }
     text
+}
+
+/// The finding on a cable, if it is slow or cannot be distinguished from a slow one.
+pub(crate) fn slow_of<'a>(
+    latency: &'a LatencyRecord,
+    cable: &CableLatency,
+) -> Option<&'a SlowCable> {
+    let mut slow = latency.slow.iter();
+    slow.find(|slow| slow.name == cable.name || slow.or.contains(&cable.name))
 }
 
 /// Number, median and extremes of the cables of each class.
@@ -348,7 +357,6 @@ pub(crate) fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
             .unwrap_or_default()
     };
     for cable in &latency.cables {
-        let slow = latency.slow.iter().find(|slow| slow.name == cable.name);
         writer.write_record([
             cable.name.clone(),
             cable.class.clone(),
@@ -356,7 +364,7 @@ pub(crate) fn csv(latency: &LatencyRecord) -> Result<String, csv::Error> {
             us(cable.error_s.filter(|_| cable.identified)),
             cable.identified.to_string(),
             cable.pairs.to_string(),
-            match slow {
+            match slow_of(latency, cable) {
                 Some(slow) if slow.confirmed => "confirmed".to_owned(),
                 Some(_) => "once".to_owned(),
                 None => "no".to_owned(),
@@ -380,5 +388,26 @@ mod tests {
         assert!(equation(&together).ends_with(" (noise: less than nothing)"));
         together.value_s = 2e-7;
         assert!(!equation(&together).contains("noise"));
+    }
+
+    #[test]
+    fn a_cable_that_cannot_be_told_from_a_slow_one_is_slow_in_the_table_too() {
+        let text = include_str!("../../tests/golden/latency/record.json");
+        let mut record = crate::report::json::read(text).unwrap();
+        let crate::record::Outcome::Latency(latency) = &mut record.outcome else {
+            panic!("latencies");
+        };
+        let (slow, other) = (latency.slow[0].name.clone(), latency.cables.len() - 1);
+        let other = latency.cables[other].name.clone();
+        assert_ne!(slow, other);
+        latency.slow[0].or = vec![other.clone()];
+        let table = csv(latency).unwrap();
+        let word = |name: &str| {
+            let mut rows = table.lines().map(|row| row.split(','));
+            let row = rows.find(|row| row.clone().next() == Some(name));
+            row.unwrap().next_back().unwrap().to_owned()
+        };
+        assert_eq!(word(&other), word(&slow));
+        assert_ne!(word(&slow), "no");
     }
 }

@@ -52,7 +52,8 @@ impl Merged {
     pub fn of(records: &[Record]) -> Result<Self, MergeError> {
         let name = Record::name;
         let floor = |record: &Record| floor_text(&record.plan);
-        let mut rows: BTreeMap<Vec<(String, u64)>, (String, Row)> = BTreeMap::new();
+        // The name is a part of the key: different names can have the same place in natural order, such as Eth1/1 and Eth1/01.
+        let mut rows: BTreeMap<(Vec<(String, u64)>, String), Row> = BTreeMap::new();
         let (mut faults, mut conditions) = (Vec::new(), Vec::new());
         for (number, record) in records.iter().enumerate() {
             if records[..number]
@@ -80,13 +81,10 @@ impl Merged {
                     0 => at,
                     rail => format!("{at} rail {rail}"),
                 };
-                let (_, row) = rows.entry(natural(&at)).or_insert_with(|| {
-                    let row = Row {
-                        host: port.label.clone(),
-                        send: None,
-                        receive: None,
-                    };
-                    (at.clone(), row)
+                let row = rows.entry((natural(&at), at)).or_insert_with(|| Row {
+                    host: port.label.clone(),
+                    send: None,
+                    receive: None,
                 });
                 row.send = lesser(row.send, port.send);
                 row.receive = lesser(row.receive, port.receive);
@@ -108,7 +106,7 @@ impl Merged {
         }
         Ok(Self {
             word: worst(records.iter().map(|record| record.verdict.word)),
-            rows: rows.into_values().collect(),
+            rows: rows.into_iter().map(|((_, at), row)| (at, row)).collect(),
             faults,
             runs: records
                 .iter()
@@ -266,4 +264,22 @@ fn worst(words: impl Iterator<Item = VerdictWord>) -> VerdictWord {
     ];
     let rank = |word: &VerdictWord| order.iter().position(|other| other == word);
     words.min_by_key(rank).unwrap_or(VerdictWord::NotJudged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    #[test]
+    fn ports_whose_names_sort_alike_have_a_row_each() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        for (node, port) in ["a", "a0", "Eth1/1", "Eth1/01"].into_iter().enumerate() {
+            record.plan.nodes[node].switch_port = Some(port.to_owned());
+        }
+        let merged = Merged::of(&[record]).unwrap();
+        let ports: Vec<&str> = merged.rows.iter().map(|(at, _)| at.as_str()).collect();
+        assert_eq!(ports.len(), 4, "{ports:?}");
+    }
 }

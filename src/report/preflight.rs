@@ -1,5 +1,7 @@
 //! Findings of a pre-flight: reachable hosts, pairs that connect and pass full packets, ports that differ from the order, and hosts that differ.
 
+use std::collections::BTreeSet;
+
 use crate::judge::uniform::{self, Trait};
 use crate::record::{Record, WireKind};
 use crate::units::{show_gbit, sum};
@@ -30,10 +32,7 @@ pub fn readiness(record: &Record) -> Readiness {
 
 /// The findings as lines, the worst first.
 pub fn lines(record: &Record) -> Vec<String> {
-    let hosts = record.hosts.iter().enumerate();
-    let hosts = hosts
-        .filter(|(node, host)| host.host_index == *node)
-        .count();
+    let (hosts, all) = hosts_there(record);
     let traits = uniform::traits(&record.plan, &record.hosts);
     let differ = traits.iter().filter(|one| !one.is_uniform()).count();
     let but = match differ {
@@ -44,7 +43,6 @@ pub fn lines(record: &Record) -> Vec<String> {
     let headline = match readiness(record) {
         Readiness::Ready => format!("READY  {}, {}{but}", count(hosts, "host"), pairs(record)),
         Readiness::NotReady if record.troubles.is_empty() => {
-            let all = hosts + record.missing.len();
             format!("NOT READY  {hosts} of {all} hosts are there{but}")
         }
         Readiness::NotAsOrdered => format!(
@@ -78,6 +76,20 @@ pub fn lines(record: &Record) -> Vec<String> {
     lines.push(format!("alike       {}", alike(&traits)));
     lines.push(format!("not seen    {}", unseen(record, &traits)));
     lines
+}
+
+/// Number of hosts that lack no node, and of all hosts. A host that was lost later is among the missing, and its facts are in the record too.
+fn hosts_there(record: &Record) -> (usize, usize) {
+    let host = |label: &str| label.split('#').next().unwrap_or_default().to_owned();
+    let missing: BTreeSet<String> = record.missing.iter().map(|one| host(&one.node)).collect();
+    let known: BTreeSet<String> = record.hosts.iter().map(|one| host(&one.node)).collect();
+    let firsts = record.hosts.iter().enumerate();
+    let firsts = firsts.filter(|(node, one)| one.host_index == *node);
+    let there = firsts
+        .clone()
+        .filter(|(_, one)| !missing.contains(&host(&one.node)));
+    let all = firsts.clone().count() + missing.difference(&known).count();
+    (there.count(), all)
 }
 
 /// Statement on the links between hosts: their number, and the proof that each is connected and passed a full packet.
@@ -228,4 +240,29 @@ fn unseen(record: &Record, traits: &[Trait]) -> String {
     all.push("optics and modules (need root)".to_owned());
     all.push("the switch's own counters".to_owned());
     all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Missing, TroubleKind};
+    use crate::report::json;
+
+    #[test]
+    fn a_missing_host_is_counted_once() {
+        let sound = include_str!("../../tests/golden/acceptance/record.json");
+        let mut record = json::read(sound).unwrap();
+        assert_eq!(hosts_there(&record), (4, 4));
+        // Two nodes of a host that never took part, and a host that was lost when its facts were known.
+        record.missing = ["n9#1", "n9#2", "n4"]
+            .map(|node| Missing {
+                node: node.to_owned(),
+                test: 0,
+                at_ns: None,
+                kind: TroubleKind::Lost,
+                what: "lost".to_owned(),
+            })
+            .to_vec();
+        assert_eq!(hosts_there(&record), (3, 5));
+    }
 }

@@ -108,7 +108,7 @@ fn slowest(one: &LatencyRecord) -> Markup {
                     thead { tr { th { "cable" } th { "class" } th .number { "one way" } th .number { "standard error" } th .number { "of the middle" } th .number { "pairs" } th { "verdict" } } }
                     tbody {
                         @for (cable, ratio) in latency::ranked(one).into_iter().take(WORST) {
-                            @let slow = one.slow.iter().find(|slow| slow.name == cable.name || slow.or.contains(&cable.name));
+                            @let slow = latency::slow_of(one, cable);
                             tr {
                                 td { (cable.name) }
                                 td { (cable.class) }

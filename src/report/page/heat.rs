@@ -63,31 +63,22 @@ impl Heat {
             all.filter(|one| !one.isolated && !one.paced)
         };
         let single = loads().any(|one| one.is_single(&view.fabric));
-        let mut cells: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
-        let mut relative = false;
-        for observation in loads().filter(|one| one.is_single(&view.fabric) == single) {
+        let alike = loads().filter(|one| one.is_single(&view.fabric) == single);
+        let measured = alike.flat_map(|observation| {
             let shares = observation.shares();
-            for link in &observation.links {
+            let links = observation.links.iter();
+            links.map(move |link| {
                 let pair = (link.from, link.to);
                 let share = shares.get(&pair).map(|share| share.part());
-                relative |= share.is_none();
                 let cell = Cell {
                     rate: link.rate,
-                    share: share.unwrap_or(1.0),
+                    share: share.unwrap_or(f64::NAN),
                     test: observation.test,
                 };
-                let known = cells.entry(pair).or_insert(cell);
-                if cell.share < known.share || (relative && cell.rate < known.rate) {
-                    *known = cell;
-                }
-            }
-        }
-        if relative {
-            let most = cells.values().map(|cell| cell.rate).fold(0.0, f64::max);
-            for cell in cells.values_mut() {
-                cell.share = if most > 0.0 { cell.rate / most } else { 0.0 };
-            }
-        }
+                (pair, cell)
+            })
+        });
+        let (cells, relative) = least(&measured.collect::<Vec<_>>());
         Self {
             labels: view.ports.iter().map(|port| port.label.clone()).collect(),
             cells,
@@ -264,6 +255,29 @@ impl Heat {
     }
 }
 
+/// The least that each pair carried, by shares. True if a share is unknown (not a number): then by rates, and shares are of the best pair.
+fn least(measured: &[((usize, usize), Cell)]) -> (BTreeMap<(usize, usize), Cell>, bool) {
+    let relative = measured.iter().any(|(_, cell)| cell.share.is_nan());
+    let mut cells: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
+    for (pair, cell) in measured {
+        let known = cells.entry(*pair).or_insert(*cell);
+        let is_less = match relative {
+            true => cell.rate < known.rate,
+            false => cell.share < known.share,
+        };
+        if is_less {
+            *known = *cell;
+        }
+    }
+    if relative {
+        let most = cells.values().map(|cell| cell.rate).fold(0.0, f64::max);
+        for cell in cells.values_mut() {
+            cell.share = if most > 0.0 { cell.rate / most } else { 0.0 };
+        }
+    }
+    (cells, relative)
+}
+
 /// The class of a share, from 0 (below all [`BOUNDS`]) upwards.
 pub(super) fn class_of(share: f64) -> usize {
     BOUNDS.iter().filter(|bound| share >= **bound).count()
@@ -277,6 +291,22 @@ mod tests {
     fn shares_have_the_class_between_their_bounds() {
         let classes = [0.0, 0.49, 0.5, 0.9, 0.979, 0.98, 1.2].map(class_of);
         assert_eq!(classes, [0, 0, 1, 4, 5, 6, 6]);
+    }
+
+    #[test]
+    fn a_share_that_becomes_unknown_midway_changes_the_measure_of_all_pairs() {
+        let cell = |rate, share| Cell {
+            rate,
+            share,
+            test: 0,
+        };
+        let mut measured = vec![((0, 1), cell(10.0, 0.5)), ((0, 1), cell(8.0, 0.9))];
+        assert_eq!(least(&measured).0[&(0, 1)].rate, 10.0);
+        measured.push(((1, 0), cell(16.0, f64::NAN)));
+        let (cells, relative) = least(&measured);
+        assert!(relative);
+        assert_eq!((cells[&(0, 1)].rate, cells[&(0, 1)].share), (8.0, 0.5));
+        assert_eq!(cells[&(1, 0)].share, 1.0);
     }
 
     #[test]
