@@ -81,6 +81,32 @@ pub struct Sheet {
     pub remarks: Vec<String>,
 }
 
+impl Sheet {
+    /// Label of a port; empty if the sheet has no such port.
+    pub(crate) fn label(&self, port: usize) -> &str {
+        let port = self.ports.get(port);
+        port.map_or("", |port| port.label.as_str())
+    }
+
+    /// Every loaded port direction: its port, the word for the direction, and its figures.
+    pub(crate) fn directions(
+        &self,
+    ) -> impl Iterator<Item = (&PortSheet, &'static str, DirectionSheet)> {
+        let ports = self.ports.iter();
+        ports.flat_map(|port| {
+            let both = port.directions().into_iter();
+            both.filter_map(move |(word, one)| Some((port, word, one?)))
+        })
+    }
+}
+
+impl PortSheet {
+    /// Both directions, each with its word; `None` for one that was not loaded.
+    pub(crate) fn directions(&self) -> [(&'static str, Option<DirectionSheet>); 2] {
+        [("send", self.send), ("receive", self.receive)]
+    }
+}
+
 /// Source of speeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

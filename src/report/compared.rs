@@ -119,18 +119,13 @@ pub(crate) fn figures(record: &Record) -> Vec<(String, f64)> {
 
 /// Rate in Gbit/s of each port direction: the sheet's least rate, or that of the first load test if the sheet has none.
 fn ports(record: &Record) -> Vec<(String, f64)> {
-    let mut rates = Vec::new();
-    for port in &record.sheet.ports {
-        for (direction, one) in [("send", port.send), ("receive", port.receive)] {
-            // A direction that others held down in every test says nothing about this port.
-            let known =
-                |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
-            rates.extend(one.filter(known).map(|one| {
-                let name = format!("{} {direction}", port.label);
-                (name, one.rate_bits_per_s / 1e9)
-            }));
-        }
-    }
+    // A direction that others held down in every test says nothing about this port.
+    let known = |one: &DirectionSheet| one.share.is_none() || one.word != VerdictWord::NotJudged;
+    let directions = record.sheet.directions();
+    let mut rates: Vec<(String, f64)> = directions
+        .filter(|(.., one)| known(one))
+        .map(|(port, word, one)| (format!("{} {word}", port.label), one.rate_bits_per_s / 1e9))
+        .collect();
     if !rates.is_empty() {
         return rates;
     }

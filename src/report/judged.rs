@@ -19,12 +19,7 @@ const TOLD: usize = 6;
 
 /// The weakest of all judged port directions, for the headline of a PASS. Returns `None` if none was judged.
 pub fn weakest(record: &Record) -> Option<String> {
-    let sheet = &record.sheet;
-    let directions = sheet.ports.iter().flat_map(|port| {
-        let send = port.send.map(|one| (port, "send", one));
-        let receive = port.receive.map(|one| (port, "receive", one));
-        send.into_iter().chain(receive)
-    });
+    let directions = record.sheet.directions();
     let judged = directions.filter_map(|(port, word, one)| Some((port, word, one, one.share?)));
     let (port, word, one, share) = judged.min_by(|a, b| a.3.total_cmp(&b.3))?;
     Some(format!(
@@ -110,11 +105,8 @@ fn loaded_line(record: &Record) -> Option<String> {
 
 /// Line on the number of judged port directions. Returns `None` if all were judged.
 fn judged_part(record: &Record) -> Option<String> {
-    let ports = record.sheet.ports.iter();
-    let both = ports.flat_map(|port| [port.send, port.receive]);
-    let judged = both
-        .filter(|one| one.is_some_and(|one| one.share.is_some()))
-        .count();
+    let directions = record.sheet.directions();
+    let judged = directions.filter(|(.., one)| one.share.is_some()).count();
     let all = 2 * record.sheet.ports.len();
     (judged < all).then(|| format!("      {judged} of {all} port directions judged"))
 }
@@ -388,10 +380,7 @@ fn again(record: &Record, port: &str) -> String {
 
 /// The segment that hosts can blame and the swap that separates its parts; for an unconfirmed fault, the measurement that would decide it.
 pub fn next(record: &Record, fault: &FaultSheet) -> Option<String> {
-    let label = |port: usize| {
-        let port = record.sheet.ports.get(port);
-        port.map_or("", |port| port.label.as_str())
-    };
+    let label = |port: usize| record.sheet.label(port);
     if fault.word != VerdictWord::Fail {
         return would_decide(record, fault);
     }

@@ -132,7 +132,7 @@ pub fn write(record: &Record) -> String {
 
 fn ports(out: &mut Exposition, record: &Record) {
     let ports = record.sheet.ports.iter().flat_map(|port| {
-        let both = [("send", port.send), ("receive", port.receive)];
+        let both = port.directions();
         both.map(|(way, one)| (port.label.as_str(), way, one))
     });
     directions(out, "port", "port", &ports.collect::<Vec<_>>());

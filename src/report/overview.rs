@@ -106,7 +106,7 @@ fn is_comparable(record: &Record) -> bool {
 fn to_sign(record: &Record) -> Vec<String> {
     let sheet = &record.sheet;
     let name = |port: usize, sends: bool| {
-        let label = sheet.ports.get(port).map_or("", |port| port.label.as_str());
+        let label = sheet.label(port);
         format!("{label} {}", if sends { "send" } else { "receive" })
     };
     let mut lines = Vec::new();

@@ -117,10 +117,6 @@ fn verdict(record: &Record) -> Markup {
 /// The tiles of the first screen: number of loaded ports, their share of capacity, and the figure to sign.
 fn tiles(record: &Record) -> Markup {
     let figure = record.sheet.figure;
-    let label = |port: usize| {
-        let port = record.sheet.ports.get(port);
-        port.map_or("", |port| port.label.as_str())
-    };
     html! {
         ul .tiles {
             @if let Some(loaded) = judged::loaded(record).filter(|_| is_of_ports(record)) {
@@ -143,7 +139,7 @@ fn tiles(record: &Record) -> Markup {
             @if let Some(contention) = record.sheet.contention {
                 li {
                     b { (format!("{:.1} %", contention.share * 100.0)) }
-                    span { "of what " (label(contention.port)) " carries with one at a time, with all at once" }
+                    span { "of what " (record.sheet.label(contention.port)) " carries with one at a time, with all at once" }
                 }
             }
             @match record.measured() {

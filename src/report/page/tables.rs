@@ -259,12 +259,7 @@ pub(super) fn hosts(record: &Record) -> Markup {
 
 /// Named nodes and port directions that were not judged, and the sheet's remarks.
 pub(super) fn excluded(record: &Record) -> Markup {
-    let ports = record.sheet.ports.iter();
-    let directions = ports.flat_map(|port| {
-        let send = port.send.map(|one| (port, "send", one));
-        let receive = port.receive.map(|one| (port, "receive", one));
-        send.into_iter().chain(receive)
-    });
+    let directions = record.sheet.directions();
     let open: Vec<(&PortSheet, &str, DirectionSheet)> = directions
         .filter(|(_, _, one)| matches!(one.word, VerdictWord::NotJudged | VerdictWord::HostLimited))
         .collect();
