@@ -270,7 +270,10 @@ fn what_cannot_be_done_is_one_line() {
         "version = 1\nfabric = \"4-port 2-tree\"\nstrategy = \"rounds\"\ndirected = false\nrounds = [\n[[\"h0\", \"x\"]]]\n",
     );
     for (words, expected) in [
-        ("generate torus", "\"torus\" is not known (write fat-tree,"),
+        (
+            "generate torus",
+            "invalid value 'torus' for '<KIND>' [possible values: fat-tree,",
+        ),
         ("generate fat-tree --ports 5", "--ports 5: an even number"),
         (
             "generate slimfly --prime 7",
@@ -278,12 +281,12 @@ fn what_cannot_be_done_is_one_line() {
         ),
         (
             "generate fat-tree --rule best",
-            "--rule \"best\" is not known",
+            "invalid value 'best' for '--rule <RULE>' [possible values: symmetric,",
         ),
         ("plan no.toml", "cannot read no.toml: no such file"),
         (
             "plan f.toml --strategy luck",
-            "--strategy \"luck\" is not known (write rounds, paper, locate)",
+            "invalid value 'luck' for '--strategy <NAME>' [possible values: rounds, paper, locate]",
         ),
         (
             "plan f.toml --redundancy 0",

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::description::{Lines, quoted};
 use super::fabric::{Fabric, FabricError, number};
-use super::planning::{Plan, STRATEGIES, Strategy, facts, verify};
+use super::planning::{Plan, Strategy, facts, verify};
 use super::survey::Looking;
 
 /// Format version that this module writes and reads.
@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 struct Written {
     version: Spanned<u32>,
     fabric: String,
-    strategy: Spanned<String>,
+    strategy: Strategy,
     directed: bool,
     rounds: Vec<Spanned<Vec<Spanned<[String; 2]>>>>,
 }
@@ -73,13 +73,6 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
         );
         return refuse(0, what);
     }
-    let known = STRATEGIES
-        .iter()
-        .find(|(name, _)| name == written.strategy.get_ref());
-    let Some((_, strategy)) = known else {
-        let what = format!("strategy {:?} is not known", written.strategy.get_ref());
-        return refuse(lines.of_value(&written.strategy), what);
-    };
     let hosts: HashMap<&str, u32> = fabric.hosts.iter().map(String::as_str).zip(0..).collect();
     let mut rounds = Vec::new();
     for round in &written.rounds {
@@ -101,7 +94,7 @@ pub fn read(fabric: &Fabric, text: &str) -> Result<Plan, FabricError> {
         rounds.push(pairs);
     }
     let mut plan = Plan {
-        strategy: *strategy,
+        strategy: written.strategy,
         directed: written.directed,
         rounds,
         facts: facts(

@@ -1,6 +1,7 @@
 //! Makes plans: the pairs that are measured in each round, the values they determine, and the noise of these values.
 
 use numbers::random::Random;
+use serde::{Deserialize, Serialize};
 
 use super::elimination::Came;
 use super::fabric::{Fabric, number};
@@ -12,7 +13,8 @@ use super::survey::{Exact, Looking, Proof, Survey, Tier, exact_row};
 use super::{cover, paper};
 
 /// Method of choosing pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// Choose a basis together with its rounds.
     #[default]

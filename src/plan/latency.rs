@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use latency::description;
 use latency::fabric::Fabric;
-use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
+use latency::planning::{self, Plan, Strategy, Wishes};
 use latency::survey::Looking;
 
 use super::linktest::Linktest;
@@ -18,8 +18,8 @@ pub struct Latency {
     pub fabric: String,
     /// Number of each node's host in the fabric, in the order of the nodes.
     pub hosts: Vec<u32>,
-    /// Name of the strategy that chooses pairs.
-    pub strategy: String,
+    /// Method of choosing pairs.
+    pub strategy: Strategy,
     /// True if each direction of a cable between switches has its own value.
     pub directed: bool,
     /// Number of pairs divided by the number of unknowns.
@@ -37,8 +37,6 @@ pub struct Latency {
 impl Latency {
     /// The given plan without the missing hosts, or a new plan for the present hosts; with the numbers of pairs left out and added.
     pub fn plan_for(&self, fabric: &Fabric, present: &[u32]) -> (Plan, (usize, usize)) {
-        let known = STRATEGIES.iter().find(|(name, _)| *name == self.strategy);
-        let strategy = known.map_or(Strategy::Rounds, |(_, strategy)| *strategy);
         let looking = Looking {
             seed: self.seed,
             ..Looking::default()
@@ -47,7 +45,7 @@ impl Latency {
             Some(rounds) => {
                 let all: Vec<u32> = (0_u32..).take(fabric.hosts.len()).collect();
                 let mut plan = Plan {
-                    strategy,
+                    strategy: self.strategy,
                     directed: self.directed,
                     rounds: rounds.clone(),
                     facts: planning::facts(fabric, self.directed, &all, looking),
@@ -57,7 +55,7 @@ impl Latency {
             }
             None => {
                 let wishes = Wishes {
-                    strategy,
+                    strategy: self.strategy,
                     directed: self.directed,
                     redundancy: self.redundancy,
                     looking,

@@ -27,6 +27,7 @@ pub fn text(plan: &RunPlan, tool_version: &str, tool_digest: &str) -> String {
                 checks,
                 baseline,
             } = latency;
+            let strategy = strategy.name();
             let planned = match rounds {
                 Some(rounds) => {
                     format!("{:08x}", crc32fast::hash(format!("{rounds:?}").as_bytes()))

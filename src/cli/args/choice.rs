@@ -2,6 +2,11 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use latency::planning::{STRATEGIES, Strategy};
+use latency::rounds::Effort;
+use latency::routing::{RULES, Rule};
+
+use crate::controller::Hold;
 use crate::plan::collective::{ALGORITHMS, Algorithm};
 use crate::plan::imb::{Part, Rules};
 use crate::plan::ranks::{RankOrder, Wait};
@@ -39,92 +44,118 @@ pub(super) fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
     })
 }
 
+/// Says of each type which words mean which of its values.
+macro_rules! choices {
+    ($($type:ty: $words:expr,)*) => { $(
+        impl Choice for $type {
+            fn words() -> Vec<(&'static str, Self)> {
+                Vec::from($words)
+            }
+        }
+    )* };
+}
+
 /// Who serves links, if the user chose; `auto` leaves it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AskedWorkers(pub Option<Workers>);
 
-impl Choice for Profile {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("quick", Self::Quick),
-            ("acceptance", Self::Acceptance),
-            ("soak", Self::Soak),
-        ]
-    }
+/// What links between ranks are made of, in LinkTest's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// A transport that exists here.
+    Own(Transport),
+    /// A transport of LinkTest alone: the note on it names its word.
+    Other(&'static str),
 }
 
-impl Choice for Coupling {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("block", Self::Block), ("buffer", Self::Buffer)]
-    }
+/// A transport of links between ranks, which can share memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RankTransport(pub Transport);
+
+/// A fabric that a formula makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FabricKind {
+    /// Levels of switches, each with as many cables up as down.
+    FatTree,
+    /// Two levels: each leaf has a cable to each spine.
+    LeafSpine,
+    /// Groups of switches, with a cable between any two groups.
+    Dragonfly,
+    /// Any two switches are at most two cables apart.
+    SlimFly,
 }
 
-impl Choice for Transport {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("auto", Self::Auto),
-            ("tcp", Self::Tcp),
-            ("unix", Self::Unix),
-        ]
-    }
+/// Assignment of a run's hosts to those of a fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostMap {
+    /// Hosts have the names of the description.
+    Name,
+    /// Hosts have the order of the description.
+    Order,
 }
 
-impl Choice for Verify {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("none", Self::None),
-            ("sample", Self::Sample),
-            ("full", Self::Full),
-        ]
-    }
-}
-
-impl Choice for Datapath {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("copy", Self::Copy), ("zerocopy", Self::Zerocopy)]
-    }
-}
-
-impl Choice for AskedWorkers {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![
-            ("auto", Self(None)),
-            ("peer", Self(Some(Workers::Peer))),
-            ("slot", Self(Some(Workers::Slot))),
-            ("shared", Self(Some(Workers::Shared))),
-        ]
-    }
-}
-
-impl Choice for RankOrder {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("block", Self::Block), ("round-robin", Self::RoundRobin)]
-    }
-}
-
-impl Choice for Wait {
-    fn words() -> Vec<(&'static str, Self)> {
-        Self::NAMES.to_vec()
-    }
-}
-
-impl Choice for Rules {
-    fn words() -> Vec<(&'static str, Self)> {
-        Self::NAMES.to_vec()
-    }
-}
-
-impl Choice for Part {
-    fn words() -> Vec<(&'static str, Self)> {
-        Self::NAMES.to_vec()
-    }
-}
-
-impl Choice for Algorithm {
-    fn words() -> Vec<(&'static str, Self)> {
-        let named = ALGORITHMS.iter().map(|one| (one.name(), *one));
-        named.collect()
-    }
+choices! {
+    Profile: [
+        ("quick", Self::Quick),
+        ("acceptance", Self::Acceptance),
+        ("soak", Self::Soak),
+    ],
+    Coupling: [("block", Self::Block), ("buffer", Self::Buffer)],
+    Transport: [
+        ("auto", Self::Auto),
+        ("tcp", Self::Tcp),
+        ("unix", Self::Unix),
+    ],
+    RankTransport: [
+        ("auto", Self(Transport::Auto)),
+        ("tcp", Self(Transport::Tcp)),
+        ("unix", Self(Transport::Unix)),
+        ("shm", Self(Transport::Shm)),
+    ],
+    Mode: [
+        ("auto", Self::Own(Transport::Auto)),
+        ("tcp", Self::Own(Transport::Tcp)),
+        ("unix", Self::Own(Transport::Unix)),
+        ("mpi", Self::Other("mpi")),
+        ("ucp", Self::Other("ucp")),
+        ("ibverbs", Self::Other("ibverbs")),
+        ("ib_verbs", Self::Other("ib_verbs")),
+        ("psm2", Self::Other("psm2")),
+        ("cuda", Self::Other("cuda")),
+    ],
+    Verify: [
+        ("none", Self::None),
+        ("sample", Self::Sample),
+        ("full", Self::Full),
+    ],
+    Datapath: [("copy", Self::Copy), ("zerocopy", Self::Zerocopy)],
+    AskedWorkers: [
+        ("auto", Self(None)),
+        ("peer", Self(Some(Workers::Peer))),
+        ("slot", Self(Some(Workers::Slot))),
+        ("shared", Self(Some(Workers::Shared))),
+    ],
+    RankOrder: [("block", Self::Block), ("round-robin", Self::RoundRobin)],
+    Wait: Self::NAMES,
+    Rules: Self::NAMES,
+    Part: Self::NAMES,
+    Hold: Self::NAMES,
+    Algorithm: ALGORITHMS.map(|one| (one.name(), one)),
+    FabricKind: [
+        ("fat-tree", Self::FatTree),
+        ("leaf-spine", Self::LeafSpine),
+        ("dragonfly", Self::Dragonfly),
+        ("slimfly", Self::SlimFly),
+        ("slim-fly", Self::SlimFly),
+    ],
+    HostMap: [("name", Self::Name), ("order", Self::Order)],
+    Rule: RULES,
+    Strategy: STRATEGIES,
+    Effort: [
+        ("least", Self::Least),
+        ("usual", Self::Usual),
+        ("most", Self::Most),
+    ],
 }
 
 #[cfg(test)]

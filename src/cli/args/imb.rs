@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::plan::collective::Algorithm;
 use crate::plan::imb::{Part, Rules};
 
-use super::choice::choice;
+use super::choice::{RankTransport, choice};
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::measurement::Measurement;
@@ -46,9 +46,8 @@ pub(crate) struct ImbArguments {
         long,
         value_name = "KIND",
         default_value = "auto",
-        help_heading = "Hosts"
-    )]
-    pub transport: String,
+        help_heading = "Hosts", value_parser = choice::<RankTransport>(), hide_possible_values = true)]
+    pub transport: RankTransport,
 
     /// Whose rules: guide (version 3.0) or current
     ///

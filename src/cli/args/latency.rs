@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use latency::planning::Strategy;
+use latency::rounds::Effort;
+use latency::routing::Rule;
 
 use crate::plan::ranks::Wait;
 
-use super::choice::choice;
+use super::choice::{FabricKind, HostMap, choice};
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::measurement::Measurement;
@@ -52,8 +55,8 @@ pub(crate) struct GenerateArguments {
     /// fat-tree, leaf-spine, dragonfly or slimfly
     ///
     /// Example: pipebench latency generate fat-tree --ports 12 --levels 3
-    #[arg(value_name = "KIND")]
-    pub kind: String,
+    #[arg(value_name = "KIND", value_parser = choice::<FabricKind>(), hide_possible_values = true)]
+    pub kind: FabricKind,
 
     /// Ports of a switch (fat-tree)
     ///
@@ -106,8 +109,8 @@ pub(crate) struct GenerateArguments {
     /// How one of several shortest ways is chosen: symmetric, destination-mod, destination-hash or pair-hash
     ///
     /// Default symmetric; pair-hash for dragonfly and slimfly. Example: --rule destination-mod
-    #[arg(long, value_name = "RULE")]
-    pub rule: Option<String>,
+    #[arg(long, value_name = "RULE", value_parser = choice::<Rule>(), hide_possible_values = true)]
+    pub rule: Option<Rule>,
 
     /// Where to write it; - is standard output
     ///
@@ -150,8 +153,8 @@ pub(crate) struct ImportArguments {
     /// How one of several shortest ways is chosen: symmetric, destination-mod, destination-hash or pair-hash
     ///
     /// Default destination-mod for ibnetdiscover, else symmetric. Example: --rule pair-hash
-    #[arg(long, value_name = "RULE")]
-    pub rule: Option<String>,
+    #[arg(long, value_name = "RULE", value_parser = choice::<Rule>(), hide_possible_values = true)]
+    pub rule: Option<Rule>,
 
     /// Where to write it; - is standard output
     ///
@@ -173,8 +176,8 @@ pub(crate) struct ChoiceWords {
     ///
     /// `rounds` chooses a basis together with its rounds. `paper` is the paper's way, to compare with: the first basis in the order of pairs, coloured by
     /// Welsh and Powell. `locate` covers every cable so that a slow one can be told, in --rounds rounds. Default rounds. Example: --strategy paper
-    #[arg(long, value_name = "NAME", default_value = "rounds")]
-    pub strategy: String,
+    #[arg(long, value_name = "NAME", default_value = "rounds", value_parser = choice::<Strategy>(), hide_possible_values = true)]
+    pub strategy: Strategy,
 
     /// A value for each direction of cables between switches
     ///
@@ -205,8 +208,8 @@ pub(crate) struct PlanArguments {
     /// How hard few rounds are searched for: least, usual or most
     ///
     /// `most` searches for the lower bound, which is often out of reach. Default usual. Example: --effort most
-    #[arg(long, value_name = "EFFORT", default_value = "usual")]
-    pub effort: String,
+    #[arg(long, value_name = "EFFORT", default_value = "usual", value_parser = choice::<Effort>(), hide_possible_values = true)]
+    pub effort: Effort,
 
     /// Rounds of --strategy locate
     ///
@@ -242,9 +245,8 @@ pub(crate) struct RunArguments {
         long,
         value_name = "HOW",
         default_value = "name",
-        help_heading = "Hosts"
-    )]
-    pub map: String,
+        help_heading = "Hosts", value_parser = choice::<HostMap>(), hide_possible_values = true)]
+    pub map: HostMap,
 
     /// A plan that was made before
     ///

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::choice::{Mode, choice};
 use super::hosts::HostWords;
 use super::launch::Launch;
 use super::measurement::Measurement;
@@ -44,9 +45,8 @@ pub(crate) struct LinktestArguments {
         short = 'm',
         value_name = "MODE",
         default_value = "auto",
-        help_heading = "LinkTest"
-    )]
-    pub mode: String,
+        help_heading = "LinkTest", value_parser = choice::<Mode>(), hide_possible_values = true)]
+    pub mode: Mode,
 
     /// Messages before those that are timed, for each measurement
     ///
@@ -247,6 +247,9 @@ pub(crate) struct LinktestArguments {
         long,
         value_name = "KIND",
         default_value = "DEFAULT",
+        value_parser = ["DEFAULT"],
+        hide_possible_values = true,
+        ignore_case = true,
         help_heading = "LinkTest"
     )]
     pub memory_buffer_allocator: String,

@@ -23,7 +23,7 @@ mod web;
 use clap::{CommandFactory, Parser, Subcommand as ClapSubcommand};
 
 pub(super) use check::CheckArguments;
-pub(super) use choice::{AskedWorkers, Choice};
+pub(super) use choice::{AskedWorkers, Choice, FabricKind, HostMap, Mode, RankTransport};
 pub(super) use completions::Shell;
 pub(super) use hosts::HostWords;
 pub(super) use launch::Launch;
@@ -43,6 +43,7 @@ use imb::ImbArguments;
 use latency::LatencyArguments;
 use linktest::LinktestArguments;
 
+use crate::controller::Hold;
 use crate::exit;
 use crate::plan::{Coupling, Datapath, Profile, Transport, Verify};
 
@@ -321,8 +322,8 @@ pub(crate) struct Arguments {
     pub host_lines: Option<String>,
 
     /// Stand still at a stage (for tests)
-    #[arg(long, value_name = "STAGE", hide = true)]
-    pub hold: Option<String>,
+    #[arg(long, value_name = "STAGE", hide = true, value_parser = choice::<Hold>())]
+    pub hold: Option<Hold>,
 }
 
 impl Arguments {

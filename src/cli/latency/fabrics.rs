@@ -11,8 +11,9 @@ use latency::description;
 use latency::fabric::{Draft, Fabric, FabricError};
 use latency::generate as formulas;
 use latency::import::{self as others, Topology};
-use latency::routing::{RULES, Rule};
+use latency::routing::Rule;
 
+use crate::cli::args::FabricKind;
 use crate::cli::args::latency::{GenerateArguments, ImportArguments};
 
 /// Prints an error, with its file and line if known; returns the exit code.
@@ -46,19 +47,6 @@ pub(crate) fn read(path: &Path) -> Result<(String, Fabric), u8> {
     Ok((text, fabric))
 }
 
-fn rule_of(word: Option<&str>, usual: Rule) -> Result<Rule, u8> {
-    let Some(word) = word else { return Ok(usual) };
-    let known = RULES.iter().find(|(name, _)| *name == word);
-    known.map(|(_, rule)| *rule).ok_or_else(|| {
-        let names: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
-        complain(&format!(
-            "--rule {word:?} is not known (write {})",
-            names.join(", ")
-        ));
-        exit::USAGE
-    })
-}
-
 /// Checks a draft and writes it.
 fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
     Fabric::new(draft).map_err(|error| refused(source, &error))?;
@@ -70,23 +58,17 @@ fn keep(draft: &Draft, path: &Path, source: Option<&Path>) -> Result<u8, u8> {
 
 /// Writes the description of a fabric by formula; returns the exit code.
 pub(crate) fn generate(words: &GenerateArguments) -> Result<u8, u8> {
-    let rule = |usual| rule_of(words.rule.as_deref(), usual);
+    let rule = |usual| words.rule.unwrap_or(usual);
     let hosts = words.hosts_per_switch;
-    let draft = match words.kind.as_str() {
-        "fat-tree" => formulas::fat_tree(words.ports, words.levels, rule(Rule::Symmetric)?),
-        "leaf-spine" => {
-            formulas::leaf_spine(words.leaves, words.spines, hosts, rule(Rule::Symmetric)?)
+    let draft = match words.kind {
+        FabricKind::FatTree => formulas::fat_tree(words.ports, words.levels, rule(Rule::Symmetric)),
+        FabricKind::LeafSpine => {
+            formulas::leaf_spine(words.leaves, words.spines, hosts, rule(Rule::Symmetric))
         }
-        "dragonfly" => {
-            formulas::dragonfly(words.group, words.globals, hosts, rule(Rule::PairHash)?)
+        FabricKind::Dragonfly => {
+            formulas::dragonfly(words.group, words.globals, hosts, rule(Rule::PairHash))
         }
-        "slimfly" | "slim-fly" => formulas::slim_fly(words.prime, hosts, rule(Rule::PairHash)?),
-        other => {
-            complain(&format!(
-                "{other:?} is not known (write fat-tree, leaf-spine, dragonfly or slimfly)"
-            ));
-            return Err(exit::USAGE);
-        }
+        FabricKind::SlimFly => formulas::slim_fly(words.prime, hosts, rule(Rule::PairHash)),
     };
     let draft = draft.map_err(|error| refused(None, &error))?;
     keep(&draft, &words.output, None)
@@ -95,7 +77,7 @@ pub(crate) fn generate(words: &GenerateArguments) -> Result<u8, u8> {
 /// Writes the description of a fabric from the data of a site; returns the exit code.
 pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
     if let Some(path) = &words.table {
-        let rule = rule_of(words.rule.as_deref(), Rule::Symmetric)?;
+        let rule = words.rule.unwrap_or(Rule::Symmetric);
         let text = text_of(path)?;
         let draft =
             others::table(&text, rule.name()).map_err(|error| refused(Some(path), &error))?;
@@ -115,7 +97,7 @@ pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
             keep(&draft, &words.output, Some(tables))
         }
         None => {
-            let rule = rule_of(words.rule.as_deref(), Rule::DestinationMod)?;
+            let rule = words.rule.unwrap_or(Rule::DestinationMod);
             keep(&topology.by_rule(rule.name()), &words.output, Some(path))
         }
     }

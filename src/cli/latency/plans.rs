@@ -12,8 +12,7 @@ use crate::record::Measured;
 use crate::report::latency::combination;
 use crate::sys::why;
 use latency::fabric::Fabric;
-use latency::planning::{self, Plan, STRATEGIES, Strategy, Wishes};
-use latency::rounds::Effort;
+use latency::planning::{self, Plan, Strategy, Wishes};
 use latency::rows::Model;
 use latency::simulate::{Setting, Simulation};
 use latency::solve::Equations;
@@ -33,20 +32,11 @@ fn wrong<T>(text: &str) -> Result<T, u8> {
 
 /// Wishes for a plan, from the arguments.
 pub(crate) fn wishes(choice: &ChoiceWords) -> Result<Wishes, String> {
-    let known = STRATEGIES.iter().find(|(name, _)| *name == choice.strategy);
-    let Some((_, strategy)) = known else {
-        let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
-        return Err(format!(
-            "--strategy {:?} is not known (write {})",
-            choice.strategy,
-            names.join(", ")
-        ));
-    };
     if !(1.0..=100.0).contains(&choice.redundancy) {
         return Err(format!("--redundancy {}: from 1 to 100", choice.redundancy));
     }
     Ok(Wishes {
-        strategy: *strategy,
+        strategy: choice.strategy,
         directed: choice.directed,
         redundancy: choice.redundancy,
         looking: Looking {
@@ -64,16 +54,7 @@ fn everyone(fabric: &Fabric) -> Vec<u32> {
 /// Chooses pairs and rounds, and writes the plan; returns the exit code.
 pub(crate) fn plan(words: &PlanArguments) -> Result<u8, u8> {
     let mut wishes = wishes(&words.choice).or_else(|text| wrong(&text))?;
-    wishes.effort = match words.effort.as_str() {
-        "least" => Effort::Least,
-        "usual" => Effort::Usual,
-        "most" => Effort::Most,
-        other => {
-            return wrong(&format!(
-                "--effort {other:?} is not known (write least, usual or most)"
-            ));
-        }
-    };
+    wishes.effort = words.effort;
     if !(1..=1000).contains(&words.rounds) {
         return wrong(&format!("--rounds {}: from 1 to 1000", words.rounds));
     }

@@ -1,6 +1,5 @@
 //! Turns arguments into a run plan. [`checks`] has all checks of options against each other, one sentence each.
 
-use crate::controller::Hold;
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
     Acceptance, Bound, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test, Unasked, Work, Workers,
@@ -66,23 +65,11 @@ pub(crate) fn parse(
         ..RunPlan::of(nodes, work, deadlines)
     };
     let options = effective(arguments, &plan);
-    let hold = arguments.hold.as_deref().map(hold_of).transpose()?;
     Ok(RunSpec {
         notes: notes.into_iter().take(1).collect(),
         open,
-        hold,
+        hold: arguments.hold,
         ..RunSpec::of(plan, hosts, options)
-    })
-}
-
-fn hold_of(text: &str) -> Result<Hold, UsageError> {
-    let known = Hold::NAMES.iter().find(|(name, _)| *name == text);
-    known.map(|(_, hold)| *hold).ok_or_else(|| {
-        let names: Vec<&str> = Hold::NAMES.iter().map(|(name, _)| *name).collect();
-        UsageError::Value(format!(
-            "--hold {text:?} is not a stage ({})",
-            names.join(", ")
-        ))
     })
 }
 
@@ -243,11 +230,12 @@ fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::terminal::first_sentence;
     use clap::Parser;
 
     fn spec(words: &str) -> Result<RunSpec, String> {
         let all = std::iter::once("pipebench").chain(words.split_whitespace());
-        let arguments = Arguments::try_parse_from(all).map_err(|error| error.to_string())?;
+        let arguments = Arguments::try_parse_from(all).map_err(|error| first_sentence(&error))?;
         parse(&arguments, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
     }
 
@@ -415,7 +403,10 @@ mod tests {
                 "--deadline silence: at least 3s",
             ),
             ("--hosts n1 --deadline connect=0", "at least 1 ms"),
-            ("--hosts n1 --hold lunch", "--hold \"lunch\""),
+            (
+                "--hosts n1 --hold lunch",
+                "invalid value 'lunch' for '--hold <STAGE>'",
+            ),
             ("--hosts n[1- --phases 2", "--hosts: "),
             (
                 "--hostfile /no/such",

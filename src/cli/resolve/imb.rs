@@ -14,8 +14,8 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
-use crate::cli::args::Choice;
 use crate::cli::args::imb::ImbArguments;
+use crate::cli::args::{Choice, RankTransport};
 
 /// Most lengths in a file.
 const MOST_LENGTHS: usize = 10_000;
@@ -36,23 +36,20 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
     )?;
     let nodes = nodes::nodes_of(&hosts)?;
     checks::check_launch(&words.launch)?;
-    let transport = match words.transport.as_str() {
+    let transport = match words.transport {
         // Shared memory has the highest throughput within a node; between nodes it means TCP.
-        "auto" | "shm" => Transport::Shm,
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
-        other => {
-            return refuse(format!(
-                "--transport {other:?} is not known (write auto, tcp, unix or shm)"
-            ));
-        }
+        RankTransport(Transport::Auto) => Transport::Shm,
+        RankTransport(asked) => asked,
     };
     if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
         return refuse(
             "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
         );
     }
-    if words.transport == "shm" && nodes.len() > 1 && words.ranks.ranks_per_node == 1 {
+    if words.transport == RankTransport(Transport::Shm)
+        && nodes.len() > 1
+        && words.ranks.ranks_per_node == 1
+    {
         return refuse(
             "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
@@ -322,7 +319,7 @@ fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
             Some(words.ranks.ranks_per_node.to_string()),
         ),
         ("rank-order", Some(words.ranks.rank_order.word().to_owned())),
-        ("transport", Some(words.transport.clone())),
+        ("transport", Some(words.transport.word().to_owned())),
         ("rules", Some(words.rules.word().to_owned())),
         ("part", Some(words.part.word().to_owned())),
         ("npmin", words.npmin.map(|least| least.to_string())),
@@ -447,7 +444,6 @@ mod tests {
                 "--transport shm",
                 "--transport shm: no two ranks are on one node",
             ),
-            ("--transport mpi", "--transport \"mpi\" is not known"),
             ("--time 0", "--time 0: more than 0 seconds"),
             ("--mem nan", "--mem NaN: more than 0"),
             (

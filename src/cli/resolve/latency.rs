@@ -25,6 +25,7 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
+use crate::cli::args::HostMap;
 use crate::cli::args::latency::RunArguments;
 use crate::cli::latency::{fabrics, plans};
 
@@ -94,7 +95,7 @@ pub(crate) fn parse(
     }
     let mut notes = Vec::new();
     let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
-    let numbers = mapped(&fabric, &labels, &words.map, &mut notes)?;
+    let numbers = mapped(&fabric, &labels, words.map, &mut notes)?;
     let mut directed = wishes.directed;
     let rounds = match &words.plan {
         None => None,
@@ -161,7 +162,7 @@ pub(crate) fn parse(
         },
         fabric: text,
         hosts: numbers,
-        strategy: wishes.strategy.name().to_owned(),
+        strategy: wishes.strategy,
         directed,
         redundancy: wishes.redundancy,
         seed: wishes.looking.seed,
@@ -191,7 +192,7 @@ pub(crate) fn parse(
 fn mapped(
     fabric: &Fabric,
     labels: &[&str],
-    how: &str,
+    how: HostMap,
     notes: &mut Vec<String>,
 ) -> Result<Vec<u32>, String> {
     let hosts = fabric.hosts.len();
@@ -208,8 +209,8 @@ fn mapped(
         ));
     }
     match how {
-        "order" => Ok((0_u32..).take(labels.len()).collect()),
-        "name" => {
+        HostMap::Order => Ok((0_u32..).take(labels.len()).collect()),
+        HostMap::Name => {
             let mut known: HashMap<&str, u32> = HashMap::new();
             for (number, name) in (0_u32..).zip(&fabric.hosts) {
                 known.insert(name, number);
@@ -232,9 +233,6 @@ fn mapped(
             }
             Ok(numbers)
         }
-        other => Err(format!(
-            "--map {other:?} is not known (write name or order)"
-        )),
     }
 }
 
@@ -282,7 +280,7 @@ fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(S
             "hosts",
             format!("{} of {}", latency.hosts.len(), fabric.hosts.len()),
         ),
-        ("strategy", latency.strategy.clone()),
+        ("strategy", latency.strategy.name().to_owned()),
     ];
     match (&words.plan, &latency.rounds) {
         (Some(path), Some(rounds)) => all.push((

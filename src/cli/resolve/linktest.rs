@@ -14,11 +14,8 @@ use super::launch;
 use super::nodes;
 use super::sockets;
 use super::spec::RunSpec;
-use crate::cli::args::Choice;
 use crate::cli::args::linktest::LinktestArguments;
-
-/// Transports of LinkTest that do not exist here.
-const OTHER_MODES: [&str; 6] = ["mpi", "ucp", "ibverbs", "ib_verbs", "psm2", "cuda"];
+use crate::cli::args::{Choice, Mode};
 
 /// Turns arguments into a request.
 pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
@@ -33,33 +30,17 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
     checks::check_launch(&arguments.launch)?;
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
-    let transport = match arguments.mode.as_str() {
-        "auto" => Transport::Auto,
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
-        other if OTHER_MODES.contains(&other) => {
+    let transport = match arguments.mode {
+        Mode::Own(transport) => transport,
+        Mode::Other(other) => {
             notes.push(format!(
                 "--mode {other}: messages go over sockets here, TCP between nodes and Unix-domain sockets within a node"
             ));
             Transport::Auto
         }
-        other => {
-            return refuse(format!(
-                "--mode {other:?} is not known (write auto, tcp or unix)"
-            ));
-        }
     };
     if arguments.use_gpu_memory {
         return refuse("--use-gpu-memory: messages go from and to the memory of hosts".to_owned());
-    }
-    if !arguments
-        .memory_buffer_allocator
-        .eq_ignore_ascii_case("default")
-    {
-        return refuse(format!(
-            "--memory-buffer-allocator {:?} is not known (write DEFAULT)",
-            arguments.memory_buffer_allocator
-        ));
     }
     if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
         return refuse(
@@ -211,7 +192,7 @@ fn effective(
             "rank-order",
             Some(arguments.ranks.rank_order.word().to_owned()),
         ),
-        ("mode", Some(arguments.mode.clone())),
+        ("mode", Some(arguments.mode.word().to_owned())),
         ("kernel", Some(linktest.kernel.name().to_owned())),
         ("num-messages", Some(linktest.messages.to_string())),
         ("size-messages", Some(linktest.message_bytes.to_string())),
@@ -326,7 +307,7 @@ mod tests {
             ("--hosts local", "1 ranks: from 2 to 4096 (another host"),
             (
                 "--hosts local:2 -m pigeon",
-                "--mode \"pigeon\" is not known",
+                "invalid value 'pigeon' for '--mode <MODE>'",
             ),
             (
                 "--hosts n1,n2 -m unix",
@@ -338,7 +319,7 @@ mod tests {
             ),
             (
                 "--hosts local:2 --memory-buffer-allocator pinned",
-                "--memory-buffer-allocator \"pinned\" is not known",
+                "invalid value 'pinned' for '--memory-buffer-allocator <KIND>'",
             ),
             (
                 "--hosts local:2 --min-iterations 4294967296",
