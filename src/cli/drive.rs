@@ -21,7 +21,7 @@ use super::report;
 use super::resolve::{self, RunSpec};
 use super::samples::Samples;
 use super::sion;
-use super::terminal::{Terminal, complain};
+use super::terminal::{Terminal, complain, refuse};
 
 /// Name of the live document in the folder of a run.
 const LIVE: &str = "live.json";
@@ -63,17 +63,13 @@ impl<'a> Output<'a> {
 }
 
 /// Does the same as [`drive`], and compares the run with an earlier one if the user named one.
-pub(super) fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
+pub(super) fn compared(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let Some(name) = &output.words.baseline else {
         return drive(spec, output);
     };
-    let kept = match report::read(name, output.folder.unwrap_or(Path::new("."))) {
-        Ok(kept) => kept,
-        Err(code) => return code,
-    };
+    let kept = report::read(name, output.folder.unwrap_or(Path::new(".")))?;
     if let Some(refusal) = compared::refusal(&kept.record, &spec.plan.work) {
-        complain(&format!("--baseline: {refusal}"));
-        return exit::USAGE;
+        return Err(refuse(&format!("--baseline: {refusal}")));
     }
     let output = Output {
         baseline: Some(&kept.record),
@@ -83,19 +79,17 @@ pub(super) fn compared(spec: RunSpec, output: &Output<'_>) -> u8 {
 }
 
 /// Does the work of a request and reports it; returns the exit code.
-pub(super) fn drive(spec: RunSpec, output: &Output<'_>) -> u8 {
+pub(super) fn drive(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let words = output.words;
     let files = [words.csv.as_deref(), words.json.as_deref()];
     let to_stdout = files.contains(&Some(Path::new("-")));
     let mut terminal = Terminal::new(words.quiet, to_stdout);
     if words.dry_run {
         terminal.result(&told_of(&spec, output));
-        return exit::OK;
+        return Ok(exit::OK);
     }
-    match measure(spec, output, &mut terminal) {
-        Ok(done) => done.report(output, &mut terminal),
-        Err(code) => code,
-    }
+    let done = measure(spec, output, &mut terminal)?;
+    Ok(done.report(output, &mut terminal))
 }
 
 /// Text of a dry run.

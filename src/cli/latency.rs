@@ -3,44 +3,31 @@
 pub(super) mod fabrics;
 pub(super) mod plans;
 
-use crate::exit;
-
 use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
 use super::drive::{self, Output};
 use super::resolve;
-use super::terminal::complain;
+use super::terminal::refuse;
 
 /// Runs the subcommand; returns the exit code.
-pub(super) fn run(arguments: &LatencyArguments) -> u8 {
-    let done = match &arguments.command {
+pub(super) fn run(arguments: &LatencyArguments) -> Result<u8, u8> {
+    match &arguments.command {
         LatencyCommand::Generate(words) => fabrics::generate(words),
         LatencyCommand::Import(words) => fabrics::import(words),
         LatencyCommand::Plan(words) => plans::plan(words),
         LatencyCommand::Pairs(words) => plans::pairs(words),
         LatencyCommand::Simulate(words) => plans::simulate(words),
-        LatencyCommand::Run(words) => return measured(words, false),
-        LatencyCommand::Locate(words) => return measured(words, true),
-    };
-    done.unwrap_or_else(|code| code)
+        LatencyCommand::Run(words) => measured(words, false),
+        LatencyCommand::Locate(words) => measured(words, true),
+    }
 }
 
 /// Measures latencies and calculates the results; returns the exit code.
-fn measured(words: &RunArguments, locate: bool) -> u8 {
-    let baseline = match resolve::latency::baseline(words) {
-        Ok(baseline) => baseline,
-        Err(code) => return code,
+fn measured(words: &RunArguments, locate: bool) -> Result<u8, u8> {
+    let baseline = resolve::latency::baseline(words)?;
+    let spec = resolve::latency::parse(words, baseline, locate).map_err(|error| refuse(&error))?;
+    let output = Output {
+        folder: Some(words.folder()),
+        ..Output::of(&words.results, &words.launch)
     };
-    match resolve::latency::parse(words, baseline, locate) {
-        Ok(spec) => {
-            let output = Output {
-                folder: Some(words.folder()),
-                ..Output::of(&words.results, &words.launch)
-            };
-            drive::drive(spec, &output)
-        }
-        Err(error) => {
-            complain(&error);
-            exit::USAGE
-        }
-    }
+    drive::drive(spec, &output)
 }

@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
         Err(error) => return ExitCode::from(explain(&error)),
     };
     let act = || match &arguments.subcommand {
-        Some(Subcommand::Node) => node::serve(),
+        Some(Subcommand::Node) => Ok(node::serve()),
         Some(Subcommand::Status(words)) => status::run(words),
         Some(Subcommand::Watch(words)) => watch::run(words),
         Some(Subcommand::Run(words)) => runplan::run(words),
@@ -69,17 +69,19 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Compare(words)) => report::compare(words),
         Some(Subcommand::Merge(words)) => report::merge(words),
         #[cfg(feature = "web")]
-        Some(Subcommand::Serve(words)) => web::serve(words),
+        Some(Subcommand::Serve(words)) => Ok(web::serve(words)),
         #[cfg(feature = "web")]
-        Some(Subcommand::Cgi(words)) => web::cgi(words),
+        Some(Subcommand::Cgi(words)) => Ok(web::cgi(words)),
         #[cfg(feature = "web")]
-        Some(Subcommand::Keep(words)) => web::keep(words),
-        Some(Subcommand::Completions { shell }) => tell(&completions::script(*shell)),
-        Some(Subcommand::Manual) => tell(&manual::page()),
-        None if arguments.version => version::print(arguments.verbose),
+        Some(Subcommand::Keep(words)) => Ok(web::keep(words)),
+        Some(Subcommand::Completions { shell }) => Ok(tell(&completions::script(*shell))),
+        Some(Subcommand::Manual) => Ok(tell(&manual::page())),
+        None if arguments.version => Ok(version::print(arguments.verbose)),
         None => run::run(&arguments),
     };
     // The panic has already printed the defect, which has a separate exit code.
-    let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).unwrap_or(exit::BUG);
+    let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+    // A command that refuses has already printed why: its error is the exit code.
+    let (Ok(code) | Err(code)) = code.unwrap_or(Err(exit::BUG));
     ExitCode::from(code)
 }

@@ -15,10 +15,10 @@ use super::process;
 use super::resolve::{self, RunSpec};
 use super::terminal::first_sentence;
 
-/// Template that `pipebench init` writes.
 /// Version of plan files.
 const FILE_VERSION: u32 = 1;
 
+/// Template that `pipebench init` writes.
 pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 
 /// Options that make no sense in a plan, since they concern only the launching side.

@@ -9,10 +9,11 @@ use crate::report::compared;
 use crate::report::format::{Format, Source};
 use crate::report::merge::Merged;
 use crate::report::{json, listing, page};
-use crate::store::{self, runs};
+use crate::store::runs;
 
 use super::args::{CompareArguments, ListArguments, MergeArguments, ReportArguments};
-use super::terminal::{complain, write_all};
+use super::files::keep_file;
+use super::terminal::{complain, refuse, tell};
 
 /// A stored run.
 pub(super) struct Kept {
@@ -26,15 +27,11 @@ pub(super) struct Kept {
 
 /// Reads a run. On failure, prints the reason and returns the exit code as the error.
 pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
-    let fail = |error: &dyn std::fmt::Display| {
-        complain(&error.to_string());
-        exit::USAGE
-    };
-    let path = runs::find(name, folder).map_err(|error| fail(&error))?;
-    let text = runs::read(&path).map_err(|error| fail(&error))?;
+    let path = runs::find(name, folder).map_err(|error| refuse(&error))?;
+    let text = runs::read(&path).map_err(|error| refuse(&error))?;
     let digest = launcher::digest_of(text.as_bytes());
     let record =
-        json::read_owned(text).map_err(|error| fail(&format!("{}: {error}", path.display())))?;
+        json::read_owned(text).map_err(|error| refuse(&format!("{}: {error}", path.display())))?;
     Ok(Kept {
         record,
         digest,
@@ -43,11 +40,7 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
 }
 
 /// Makes a report; returns the exit code.
-pub(super) fn report(words: &ReportArguments) -> u8 {
-    made(words).unwrap_or_else(|code| code)
-}
-
-fn made(words: &ReportArguments) -> Result<u8, u8> {
+pub(super) fn report(words: &ReportArguments) -> Result<u8, u8> {
     let kept = read(&words.run, words.within.path())?;
     let baseline = words.baseline.as_deref();
     let baseline = baseline
@@ -55,17 +48,14 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
         .transpose()?;
     let comparison = baseline.map(|before| Comparison::of(&before.record, &kept.record));
     if comparison.is_some() && !matches!(words.format, Format::Text | Format::Html) {
-        complain("--baseline stands in text and on the page only (--format text or html)");
-        return Err(exit::USAGE);
+        let text = "--baseline stands in text and on the page only (--format text or html)";
+        return Err(refuse(&text));
     }
     let record = &kept.record;
     let others = beside_of(words, record)?;
     // The text is kept in memory beside its record only where it is the report.
     let text = match words.format {
-        Format::Json => runs::read(&kept.path).map_err(|error| {
-            complain(&error.to_string());
-            exit::BUG
-        })?,
+        Format::Json => runs::read(&kept.path).map_err(|error| refuse(&error))?,
         _ => String::new(),
     };
     let source = Source {
@@ -81,24 +71,15 @@ fn made(words: &ReportArguments) -> Result<u8, u8> {
     if words.format == Format::Text {
         report += &seal(&kept);
     }
-    if words.output.as_path() == Path::new("-") {
-        return Ok(print(&report));
-    }
-    match store::write_file(&words.output, &report) {
-        Ok(()) => Ok(exit::OK),
-        Err(error) => {
-            complain(&error.to_string());
-            Ok(exit::NOT_WRITTEN)
-        }
+    match keep_file(&words.output, Ok(report)) {
+        true => Ok(exit::OK),
+        false => Ok(exit::NOT_WRITTEN),
     }
 }
 
 /// Runs whose curves the page shows next to those of `record`.
 fn beside_of(words: &ReportArguments, record: &Record) -> Result<Vec<Record>, u8> {
-    let refuse = |text: String| {
-        complain(&text);
-        Err(exit::USAGE)
-    };
+    let refuse = |text: String| Err(refuse(&text));
     if words.beside.is_empty() {
         return Ok(Vec::new());
     }
@@ -135,14 +116,8 @@ fn seal(kept: &Kept) -> String {
 }
 
 /// Lists runs; returns the exit code.
-pub(super) fn list(words: &ListArguments) -> u8 {
-    let paths = match runs::all(&words.folder) {
-        Ok(paths) => paths,
-        Err(error) => {
-            complain(&error.to_string());
-            return exit::USAGE;
-        }
-    };
+pub(super) fn list(words: &ListArguments) -> Result<u8, u8> {
+    let paths = runs::all(&words.folder).map_err(|error| refuse(&error))?;
     let mut rows = Vec::new();
     let mut unreadable = 0;
     for path in paths {
@@ -157,74 +132,50 @@ pub(super) fn list(words: &ListArguments) -> u8 {
         }
     }
     if rows.is_empty() && unreadable == 0 {
-        return print(&format!(
+        return Ok(tell(&format!(
             "no runs in {} (runs are kept with --folder DIR)\n",
             words.folder.display()
-        ));
+        )));
     }
-    print(&listing::table(&rows))
+    Ok(tell(&listing::table(&rows)))
 }
 
 /// Compares two runs; returns the exit code.
-pub(super) fn compare(words: &CompareArguments) -> u8 {
+pub(super) fn compare(words: &CompareArguments) -> Result<u8, u8> {
     if !(0.0..=100.0).contains(&words.tolerance) {
-        complain(&format!(
+        return Err(refuse(&format!(
             "--tolerance {} is no share in per cent (0 to 100)",
             words.tolerance
-        ));
-        return exit::USAGE;
+        )));
     }
-    let both = read(&words.before, words.within.path())
-        .and_then(|before| Ok((before, read(&words.now, words.within.path())?)));
-    let (before, now) = match both {
-        Ok(both) => both,
-        Err(code) => return code,
-    };
+    let before = read(&words.before, words.within.path())?;
+    let now = read(&words.now, words.within.path())?;
     if let Some(refusal) = compared::refusal(&before.record, &now.record.plan.work) {
-        complain(&refusal);
-        return exit::USAGE;
+        return Err(refuse(&refusal));
     }
     let comparison = Comparison::of(&before.record, &now.record);
     let mut text = comparison.lines(usize::MAX).join("\n");
     text.push('\n');
     let worse = comparison.is_worse(words.tolerance / 100.0);
-    match print(&text) {
-        exit::OK if worse => exit::FAIL,
-        code => code,
+    match tell(&text) {
+        exit::OK if worse => Ok(exit::FAIL),
+        code => Ok(code),
     }
 }
 
 /// Merges runs; returns the exit code.
-pub(super) fn merge(words: &MergeArguments) -> u8 {
-    let kept: Result<Vec<Kept>, u8> = words
+pub(super) fn merge(words: &MergeArguments) -> Result<u8, u8> {
+    let records = words
         .runs
         .iter()
-        .map(|name| read(name, words.within.path()))
-        .collect();
-    let records: Vec<Record> = match kept {
-        Ok(kept) => kept.into_iter().map(|kept| kept.record).collect(),
-        Err(code) => return code,
-    };
-    let merged = match Merged::of(&records) {
-        Ok(merged) => merged,
-        Err(error) => {
-            complain(&error.to_string());
-            return exit::USAGE;
-        }
-    };
+        .map(|name| Ok(read(name, words.within.path())?.record));
+    let records: Vec<Record> = records.collect::<Result<_, u8>>()?;
+    let merged = Merged::of(&records).map_err(|error| refuse(&error))?;
     let mut text = merged.lines().join("\n");
     text.push('\n');
-    match (print(&text), merged.word) {
-        (exit::OK, VerdictWord::Invalid) => exit::INVALID,
-        (exit::OK, word) => exit::of_verdict(word),
-        (code, _) => code,
+    match (tell(&text), merged.word) {
+        (exit::OK, VerdictWord::Invalid) => Ok(exit::INVALID),
+        (exit::OK, word) => Ok(exit::of_verdict(word)),
+        (code, _) => Ok(code),
     }
-}
-
-fn print(text: &str) -> u8 {
-    if write_all(&mut std::io::stdout().lock(), text) {
-        return exit::OK;
-    }
-    complain("cannot write to standard output");
-    exit::NOT_WRITTEN
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use clap::Parser;
 
-use crate::exit;
 use crate::judge::again;
 use crate::plan::{Acceptance, Pattern, Work};
 use crate::record::Record;
@@ -18,27 +17,18 @@ use super::process;
 use super::report;
 use super::resolve::{self, RunSpec};
 use super::run;
-use super::terminal::complain;
+use super::terminal::refuse;
 
 /// Measures the links again; returns the exit code.
-pub(super) fn run(words: &RetestArguments) -> u8 {
-    let kept = match report::read(&words.run, words.within.path()) {
-        Ok(kept) => kept,
-        Err(code) => return code,
+pub(super) fn run(words: &RetestArguments) -> Result<u8, u8> {
+    let kept = report::read(&words.run, words.within.path())?;
+    let (arguments, spec) =
+        prepare(words, &kept.record, is_own(&kept.path)).map_err(|error| refuse(&error))?;
+    let output = Output {
+        baseline: Some(&kept.record),
+        ..run::output_of(&arguments)
     };
-    match prepare(words, &kept.record, is_own(&kept.path)) {
-        Ok((arguments, spec)) => {
-            let output = Output {
-                baseline: Some(&kept.record),
-                ..run::output_of(&arguments)
-            };
-            drive::drive(spec, &output)
-        }
-        Err(error) => {
-            complain(&error);
-            exit::USAGE
-        }
-    }
+    drive::drive(spec, &output)
 }
 
 /// True if only this user or root can have written a file.

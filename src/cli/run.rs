@@ -1,22 +1,15 @@
-//! The plain command: plan, conduct, report, exit code.
-
-use crate::exit;
+//! The plain command: plan, measurement, report, exit code.
 
 use super::args::Arguments;
 use super::drive::{self, Output};
 use super::process::{here, seed};
 use super::resolve;
-use super::terminal::complain;
+use super::terminal::refuse;
 
 /// Runs the plain command; returns the exit code.
-pub(super) fn run(arguments: &Arguments) -> u8 {
-    match resolve::parse(arguments, seed(), &here()) {
-        Ok(spec) => drive::compared(spec, &output_of(arguments)),
-        Err(error) => {
-            complain(&error.to_string());
-            exit::USAGE
-        }
-    }
+pub(super) fn run(arguments: &Arguments) -> Result<u8, u8> {
+    let spec = resolve::parse(arguments, seed(), &here()).map_err(|error| refuse(&error))?;
+    drive::compared(spec, &output_of(arguments))
 }
 
 /// Where the results of a plain command go.

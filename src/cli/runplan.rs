@@ -3,24 +3,18 @@
 use std::path::Path;
 
 use crate::exit;
-use crate::store;
 
 use super::args::{InitArguments, Measurement, RunArguments};
 use super::drive;
+use super::files::keep_file;
 use super::planfile;
 use super::resume;
 use super::run;
-use super::terminal::{complain, write_all};
+use super::terminal::refuse;
 
 /// Runs a plan file; returns the exit code.
-pub(super) fn run(words: &RunArguments) -> u8 {
-    let (mut arguments, mut spec) = match planfile::read(&words.plan) {
-        Ok(read) => read,
-        Err(error) => {
-            complain(&error.to_string());
-            return exit::USAGE;
-        }
-    };
+pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
+    let (mut arguments, mut spec) = planfile::read(&words.plan).map_err(|error| refuse(&error))?;
     let kept = arguments.folder().map(Path::to_owned);
     let of_plan = arguments.results;
     arguments.results = Measurement {
@@ -31,32 +25,21 @@ pub(super) fn run(words: &RunArguments) -> u8 {
     spec.plan.keep_going |= words.results.keep_going;
     if let Some(name) = &words.resume {
         let folder = arguments.folder().unwrap_or(Path::new("."));
-        if let Err(error) = resume::go_on(&mut spec, name, folder) {
-            complain(&error);
-            return exit::USAGE;
-        }
+        resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
     }
     drive::compared(spec, &run::output_of(&arguments))
 }
 
 /// Writes the template of a plan file; returns the exit code.
-pub(super) fn init(words: &InitArguments) -> u8 {
-    if words.path.as_path() == Path::new("-") {
-        let written = write_all(&mut std::io::stdout().lock(), planfile::TEMPLATE);
-        return if written { exit::OK } else { exit::NOT_WRITTEN };
-    }
-    if words.path.exists() {
-        complain(&format!(
+pub(super) fn init(words: &InitArguments) -> Result<u8, u8> {
+    if words.path.as_path() != Path::new("-") && words.path.exists() {
+        return Err(refuse(&format!(
             "{} is there already: it is left alone",
             words.path.display()
-        ));
-        return exit::USAGE;
+        )));
     }
-    match store::write_file(&words.path, planfile::TEMPLATE) {
-        Ok(()) => exit::OK,
-        Err(error) => {
-            complain(&error.to_string());
-            exit::NOT_WRITTEN
-        }
+    match keep_file(&words.path, Ok(planfile::TEMPLATE.to_owned())) {
+        true => Ok(exit::OK),
+        false => Ok(exit::NOT_WRITTEN),
     }
 }

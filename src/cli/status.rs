@@ -8,7 +8,7 @@ use crate::record::Trouble;
 use crate::report::status::{self, View};
 
 use super::args::StatusArguments;
-use super::terminal::{complain, write_all};
+use super::terminal::{complain, refuse, tell};
 use super::visit::{self, Destination, Visiting};
 
 /// Time between the two readings that make a rate.
@@ -17,7 +17,7 @@ const APART: Duration = Duration::from_millis(500);
 const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// Lists runs, or ends one; returns the exit code.
-pub(super) fn run(words: &StatusArguments) -> u8 {
+pub(super) fn run(words: &StatusArguments) -> Result<u8, u8> {
     let understood = Destination::parse(&words.visit).and_then(|destination| {
         let end = words.end.as_deref();
         let end = end
@@ -25,21 +25,12 @@ pub(super) fn run(words: &StatusArguments) -> u8 {
             .transpose()?;
         Ok((destination, end))
     });
-    let (destination, end) = match understood {
-        Ok(understood) => understood,
-        Err(error) => {
-            complain(&error.to_string());
-            return exit::USAGE;
-        }
-    };
+    let (destination, end) = understood.map_err(|error| refuse(&error))?;
     if words.visit.dry_run {
-        return print(&format!("would ask {}\n", destination.names()));
+        return Ok(tell(&format!("would ask {}\n", destination.names())));
     }
-    let mut visiting = match destination.visit(&words.visit.launch) {
-        Ok(visiting) => visiting,
-        Err(code) => return code,
-    };
-    match end {
+    let mut visiting = destination.visit(&words.visit.launch)?;
+    Ok(match end {
         Some(token) => end_run(visiting, &token, &destination.names()),
         None => {
             let views = look_twice(&mut visiting);
@@ -51,7 +42,7 @@ pub(super) fn run(words: &StatusArguments) -> u8 {
                 }
             })
         }
-    }
+    })
 }
 
 fn look_twice(visiting: &mut Visiting) -> Vec<View> {
@@ -73,7 +64,7 @@ fn still((host, seen): (String, crate::record::Sighting)) -> (String, crate::rec
 fn finish(visiting: Visiting, text: impl FnOnce(&[Trouble]) -> String) -> u8 {
     let signal = visiting.stop.load(Ordering::SeqCst);
     let troubles = visiting.visit.leave();
-    let printed = print(&text(&troubles));
+    let printed = tell(&text(&troubles));
     let code = visit::complain_of(&troubles);
     match i32::try_from(signal) {
         Ok(signal) if signal > 0 => exit::by_signal(signal),
@@ -82,21 +73,12 @@ fn finish(visiting: Visiting, text: impl FnOnce(&[Trouble]) -> String) -> u8 {
     }
 }
 
-fn print(text: &str) -> u8 {
-    if write_all(&mut std::io::stdout().lock(), text) {
-        exit::OK
-    } else {
-        complain("cannot write to standard output");
-        exit::NOT_WRITTEN
-    }
-}
-
 fn end_run(mut visiting: Visiting, given: &str, names: &str) -> u8 {
     let outcome = end_and_wait(&mut visiting, given, names);
     let troubles = visiting.visit.leave();
     let code = visit::complain_of(&troubles);
     match outcome {
-        Ok(text) => print(&format!("{text}\n")).max(code),
+        Ok(text) => tell(&format!("{text}\n")).max(code),
         Err((own, text)) => {
             complain(&text);
             // A run that is not found can be on a host that was not reached.

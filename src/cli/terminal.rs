@@ -12,6 +12,12 @@ pub(super) fn complain(text: &str) {
     write_all(&mut io::stderr().lock(), &complaint(text));
 }
 
+/// Prints why a request cannot be understood or granted; returns the exit code.
+pub(super) fn refuse(error: &dyn std::fmt::Display) -> u8 {
+    complain(&error.to_string());
+    exit::USAGE
+}
+
 /// Makes a complaint one line: a file name can contain a line end and a fake complaint after it.
 fn complaint(text: &str) -> String {
     format!("pipebench: {}\n", outside::clean(text))
@@ -52,11 +58,10 @@ pub(super) fn explain(error: &clap::Error) -> u8 {
             Ok(()) | Err(_) => exit::OK,
         };
     }
-    complain(&format!(
+    refuse(&format!(
         "{} (see 'pipebench --help')",
         first_sentence(error)
-    ));
-    exit::USAGE
+    ))
 }
 
 /// First paragraph of clap's error, as one line.

@@ -10,13 +10,13 @@ use crate::report::{picture, status};
 use crate::sys::terminal;
 
 use super::args::WatchArguments;
-use super::terminal::complain;
+use super::terminal::{complain, refuse};
 use super::visit::{self, Destination, Visiting};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Shows a run until it ends; returns the exit code.
-pub(super) fn run(words: &WatchArguments) -> u8 {
+pub(super) fn run(words: &WatchArguments) -> Result<u8, u8> {
     let understood = Destination::parse(&words.visit).and_then(|destination| {
         let token = visit::parse_token("RUN", &words.run)?;
         if words.count == Some(0) {
@@ -25,22 +25,13 @@ pub(super) fn run(words: &WatchArguments) -> u8 {
         }
         Ok((destination, token))
     });
-    let (destination, given) = match understood {
-        Ok(understood) => understood,
-        Err(error) => {
-            complain(&error.to_string());
-            return exit::USAGE;
-        }
-    };
+    let (destination, given) = understood.map_err(|error| refuse(&error))?;
     let mut screen = Screen::new();
     if words.visit.dry_run {
         let line = format!("would ask {}", destination.names());
-        return code_of(screen.draw(&[line]));
+        return Ok(code_of(screen.draw(&[line])));
     }
-    let mut visiting = match destination.visit(&words.visit.launch) {
-        Ok(visiting) => visiting,
-        Err(code) => return code,
-    };
+    let mut visiting = destination.visit(&words.visit.launch)?;
     // A user who watches for an hour must learn of missing hosts at once.
     let told = visiting.visit.troubles().len();
     let unreached = visit::complain_of(visiting.visit.troubles());
@@ -58,7 +49,7 @@ pub(super) fn run(words: &WatchArguments) -> u8 {
     } else {
         unreached
     };
-    match (shown, i32::try_from(signal)) {
+    Ok(match (shown, i32::try_from(signal)) {
         // Ctrl-C is the usual way to leave the picture. Any other signal comes from elsewhere.
         (_, Ok(nix::libc::SIGINT)) => exit::OK,
         (_, Ok(signal)) if signal > 0 => exit::by_signal(signal),
@@ -78,7 +69,7 @@ pub(super) fn run(words: &WatchArguments) -> u8 {
             }
             code
         }
-    }
+    })
 }
 
 fn code_of(drawn: io::Result<()>) -> u8 {

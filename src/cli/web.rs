@@ -15,7 +15,7 @@ use crate::{controller, exit, sys};
 use super::args::{Arguments, CgiArguments, KeepArguments, ServeArguments};
 use super::process;
 use super::resolve;
-use super::terminal::{complain, first_sentence, tell};
+use super::terminal::{complain, first_sentence, refuse, tell};
 
 /// Serves until it is asked to end; returns the exit code.
 pub(super) fn serve(words: &ServeArguments) -> u8 {
@@ -55,8 +55,7 @@ pub(super) fn serve(words: &ServeArguments) -> u8 {
 pub(super) fn cgi(words: &CgiArguments) -> u8 {
     let named = std::env::var_os("PIPEBENCH_SITE").map(PathBuf::from);
     let Some(path) = words.site.clone().or(named) else {
-        complain("which site? (--site FILE, or the variable PIPEBENCH_SITE)");
-        return exit::USAGE;
+        return refuse(&"which site? (--site FILE, or the variable PIPEBENCH_SITE)");
     };
     let Some(site) = site_of(&path) else {
         return exit::USAGE;

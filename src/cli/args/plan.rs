@@ -22,7 +22,7 @@ pub(crate) struct RunArguments {
 
     /// Go on with a run that broke off, behind its last whole test
     ///
-    /// A record, the folder of a run, or the beginning of a run's name in the folder of `output`. Plan and executable must be
+    /// A record, the folder of a run, or the beginning of a run's name in the `folder` of the plan. Plan and executable must be
     /// those of that run. No default. Example: --resume pb-20261121
     #[arg(long, value_name = "RUN")]
     pub resume: Option<String>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cli::files::keep_file;
-use crate::cli::terminal::complain;
+use crate::cli::terminal::refuse;
 use crate::exit;
 use crate::store::bounded;
 use crate::sys::why;
@@ -19,24 +19,23 @@ use crate::cli::args::latency::{GenerateArguments, ImportArguments};
 /// Prints an error, with its file and line if known; returns the exit code.
 pub(crate) fn refused(path: Option<&Path>, error: &FabricError) -> u8 {
     match path {
-        None => complain(&error.what),
-        Some(path) if error.line == 0 => complain(&format!("{}: {}", path.display(), error.what)),
-        Some(path) => complain(&format!(
-            "{}:{}: {}",
-            path.display(),
-            error.line,
-            error.what
-        )),
+        None => refuse(&error.what),
+        Some(path) => refuse(&placed(path, error)),
     }
-    exit::USAGE
+}
+
+/// An error with its file, and its line if known.
+pub(crate) fn placed(path: &Path, error: &FabricError) -> String {
+    match error.line {
+        0 => format!("{}: {}", path.display(), error.what),
+        line => format!("{}:{line}: {}", path.display(), error.what),
+    }
 }
 
 /// Reads the text of a file. On failure, prints the reason and returns the exit code as the error.
 pub(crate) fn text_of(path: &Path) -> Result<String, u8> {
-    bounded::given(path, bounded::FABRIC_BYTES).map_err(|error| {
-        complain(&format!("cannot read {}: {}", path.display(), why(&error)));
-        exit::USAGE
-    })
+    bounded::given(path, bounded::FABRIC_BYTES)
+        .map_err(|error| refuse(&format!("cannot read {}: {}", path.display(), why(&error))))
 }
 
 /// Reads a description. Returns its text and the fabric.
@@ -84,8 +83,7 @@ pub(crate) fn import(words: &ImportArguments) -> Result<u8, u8> {
         return keep(&draft, &words.output, Some(path));
     }
     let Some(path) = &words.ibnetdiscover else {
-        complain("say --ibnetdiscover FILE or --table FILE");
-        return Err(exit::USAGE);
+        return Err(refuse(&"say --ibnetdiscover FILE or --table FILE"));
     };
     let topology = Topology::read(&text_of(path)?).map_err(|error| refused(Some(path), &error))?;
     match &words.tables {

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crate::cli::files::{can_keep, keep_file};
-use crate::cli::terminal::{complain, write_all};
+use crate::cli::terminal::{complain, refuse, tell};
 use crate::controller;
 use crate::exit;
 use crate::record::Measured;
@@ -26,8 +26,7 @@ use crate::cli::args::latency::{ChoiceWords, PairsArguments, PlanArguments, Simu
 const MOST_TOGETHER: usize = 20;
 
 fn wrong<T>(text: &str) -> Result<T, u8> {
-    complain(text);
-    Err(exit::USAGE)
+    Err(refuse(&text))
 }
 
 /// Wishes for a plan, from the arguments.
@@ -53,7 +52,7 @@ fn everyone(fabric: &Fabric) -> Vec<u32> {
 
 /// Chooses pairs and rounds, and writes the plan; returns the exit code.
 pub(crate) fn plan(words: &PlanArguments) -> Result<u8, u8> {
-    let mut wishes = wishes(&words.choice).or_else(|text| wrong(&text))?;
+    let mut wishes = wishes(&words.choice).map_err(|text| refuse(&text))?;
     wishes.effort = words.effort;
     if !(1..=1000).contains(&words.rounds) {
         return wrong(&format!("--rounds {}: from 1 to 1000", words.rounds));
@@ -77,10 +76,7 @@ pub(crate) fn plan(words: &PlanArguments) -> Result<u8, u8> {
             return Ok(exit::OK);
         }
     }
-    match write_all(&mut std::io::stdout().lock(), &(lines.join("\n") + "\n")) {
-        true => Ok(exit::OK),
-        false => Ok(exit::NOT_WRITTEN),
-    }
+    Ok(tell(&(lines.join("\n") + "\n")))
 }
 
 /// Lines that describe a plan.
@@ -351,8 +347,8 @@ pub(crate) fn simulate(words: &SimulateArguments) -> Result<u8, u8> {
             text += &simulated(words, &fabric, name, plan, *pings);
         }
     }
-    match written && write_all(&mut std::io::stdout().lock(), &text) {
-        true => Ok(exit::OK),
+    match written {
+        true => Ok(tell(&text)),
         false => Ok(exit::NOT_WRITTEN),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cli::args::linktest::FileCommand;
 use crate::cli::files::keep_file;
-use crate::cli::terminal::{complain, write_all};
+use crate::cli::terminal::{complain, refuse, tell};
 use crate::exit;
 use crate::report::linktest::file;
 use crate::store::linktest::{self, LinktestFile};
@@ -12,27 +12,15 @@ use crate::store::sion::Stored;
 use crate::sys::why;
 
 /// Runs the command; returns the exit code.
-pub(super) fn run(command: &FileCommand) -> u8 {
+pub(super) fn run(command: &FileCommand) -> Result<u8, u8> {
     match command {
-        FileCommand::Show { file } => read(file).map_or_else(
-            |code| code,
-            |read| match write_all(&mut std::io::stdout().lock(), &file::text(&read)) {
-                true => exit::OK,
-                false => {
-                    complain("cannot write to standard output");
-                    exit::NOT_WRITTEN
-                }
-            },
-        ),
+        FileCommand::Show { file } => Ok(tell(&file::text(&read(file)?))),
         FileCommand::Export { file, csv, json } => {
             if csv.is_none() && json.is_none() {
-                complain("export: say --csv FILE or --json FILE (- is standard output)");
-                return exit::USAGE;
+                let text = "export: say --csv FILE or --json FILE (- is standard output)";
+                return Err(refuse(&text));
             }
-            read(file).map_or_else(
-                |code| code,
-                |read| export(&read, csv.as_deref(), json.as_deref()),
-            )
+            Ok(export(&read(file)?, csv.as_deref(), json.as_deref()))
         }
     }
 }
@@ -60,12 +48,8 @@ fn export(read: &LinktestFile, csv: Option<&Path>, json: Option<&Path>) -> u8 {
 }
 
 fn read(path: &Path) -> Result<LinktestFile, u8> {
-    let file = Stored::open(path).map_err(|error| {
-        complain(&format!("cannot read {}: {}", path.display(), why(&error)));
-        exit::USAGE
-    })?;
-    linktest::read(&file).map_err(|error| {
-        complain(&format!("{}: {error}", path.display()));
-        exit::USAGE
-    })
+    let name = path.display();
+    let file = Stored::open(path)
+        .map_err(|error| refuse(&format!("cannot read {name}: {}", why(&error))))?;
+    linktest::read(&file).map_err(|error| refuse(&format!("{name}: {error}")))
 }

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use crate::cli::report;
-use crate::cli::terminal::complain;
+use crate::cli::terminal::refuse;
 use crate::controller;
-use crate::exit;
 use crate::plan::Transport;
 use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
@@ -37,12 +36,9 @@ pub(crate) fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRe
     let kept = report::read(name, words.folder())?;
     match kept.record.outcome {
         Outcome::Latency(latency) => Ok(Some((crate::store::runs::name_of(&kept.path), *latency))),
-        Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => {
-            complain(&format!(
-                "--baseline {name}: this run measured no latencies"
-            ));
-            Err(exit::USAGE)
-        }
+        Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => Err(refuse(&format!(
+            "--baseline {name}: this run measured no latencies"
+        ))),
     }
 }
 
@@ -101,10 +97,8 @@ pub(crate) fn parse(
         None => None,
         Some(path) => {
             let text = fabrics::text_of(path).map_err(|_| "the plan cannot be used".to_owned())?;
-            let plan = planfile::read(&fabric, &text).map_err(|error| match error.line {
-                0 => format!("{}: {}", path.display(), error.what),
-                line => format!("{}:{line}: {}", path.display(), error.what),
-            })?;
+            let plan =
+                planfile::read(&fabric, &text).map_err(|error| fabrics::placed(path, &error))?;
             if locate && plan.strategy != Strategy::Locate {
                 return Err(format!(
                     "{}: a plan of strategy {} locates nothing (make one with --strategy locate)",
