@@ -710,7 +710,7 @@ fn the_fault_table_and_the_tests_of_faults_name_each_other() {
 fn every_test_that_the_page_of_threats_names_exists() {
     let page = fs::read_to_string(root().join("docs/threats.md")).expect("the page");
     let mut sources = String::new();
-    let mut folders: Vec<_> = ["src", "launcher", "tests"]
+    let mut folders: Vec<_> = ["src", "launcher", "tests", "fuzz"]
         .map(|name| root().join(name))
         .into();
     while let Some(folder) = folders.pop() {
