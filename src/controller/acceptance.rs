@@ -5,44 +5,41 @@ use crate::sys::clock;
 
 use super::assemble;
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 impl RunState<'_> {
     /// Runs the tests. Keeps what was measured even if a later test fails.
-    pub(super) fn acceptance(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
+    pub(super) fn acceptance(&mut self) -> Result<(), Halt> {
         let mut number = self.first;
         if number > 0 {
             // The judge needs the ports that the taken-over tests used.
-            self.choose_ports(sessions, number - 1)?;
+            self.choose_ports(number - 1)?;
         }
         self.tests_began_ns = clock::monotonic_ns();
-        while number < self.plan.tests().len() || self.looks_again(sessions) {
-            if !self.is_possible(sessions, number)? {
+        while number < self.plan.tests().len() || self.looks_again() {
+            if !self.is_possible(number)? {
                 continue;
             }
             if let Some(late) = self.is_too_late(number) {
                 if self.outcome.tests().is_empty() {
-                    return Err(Halt::Trouble(Box::new(Trouble::own(
-                        TroubleKind::Usage,
-                        late,
-                    ))));
+                    return Err(Trouble::own(TroubleKind::Usage, late).into());
                 }
-                sessions.notice(&late);
-                self.tell_notices(sessions);
+                self.sessions.notice(&late);
+                self.tell_notices();
                 return Ok(());
             }
-            let outcome = self.one_test(sessions, number);
+            let outcome = self.one_test(number);
             if let Err(halt) = outcome {
-                sessions.note(halt);
-                if sessions.has_begun() {
+                self.sessions.note(halt);
+                if self.sessions.has_begun() {
                     // Everything measured so far belongs in the record.
-                    sessions.gather_reports();
-                    let offsets = sessions.offsets();
+                    self.sessions.gather_reports();
+                    let offsets = self.sessions.offsets();
                     let test = assemble::test(
                         &self.plan,
                         number,
                         &self.hosts,
-                        sessions,
+                        &self.sessions,
                         &offsets,
                         &offsets,
                     );

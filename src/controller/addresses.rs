@@ -51,14 +51,16 @@ pub(super) fn choose(
         // One node can be the cause for another: a node that says that it is on a machine of its own takes loopback from all.
         let alike = without.iter().filter(|(_, other)| other == what);
         let labels: Vec<String> = alike.map(|(label, _)| (*label).to_owned()).collect();
-        return Err(Trouble {
-            node: launcher::hosts::fold(&labels),
-            ..Trouble::own(TroubleKind::Resource, what.clone())
-        });
+        return Err(refusal(&launcher::hosts::fold(&labels), what.clone()));
     }
     check(nodes, &all, one_host)?;
     check_twice(nodes, &all, seen)?;
     Ok(all)
+}
+
+/// Failure for a node without a usable address.
+fn refusal(node: &str, what: String) -> Trouble {
+    Trouble::of_node(TroubleKind::Resource, node, what)
 }
 
 /// Refuses a data address that two hosts have.
@@ -76,10 +78,7 @@ fn check_twice(
                     "data address {} is also that of {}: give one of them another",
                     port.address, nodes[first].label
                 );
-                return Err(Trouble {
-                    node: nodes[node].label.clone(),
-                    ..Trouble::own(TroubleKind::Resource, what)
-                });
+                return Err(refusal(&nodes[node].label, what));
             }
         }
     }
@@ -126,10 +125,7 @@ pub(super) fn stranger(hosts: &[HostRecord], seen: &[&[(IpAddr, String)]]) -> Op
             "data address {address} is that of two machines: {} has it on {} ({own}), and to {} {other} answers for it ({hardware})",
             owner.node, interface.name, by.node
         );
-        Some(Trouble {
-            node: owner.node.clone(),
-            ..Trouble::own(TroubleKind::Resource, what)
-        })
+        Some(refusal(&owner.node, what))
     })
 }
 
@@ -266,10 +262,7 @@ fn check(nodes: &[NodeSpec], all: &[Vec<DataPort>], one_host: bool) -> Result<()
                     "data addresses {first} of {} and {second} do not go together (-4 or -6)",
                     nodes[0].label
                 );
-                return Err(Trouble {
-                    node: node.label.clone(),
-                    ..Trouble::own(TroubleKind::Resource, what)
-                });
+                return Err(refusal(&node.label, what));
             }
         }
     }
@@ -282,12 +275,7 @@ fn check_port(
     rails: &[DataPort],
     one_host: bool,
 ) -> Result<(), Trouble> {
-    let refuse = |what: String| {
-        Err(Trouble {
-            node: node.label.clone(),
-            ..Trouble::own(TroubleKind::Resource, what)
-        })
-    };
+    let refuse = |what: String| Err(refusal(&node.label, what));
     if port.address.is_loopback() && !one_host {
         return refuse(format!(
             "data address {} does not leave its host (--data-network, --interface)",

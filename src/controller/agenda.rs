@@ -8,11 +8,11 @@ use crate::units::{SECOND_NS, show_ns};
 
 use super::events::RunEvent;
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 impl RunState<'_> {
     /// Asks the judge which suspects must be measured alone, and adds such tests to the plan. Returns true if it added any.
-    pub(super) fn looks_again(&mut self, sessions: &mut Sessions) -> bool {
+    pub(super) fn looks_again(&mut self) -> bool {
         /// Most second looks; further ones tell nothing new.
         const MOST_LOOKS: usize = 256;
         let looks = |test: &&Test| test.purpose == Purpose::Isolated;
@@ -55,11 +55,11 @@ impl RunState<'_> {
         if let Some(acceptance) = self.plan.acceptance_mut() {
             acceptance.tests.extend(tests);
         }
-        sessions.notice(&format!(
+        self.sessions.notice(&format!(
             "{what}: {looks}, about {}",
             show_ns(takes_ns.next_multiple_of(SECOND_NS))
         ));
-        self.tell_notices(sessions);
+        self.tell_notices();
         true
     }
 
@@ -127,18 +127,14 @@ impl RunState<'_> {
     }
 
     /// Sets the rate limits of a test's links, if it needs any. Returns false if the test cannot run; it is then removed from the plan.
-    pub(super) fn is_possible(
-        &mut self,
-        sessions: &mut Sessions,
-        number: usize,
-    ) -> Result<bool, Halt> {
+    pub(super) fn is_possible(&mut self, number: usize) -> Result<bool, Halt> {
         let test = &self.plan.tests()[number];
         let loss = test.purpose == Purpose::Loss;
         let hol = test.pattern == Pattern::Hol && test.sockets.rate_bits_per_s.is_none();
         if !test.paces.is_empty() || !(loss || hol) {
             return Ok(true);
         }
-        self.choose_ports(sessions, number)?;
+        self.choose_ports(number)?;
         let test = &self.plan.tests()[number];
         match ask::paces(&self.plan, &self.hosts, test) {
             Some(paces) => {
@@ -147,14 +143,11 @@ impl RunState<'_> {
             }
             None if hol => {
                 let what = "--pattern hol: what half of a port's rate is, is not known (give --link-speed)";
-                Err(Halt::Trouble(Box::new(Trouble::own(
-                    TroubleKind::Usage,
-                    what,
-                ))))
+                Err(Trouble::own(TroubleKind::Usage, what).into())
             }
             None => {
-                sessions.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
-                self.tell_notices(sessions);
+                self.sessions.notice("losses are not looked for: what ports can carry is not known (give --link-speed)");
+                self.tell_notices();
                 if let Some(acceptance) = self.plan.acceptance_mut() {
                     acceptance.tests.remove(number);
                 }
@@ -164,18 +157,16 @@ impl RunState<'_> {
     }
 
     /// Removes the links of nodes that were lost in an earlier test.
-    pub(super) fn leave_out_lost(
-        &mut self,
-        sessions: &Sessions,
-        number: usize,
-    ) -> Result<(), Halt> {
+    pub(super) fn leave_out_lost(&mut self, number: usize) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
-        if !(0..nodes).any(|node| sessions.is_lost(node)) {
+        if !(0..nodes).any(|node| self.sessions.is_lost(node)) {
             return Ok(());
         }
         let test = &mut self.plan.tests_mut()[number];
         let all = lanes::of_boundary(test, nodes, 0);
-        let here = |lane: &&lanes::Lane| !sessions.is_lost(lane.from) && !sessions.is_lost(lane.to);
+        let here = |lane: &&lanes::Lane| {
+            !self.sessions.is_lost(lane.from) && !self.sessions.is_lost(lane.to)
+        };
         let mut left: Vec<(usize, usize)> = all
             .iter()
             .filter(here)
@@ -186,13 +177,14 @@ impl RunState<'_> {
         let pattern = Pattern::Links(left);
         let runs = pattern.check(nodes, test.phases);
         if let Err(error) = runs {
-            return Err(Halt::Trouble(Box::new(Trouble::own(
+            return Err(Trouble::own(
                 TroubleKind::Usage,
                 format!(
                     "cannot go on with test {} without lost nodes: {error}",
                     number + 1
                 ),
-            ))));
+            )
+            .into());
         }
         test.pattern = pattern;
         Ok(())

@@ -10,11 +10,11 @@ use crate::wire::message::{RankWord, ToNode};
 
 use super::events::RunEvent;
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 impl RunState<'_> {
     /// Measures all tables. Keeps the measured ones even if a later one fails.
-    pub(super) fn imb(&mut self, sessions: &mut Sessions, imb: &Imb) -> Result<(), Halt> {
+    pub(super) fn imb(&mut self, imb: &Imb) -> Result<(), Halt> {
         let ranks = imb.ranks.count(self.hosts.len());
         let mut record = ImbRecord {
             complete: false,
@@ -38,13 +38,7 @@ impl RunState<'_> {
                 lines: Vec::new(),
             });
             let mut lines = Vec::new();
-            outcome = self.table(
-                sessions,
-                imb,
-                &table,
-                (&mut lines, &mut record.ranks),
-                &mut wrong,
-            );
+            outcome = self.table(imb, &table, (&mut lines, &mut record.ranks), &mut wrong);
             if let Some(last) = record.tables.last_mut() {
                 last.lines = lines;
             }
@@ -62,37 +56,28 @@ impl RunState<'_> {
         // Wrong data ends no table: it becomes a failure only here, after the measurements.
         match (outcome, wrong) {
             (Err(halt), Some(wrong)) => {
-                sessions.note(Halt::Trouble(Box::new(wrong)));
+                self.sessions.note(wrong.into());
                 Err(halt)
             }
-            (Ok(()), Some(wrong)) => Err(Halt::Trouble(Box::new(wrong))),
+            (Ok(()), Some(wrong)) => Err(wrong.into()),
             (outcome, None) => outcome,
         }
     }
 
     fn table(
         &mut self,
-        sessions: &mut Sessions,
         imb: &Imb,
         table: &Table,
         (lines, ranks): (&mut Vec<LineRecord>, &mut [RankRecord]),
         wrong: &mut Option<(usize, String)>,
     ) -> Result<(), Halt> {
-        let nodes = self.hosts.len();
-        for node in 0..nodes {
-            sessions.send(node, &ToNode::Round(Box::new(Round::Table(table.clone()))));
-        }
+        let round = Box::new(Round::Table(table.clone()));
+        self.sessions.send_all(&ToNode::Round(round));
         let members = table.groups.concat();
         let mut told = Told::new(table);
-        let mut done = 0;
-        let mut foreign = None;
         let observer = &mut *self.observer;
         let limit_ms = self.plan.deadlines.volume_ms;
-        let heard = sessions.await_ranks(limit_ms, |node, rank, word| {
-            if rank >= ranks.len() || imb.ranks.node_of(rank, nodes) != node {
-                foreign = Some((node, rank));
-                return true;
-            }
+        self.sessions.await_ranks(&imb.ranks, limit_ms, |rank, word| {
             match word {
                 RankWord::Ready | RankWord::Times(_) => {}
                 RankWord::Line(line) => {
@@ -100,11 +85,11 @@ impl RunState<'_> {
                         *wrong = Some((rank, text.clone()));
                     }
                     let place = members.iter().position(|member| *member == rank);
-                    let Some(whole) = place.and_then(|place| told.take(table, place, *line)) else {
-                        foreign = Some((node, rank));
-                        return true;
+                    let whole = place.and_then(|place| told.take(table, place, *line));
+                    let foreign = || {
+                        format!("rank {rank} tells a line that is not its own in this table or is known")
                     };
-                    for line in whole {
+                    for line in whole.ok_or_else(foreign)? {
                         let algorithm = imb.algorithm_for(table, line.bytes);
                         let line = LineRecord { algorithm, ..line };
                         observer.see(RunEvent::Line {
@@ -121,20 +106,10 @@ impl RunState<'_> {
                     ..
                 } => {
                     (ranks[rank].processor, ranks[rank].strangers) = (processor, strangers);
-                    done += 1;
                 }
             }
-            done == ranks.len()
-        });
-        if let Some((node, rank)) = foreign {
-            let what =
-                format!("speaks of rank {rank}, which has no part in this or has told it already");
-            return Err(Halt::Trouble(Box::new(Trouble {
-                node: self.hosts[node].node.clone(),
-                ..Trouble::own(TroubleKind::Lost, what)
-            })));
-        }
-        heard
+            Ok(())
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use numbers::random::Random;
 use super::events::RunEvent;
 use super::findings::{Findings, proof_text};
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 /// Most suspects that are measured again.
 const MOST_LOOKED_AT: usize = 8;
@@ -50,17 +50,8 @@ impl Measuring<'_> {
 
 impl RunState<'_> {
     /// Measures a latency job and calculates its results.
-    pub(super) fn latency(
-        &mut self,
-        sessions: &mut Sessions,
-        latency: &Latency,
-    ) -> Result<(), Halt> {
-        let refuse = |what: String| {
-            Err(Halt::Trouble(Box::new(Trouble::own(
-                TroubleKind::Usage,
-                what,
-            ))))
-        };
+    pub(super) fn latency(&mut self, latency: &Latency) -> Result<(), Halt> {
+        let refuse = |what: String| Err(Trouble::own(TroubleKind::Usage, what).into());
         let draft = description::read(&latency.fabric);
         let fabric = match draft.and_then(|draft| Fabric::new(&draft)) {
             Ok(fabric) => fabric,
@@ -82,7 +73,7 @@ impl RunState<'_> {
         let mut record = begun(&measuring, &present, changed);
         record.ranks = self.rank_records(&latency.probe.ranks);
         record.started_ms = self.now_ms();
-        let outcome = self.measure_all(sessions, &measuring, &mut record);
+        let outcome = self.measure_all(&measuring, &mut record);
         record.complete = outcome.is_ok();
         self.outcome = Outcome::Latency(Box::new(record));
         outcome
@@ -91,13 +82,12 @@ impl RunState<'_> {
     /// Measures the rounds, the suspects and the checks. Keeps all measurements even if a later part fails.
     fn measure_all(
         &mut self,
-        sessions: &mut Sessions,
         measuring: &Measuring<'_>,
         record: &mut LatencyRecord,
     ) -> Result<(), Halt> {
         let began_ns = clock::monotonic_ns();
         let rounds = &measuring.plan.rounds;
-        let (pairs, outcome) = self.latency_rounds(sessions, measuring, rounds, &mut record.ranks);
+        let (pairs, outcome) = self.latency_rounds(measuring, rounds, &mut record.ranks);
         record.pairs = pairs;
         record.span_ns = clock::monotonic_ns() - began_ns;
         outcome?;
@@ -106,16 +96,14 @@ impl RunState<'_> {
         let mut outcome = Ok(());
         if !analysis.suspects.is_empty() {
             let alone = looks(&analysis);
-            (record.looks, outcome) =
-                self.latency_rounds(sessions, measuring, &alone, &mut record.ranks);
+            (record.looks, outcome) = self.latency_rounds(measuring, &alone, &mut record.ranks);
             if outcome.is_ok() {
                 again = Some(with_looks(measuring, record));
             }
         }
         if outcome.is_ok() {
             let open = unplanned(measuring);
-            (record.checks, outcome) =
-                self.latency_rounds(sessions, measuring, &open, &mut record.ranks);
+            (record.checks, outcome) = self.latency_rounds(measuring, &open, &mut record.ranks);
         }
         let findings = Findings {
             model: measuring.model(),
@@ -131,7 +119,6 @@ impl RunState<'_> {
     /// Measures pairs round by round. Returns all measurements, even if the job ends early.
     fn latency_rounds(
         &mut self,
-        sessions: &mut Sessions,
         measuring: &Measuring<'_>,
         rounds: &[Vec<(u32, u32)>],
         ranks: &mut [RankRecord],
@@ -144,7 +131,7 @@ impl RunState<'_> {
             kernel: Kernel::Semidirectional,
         };
         let probe: &Linktest = &measuring.latency.probe;
-        let (told, outcome) = self.pairs(sessions, probe, (0, 0), &round);
+        let (told, outcome) = self.pairs(probe, (0, 0), &round);
         told.note_places(ranks);
         let mut times = told.times;
         times.sort_by_key(|time| (time.step, time.from, time.to));

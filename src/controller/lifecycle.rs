@@ -27,12 +27,12 @@ pub(crate) fn run(
     let token = conditions.token.clone();
     let taken_over = conditions.resumed.as_ref();
     let tests = taken_over.map_or_else(Vec::new, |resumed| resumed.tests.clone());
-    let mut sessions = Sessions::start(&plan, hosts, conditions);
     let mut run = RunState {
         token: &token,
         started_ms: conditions.started_ms,
         began_ns: clock::monotonic_ns(),
         conditions,
+        sessions: Sessions::start(&plan, hosts, conditions),
         observer,
         options: conditions.options.clone(),
         hosts: Vec::new(),
@@ -47,11 +47,8 @@ pub(crate) fn run(
         asked: (Vec::new(), 0),
         tests_began_ns: 0,
     };
-    if let Err(halt) = run
-        .launch(&mut sessions)
-        .and_then(|()| run.measure(&mut sessions))
-    {
-        sessions.note(halt);
+    if let Err(halt) = run.launch().and_then(|()| run.measure()) {
+        run.sessions.note(halt);
     }
     let RunState {
         plan,
@@ -60,6 +57,7 @@ pub(crate) fn run(
         outcome,
         mut missing,
         order,
+        sessions,
         ..
     } = run;
     missing.extend(sessions.lost().cloned());
@@ -74,10 +72,11 @@ pub(crate) fn run(
         let what = "its run is not complete, and it gave no reason";
         troubles.push(match unexplained.is_empty() {
             true => Trouble::own(TroubleKind::Bug, "a run broke off and no reason was given"),
-            false => Trouble {
-                node: launcher::hosts::fold(&unexplained),
-                ..Trouble::own(TroubleKind::Lost, what)
-            },
+            false => Trouble::of_node(
+                TroubleKind::Lost,
+                &launcher::hosts::fold(&unexplained),
+                what,
+            ),
         });
     }
     let mut tests = outcome.tests().iter();
@@ -123,28 +122,28 @@ pub(crate) fn run(
 
 impl RunState<'_> {
     /// Waits until all nodes have started. Hosts without which the run goes on are left out of its plan.
-    fn launch(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
-        let launched = sessions.await_hellos(self.observer);
-        self.hosts = sessions.host_records();
+    fn launch(&mut self) -> Result<(), Halt> {
+        let launched = self.sessions.await_hellos(self.observer);
+        self.hosts = self.sessions.host_records();
         match launched {
             Ok(()) => Ok(()),
-            Err(halt) => self.leave_behind(sessions, halt),
+            Err(halt) => self.leave_behind(halt),
         }
     }
 
     /// Does the work of the run.
-    fn measure(&mut self, sessions: &mut Sessions) -> Result<(), Halt> {
+    fn measure(&mut self) -> Result<(), Halt> {
         let work = self.plan.work.clone();
         if let Some(job) = work.job()
-            && !self.start_ranks(sessions, &job)?
+            && !self.start_ranks(&job)?
         {
             return Ok(());
         }
         match &work {
-            Work::Acceptance(_) => self.acceptance(sessions),
-            Work::Linktest(linktest) => self.linktest(sessions, linktest),
-            Work::Latency(latency) => self.latency(sessions, latency),
-            Work::Imb(imb) => self.imb(sessions, imb),
+            Work::Acceptance(_) => self.acceptance(),
+            Work::Linktest(linktest) => self.linktest(linktest),
+            Work::Latency(latency) => self.latency(latency),
+            Work::Imb(imb) => self.imb(imb),
         }
     }
 }

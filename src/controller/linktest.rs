@@ -11,35 +11,26 @@ use crate::sys::clock;
 
 use super::ranks::Told;
 use super::run_state::RunState;
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 /// Limit on the sets of looks for the judge, which learns something from each set.
 const MOST_LOOKS: usize = 20;
 
 impl RunState<'_> {
     /// Measures all rounds, and the links that the judge asks for. Keeps what was measured even if a later part fails.
-    pub(super) fn linktest(
-        &mut self,
-        sessions: &mut Sessions,
-        linktest: &Linktest,
-    ) -> Result<(), Halt> {
+    pub(super) fn linktest(&mut self, linktest: &Linktest) -> Result<(), Halt> {
         let mut record = LinktestRecord {
             ranks: self.rank_records(&linktest.ranks),
             ..LinktestRecord::default()
         };
-        let outcome = self.rounds(sessions, linktest, &mut record);
-        let outcome = outcome.and_then(|()| self.look_alone(sessions, linktest, &mut record));
+        let outcome = self.rounds(linktest, &mut record);
+        let outcome = outcome.and_then(|()| self.look_alone(linktest, &mut record));
         record.complete = outcome.is_ok();
         self.outcome = Outcome::Linktest(record);
         outcome
     }
 
-    fn rounds(
-        &mut self,
-        sessions: &mut Sessions,
-        linktest: &Linktest,
-        record: &mut LinktestRecord,
-    ) -> Result<(), Halt> {
+    fn rounds(&mut self, linktest: &Linktest, record: &mut LinktestRecord) -> Result<(), Halt> {
         let ranks = linktest.ranks.count(self.hosts.len());
         let natural: Vec<usize> = (0..ranks).collect();
         let started_ns = clock::monotonic_ns();
@@ -57,7 +48,7 @@ impl RunState<'_> {
                     order,
                     step_seed: linktest.step_seed,
                 };
-                self.whole(sessions, linktest, record, iteration, round)?;
+                self.whole(linktest, record, iteration, round)?;
             }
             iteration += 1;
             let ran_ns = clock::monotonic_ns() - started_ns;
@@ -70,12 +61,7 @@ impl RunState<'_> {
     }
 
     /// Measures the links that the judge asks for, each alone and in one direction, until no new links remain.
-    fn look_alone(
-        &mut self,
-        sessions: &mut Sessions,
-        linktest: &Linktest,
-        record: &mut LinktestRecord,
-    ) -> Result<(), Halt> {
+    fn look_alone(&mut self, linktest: &Linktest, record: &mut LinktestRecord) -> Result<(), Halt> {
         let mut known = BTreeSet::new();
         for _ in 0..MOST_LOOKS {
             let measured = Measured::Linktest(linktest, record);
@@ -99,7 +85,7 @@ impl RunState<'_> {
                 links,
                 kernel: Kernel::Unidirectional,
             };
-            let (told, outcome) = self.link_round(sessions, linktest, record, 0, &round);
+            let (told, outcome) = self.link_round(linktest, record, 0, &round);
             let look = RoundRecord {
                 iteration: 0,
                 round,
@@ -126,7 +112,6 @@ impl RunState<'_> {
     /// Measures one round: all pairs, then all to all, then the slowest links again.
     fn whole(
         &mut self,
-        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
         iteration: u64,
@@ -134,7 +119,7 @@ impl RunState<'_> {
     ) -> Result<(), Halt> {
         let started_ms = self.now_ms();
         let began_ns = clock::monotonic_ns();
-        let (measured, outcome) = self.link_round(sessions, linktest, record, iteration, &round);
+        let (measured, outcome) = self.link_round(linktest, record, iteration, &round);
         let span_ns = clock::monotonic_ns() - began_ns;
         let steps = linktest::steps(linktest, &round).len();
         let mut all = measured.times;
@@ -155,8 +140,7 @@ impl RunState<'_> {
         record.rounds.push(whole);
         outcome?;
         if linktest.all_to_all {
-            let (told, outcome) =
-                self.link_round(sessions, linktest, record, iteration, &Round::AllToAll);
+            let (told, outcome) = self.link_round(linktest, record, iteration, &Round::AllToAll);
             outcome?;
             last(record, |round| round.all_to_all_s = Some(told.all_to_all_s));
         }
@@ -166,7 +150,7 @@ impl RunState<'_> {
                 links,
                 kernel: linktest.kernel,
             };
-            let (told, outcome) = self.link_round(sessions, linktest, record, iteration, &again);
+            let (told, outcome) = self.link_round(linktest, record, iteration, &again);
             let retests = retests(&slowest, &told.times);
             last(record, |round| round.retests = retests);
             outcome?;
@@ -179,14 +163,13 @@ impl RunState<'_> {
     /// Measures a round of a link test under the next round number, and notes the processors of its ranks.
     fn link_round(
         &mut self,
-        sessions: &mut Sessions,
         linktest: &Linktest,
         record: &mut LinktestRecord,
         iteration: u64,
         round: &Round,
     ) -> (Told, Result<(), Halt>) {
         let number = record.rounds.len() as u64;
-        let (told, outcome) = self.pairs(sessions, linktest, (iteration, number), round);
+        let (told, outcome) = self.pairs(linktest, (iteration, number), round);
         told.note_places(&mut record.ranks);
         (told, outcome)
     }

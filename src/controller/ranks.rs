@@ -14,7 +14,7 @@ use crate::wire::message::{RankWord, ToNode};
 
 use super::events::RunEvent;
 use super::run_state::{RunState, fresh_names};
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 
 impl RunState<'_> {
     pub(super) fn rank_records(&self, ranks: &Ranks) -> Vec<RankRecord> {
@@ -32,16 +32,16 @@ impl RunState<'_> {
     }
 
     /// Starts the ranks of a job. Returns false if ports differ from what was ordered: no data flows through them.
-    pub(super) fn start_ranks(&mut self, sessions: &mut Sessions, job: &Job) -> Result<bool, Halt> {
+    pub(super) fn start_ranks(&mut self, job: &Job) -> Result<bool, Halt> {
         let ranks = job.ranks();
-        self.choose_addresses(sessions, &ranks.network, 1)?;
+        self.choose_addresses(&ranks.network, 1)?;
         self.order = order::check(&self.plan, &self.hosts);
         self.tell_hosts();
         if !self.order.is_empty() {
             return Ok(false);
         }
         let nodes = self.hosts.len();
-        sessions.begin_job();
+        self.sessions.begin_job();
         let names = fresh_names()?;
         for (node, host) in self.hosts.iter().enumerate() {
             let assignment = RankAssignment {
@@ -49,29 +49,30 @@ impl RunState<'_> {
                 port: host.rails[0].clone(),
                 job: job.clone(),
             };
-            sessions.send(node, &ToNode::PrepareRanks(Box::new(assignment)));
+            self.sessions
+                .send(node, &ToNode::PrepareRanks(Box::new(assignment)));
         }
         let count = ranks.count(nodes);
         let stage = format!("starting {count} ranks");
         self.observer.see(RunEvent::Stage(&stage));
         let limit_ms = self.plan.deadlines.prepare_ms;
-        sessions.await_all("start its ranks", limit_ms, |session| {
-            session.rank_addresses.is_some()
-        })?;
+        self.sessions
+            .await_all("start its ranks", limit_ms, |session| {
+                session.test.rank_addresses.is_some()
+            })?;
         let mut book: Vec<Option<SocketAddr>> = vec![None; count];
         for node in 0..nodes {
             let of_node = ranks.of_node(node, nodes).into_iter();
-            for (rank, address) in of_node.zip(sessions.rank_addresses(node)) {
+            for (rank, address) in of_node.zip(self.sessions.rank_addresses(node)) {
                 book[rank] = *address;
             }
         }
-        for node in 0..nodes {
-            sessions.send(node, &ToNode::RankBook(book.clone()));
-        }
+        self.sessions.send_all(&ToNode::RankBook(book));
         // The nodes' own deadline expires first and names the late ranks.
-        sessions.await_all("make its buffers", limit_ms + 5_000, |session| {
-            session.ready
-        })?;
+        self.sessions
+            .await_all("make its buffers", limit_ms + 5_000, |session| {
+                session.test.ready
+            })?;
         Ok(true)
     }
 
@@ -84,7 +85,6 @@ impl RunState<'_> {
     /// Lets all ranks measure one round. Returns their reports, and an error if not all ranks reached the end.
     pub(super) fn pairs(
         &mut self,
-        sessions: &mut Sessions,
         linktest: &Linktest,
         (iteration, number): (u64, u64),
         round: &Round,
@@ -107,75 +107,53 @@ impl RunState<'_> {
         };
         self.observer.see(RunEvent::Round(&progress));
         let began_ns = clock::monotonic_ns();
-        for node in 0..nodes {
-            sessions.send(node, &ToNode::Round(Box::new(round.clone())));
-        }
+        self.sessions
+            .send_all(&ToNode::Round(Box::new(round.clone())));
         let mut told = Told {
             times: Vec::new(),
             all_to_all_s: vec![0.0; ranks],
             places: Vec::new(),
         };
-        let mut foreign = None;
         let observer = &mut *self.observer;
         let limit_ms = self.plan.deadlines.volume_ms;
-        let heard = sessions.await_ranks(limit_ms, |node, rank, word| {
-            if rank >= ranks || linktest.ranks.node_of(rank, nodes) != node {
-                let what = format!("speaks of rank {rank}, which is not its own");
-                foreign = Some((node, what));
-                return true;
-            }
-            match word {
-                RankWord::Ready | RankWord::Line(_) => {}
-                RankWord::Times(times) => {
-                    for time in times {
-                        let known = match take_time(&mut steps, rank, time.clone()) {
-                            Ok(known) => known,
-                            Err(what) => {
-                                foreign = Some((node, what));
-                                return true;
+        let heard = self
+            .sessions
+            .await_ranks(&linktest.ranks, limit_ms, |rank, word| {
+                match word {
+                    RankWord::Ready | RankWord::Line(_) => {}
+                    RankWord::Times(times) => {
+                        for time in times {
+                            let known = take_time(&mut steps, rank, time.clone())?;
+                            told.times.push(time);
+                            if let Some(times) = known {
+                                progress.ended += 1;
+                                progress.elapsed_ns = clock::monotonic_ns() - began_ns;
+                                observer.see(RunEvent::Step {
+                                    linktest,
+                                    progress: &progress,
+                                    times,
+                                });
                             }
-                        };
-                        told.times.push(time);
-                        if let Some(times) = known {
-                            progress.ended += 1;
-                            progress.elapsed_ns = clock::monotonic_ns() - began_ns;
-                            observer.see(RunEvent::Step {
-                                linktest,
-                                progress: &progress,
-                                times,
-                            });
                         }
                     }
+                    RankWord::Done {
+                        all_to_all_s,
+                        processor,
+                        strangers,
+                    } => {
+                        told.all_to_all_s[rank] = all_to_all_s.unwrap_or(0.0);
+                        told.places.push((rank, processor, strangers));
+                    }
                 }
-                RankWord::Done {
-                    all_to_all_s,
-                    processor,
-                    strangers,
-                } => {
-                    told.all_to_all_s[rank] = all_to_all_s.unwrap_or(0.0);
-                    told.places.push((rank, processor, strangers));
-                }
-            }
-            told.places.len() == ranks
-        });
-        let outcome = match foreign {
-            Some((node, what)) => Err(Halt::Trouble(Box::new(Trouble {
-                node: self.hosts[node].node.clone(),
-                ..Trouble::own(TroubleKind::Lost, what)
-            }))),
-            None => heard,
-        };
+                Ok(())
+            });
         let untold = steps.iter().find_map(|step| step.open.first());
-        let outcome = match (outcome, untold) {
-            (Ok(()), Some((rank, ..))) => Err(Halt::Trouble(Box::new(Trouble {
-                node: self.hosts[linktest.ranks.node_of(*rank, nodes)]
-                    .node
-                    .clone(),
-                ..Trouble::own(
-                    TroubleKind::Lost,
-                    format!("rank {rank} came to its end and did not tell of its links"),
-                )
-            }))),
+        let outcome = match (heard, untold) {
+            (Ok(()), Some((rank, ..))) => {
+                let node = &self.hosts[linktest.ranks.node_of(*rank, nodes)].node;
+                let what = format!("rank {rank} came to its end and did not tell of its links");
+                Err(Trouble::of_node(TroubleKind::Lost, node, what).into())
+            }
             (outcome, _) => outcome,
         };
         (told, outcome)

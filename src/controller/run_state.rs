@@ -20,7 +20,7 @@ pub(crate) fn random_digits() -> std::io::Result<String> {
 pub(super) fn fresh_names() -> Result<String, Halt> {
     random_digits().map_err(|error| {
         let what = format!("no random numbers: {}", crate::sys::why(&error));
-        Halt::Trouble(Box::new(Trouble::own(TroubleKind::Resource, what)))
+        Trouble::own(TroubleKind::Resource, what).into()
     })
 }
 
@@ -33,6 +33,7 @@ pub(super) struct RunState<'a> {
     /// Start of the run on this host's monotonic clock.
     pub(super) began_ns: u64,
     pub(super) conditions: &'a Conditions,
+    pub(super) sessions: Sessions,
     pub(super) observer: &'a mut dyn Observer,
     /// Options in effect, as far as they are settled.
     pub(super) options: Vec<(String, String)>,
@@ -51,8 +52,8 @@ pub(super) struct RunState<'a> {
 }
 
 impl RunState<'_> {
-    pub(super) fn tell_notices(&mut self, sessions: &mut Sessions) {
-        for notice in sessions.take_notices() {
+    pub(super) fn tell_notices(&mut self) {
+        for notice in self.sessions.take_notices() {
             self.observer.see(RunEvent::Notice(&notice));
         }
     }
@@ -81,22 +82,19 @@ impl RunState<'_> {
     }
 
     /// Continues without the nodes that have failed so far, if the user asked for that and enough nodes are left.
-    pub(super) fn leave_behind(&mut self, sessions: &mut Sessions, halt: Halt) -> Result<(), Halt> {
-        sessions.note(halt);
+    pub(super) fn leave_behind(&mut self, halt: Halt) -> Result<(), Halt> {
+        self.sessions.note(halt);
         if self.first > 0 {
             return Err(Halt::Noted); // Tests that were taken over refer to all nodes by number.
         }
-        let left = sessions.leave_behind().ok_or(Halt::Noted)?;
-        self.tell_notices(sessions);
+        let left = self.sessions.leave_behind().ok_or(Halt::Noted)?;
+        self.tell_notices();
         let labels: Vec<&str> = left.iter().map(|missing| missing.node.as_str()).collect();
         if !self.plan.leave_out(&labels) {
             let what = "no test can be run by the hosts that are left";
-            return Err(Halt::Trouble(Box::new(Trouble::own(
-                TroubleKind::Usage,
-                what,
-            ))));
+            return Err(Trouble::own(TroubleKind::Usage, what).into());
         }
-        self.hosts = sessions.host_records();
+        self.hosts = self.sessions.host_records();
         self.missing.extend(left);
         Ok(())
     }

@@ -14,26 +14,26 @@ use crate::wire::message::{AddressBook, Go, Listener, ToNode};
 
 use super::events::{Hold, RunEvent};
 use super::run_state::{RunState, fresh_names};
-use super::sessions::{Halt, Sessions};
+use super::sessions::Halt;
 use super::{addresses, assemble, pulse};
 
 impl RunState<'_> {
-    pub(super) fn one_test(&mut self, sessions: &mut Sessions, number: usize) -> Result<(), Halt> {
+    pub(super) fn one_test(&mut self, number: usize) -> Result<(), Halt> {
         self.observer.see(RunEvent::Test {
             number: number + 1,
             of: self.plan.tests().len(),
             test: &self.plan.tests()[number],
         });
         let (test, before) = loop {
-            self.leave_out_lost(sessions, number)?;
-            let test = self.settle(sessions, number);
-            match self.set_up(sessions, number, &test) {
+            self.leave_out_lost(number)?;
+            let test = self.settle(number);
+            match self.set_up(number, &test) {
                 Ok(offsets) => break (test, offsets),
-                Err(halt) if number == self.first => self.leave_behind(sessions, halt)?,
+                Err(halt) if number == self.first => self.leave_behind(halt)?,
                 // Records of earlier tests refer to the nodes by number: failed nodes keep their sessions, but take no further part.
                 Err(halt) => {
-                    sessions.note(halt);
-                    if !sessions.set_aside() {
+                    self.sessions.note(halt);
+                    if !self.sessions.set_aside() {
                         return Err(Halt::Noted);
                     }
                 }
@@ -42,13 +42,23 @@ impl RunState<'_> {
         if !self.order.is_empty() {
             return Ok(());
         }
-        self.go(sessions, number, &test, &before)?;
-        self.watch(sessions, &test)?;
-        self.hold(sessions, Hold::Collect)?;
-        let after = sessions.measure_offsets()?;
-        let mut record = assemble::test(&self.plan, number, &self.hosts, sessions, &before, &after);
+        self.go(number, &test, &before)?;
+        self.watch(&test)?;
+        self.hold(Hold::Collect)?;
+        let after = self.sessions.measure_offsets()?;
+        let mut record = assemble::test(
+            &self.plan,
+            number,
+            &self.hosts,
+            &self.sessions,
+            &before,
+            &after,
+        );
         // The record is complete even without the series.
-        if let Ok(series) = sessions.fetch_series(&pulse::worst_links(&self.plan, &record)) {
+        if let Ok(series) = self
+            .sessions
+            .fetch_series(&pulse::worst_links(&self.plan, &record))
+        {
             record.worst_links = series;
         }
         self.observer.see(RunEvent::Tested(&record));
@@ -57,10 +67,10 @@ impl RunState<'_> {
     }
 
     /// Settles the options that the user left open, from the hosts' hardware and settings.
-    fn settle(&mut self, sessions: &mut Sessions, number: usize) -> Test {
+    fn settle(&mut self, number: usize) -> Test {
         if self.hosts.iter().any(|host| host.rails.is_empty()) {
             // The number of connections depends on the chosen port. A failure here occurs again in `set_up`, which reports it.
-            match self.choose_ports(sessions, number) {
+            match self.choose_ports(number) {
                 Ok(()) | Err(_) => {}
             }
         }
@@ -84,11 +94,11 @@ impl RunState<'_> {
         let streams = test.streams;
         let theirs = test.sockets.congestion.is_none();
         if let Some(note) = fit::settle(test, self.hosts.len(), &capacities) {
-            sessions.notice(&note);
+            self.sessions.notice(&note);
         }
         if test.streams > streams {
             let each = test.streams / test.rails.max(1);
-            sessions.notice(&format!(
+            self.sessions.notice(&format!(
                 "{each} links per pair, so that each port has the connections it takes to fill it (--streams 1 keeps one)"
             ));
             let known = self.options.iter_mut().find(|(name, _)| name == "streams");
@@ -99,26 +109,21 @@ impl RunState<'_> {
         let bbr = capacities.iter().filter(|host| host.bbr).count();
         let chosen = test.sockets.congestion.as_deref().filter(|_| theirs);
         if let (Some(chosen), true) = (chosen, number == self.first && capacities.len() > 1) {
-            sessions.notice(&format!(
+            self.sessions.notice(&format!(
                 "{bbr} of {} hosts have bbr by default, which may leave sound ports unfilled: {chosen} loads them (--congestion bbr keeps it)",
                 capacities.len()
             ));
         }
         fit::renew_options(&mut self.options, test);
         let test = test.clone();
-        self.tell_notices(sessions);
+        self.tell_notices();
         test
     }
 
     /// Does everything that precedes the flow of data. Returns the clock offset of each node.
-    fn set_up(
-        &mut self,
-        sessions: &mut Sessions,
-        number: usize,
-        test: &Test,
-    ) -> Result<Vec<Offset>, Halt> {
-        self.hold(sessions, Hold::Hello)?;
-        self.choose_ports(sessions, number)?;
+    fn set_up(&mut self, number: usize, test: &Test) -> Result<Vec<Offset>, Halt> {
+        self.hold(Hold::Hello)?;
+        self.choose_ports(number)?;
         if number == self.first {
             self.order = order::check(&self.plan, &self.hosts);
         }
@@ -126,31 +131,34 @@ impl RunState<'_> {
             self.tell_hosts();
             return Ok(Vec::new());
         }
-        self.prepare(sessions, number, test)?;
+        self.prepare(number, test)?;
         if number == self.first {
             self.tell_hosts();
             self.tell_estimate();
         }
-        self.hold(sessions, Hold::Fork)?;
-        self.connect(sessions, number, test)?;
-        self.hold(sessions, Hold::Go)?;
-        sessions.measure_offsets()
+        self.hold(Hold::Fork)?;
+        self.connect(number, test)?;
+        self.hold(Hold::Go)?;
+        self.sessions.measure_offsets()
     }
 
     /// Chooses the data address of each rail of each node.
-    pub(super) fn choose_ports(&mut self, sessions: &Sessions, number: usize) -> Result<(), Halt> {
+    pub(super) fn choose_ports(&mut self, number: usize) -> Result<(), Halt> {
         let test = &self.plan.tests()[number];
-        self.choose_addresses(sessions, &test.network.clone(), test.rails)
+        self.choose_addresses(&test.network.clone(), test.rails)
     }
 
     pub(super) fn choose_addresses(
         &mut self,
-        sessions: &Sessions,
         network: &DataNetwork,
         rails: usize,
     ) -> Result<(), Halt> {
-        let chosen = addresses::choose(&self.plan.nodes, network, rails, &sessions.seen_hosts())
-            .map_err(|trouble| Halt::Trouble(Box::new(trouble)))?;
+        let chosen = addresses::choose(
+            &self.plan.nodes,
+            network,
+            rails,
+            &self.sessions.seen_hosts(),
+        )?;
         for (host, rails) in self.hosts.iter_mut().zip(chosen) {
             host.rails = rails;
         }
@@ -174,7 +182,7 @@ impl RunState<'_> {
         }
     }
 
-    fn prepare(&mut self, sessions: &mut Sessions, number: usize, test: &Test) -> Result<(), Halt> {
+    fn prepare(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         self.check_files(test)?;
         let names = fresh_names()?;
         for node in 0..self.hosts.len() {
@@ -190,23 +198,24 @@ impl RunState<'_> {
                     false => Vec::new(),
                 },
             };
-            if !sessions.is_lost(node) {
-                sessions.send(node, &ToNode::Prepare(Box::new(assignment)));
+            if !self.sessions.is_lost(node) {
+                self.sessions
+                    .send(node, &ToNode::Prepare(Box::new(assignment)));
             }
         }
         let first = &self.hosts[0].facts.identity;
         let crosses = self.hosts.iter().any(|host| host.facts.identity != *first);
-        sessions.begin(number, test, crosses);
+        self.sessions.begin(number, test, crosses);
         self.stage(number, "preparing");
-        sessions.await_all(
+        self.sessions.await_all(
             "make its processes",
             self.plan.deadlines.prepare_ms,
-            |session| session.listeners.is_some(),
+            |session| session.test.listeners.is_some(),
         )?;
-        let neighbours = (0..self.hosts.len()).map(|node| sessions.neighbours(node));
+        let neighbours = (0..self.hosts.len()).map(|node| self.sessions.neighbours(node));
         let neighbours: Vec<&[(IpAddr, String)]> = neighbours.collect();
         match addresses::stranger(&self.hosts, &neighbours) {
-            Some(trouble) if number == self.first => Err(Halt::Trouble(Box::new(trouble))),
+            Some(trouble) if number == self.first => Err(trouble.into()),
             _ => Ok(()),
         }
     }
@@ -227,19 +236,16 @@ impl RunState<'_> {
                 let what = format!(
                     "would write sink {pattern} on the same host as {first} (put %n, the node's label, into the name)"
                 );
-                Err(Halt::Trouble(Box::new(Trouble {
-                    node: self.hosts[node].node.clone(),
-                    ..Trouble::own(TroubleKind::Usage, what)
-                })))
+                Err(Trouble::of_node(TroubleKind::Usage, &self.hosts[node].node, what).into())
             }
             _ => Ok(()),
         }
     }
 
-    fn connect(&mut self, sessions: &mut Sessions, number: usize, test: &Test) -> Result<(), Halt> {
+    fn connect(&mut self, number: usize, test: &Test) -> Result<(), Halt> {
         let nodes = self.plan.nodes.len();
         let of = |boundary: usize, node: usize| -> Listener {
-            sessions
+            self.sessions
                 .listeners(node)
                 .and_then(|all| all.get(boundary).cloned())
                 .unwrap_or(Listener::None)
@@ -248,19 +254,18 @@ impl RunState<'_> {
             .map(|boundary| (0..nodes).map(|node| of(boundary, node)).collect())
             .collect();
         let book = AddressBook { listeners };
-        for node in 0..nodes {
-            sessions.send(node, &ToNode::Connect(book.clone()));
-        }
+        self.sessions.send_all(&ToNode::Connect(book));
         let links = size::of(test, nodes).links;
         self.stage(number, &format!("connecting {links} links"));
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadline expires first and names the missing links.
         let limit = deadlines.connect_ms + deadlines.prepare_ms + 5_000;
-        sessions.await_all("connect its links", limit, |session| session.ready)
+        self.sessions
+            .await_all("connect its links", limit, |session| session.test.ready)
     }
 
     /// Pauses at a stage if that was requested. The pause has a limit, so that a test that forgets its run does not leave it running.
-    fn hold(&mut self, sessions: &mut Sessions, at: Hold) -> Result<(), Halt> {
+    fn hold(&mut self, at: Hold) -> Result<(), Halt> {
         const LIMIT_MS: u64 = 600_000;
         if self.conditions.hold != Some(at) {
             return Ok(());
@@ -274,17 +279,12 @@ impl RunState<'_> {
                 Ok(_) | Err(_) => release.store(true, Ordering::SeqCst), // End-of-file also releases the run.
             }
         });
-        sessions.await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
+        self.sessions
+            .await_condition("be released", LIMIT_MS, |_| released.load(Ordering::SeqCst))
     }
 
     /// Sends one start and one window to all nodes, converted to the clock of each node.
-    fn go(
-        &mut self,
-        sessions: &mut Sessions,
-        number: usize,
-        test: &Test,
-        offsets: &[Offset],
-    ) -> Result<(), Halt> {
+    fn go(&mut self, number: usize, test: &Test, offsets: &[Offset]) -> Result<(), Halt> {
         let slowest = offsets
             .iter()
             .map(|offset| offset.uncertainty_ns)
@@ -296,7 +296,7 @@ impl RunState<'_> {
             Bound::Time { .. } => None,
             Bound::Volume { buffers } => Some(buffers),
             Bound::Files => Some(
-                sessions
+                self.sessions
                     .longest_source()
                     .div_ceil(size::buffer_payload_bytes(test, offsets.len())),
             ),
@@ -312,7 +312,7 @@ impl RunState<'_> {
                 }
                 Bound::Volume { .. } | Bound::Files => None,
             };
-            sessions.send(
+            self.sessions.send(
                 node,
                 &ToNode::Go(Go {
                     at_ns: offset.to_node(start),
@@ -328,12 +328,12 @@ impl RunState<'_> {
             } => start + warmup_ns + window_ns,
             Bound::Volume { .. } | Bound::Files => 0,
         };
-        sessions.set_start(start, window_end_ns);
+        self.sessions.set_start(start, window_end_ns);
         self.stage(number, "running");
         Ok(())
     }
 
-    fn watch(&mut self, sessions: &mut Sessions, test: &Test) -> Result<(), Halt> {
+    fn watch(&mut self, test: &Test) -> Result<(), Halt> {
         let deadlines = &self.plan.deadlines;
         // The nodes' own deadlines expire first and name what is late.
         let collect_ms = deadlines.collect_ms + 5_000;
@@ -352,7 +352,7 @@ impl RunState<'_> {
                 (deadlines.volume_ms, beyond_ms, most_ms)
             }
         };
-        sessions.await_reports(limits, test, self.observer)
+        self.sessions.await_reports(limits, test, self.observer)
     }
 }
 

@@ -53,13 +53,15 @@ impl Visit {
 
     /// Looks at the runs on every host. Returns the answers by label; `ends` includes every link end.
     pub(crate) fn look(&mut self, ends: bool) -> Vec<(String, Sighting)> {
-        self.ask(&ToNode::Look { ends }, |session| session.sighting.take())
+        self.ask(&ToNode::Look { ends }, |session| {
+            session.visit.sighting.take()
+        })
     }
 
     /// Asks the nodes of a run on all hosts to end. Returns the answers by label of the host.
     pub(crate) fn end_run(&mut self, token: &str) -> Vec<(String, Vec<Asked>)> {
         self.ask(&ToNode::EndRun(token.to_owned()), |session| {
-            session.asked.take()
+            session.visit.asked.take()
         })
     }
 

@@ -67,6 +67,14 @@ impl Trouble {
         }
     }
 
+    /// A failure of a node.
+    pub fn of_node(kind: TroubleKind, node: &str, what: impl Into<String>) -> Self {
+        Self {
+            node: node.to_owned(),
+            ..Self::own(kind, what)
+        }
+    }
+
     /// Line for the user, without the node.
     pub fn text(&self) -> String {
         if self.who.is_empty() {

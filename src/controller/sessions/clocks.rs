@@ -7,14 +7,16 @@ use crate::stats::offset::{Offset, estimate};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
-use super::{Halt, NodeSession, Sessions};
+use super::Sessions;
+use super::log::Halt;
+use super::node::NodeSession;
 
 /// Questions per node for a clock offset.
 const QUESTIONS: usize = 12;
 
 impl Sessions {
     fn ask_for_clocks(&mut self) {
-        for node in 0..self.sessions.len() {
+        for node in 0..self.nodes.len() {
             let sent_ns = clock::monotonic_ns();
             self.send(node, &ToNode::Ping { sent_ns });
         }
@@ -25,20 +27,19 @@ impl Sessions {
     pub(super) fn keep_clocks(&mut self, test: &Test) {
         const BEFORE_THE_END_NS: u64 = 2_000_000_000;
         let timed = matches!(test.bound, Bound::Time { .. });
-        if timed && clock::monotonic_ns() + BEFORE_THE_END_NS > self.window_end_ns {
+        if timed && clock::monotonic_ns() + BEFORE_THE_END_NS > self.time.window_end_ns {
             return;
         }
         let round = self.clocks.round;
-        let answered =
-            |session: &NodeSession| session.lost.is_some() || session.samples.len() >= round;
+        let answered = |node: &NodeSession| !node.takes_part() || node.clock.samples.len() >= round;
         if round == 0 {
             if Instant::now() >= self.clocks.due {
                 self.clocks.due = Instant::now() + self.clocks.interval;
-                self.sessions.iter_mut().for_each(|one| one.samples.clear());
+                self.forget_clocks();
                 self.clocks.round = 1;
                 self.ask_for_clocks();
             }
-        } else if self.sessions.iter().all(answered) {
+        } else if self.nodes.iter().all(answered) {
             if round < QUESTIONS {
                 self.clocks.round += 1;
                 self.ask_for_clocks();
@@ -51,7 +52,7 @@ impl Sessions {
                     if self.is_lost(node) {
                         continue;
                     }
-                    let end_ns = offset.to_node(self.window_end_ns);
+                    let end_ns = offset.to_node(self.time.window_end_ns);
                     self.send(node, &ToNode::Window { end_ns });
                 }
             }
@@ -62,13 +63,11 @@ impl Sessions {
     pub(crate) fn measure_offsets(&mut self) -> Result<Vec<Offset>, Halt> {
         self.clocks.round = 0;
         self.clocks.measured += 1;
-        for session in &mut self.sessions {
-            session.samples.clear();
-        }
+        self.forget_clocks();
         for round in 1..=QUESTIONS {
             self.ask_for_clocks();
             self.await_all("tell its clock", 10_000, |session| {
-                session.samples.len() >= round
+                session.clock.samples.len() >= round
             })?;
         }
         Ok(self.offsets())
@@ -76,10 +75,18 @@ impl Sessions {
 
     /// Estimates the offsets from the answers so far. A node without an answer keeps its last offset.
     pub(crate) fn offsets(&mut self) -> Vec<Offset> {
-        for session in &mut self.sessions {
-            session.offset = estimate(&session.samples).or(session.offset);
-        }
-        let offset = |session: &NodeSession| session.offset.unwrap_or_default();
-        self.sessions.iter().map(offset).collect()
+        let offset = |node: &mut NodeSession| {
+            let clock = &mut node.clock;
+            clock.offset = estimate(&clock.samples).or(clock.offset);
+            clock.offset.unwrap_or_default()
+        };
+        self.nodes.iter_mut().map(offset).collect()
+    }
+
+    /// Drops the answers of all nodes.
+    pub(super) fn forget_clocks(&mut self) {
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.clock.samples.clear());
     }
 }

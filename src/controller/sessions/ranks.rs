@@ -4,73 +4,78 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::plan::ranks::Ranks;
 use crate::record::{Trouble, TroubleKind};
 use crate::wire::message::RankWord;
 
-use super::{Halt, Sessions};
+use super::Sessions;
+use super::log::Halt;
+use super::node::NodeSession;
 
 impl Sessions {
-    /// Records that a job was sent to the nodes, so that ranks can report from now on.
-    pub(crate) fn begin_job(&mut self) {
-        self.begun = true;
-        self.start_ns = 0;
-        for session in &mut self.sessions {
-            session.forget_test();
-        }
-    }
-
     /// Addresses on which the ranks of a node listen, lowest rank first; empty until the node has reported them.
     pub(crate) fn rank_addresses(&self, node: usize) -> &[Option<SocketAddr>] {
-        self.sessions[node]
-            .rank_addresses
-            .as_deref()
-            .unwrap_or_default()
+        let addresses = &self.nodes[node].test.rank_addresses;
+        addresses.as_deref().unwrap_or_default()
     }
 
-    /// Passes node, rank and report to `take` until `take` returns true, for at most `limit_ms`. Measurements take long, so that silence is no
-    /// failure here: a node reports ranks that fall silent or die.
+    /// Passes each rank's reports to `take` until all ranks are done, for at most `limit_ms`. If `take` returns an error, the node that sent the
+    /// report is lost with this error. Measurements take long, so that silence is no failure here: a node reports ranks that fall silent or die.
     pub(crate) fn await_ranks(
         &mut self,
+        ranks: &Ranks,
         limit_ms: u64,
-        mut take: impl FnMut(usize, usize, RankWord) -> bool,
+        mut take: impl FnMut(usize, RankWord) -> Result<(), String>,
     ) -> Result<(), Halt> {
         let until = Instant::now() + Duration::from_millis(limit_ms);
-        let mut ended = vec![BTreeSet::new(); self.sessions.len()];
+        let (nodes, count) = (self.nodes.len(), ranks.count(self.nodes.len()));
+        let mut done = BTreeSet::new();
         loop {
-            for (node, ended) in ended.iter_mut().enumerate() {
-                while let Some((rank, word)) = self.sessions[node].rank_words.pop_front() {
-                    if matches!(word, RankWord::Done { .. }) && !ended.insert(rank) {
-                        let what = format!("rank {rank} came to its end twice");
-                        self.cut_off(node, TroubleKind::Lost, what);
-                    } else if take(node, rank, word) {
-                        return Ok(());
-                    }
-                }
-                self.sessions[node].allowance.ranks_were_heard();
+            self.hear_ranks(ranks, &mut done, &mut take);
+            if done.len() == count && self.log.troubles.is_empty() {
+                return Ok(());
             }
             if Instant::now() > until {
-                let is_late = |node: &usize| ended[*node].len() < self.rank_addresses(*node).len();
-                let late = (0..self.sessions.len()).filter(is_late);
-                let late: Vec<String> =
-                    late.map(|node| self.sessions[node].label.clone()).collect();
+                let open = (0..count).filter(|rank| !done.contains(rank));
+                let late: BTreeSet<usize> = open.map(|rank| ranks.node_of(rank, nodes)).collect();
+                let late = late.into_iter().map(|node| self.nodes[node].label.clone());
+                let late = launcher::hosts::fold(&late.collect::<Vec<_>>());
                 let what = format!("its ranks were not done after {} s", limit_ms / 1000);
-                self.note(Halt::Trouble(Box::new(Trouble {
-                    node: launcher::hosts::fold(&late),
-                    ..Trouble::own(TroubleKind::Deadline, what)
-                })));
+                self.note(Trouble::of_node(TroubleKind::Deadline, &late, what).into());
             }
             if let Err(halt) = self.halt_on_trouble() {
                 // Reports that arrived in the meantime are kept.
-                for node in 0..self.sessions.len() {
-                    while let Some((rank, word)) = self.sessions[node].rank_words.pop_front() {
-                        if take(node, rank, word) {
-                            break;
-                        }
-                    }
-                }
+                self.hear_ranks(ranks, &mut done, &mut take);
                 return Err(halt);
             }
             self.turn();
+        }
+    }
+
+    /// Handles the reports that have arrived. `done` are the ranks that have reached the end of their round.
+    fn hear_ranks(
+        &mut self,
+        ranks: &Ranks,
+        done: &mut BTreeSet<usize>,
+        take: &mut impl FnMut(usize, RankWord) -> Result<(), String>,
+    ) {
+        let (nodes, count) = (self.nodes.len(), ranks.count(self.nodes.len()));
+        for node in 0..nodes {
+            let NodeSession { test, input, .. } = &mut self.nodes[node];
+            let words = std::mem::take(&mut test.rank_words);
+            input.allowance.ranks_were_heard();
+            let mut words = words.into_iter().map(|(rank, word)| {
+                if rank >= count || ranks.node_of(rank, nodes) != node {
+                    return Err(format!("speaks of rank {rank}, which is not its own"));
+                }
+                if matches!(word, RankWord::Done { .. }) && !done.insert(rank) {
+                    return Err(format!("rank {rank} came to its end twice"));
+                }
+                take(rank, word)
+            });
+            if let Some(what) = words.find_map(Result::err) {
+                self.cut_off(node, TroubleKind::Lost, what);
+            }
         }
     }
 }

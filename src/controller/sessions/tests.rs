@@ -10,6 +10,7 @@ use crate::record::PairTime;
 use crate::wire::message::{FromNode, RankWord};
 
 use super::*;
+use crate::wire::frame;
 
 /// Sessions of a run whose nodes say nothing unless a test says it for them.
 fn scripted(nodes: usize) -> Sessions {
@@ -52,7 +53,7 @@ impl Sessions {
 
     /// Label and message of each failure.
     fn failures(&self) -> Vec<String> {
-        let all = self.troubles.iter();
+        let all = self.log.troubles.iter();
         all.map(|one| format!("{}: {}", one.node, one.text()))
             .collect()
     }
@@ -76,7 +77,7 @@ fn times(count: usize) -> FromNode {
 #[test]
 fn nodes_that_together_say_too_much_lose_the_one_that_said_most() {
     let mut sessions = scripted(8);
-    let limit = sessions.all_bytes;
+    let limit = sessions.limits.all_bytes;
     assert!(limit < 80 << 20, "{limit}");
     for round in 0..100 {
         for node in 0..8 {
@@ -84,16 +85,16 @@ fn nodes_that_together_say_too_much_lose_the_one_that_said_most() {
             let count = if node == 6 { 1500 } else { 1000 };
             sessions.say(node, &times(count));
         }
-        let held: usize = sessions.sessions.iter().map(NodeSession::held_bytes).sum();
+        let held: usize = sessions.nodes.iter().map(NodeSession::held_bytes).sum();
         assert!(held <= limit, "round {round}: {held}");
-        if !sessions.troubles.is_empty() {
+        if !sessions.log.troubles.is_empty() {
             break;
         }
     }
     let failures = sessions.failures();
     let first = failures.first().expect("a failure");
     assert!(first.starts_with("n7: sent more than "), "{failures:?}");
-    assert!(sessions.sessions[6].rank_words.is_empty());
+    assert!(sessions.nodes[6].test.rank_words.is_empty());
 }
 
 /// Regression test: bytes of a message that never becomes whole.
@@ -107,7 +108,7 @@ fn a_node_that_announces_more_than_its_kind_may_have_is_lost_before_it_sends_tha
     sessions.hear(1, &[b' '; 1000]);
     let expected = "n2: sent more than 2 MiB in one message (series): 60 MiB";
     assert_eq!(sessions.failures(), [expected]);
-    assert_eq!(sessions.sessions[1].held_bytes(), 0);
+    assert_eq!(sessions.nodes[1].held_bytes(), 0);
 }
 
 /// Regression test: one counter stood for all kinds, so that a thousand reports of megabytes each were read.
