@@ -460,9 +460,9 @@ fn a_node_whose_part_is_incomplete_without_a_reason_is_named() {
     let script = folder.path().join("node.py");
     std::fs::write(&script, SAYS_INCOMPLETE).expect("written");
     let shell = format!("python3 {} %h", script.display());
-    let cache = folder.path().join("cache");
+    let cache = folder.path().join("cache").display().to_string();
     let words = ["--phases", "2", "--buffers", "3", "--rsh", &shell];
-    let words = [&words[..], &["--remote-dir", &cache.to_string_lossy()]].concat();
+    let words = [&words[..], &["--remote-dir", &cache]].concat();
     for (hosts, pattern) in [("127.0.0.[1-2]", "mesh"), ("127.0.0.[1-3]", "rotate")] {
         let words = [&words[..], &["--hosts", hosts, "--pattern", pattern]].concat();
         let ended = Run::start(&words).end(pattern, SOON);
