@@ -428,14 +428,23 @@ fn hostile_requests_get_their_status_and_change_nothing() {
         r#"{"group":"here","options":["--rsh=x"]}"#,
         r#"{"group":"here","by":"a\u0000b"}"#,
         r#"{"group":"here","profile":"soak"}"#,
+        r#"{"group":"here","time":"1e400s"}"#,
+        r#"{"group":"here","time":"99999999999999999999s"}"#,
+        r#"{"group":"here","pattern":"--output=x"}"#,
+        r#"{"group":"here","phases":99999999999}"#,
+        r#"{"group":"here","rate":"0"}"#,
+        r#"{"group":"here","rate":"1e99G"}"#,
+        r#"{"group":"here","note":"a\nb"}"#,
+        r#"{"group":"here","by":"\u001b[31manna"}"#,
+        r#"{"group":"here","by":"a\u202eb"}"#,
         r#"{"group":7}"#,
         "[]",
     ] {
-        assert_eq!(
-            ask("POST", "/api/v1/runs", &[token, kind], body),
-            422,
-            "{body}"
-        );
+        let reply = server.ask("POST", "/api/v1/runs", &[token, kind], body);
+        assert_eq!(reply.status, 422, "{body}");
+        let what = reply.json()["what"].as_str().unwrap_or_default().to_owned();
+        let steers = what.contains(pipebench::internals::outside::steers);
+        assert!(!what.is_empty() && !steers, "{body}: {what:?}");
     }
     assert_eq!(ask("POST", "/api/v1/runs", &[token, kind], "{"), 400);
     assert_eq!(ask("POST", "/api/v1/runs", &[token], SHORT), 415);
@@ -728,6 +737,38 @@ fn whoever_can_be_reached_from_elsewhere_wants_the_token_for_everything() {
     );
 }
 
+/// A proxy on this machine that says nothing of whom it brings cannot be told from a client here, but it is another user's process.
+#[test]
+fn another_user_of_this_machine_reads_nothing_without_the_token() {
+    if !nix::unistd::geteuid().is_root() {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "needs root");
+        eprintln!("SKIPPED: only root can be two users");
+        return;
+    }
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let status = |user: &str, path: &str, more: &str| {
+        let (host, port) = (server.address.ip(), server.address.port());
+        let ask = format!(
+            "exec 3<>/dev/tcp/{host}/{port}; printf 'GET {path} HTTP/1.1\\r\\nHost: {}\\r\\n{more}Connection: close\\r\\n\\r\\n' >&3; cat <&3",
+            server.address
+        );
+        let output = Command::new("setpriv")
+            .args(["--reuid", user, "--clear-groups", "bash", "-c", &ask])
+            .output()
+            .expect("setpriv runs");
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        status.unwrap_or_else(|| panic!("no answer: {output:?}"))
+    };
+    let token = format!("Authorization: {BEARER}\\r\\n");
+    for (path, stranger) in [("/runs", 303), ("/api/v1/runs", 401), ("/metrics", 401)] {
+        assert_eq!(status("65534", path, ""), stranger, "{path}");
+        assert_eq!(status("65534", path, &token), 200, "{path}");
+        assert_eq!(status("0", path, ""), 200, "{path}");
+    }
+}
+
 #[test]
 fn a_site_that_is_none_is_named_with_its_line() {
     let site = Site::new("version = 1\nresults = \"runs\"\ncolour = 1\n");
@@ -809,13 +850,21 @@ fn a_run_does_not_outlive_its_limit_and_has_one_keeper() {
         "version": 1, "name": name, "asked_ms": 1, "by": "anna", "note": "", "what": "", "fabric": "here", "fields": {}, "words": words,
         "extent": {"ports": 0, "nodes": 2, "tests": 1, "data_ms": 60_200}, "limit_ms": 4_000
     });
+    let own: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(site.runs(), own).expect("a folder of one's own");
     fs::write(folder.join("request.json"), request.to_string()).expect("a file");
     let keep = || {
-        Command::new(PIPEBENCH)
+        let mut runner = Command::new(PIPEBENCH)
             .arg("keep")
             .arg(&folder)
+            .stdin(std::process::Stdio::piped())
             .spawn()
-            .expect("pipebench starts")
+            .expect("pipebench starts");
+        let mut input = runner.stdin.take().expect("piped");
+        input
+            .write_all(request.to_string().as_bytes())
+            .expect("read");
+        runner
     };
     let began = Instant::now();
     let mut runners = [keep(), keep()];

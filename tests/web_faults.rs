@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use numbers::random::Random;
-use site::{PIPEBENCH, SITE, Served, Site, wait_until};
+use site::{PIPEBENCH, SITE, Served, Site, TOKEN, wait_until};
 
 const SHORT: &str = r#"{"group":"here","time":"1s"}"#;
 
@@ -54,7 +55,7 @@ fn a_full_disk_takes_no_run_and_leaves_nothing_half() {
     let site = Site::new(SITE);
     fs::create_dir(site.runs()).expect("a folder");
     let mut command = Command::new("unshare");
-    let small = "mount -t tmpfs -o size=1m tmpfs \"$0\" && exec \"$@\"";
+    let small = "mount -t tmpfs -o size=1m,mode=755 tmpfs \"$0\" && exec \"$@\"";
     command.args(["--mount", "sh", "-c", small]);
     command.arg(site.runs()).arg(PIPEBENCH);
     let server = Served::start_by(command, &site, "127.0.0.1:0");
@@ -203,6 +204,37 @@ fn clients_that_asked_once_keep_nobody_out() {
     drop(asked);
 }
 
+/// Each was taken for somebody who is being answered, for as long as the server waited for the rest.
+#[test]
+fn clients_that_keep_back_what_they_post_keep_nobody_out() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    const KIND: &str = "Content-Type: application/x-www-form-urlencoded";
+    let waiting: Vec<TcpStream> = (0..300)
+        .map(|number| {
+            let length = match number % 2 {
+                0 => "Content-Length: 100",
+                _ => "Transfer-Encoding: chunked",
+            };
+            let head = format!(
+                "POST /login HTTP/1.1\r\nHost: localhost\r\n{KIND}\r\n{length}\r\n\r\n6\r\ntoken="
+            );
+            let mut stream = TcpStream::connect(server.address).expect("a server");
+            stream.write_all(head.as_bytes()).expect("sent");
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(server.get("/health").status, 200);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    drop(waiting);
+    // Whoever sends all of it is answered.
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let reply = server.ask("POST", "/login", &[form], &format!("token={TOKEN}"));
+    assert_eq!(reply.status, 303, "{reply:?}");
+}
+
 #[test]
 fn a_request_for_another_host_is_refused_however_it_says_so() {
     let site = Site::new(SITE);
@@ -227,6 +259,97 @@ fn a_wrong_token_of_a_program_is_refused_and_told() {
     let wrong = [("Authorization", "Bearer wrong")];
     assert_eq!(server.ask("GET", "/api/v1/runs", &wrong, "").status, 401);
     wait_until("it is told", || server.said().contains("wrong token from"));
+}
+
+/// Whoever could write there put requests of his own in the place of checked ones: they ran as the site's user.
+#[test]
+fn a_results_folder_that_another_user_may_write_to_is_refused_at_the_start() {
+    let site = Site::new(SITE);
+    let refused = |why: &str| {
+        for word in ["serve", "cgi"] {
+            let mut command = Command::new(PIPEBENCH);
+            command.args([word, "--site"]).arg(site.file());
+            let variables = [("REQUEST_METHOD", "GET"), ("HTTP_HOST", "localhost")];
+            let output = command.envs(variables).output().expect("pipebench runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let whole = format!("pipebench: results folder {}{why}\n", site.runs().display());
+            assert_eq!(
+                (output.status.code(), said.as_ref()),
+                (Some(2), whole.as_str()),
+                "{word}"
+            );
+        }
+    };
+    fs::create_dir_all(site.runs().join(".queue")).expect("a folder");
+    for path in [site.runs().join(".queue"), site.runs()] {
+        let name = path.strip_prefix(site.runs()).expect("below it");
+        let name = Path::new("/").join(name).display().to_string();
+        let allow = |mode| {
+            let mode: fs::Permissions = PermissionsExt::from_mode(mode);
+            fs::set_permissions(&path, mode).expect("a folder of one's own");
+        };
+        fs::set_permissions(site.runs(), PermissionsExt::from_mode(0o755)).expect("one's own");
+        allow(0o775);
+        refused(&format!(
+            "{}: others may write to it (chmod -R go-w)",
+            name.trim_end_matches('/')
+        ));
+        allow(0o755);
+    }
+    if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(site.runs(), Some(65534), None).expect("root");
+        refused(": it belongs to another user");
+    }
+}
+
+#[test]
+fn others_may_write_to_no_file_of_a_site_whatever_its_user_allows_elsewhere() {
+    let site = Site::new(SITE);
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000 && exec \"$@\"", "sh", PIPEBENCH]);
+    let server = Served::start_by(command, &site, "127.0.0.1:0");
+    let name = server.start_run(SHORT);
+    server.wait_for(&name, &["ended"]);
+    let run = site.runs().join(&name);
+    let mut count = 0;
+    for folder in [site.runs(), site.runs().join(".queue"), run] {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let mode = entry.metadata().expect("a file").permissions().mode();
+            assert_eq!(mode & 0o022, 0, "{mode:o} {}", entry.path().display());
+            count += 1;
+        }
+    }
+    assert!(count > 8, "{count} files");
+}
+
+/// The API sent whatever was in the file; a page read the file a second time after the check.
+#[test]
+fn what_is_sent_as_a_record_is_one_and_not_behind_a_link() {
+    let site = Site::new(SITE);
+    let server = Served::start(&site);
+    let name = "pb-20261121-101500-abcdef";
+    let run = site.runs().join(name);
+    fs::create_dir(&run).expect("a folder");
+    let link = run.join("record.json");
+    let sent = || {
+        for path in [
+            format!("/runs/{name}/record.json"),
+            format!("/api/v1/runs/{name}/record"),
+        ] {
+            let reply = server.get(&path);
+            let is_none = matches!(reply.status, 404 | 409);
+            assert!(is_none && !reply.body.contains(TOKEN), "{path}: {reply:?}");
+        }
+    };
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/one-host/record.json");
+    for behind in [site.folder.path().join("token"), real] {
+        assert!(behind.is_file());
+        std::os::unix::fs::symlink(behind, &link).expect("a link");
+        sent();
+        fs::remove_file(&link).expect("removed");
+    }
+    fs::write(&link, TOKEN).expect("written");
+    sent();
 }
 
 /// A request that nobody would write: each part of one, or something else in its place.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use launcher::Program;
+use nix::sys::stat::{Mode, umask};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::plan::fit::Capacity;
@@ -25,6 +26,13 @@ pub(super) fn random_digits() -> Result<String, u8> {
 pub(super) fn end_with(parent: i32) -> bool {
     sys::process::die_with_parent(nix::sys::signal::Signal::SIGTERM);
     sys::process::parent_is(parent)
+}
+
+/// Keeps other users from writing to any file that this process or its children make.
+pub(super) fn keep_files_own() {
+    let others = Mode::S_IWGRP | Mode::S_IWOTH;
+    // Reading the mask is possible only by setting it.
+    umask(umask(others) | others);
 }
 
 /// SHA-256 of this process's executable.

@@ -9,7 +9,7 @@ use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::plan::RunPlan;
-use crate::web::{self, CgiError, ServeError, Site, Tools};
+use crate::web::{self, CgiError, FolderError, ServeError, Site, Tools};
 use crate::{controller, exit, sys};
 
 use super::args::{Arguments, CgiArguments, KeepArguments, ServeArguments};
@@ -44,7 +44,7 @@ pub(super) fn serve(words: &ServeArguments) -> u8 {
             complain(&error.to_string());
             match error {
                 ServeError::Token(_) => exit::USAGE,
-                ServeError::Store(_) => exit::NOT_WRITTEN,
+                ServeError::Folder(error) => code_of(&error),
                 ServeError::Listen(..) | ServeError::System(_) => exit::RESOURCE,
             }
         }
@@ -75,7 +75,8 @@ pub(super) fn cgi(words: &CgiArguments) -> u8 {
         Err(error) => {
             complain(&error.to_string());
             match error {
-                CgiError::Store(_) | CgiError::Stream(_) => exit::NOT_WRITTEN,
+                CgiError::Folder(error) => code_of(&error),
+                CgiError::Stream(_) => exit::NOT_WRITTEN,
                 CgiError::NoRequest(_) | CgiError::Token(_) | CgiError::Garbage => exit::USAGE,
             }
         }
@@ -90,7 +91,7 @@ pub(super) fn keep(words: &KeepArguments) -> u8 {
     let (Some(tools), Some(stop)) = (tools(), stop_flag()) else {
         return exit::BUG;
     };
-    match web::keep(&words.folder, &tools, &stop) {
+    match web::keep(&words.folder, std::io::stdin().lock(), &tools, &stop) {
         Ok(()) => exit::OK,
         Err(error) => {
             complain(&error.to_string());
@@ -99,7 +100,16 @@ pub(super) fn keep(words: &KeepArguments) -> u8 {
     }
 }
 
+fn code_of(error: &FolderError) -> u8 {
+    match error {
+        FolderError::Store(_) => exit::NOT_WRITTEN,
+        FolderError::Foreign(_) | FolderError::Open(_) => exit::USAGE,
+    }
+}
+
+/// Reads the site's file. From here on no other user can change a file that this process or one of its runs makes.
 fn site_of(path: &Path) -> Option<Site> {
+    process::keep_files_own();
     web::read_site(path)
         .map_err(|error| complain(&error.to_string()))
         .ok()

@@ -7,6 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use nix::libc;
+
 use crate::sys::socket;
 use crate::units::{show_bytes, show_ns};
 
@@ -20,7 +22,8 @@ pub(crate) const FABRIC_BYTES: u64 = 64 << 20;
 /// Longest time for reading a pipe to its end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file.
+/// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file, a link to one included: it can lead to
+/// a file that only this user can read.
 pub(crate) fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
     read(path, limit_bytes, true, PATIENCE)
 }
@@ -32,14 +35,20 @@ pub(crate) fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
 
 fn read(path: &Path, limit_bytes: u64, regular: bool, patience: Duration) -> io::Result<String> {
     let began = Instant::now();
+    let not_regular = || io::Error::other("it is no regular file");
+    let links = if regular { libc::O_NOFOLLOW } else { 0 };
     // Opening a pipe must not block if no process writes to it.
     let mut file = File::options()
         .read(true)
-        .custom_flags(nix::libc::O_NONBLOCK)
-        .open(path)?;
+        .custom_flags(libc::O_NONBLOCK | links)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) if regular => not_regular(),
+            _ => error,
+        })?;
     let about = file.metadata()?;
     if regular && !about.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(not_regular());
     }
     let too_long = || {
         let limit = show_bytes(limit_bytes);
@@ -96,6 +105,17 @@ mod tests {
         File::create(&path).unwrap().set_len(20 << 30).unwrap();
         let why = kept(&path, 64 << 20).unwrap_err().to_string();
         assert_eq!(why, "it is longer than 64 MiB");
+    }
+
+    #[test]
+    fn a_link_is_followed_where_the_user_names_one_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(given(&link, 100).unwrap(), "x");
+        let why = kept(&link, 100).unwrap_err().to_string();
+        assert_eq!(why, "it is no regular file");
     }
 
     #[test]

@@ -101,18 +101,25 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
     Ok(records)
 }
 
-/// Reads the text of a record.
+/// Reads the text of a record. One that is not in a run folder was named by the user and can be a link.
 pub(crate) fn read(path: &Path) -> Result<String, FindError> {
-    bounded::kept(path, bounded::RECORD_BYTES)
-        .map_err(|error| FindError::Unreadable(path.to_owned(), error))
+    let read = match is_in_run_folder(path) {
+        true => bounded::kept,
+        false => bounded::given,
+    };
+    read(path, bounded::RECORD_BYTES).map_err(|error| FindError::Unreadable(path.to_owned(), error))
 }
 
 /// Name of a record's run: that of its folder, or the path of a file that is not in a run folder.
 pub(crate) fn name_of(record: &Path) -> String {
-    match record.file_name().is_some_and(|name| name == RECORD) {
+    match is_in_run_folder(record) {
         true => record.parent().map_or_else(String::new, name_of_folder),
         false => record.display().to_string(),
     }
+}
+
+fn is_in_run_folder(record: &Path) -> bool {
+    record.file_name().is_some_and(|name| name == RECORD)
 }
 
 fn name_of_folder(folder: &Path) -> String {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use tokio::task::block_in_place;
 
 use crate::report::metrics::Exposition;
-use crate::store::runs::RECORD;
 
 use super::answers::{self, absent, is_search, of_run, problem_of, status_of, take};
 use super::app::App;
@@ -218,7 +217,7 @@ async fn cancel(
 async fn record(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
     let _turn = app.heavy.acquire().await;
     of_run(&app, true, &name, |name, _| {
-        let Some(text) = app.queue.run_store.text(&name, RECORD) else {
+        let Some(text) = app.queue.run_store.record_text(&name) else {
             return problem_of(StatusCode::CONFLICT, "it has no record, or none yet", None);
         };
         match app.sending.body(text) {

@@ -10,12 +10,11 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use tower::ServiceExt;
 
-use crate::store::StoreError;
-
 use super::app::{App, MOST_HEAVY};
 use super::guard::{Guard, RemoteUser, TokenError};
 use super::queue::Queue;
 use super::routes::routes;
+use super::run_store::FolderError;
 use super::sending::Sending;
 use super::site::Site;
 use super::tools::Tools;
@@ -31,9 +30,9 @@ pub(crate) enum CgiError {
     /// The named variable is not set, so this is no CGI request.
     #[error("this is a CGI program, for a web server to run: {0} is not set (see docs/web.md)")]
     NoRequest(&'static str),
-    /// The folder of runs cannot be written.
+    /// The folder of runs cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Folder(#[from] FolderError),
     /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),

@@ -538,6 +538,24 @@ mod tests {
         assert!(!asker(&one).is_known && asker(&other).is_known);
     }
 
+    /// A code by a token alone let whoever had one cookie guess the token offline.
+    #[test]
+    fn the_same_token_signs_differently_with_another_key() {
+        let (_one, guard) = guard(&[]);
+        let (two, _) = self::guard(&[]);
+        std::fs::write(two.path().join(KEY), "y".repeat(32)).unwrap();
+        let site = Site {
+            token_file: two.path().join("token"),
+            results: two.path().to_owned(),
+            ..site()
+        };
+        let other = Guard::new(&site, false, None, || "x".repeat(32)).unwrap();
+        assert!(guard.token == other.token);
+        let code = guard.sign("session", "1.aa");
+        assert!(guard.is_signed("session", "1.aa", &code));
+        assert!(!other.is_signed("session", "1.aa", &code));
+    }
+
     #[test]
     fn a_ticket_is_ours_and_not_old() {
         let (_folder, guard) = guard(&[]);

@@ -29,6 +29,7 @@ mod state;
 mod tools;
 
 pub(crate) use cgi::{CgiError, answer};
+pub(crate) use run_store::FolderError;
 pub(crate) use runner::keep;
 pub(crate) use server::{ServeError, serve};
 pub(crate) use site::{EXAMPLE, Site, read as read_site};

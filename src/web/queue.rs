@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::units;
 
 use super::request::{self, Asked, Extent, Fields, REQUEST_VERSION, Refusal, Request};
-use super::run_store::{LAPSE_MS, RunName, RunStore};
+use super::run_store::{FolderError, LAPSE_MS, RunName, RunStore};
 use super::runner;
 use super::site::Site;
 use super::state::{How, Outcome, Stage, State};
@@ -53,10 +53,13 @@ pub(super) struct Offer {
 /// Way to start runners.
 enum Starts {
     /// A thread of the server starts runners, which end with it.
-    Thread(Sender<RunName>),
+    Thread(Sender<Wanted>),
     /// This process, which ends soon, starts detached runners.
     Detached,
 }
+
+/// A run to start, and its request after the check against the site.
+pub(super) type Wanted = (RunName, Request);
 
 /// Accepts requests and reports on runs.
 pub(super) struct Queue {
@@ -72,16 +75,16 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Creates a queue for a program that lives for one request. Its runs are detached.
-    pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, StoreError> {
+    pub(super) fn detached(site: Site, tools: Tools) -> Result<Self, FolderError> {
         let run_store = RunStore::open(&site.results)?;
         Ok(Self::with(site, run_store, tools, Starts::Detached))
     }
 
-    /// Creates a queue for a server, and the names of runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
+    /// Creates a queue for a server, and the runs to start. Pass these to [`tend`], in a thread that lives as long as the runs can.
     pub(super) fn serving(
         site: Site,
         tools: Tools,
-    ) -> Result<(Self, Receiver<RunName>), StoreError> {
+    ) -> Result<(Self, Receiver<Wanted>), FolderError> {
         let run_store = RunStore::open(&site.results)?;
         let (sender, receiver) = channel();
         Ok((
@@ -166,11 +169,12 @@ impl Queue {
         drop(door);
         match &self.starts {
             // The thread ends with the server; the queue keeps the request.
-            Starts::Thread(sender) => match sender.send(name.clone()) {
+            Starts::Thread(sender) => match sender.send((name.clone(), request)) {
                 Ok(()) | Err(_) => {}
             },
             Starts::Detached => {
-                if let Err(error) = runner::start(&self.tools, &self.run_store, &name, false) {
+                let folder = self.run_store.folder_of(&name);
+                if let Err(error) = runner::start(&self.tools, &folder, &request, false) {
                     fail(
                         &self.run_store,
                         &name,
@@ -190,8 +194,9 @@ impl Queue {
         if !matches!(self.starts, Starts::Detached) {
             return;
         }
-        for name in orphans(&self.run_store, &self.site, &self.tools) {
-            match runner::start(&self.tools, &self.run_store, &name, false) {
+        for (name, request) in orphans(&self.run_store, &self.site, &self.tools) {
+            let folder = self.run_store.folder_of(&name);
+            match runner::start(&self.tools, &folder, &request, false) {
                 Ok(_) | Err(_) => {} // The next sweep tries again.
             }
         }
@@ -253,7 +258,7 @@ pub(super) fn tend(
     run_store: &RunStore,
     site: &Site,
     tools: &Tools,
-    wanted: &Receiver<RunName>,
+    wanted: &Receiver<Wanted>,
     is_over: &dyn Fn() -> bool,
 ) {
     const LOOK: Duration = Duration::from_millis(200);
@@ -262,18 +267,18 @@ pub(super) fn tend(
     let mut children: Vec<(RunName, Child)> = Vec::new();
     let mut looks = 0_u32;
     while !is_over() {
-        let mut names: Vec<RunName> = wanted.recv_timeout(LOOK).into_iter().collect();
+        let mut wanted: Vec<Wanted> = wanted.recv_timeout(LOOK).into_iter().collect();
         children.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
         if looks.is_multiple_of(ROUND) {
-            names.extend(orphans(run_store, site, tools));
+            wanted.extend(orphans(run_store, site, tools));
         }
         looks = looks.wrapping_add(1);
-        for name in names {
+        for (name, request) in wanted {
             // A runner that was just started has not stored its process id yet.
             if children.iter().any(|(known, _)| *known == name) {
                 continue;
             }
-            match runner::start(tools, run_store, &name, true) {
+            match runner::start(tools, &run_store.folder_of(&name), &request, true) {
                 Ok(child) => children.push((name, child)),
                 Err(error) => tools::tell(&format!(
                     "cannot start a runner for {name}: {}",
@@ -293,7 +298,7 @@ pub(super) fn tend(
 }
 
 /// Queued requests without a runner that never began, if the site still allows them. All others without a runner get their outcome.
-fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<RunName> {
+fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<Wanted> {
     let now_ms = (tools.now_ms)();
     let mut found = Vec::new();
     for (name, _) in run_store.queue() {
@@ -316,9 +321,9 @@ fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<RunName> {
             (true, ..) => How::Cancelled,
             (false, true, _) => How::Lost,
             (false, false, true) => How::Lapsed,
-            (false, false, false) => match still_allowed(&request, site, tools) {
+            (false, false, false) => match still_allowed(&name, &request, site, tools) {
                 Ok(()) => {
-                    found.push(name);
+                    found.push((name, request));
                     continue;
                 }
                 Err(what) => {
@@ -333,10 +338,17 @@ fn orphans(run_store: &RunStore, site: &Site, tools: &Tools) -> Vec<RunName> {
 }
 
 /// Checks a stored request again, because the site can allow less by now. The error is a sentence.
-fn still_allowed(request: &Request, site: &Site, tools: &Tools) -> Result<(), String> {
+fn still_allowed(
+    name: &RunName,
+    request: &Request,
+    site: &Site,
+    tools: &Tools,
+) -> Result<(), String> {
     let told = |refusal: Refusal| format!("this site does not allow it any more: {refusal}");
     let asked = request::hold(&request.fields, site).map_err(told)?;
-    if asked.words != request.words {
+    // Name and fabric become parts of paths.
+    let is_same = asked.words == request.words && asked.fabric == request.fabric;
+    if !is_same || request.name != name.to_string() {
         return Err("this site means something else by it by now".to_owned());
     }
     let plan = (tools.understand)(&asked.words)?;
@@ -365,5 +377,51 @@ fn end(
     };
     if run_store.set_outcome(name, &outcome).is_ok() {
         run_store.leave_queue(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::run_store::tests::request;
+    use crate::web::site::tests::site;
+
+    /// Name and fabric of a stored request become parts of paths.
+    #[test]
+    fn a_stored_request_that_says_more_than_its_fields_is_not_started() {
+        const NAME: &str = "pb-20261121-101500-abcdef";
+        let site = site();
+        let fields = Fields {
+            group: "local".to_owned(),
+            ..Fields::default()
+        };
+        let words = request::hold(&fields, &site).unwrap().words;
+        let stored = |name: &str, fabric: &str| Request {
+            fields: fields.clone(),
+            words: words.clone(),
+            ..request(name, 1000, fabric)
+        };
+        let tools = Tools {
+            understand: |_| Err("understood".to_owned()),
+            now_ms: || 2000,
+            random: String::new,
+            program: std::path::PathBuf::new(),
+        };
+        let checked = |request: &Request| {
+            still_allowed(&NAME.parse().unwrap(), request, &site, &tools).unwrap_err()
+        };
+        assert_eq!(checked(&stored(NAME, "local")), "understood");
+        let more = [
+            stored(NAME, "../x"),
+            stored("../x", "local"),
+            Request {
+                words: vec!["--rsh=x".to_owned()],
+                ..stored(NAME, "local")
+            },
+        ];
+        for request in more {
+            let why = checked(&request);
+            assert!(why.contains("means something else"), "{why}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Bound, RunPlan};
-use crate::units;
+use crate::{outside, units};
 
 use super::site::{FREE_FABRIC, Site, length};
 
@@ -285,7 +285,7 @@ fn one_of(field: &'static str, asked: &str, list: &[String]) -> Result<String, R
 /// Trims a text and checks that it is one line that a page can show, of at most `most` characters.
 fn line(field: &'static str, text: &str, most: usize) -> Result<String, Refusal> {
     let text = text.trim();
-    if text.chars().count() > most || text.chars().any(char::is_control) {
+    if text.chars().count() > most || text.contains(outside::steers) {
         return Err(Refusal {
             field,
             what: format!("one line of at most {most} letters"),

@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -49,6 +49,20 @@ pub(super) const LAPSE_MS: u64 = 60 * 60 * 1000;
 /// Name of a run, such as `pb-20261121-014455-abcdef`. Only a text of this form becomes a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub(super) struct RunName(String);
+
+/// Reason why a folder cannot hold the runs of a site.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    /// It cannot be created or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It belongs to another user, who can put anything in the place of a run.
+    #[error("results folder {}: it belongs to another user", .0.display())]
+    Foreign(PathBuf),
+    /// Other users can put anything in the place of a run.
+    #[error("results folder {}: others may write to it (chmod -R go-w)", .0.display())]
+    Open(PathBuf),
+}
 
 /// The text is not the name of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -106,9 +120,25 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
-    /// Opens the run store in this folder, which is created if missing.
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
-        store::make_folders(&folder.join(QUEUE))?;
+    /// Opens the run store in this folder, which is created if missing. Its files say what runs as this user and where this user writes, so no other
+    /// user can be allowed to change them.
+    pub(super) fn open(folder: &Path) -> Result<Self, FolderError> {
+        let queue = folder.join(QUEUE);
+        let mut folders = fs::DirBuilder::new();
+        folders
+            .recursive(true)
+            .mode(0o755)
+            .create(&queue)
+            .map_err(|source| StoreError::new(&queue, source))?;
+        for path in [folder, &queue] {
+            let about = fs::metadata(path).map_err(|source| StoreError::new(path, source))?;
+            if about.uid() != process::own_user() {
+                return Err(FolderError::Foreign(path.to_owned()));
+            }
+            if about.mode() & 0o022 != 0 {
+                return Err(FolderError::Open(path.to_owned()));
+            }
+        }
         Ok(Self {
             folder: folder.to_owned(),
         })
@@ -273,23 +303,23 @@ impl RunStore {
         if self.outcome(name).is_some() || !is_awaited {
             return Ok(false);
         }
-        // A runner that is still starting checks this file before it begins. A running runner gets a signal.
+        // Runners look for this file. A signal would go to whatever process a file names.
         let path = self.folder_of(name).join(CANCEL);
         match File::create(&path) {
-            Ok(_) => {}
-            Err(source) => return Err(StoreError::new(&path, source)),
+            Ok(_) => Ok(true),
+            Err(source) => Err(StoreError::new(&path, source)),
         }
-        if let Some(runner) = self.runner(name) {
-            match process::ask_to_end(runner.pid, runner.start, nix::libc::SIGTERM) {
-                Ok(()) | Err(_) => {} // It ended already.
-            }
-        }
-        Ok(true)
     }
 
     /// The record of a run.
     pub(super) fn record(&self, name: &RunName) -> Option<Record> {
         json::read_owned(self.text(name, runs::RECORD)?).ok()
+    }
+
+    /// The text of a run's record, exactly as it was read and found to be one: the file can be another one the next time.
+    pub(super) fn record_text(&self, name: &RunName) -> Option<String> {
+        let text = self.text(name, runs::RECORD)?;
+        json::read(&text).ok().map(|_| text)
     }
 
     /// Removes the live figures, which makes room on disk for the outcome.
@@ -302,7 +332,7 @@ impl RunStore {
     /// True if a run has a record.
     pub(super) fn has_record(&self, name: &RunName) -> bool {
         let record = self.folder_of(name).join(runs::RECORD);
-        is_inside(&record) && record.is_file()
+        is_inside(&record) && fs::symlink_metadata(record).is_ok_and(|about| about.is_file())
     }
 
     /// The text of one of a run's files.
@@ -425,11 +455,16 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
     use super::*;
     use crate::web::request::{Extent, Fields, REQUEST_VERSION};
 
-    fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
+    /// A request that was accepted, for tests to change.
+    pub(in crate::web) fn request(name: &str, asked_ms: u64, fabric: &str) -> Request {
         Request {
             version: REQUEST_VERSION,
             name: name.to_owned(),
@@ -453,6 +488,63 @@ mod tests {
     const ONE: &str = "pb-20261121-101500-abcdef";
     const TWO: &str = "pb-20261121-101501-abcdef";
     const THREE: &str = "pb-20261121-101502-abcdef";
+
+    #[test]
+    fn a_folder_that_others_may_write_to_holds_no_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("runs");
+        RunStore::open(&results).unwrap();
+        for path in [results.join(QUEUE), results.clone()] {
+            for mode in [0o775, 0o757, 0o1777] {
+                fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+                let why = RunStore::open(&results).unwrap_err().to_string();
+                let path = path.display();
+                assert_eq!(
+                    why,
+                    format!("results folder {path}: others may write to it (chmod -R go-w)")
+                );
+            }
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        RunStore::open(&results).unwrap();
+    }
+
+    #[test]
+    fn cancelling_ends_no_process_that_a_file_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let run_store = RunStore::open(folder.path()).unwrap();
+        run_store.add(&request(ONE, 1000, "a")).unwrap();
+        let mut innocent = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = i32::try_from(innocent.id()).unwrap();
+        let runner = Runner {
+            pid,
+            start: process::start_time(pid).unwrap(),
+            began_ms: Some(2000),
+        };
+        let one = ONE.parse().unwrap();
+        run_store.set_keeper(&one, &runner).unwrap();
+        assert!(run_store.cancel(&one, 3000).unwrap() && run_store.is_cancelled(&one));
+        innocent.kill().unwrap();
+        // The signal that came first.
+        let ended_by = innocent.wait().unwrap().signal();
+        assert_eq!(ended_by, Some(nix::libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_linked_record_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let run_store = RunStore::open(folder.path()).unwrap();
+        let one: RunName = ONE.parse().unwrap();
+        fs::create_dir(run_store.folder_of(&one)).unwrap();
+        let (secret, link) = (
+            folder.path().join("secret"),
+            run_store.folder_of(&one).join(runs::RECORD),
+        );
+        fs::write(&secret, "{}").unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        assert!(!run_store.has_record(&one));
+        assert_eq!(run_store.text(&one, runs::RECORD), None);
+    }
 
     #[test]
     fn a_pipe_or_a_link_in_the_place_of_a_run_is_none() {

@@ -3,7 +3,7 @@
 //! A runner is a separate process. A run therefore depends neither on the request that started it nor, if the runner is detached, on the server.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::exit;
-use crate::store;
+use crate::store::{self, bounded};
 use crate::sys::process;
+use crate::{exit, outside};
 
 use super::request::Request;
-use super::run_store::{ERRORS, RunName, RunStore, Runner};
+use super::run_store::{ERRORS, FolderError, RunName, RunStore, Runner};
 use super::state::{Card, How, Outcome};
 use super::tools::Tools;
 
@@ -33,9 +33,12 @@ const COMPLAINT: usize = 400;
 /// Reason why a runner could not manage a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeepError {
-    /// The folder belongs to no requested run.
+    /// The folder belongs to no requested run, or standard input has no request for it.
     #[error("{} is no folder of a run that was asked for", .0.display())]
     NoRun(PathBuf),
+    /// The folder of runs cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// A file cannot be written.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
@@ -44,11 +47,12 @@ pub(crate) enum KeepError {
     System(&'static str, io::Error),
 }
 
-/// Starts a runner for a run, in a new process group. With `with_parent` it ends when the calling thread ends; without, it is detached.
+/// Starts a runner for the run in this folder, in a new process group. The runner gets the request as it was checked, because the stored one can be
+/// another by now. With `with_parent` it ends when the calling thread ends; without, it is detached.
 pub(super) fn start(
     tools: &Tools,
-    run_store: &RunStore,
-    name: &RunName,
+    folder: &Path,
+    request: &Request,
     with_parent: bool,
 ) -> io::Result<Child> {
     let mut command = Command::new(&tools.program);
@@ -62,13 +66,19 @@ pub(super) fn start(
             command.env_remove(variable);
         }
     }
-    command
-        .arg(run_store.folder_of(name))
-        .stdin(Stdio::null())
+    let mut child = command
+        .arg(folder)
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0)
-        .spawn()
+        .spawn()?;
+    let text = serde_json::to_vec(request).unwrap_or_default();
+    match child.stdin.take().map(|mut input| input.write_all(&text)) {
+        // A runner without a whole request ends, and the queue still has the request.
+        Some(Ok(()) | Err(_)) | None => {}
+    }
+    Ok(child)
 }
 
 /// True for the environment variables of a CGI request (RFC 3875, 4.1).
@@ -92,8 +102,13 @@ fn is_of_request(variable: &str) -> bool {
     WHOLE.contains(&variable) || BEGINNINGS.iter().any(|begin| variable.starts_with(begin))
 }
 
-/// Manages the run in this folder until it has ended. `stop` becomes true when this process must end.
-pub(crate) fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Result<(), KeepError> {
+/// Manages the run in this folder until it has ended. Reads its request from `input`. `stop` becomes true when this process must end.
+pub(crate) fn keep(
+    folder: &Path,
+    input: impl Read,
+    tools: &Tools,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), KeepError> {
     let no_run = || KeepError::NoRun(folder.to_owned());
     let name: RunName = folder
         .file_name()
@@ -101,7 +116,14 @@ pub(crate) fn keep(folder: &Path, tools: &Tools, stop: &Arc<AtomicBool>) -> Resu
         .and_then(|name| name.parse().ok())
         .ok_or_else(no_run)?;
     let run_store = RunStore::open(folder.parent().ok_or_else(no_run)?)?;
-    let request = run_store.request(&name).ok_or_else(no_run)?;
+    let mut text = Vec::new();
+    let request: Option<Request> = match input.take(bounded::TEXT_BYTES).read_to_end(&mut text) {
+        Ok(_) => outside::read(&text).ok(),
+        Err(_) => None,
+    };
+    let request = request
+        .filter(|request| request.name == name.to_string())
+        .ok_or_else(no_run)?;
     // A run has only one runner, even if several are started.
     let Some(_taken) = run_store.take(&name) else {
         return Ok(());
@@ -220,11 +242,12 @@ impl Own<'_> {
             let now = Instant::now();
             match asked {
                 None => {
-                    let how = match (self.is_stopped(), now >= limit) {
-                        (true, _) if self.run_store.is_cancelled(self.name) => Some(How::Cancelled),
-                        (true, _) => Some(How::Server),
-                        (false, true) => Some(How::Limit),
-                        (false, false) => None,
+                    let is_cancelled = self.run_store.is_cancelled(self.name);
+                    let how = match (is_cancelled, self.is_stopped(), now >= limit) {
+                        (true, ..) => Some(How::Cancelled),
+                        (_, true, _) => Some(How::Server),
+                        (_, _, true) => Some(How::Limit),
+                        (false, false, false) => None,
                     };
                     if let Some(how) = how {
                         tell(&child, Signal::SIGINT);
@@ -292,6 +315,45 @@ pub(super) fn tell(child: &Child, signal: Signal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::run_store::tests::request;
+
+    /// The file was read a second time after the check: the words of whoever swapped it in between were run.
+    #[test]
+    fn a_request_that_was_swapped_after_its_check_is_not_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = folder.path().join("ran");
+        let tools = Tools {
+            understand: |_| Err(String::new()),
+            now_ms: || 2000,
+            random: String::new,
+            program: PathBuf::from("/bin/sh"),
+        };
+        let words = |word: &str| {
+            let script = format!("echo {word} >> {}", ran.display());
+            vec!["-c".to_owned(), script]
+        };
+        let run_store = RunStore::open(&folder.path().join("runs")).unwrap();
+        let checked = Request {
+            words: words("checked"),
+            ..request("pb-20261121-101500-abcdef", 1000, "a")
+        };
+        let swapped = Request {
+            words: words("swapped"),
+            ..checked.clone()
+        };
+        run_store.add(&swapped).unwrap();
+        let run = run_store.folder_of(&checked.name.parse().unwrap());
+        let keep = |text: &[u8]| keep(&run, text, &tools, &Arc::default());
+        let other = Request {
+            name: "pb-20261121-101501-abcdef".to_owned(),
+            ..checked.clone()
+        };
+        for text in [&b""[..], &serde_json::to_vec(&other).unwrap()] {
+            assert!(matches!(keep(text), Err(KeepError::NoRun(_))));
+        }
+        keep(&serde_json::to_vec(&checked).unwrap()).unwrap();
+        assert_eq!(std::fs::read_to_string(ran).unwrap(), "checked\n");
+    }
 
     #[test]
     fn variables_of_a_request_are_told_from_those_of_the_account() {

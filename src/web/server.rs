@@ -6,15 +6,17 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
 use axum::response::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -22,7 +24,6 @@ use tokio::task::{AbortHandle, block_in_place};
 use tower::ServiceExt;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::store::StoreError;
 use crate::sys::{clock, peers};
 
 use super::app::{App, MOST_HEAVY};
@@ -31,6 +32,7 @@ use super::event_hub::EventHub;
 use super::guard::{Guard, Near, TokenError};
 use super::queue::{Queue, tend};
 use super::routes::routes;
+use super::run_store::FolderError;
 use super::sending::Sending;
 use super::site::Site;
 use super::tools::Tools;
@@ -52,9 +54,9 @@ const TAKE_TIME: Duration = Duration::from_secs(30);
 /// Reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
-    /// The folder of runs cannot be written.
+    /// The folder of runs cannot be used.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Folder(#[from] FolderError),
     /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -170,7 +172,7 @@ async fn accept(listener: TcpListener, house: House, mut ended: watch::Receiver<
 struct Idle {
     /// Time of the last answer on the monotonic clock, in nanoseconds; zero before the first.
     since_ns: AtomicU64,
-    answering: AtomicUsize,
+    is_answered: AtomicBool,
 }
 
 impl Idle {
@@ -179,20 +181,61 @@ impl Idle {
     }
 
     fn is_answered(&self) -> bool {
-        self.answering.load(Ordering::SeqCst) > 0
+        self.is_answered.load(Ordering::SeqCst)
     }
 
+    /// Marks a whole request as being answered.
     fn begin(&self) {
-        self.answering.fetch_add(1, Ordering::SeqCst);
+        self.is_answered.store(true, Ordering::SeqCst);
     }
 
-    /// Marks a request as answered. An event stream stays unanswered, because it lasts as long as its client listens.
+    /// Ends that after the answer. An event stream is being answered as long as its client listens.
     fn end(&self, answer: &Response) {
         let kind = answer.headers().get(header::CONTENT_TYPE);
         if kind.is_none_or(|kind| kind != "text/event-stream") {
             self.since_ns.store(clock::monotonic_ns(), Ordering::SeqCst);
-            self.answering.fetch_sub(1, Ordering::SeqCst);
+            self.is_answered.store(false, Ordering::SeqCst);
         }
+    }
+}
+
+/// Body of a request. Until it is complete its connection is idle, because a client can keep it back.
+struct Awaited {
+    body: Incoming,
+    idle: Arc<Idle>,
+}
+
+impl Awaited {
+    fn of(body: Incoming, idle: &Arc<Idle>) -> Self {
+        if body.is_end_stream() {
+            idle.begin();
+        }
+        let idle = Arc::clone(idle);
+        Self { body, idle }
+    }
+}
+
+impl Body for Awaited {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.idle.begin();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -218,8 +261,8 @@ async fn attend(
         Some(user) if user == nix::unistd::geteuid().as_raw() => Near::OwnUser,
         Some(_) | None => Near::OtherUser,
     };
-    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        idle.begin();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(|body| Awaited::of(body, &idle));
         request.extensions_mut().insert(ConnectInfo(from));
         request.extensions_mut().insert(near);
         // The absolute form of a URI names the host and overrides the header (RFC 9112, 3.2.2).
