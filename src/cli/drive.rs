@@ -17,8 +17,8 @@ use super::journal::{Identity, Journal};
 use super::live::LiveDocument;
 use super::process::{end_with, now_ms, random_digits, stand_by};
 use super::progress::Progress;
-use super::report;
-use super::resolve::{self, RunSpec};
+use super::report::{self, Kept};
+use super::resolve::{self, RunSpec, UsageError};
 use super::samples::Samples;
 use super::sion;
 use super::terminal::{Terminal, complain, refuse};
@@ -62,24 +62,27 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Does the same as [`drive`], and compares the run with an earlier one if the user named one.
-pub(super) fn compared(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
-    let Some(name) = &output.words.baseline else {
-        return drive(spec, output);
-    };
-    let kept = report::read(name, output.folder.unwrap_or(Path::new(".")))?;
-    if let Some(refusal) = compared::refusal(&kept.record, &spec.plan.work) {
+/// Understands a request, given the run that the user wants it compared with, if any. Does its work and reports it; returns the exit code.
+pub(super) fn drive(
+    output: &Output<'_>,
+    request: impl FnOnce(Option<&Kept>) -> Result<RunSpec, UsageError>,
+) -> Result<u8, u8> {
+    let folder = output.folder.unwrap_or(Path::new("."));
+    let named = output.words.baseline.as_deref();
+    let before = named.map(|name| report::read(name, folder)).transpose()?;
+    let spec = request(before.as_ref()).map_err(|error| refuse(&error))?;
+    let before = before.as_ref().map(|kept| &kept.record);
+    if let Some(refusal) = before.and_then(|it| compared::refusal(it, &spec.plan.work)) {
         return Err(refuse(&format!("--baseline: {refusal}")));
     }
     let output = Output {
-        baseline: Some(&kept.record),
+        baseline: before.or(output.baseline),
         ..*output
     };
-    drive(spec, &output)
+    do_work(spec, &output)
 }
 
-/// Does the work of a request and reports it; returns the exit code.
-pub(super) fn drive(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
+fn do_work(spec: RunSpec, output: &Output<'_>) -> Result<u8, u8> {
     let words = output.words;
     let files = [words.csv.as_deref(), words.json.as_deref()];
     let to_stdout = files.contains(&Some(Path::new("-")));

@@ -3,10 +3,9 @@
 use super::args::imb::ImbArguments;
 use super::drive::{self, Output};
 use super::resolve;
-use super::terminal::refuse;
 
 /// Measures the patterns; returns the exit code.
 pub(super) fn run(words: &ImbArguments) -> Result<u8, u8> {
-    let spec = resolve::imb::parse(words).map_err(|error| refuse(&error))?;
-    drive::compared(spec, &Output::of(&words.results, &words.launch))
+    let output = Output::of(&words.results, &words.launch);
+    drive::drive(&output, |_| resolve::imb::parse(words))
 }

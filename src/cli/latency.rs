@@ -6,7 +6,6 @@ pub(super) mod plans;
 use super::args::latency::{LatencyArguments, LatencyCommand, RunArguments};
 use super::drive::{self, Output};
 use super::resolve;
-use super::terminal::refuse;
 
 /// Runs the subcommand; returns the exit code.
 pub(super) fn run(arguments: &LatencyArguments) -> Result<u8, u8> {
@@ -23,11 +22,11 @@ pub(super) fn run(arguments: &LatencyArguments) -> Result<u8, u8> {
 
 /// Measures latencies and calculates the results; returns the exit code.
 fn measured(words: &RunArguments, locate: bool) -> Result<u8, u8> {
-    let baseline = resolve::latency::baseline(words)?;
-    let spec = resolve::latency::parse(words, baseline, locate).map_err(|error| refuse(&error))?;
     let output = Output {
         folder: Some(words.folder()),
         ..Output::of(&words.results, &words.launch)
     };
-    drive::drive(spec, &output)
+    drive::drive(&output, |before| {
+        resolve::latency::parse(words, before, locate)
+    })
 }

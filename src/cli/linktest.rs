@@ -5,7 +5,6 @@ mod files;
 use super::args::linktest::LinktestArguments;
 use super::drive::{self, Output};
 use super::resolve;
-use super::terminal::refuse;
 use super::version;
 
 /// Measures links or reads a result file; returns the exit code.
@@ -16,10 +15,9 @@ pub(super) fn run(arguments: &LinktestArguments) -> Result<u8, u8> {
     if arguments.version {
         return Ok(version::print(false));
     }
-    let spec = resolve::linktest::parse(arguments).map_err(|error| refuse(&error))?;
     let output = Output {
         sion: (!arguments.no_sion_file).then_some(arguments.output.as_path()),
         ..Output::of(&arguments.results, &arguments.launch)
     };
-    drive::compared(spec, &output)
+    drive::drive(&output, |_| resolve::linktest::parse(arguments))
 }

@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
         Some(Subcommand::Completions { shell }) => Ok(tell(&completions::script(*shell))),
         Some(Subcommand::Manual) => Ok(tell(&manual::page())),
         None if arguments.version => Ok(version::print(arguments.verbose)),
-        None => run::run(&arguments),
+        None => run::run(&arguments.plain),
     };
     // The panic has already printed the defect, which has a separate exit code.
     let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));

@@ -3,14 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::plan::{Purpose, Site, Test};
 use crate::store::bounded;
 
-use super::args::Arguments;
+use super::args::{self, Measurement, PlainArguments};
 use super::process;
 use super::resolve::{self, RunSpec};
 use super::terminal::first_sentence;
@@ -69,43 +68,17 @@ struct Reader<'text> {
     text: &'text str,
 }
 
-/// Words of the command line with their places in the plan file.
-#[derive(Debug, Clone, Default)]
-struct Words {
-    /// Option, its words, and its byte offset in the file.
-    all: Vec<(String, Vec<String>, usize)>,
-}
+/// Options that tables set, each with its byte offset in the file.
+type Keys = Vec<(String, usize)>;
 
-impl Words {
-    /// These words, with the options of `own` in place of the same options here.
-    fn with(&self, own: &Words) -> Words {
-        let keeps = |option: &String| !own.all.iter().any(|(other, ..)| other == option);
-        let mut all: Vec<_> = self
-            .all
-            .iter()
-            .filter(|(option, ..)| keeps(option))
-            .cloned()
-            .collect();
-        all.extend(own.all.iter().cloned());
-        Words { all }
-    }
-
-    fn line(&self) -> Vec<String> {
-        let words = self
-            .all
-            .iter()
-            .flat_map(|(_, words, _)| words.iter().cloned());
-        std::iter::once("pipebench".to_owned())
-            .chain(words)
-            .collect()
-    }
-}
-
-/// Reads a plan file. Returns its arguments and the resulting spec.
-pub(super) fn read(path: &Path) -> Result<(Arguments, RunSpec), PlanFileError> {
+/// Reads a plan file. Returns its arguments and the resulting spec. `results` are words of the command line, which come before the plan's.
+pub(super) fn read(
+    path: &Path,
+    results: &Measurement,
+) -> Result<(PlainArguments, RunSpec), PlanFileError> {
     let text = bounded::given(path, bounded::TEXT_BYTES)
         .map_err(|error| PlanFileError::Unreadable(path.to_owned(), error))?;
-    Reader { path, text: &text }.read()
+    Reader { path, text: &text }.read(results)
 }
 
 impl Reader<'_> {
@@ -124,13 +97,13 @@ impl Reader<'_> {
         }
     }
 
-    fn read(&self) -> Result<(Arguments, RunSpec), PlanFileError> {
+    fn read(&self, results: &Measurement) -> Result<(PlainArguments, RunSpec), PlanFileError> {
         let root = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.wrong(at, "", error.message().trim().replace('\n', "; "))
         })?;
-        let (mut run, mut site, mut lines, mut loss) = (Words::default(), None, None, None);
-        let mut tests = Vec::new();
+        let mut arguments = args::parsed(&[]).map_err(|error| self.wrong(0, "", error))?;
+        let (mut keys, mut tests, mut site, mut loss) = (Keys::new(), Vec::new(), None, None);
         let mut has_version = false;
         for (key, value) in root.get_ref() {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
@@ -141,14 +114,15 @@ impl Reader<'_> {
                 }
                 ("site", DeValue::Table(table)) => site = Some(self.site(table)?),
                 ("run", DeValue::Table(table)) => {
-                    run.all.extend(self.options("run", table, &[])?.all)
+                    keys.extend(self.set(&mut arguments, "run", table, &[])?);
                 }
                 ("criteria", DeValue::Table(table)) => {
                     loss = self.loss(table)?;
-                    run.all
-                        .extend(self.options("criteria", table, &["loss"])?.all);
+                    keys.extend(self.set(&mut arguments, "criteria", table, &["loss"])?);
                 }
-                ("hosts", DeValue::Array(entries)) => lines = Some(self.hosts(entries)?),
+                ("hosts", DeValue::Array(entries)) => {
+                    arguments.hosts.lines = Some(self.hosts(entries)?);
+                }
                 ("tests", DeValue::Array(entries)) => tests = self.tests(entries)?,
                 _ => {
                     let what =
@@ -164,7 +138,13 @@ impl Reader<'_> {
                 format!("missing: write version = {FILE_VERSION}"),
             ));
         }
-        self.settle(&run, &tests, lines, site, loss)
+        arguments.results = results.over(&arguments.results);
+        let (arguments, mut spec) = self.settle(arguments, &keys, &tests)?;
+        spec.plan.site = site;
+        if let Some(loss) = loss {
+            spec.plan.criteria.loss = loss;
+        }
+        Ok((arguments, spec))
     }
 
     fn version(&self, at: usize, value: &DeValue<'_>) -> Result<(), PlanFileError> {
@@ -236,14 +216,15 @@ impl Reader<'_> {
         Ok(Some(share))
     }
 
-    /// Keys of a table as words. Each key is parsed alone, so that an error can name its line.
-    fn options(
+    /// Sets arguments to the values of a table. Each key is parsed alone, so that an error can name its line.
+    fn set(
         &self,
+        arguments: &mut PlainArguments,
         table_name: &str,
         table: &DeTable<'_>,
         apart: &[&str],
-    ) -> Result<Words, PlanFileError> {
-        let mut words = Words::default();
+    ) -> Result<Keys, PlanFileError> {
+        let mut keys = Keys::new();
         for (key, value) in table {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if apart.contains(&name) {
@@ -253,16 +234,14 @@ impl Reader<'_> {
             if NOT_IN_PLANS.contains(&name) {
                 return Err(self.wrong(at, &shown, "belongs to the command line, not into a plan"));
             }
-            let own = words_of(name, value.get_ref()).ok_or_else(|| {
+            let words = words_of(name, value.get_ref()).ok_or_else(|| {
                 self.wrong(at, &shown, "neither text, number, true nor a list of them")
             })?;
-            let alone = std::iter::once("pipebench".to_owned()).chain(own.iter().cloned());
-            if let Err(error) = Arguments::try_parse_from(alone) {
-                return Err(self.wrong(at, &shown, first_sentence(&error)));
-            }
-            words.all.push((name.to_owned(), own, at));
+            args::update(arguments, &words)
+                .map_err(|error| self.wrong(at, &shown, first_sentence(&error)))?;
+            keys.push((name.to_owned(), at));
         }
-        Ok(words)
+        Ok(keys)
     }
 
     /// Hosts as lines of a host file. Each host is parsed alone.
@@ -315,7 +294,10 @@ impl Reader<'_> {
         })
     }
 
-    fn tests(&self, entries: &toml::de::DeArray<'_>) -> Result<Vec<Planned>, PlanFileError> {
+    fn tests<'a>(
+        &self,
+        entries: &'a toml::de::DeArray<'a>,
+    ) -> Result<Vec<Planned<'a>>, PlanFileError> {
         let mut tests = Vec::new();
         for entry in entries.iter() {
             let at = entry.span().start;
@@ -348,10 +330,9 @@ impl Reader<'_> {
                     }
                 }
             }
-            let words = self.options("tests", table, &["repeat", "held"])?;
             tests.push(Planned {
                 at,
-                words,
+                table: Some(table),
                 repeat,
                 held,
             });
@@ -359,77 +340,56 @@ impl Reader<'_> {
         Ok(tests)
     }
 
-    /// Arguments and spec of the whole plan.
+    /// Arguments and spec of the whole plan. `run` is what all tests share, with its keys.
     fn settle(
         &self,
-        run: &Words,
-        tests: &[Planned],
-        lines: Option<String>,
-        site: Option<Site>,
-        loss: Option<f64>,
-    ) -> Result<(Arguments, RunSpec), PlanFileError> {
-        let profile = run.all.iter().find(|(option, ..)| option == "profile");
-        if let (Some((_, _, at)), Some(_)) = (profile, tests.first()) {
-            return Err(self.wrong(
-                *at,
-                "run.profile",
-                "a profile has tests of its own: leave out the profile or [[tests]]",
-            ));
+        run: PlainArguments,
+        keys: &Keys,
+        tests: &[Planned<'_>],
+    ) -> Result<(PlainArguments, RunSpec), PlanFileError> {
+        let named = |names: &[&str]| keys.iter().find(|(key, _)| names.contains(&key.as_str()));
+        if let (Some((_, at)), false) = (named(&["profile"]), tests.is_empty()) {
+            let what = "a profile has tests of its own: leave out the profile or [[tests]]";
+            return Err(self.wrong(*at, "run.profile", what));
         }
-        let named = run
-            .all
-            .iter()
-            .find(|(option, ..)| option == "hosts" || option == "hostfile");
-        if let (Some((option, _, at)), true) = (named, lines.is_some()) {
+        if let (Some((key, at)), Some(_)) = (named(&["hosts", "hostfile"]), &run.hosts.lines) {
             let what = "hosts are named twice: keep it, or [[hosts]]";
-            return Err(self.wrong(*at, &format!("run.{option}"), what));
+            return Err(self.wrong(*at, &format!("run.{key}"), what));
         }
         let one = [Planned::default()];
         let planned = if tests.is_empty() { &one[..] } else { tests };
         let seed = process::seed();
-        let mut found: Option<(Arguments, RunSpec)> = None;
+        let mut found: Option<RunSpec> = None;
         let mut all = Vec::new();
         for test in planned {
-            let words = run.with(&test.words);
-            let mut arguments = Arguments::try_parse_from(words.line()).map_err(|error| {
-                self.wrong(
-                    self.place(&words, &first_sentence(&error), test.at),
-                    "",
-                    first_sentence(&error),
-                )
-            })?;
-            arguments.host_lines.clone_from(&lines);
+            let (mut arguments, mut keys) = (run.clone(), keys.clone());
+            if let Some(table) = test.table {
+                keys.extend(self.set(&mut arguments, "tests", table, &["repeat", "held"])?);
+            }
+            self.agree(&keys)?;
             let spec = resolve::parse(&arguments, seed, &process::here()).map_err(|error| {
-                self.wrong(self.place(&words, &error.to_string(), test.at), "", error)
+                self.wrong(place(&keys, &error.to_string(), test.at), "", error)
             })?;
-            let RunSpec { plan, .. } = &spec;
             let mut own: Vec<Test> = Vec::new();
             for _ in 0..test.repeat {
-                own.extend(plan.tests().iter().cloned());
+                own.extend(spec.plan.tests().iter().cloned());
             }
             if test.held {
                 if own.iter().any(|test| test.phases > 2) {
-                    return Err(self.wrong(
-                        test.at,
-                        "tests.held",
-                        "losses are looked for with two phases (phases = 2)",
-                    ));
+                    let what = "losses are looked for with two phases (phases = 2)";
+                    return Err(self.wrong(test.at, "tests.held", what));
                 }
                 own.iter_mut().for_each(|test| test.purpose = Purpose::Loss);
             }
-            found.get_or_insert((arguments, spec));
+            found.get_or_insert(spec);
             all.extend(own);
         }
-        let Some((arguments, mut spec)) = found else {
+        let Some(mut spec) = found else {
             return Err(self.wrong(0, "", "nothing to do"));
         };
         let count = all.len();
         if let Some(acceptance) = spec.plan.acceptance_mut() {
             acceptance.tests = all;
-        }
-        spec.plan.site = site;
-        if let Some(loss) = loss {
-            spec.plan.criteria.loss = loss;
         }
         if tests.len() > 1 {
             for (option, value) in &mut spec.options {
@@ -438,35 +398,46 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok((arguments, spec))
+        Ok((run, spec))
     }
 
-    /// Byte offset of the option that `sentence` names, or `otherwise` if it names none.
-    fn place(&self, words: &Words, sentence: &str, otherwise: usize) -> usize {
-        let named = words.all.iter().filter(|(option, ..)| {
-            let flag = format!("--{option}");
-            sentence
-                .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
-                .any(|word| word == flag)
-        });
-        named.map(|(_, _, at)| *at).next().unwrap_or(otherwise)
+    /// Checks that no two keys exclude each other.
+    fn agree(&self, keys: &Keys) -> Result<(), PlanFileError> {
+        let names: Vec<&str> = keys.iter().map(|(key, _)| key.as_str()).collect();
+        let Some((key, other)) = args::conflict(&names) else {
+            return Ok(());
+        };
+        let at = place(keys, &format!("--{key}"), 0);
+        Err(self.wrong(at, key, format!("cannot be used together with {other}")))
     }
+}
+
+/// Byte offset of the key that `sentence` names as an option, or `otherwise` if it names none. A later key replaces an earlier one.
+fn place(keys: &Keys, sentence: &str, otherwise: usize) -> usize {
+    let mut named = keys.iter().rev().filter(|(key, _)| {
+        let flag = format!("--{key}");
+        sentence
+            .split(|c: char| c != '-' && !c.is_ascii_alphanumeric())
+            .any(|word| word == flag)
+    });
+    named.next().map_or(otherwise, |(_, at)| *at)
 }
 
 /// A test as written in a plan file.
 #[derive(Debug, Clone)]
-struct Planned {
+struct Planned<'a> {
     at: usize,
-    words: Words,
+    /// Options of this test; `None` if it has those of the run alone.
+    table: Option<&'a DeTable<'a>>,
     repeat: i64,
     held: bool,
 }
 
-impl Default for Planned {
+impl Default for Planned<'_> {
     fn default() -> Self {
         Self {
             at: 0,
-            words: Words::default(),
+            table: None,
             repeat: 1,
             held: false,
         }
@@ -514,12 +485,13 @@ fn words_of(name: &str, value: &DeValue<'_>) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn understood(text: &str) -> Result<(Arguments, RunSpec), String> {
+    fn understood(text: &str) -> Result<(PlainArguments, RunSpec), String> {
         let reader = Reader {
             path: Path::new("plan.toml"),
             text,
         };
-        reader.read().map_err(|error| error.to_string())
+        let results = Measurement::default();
+        reader.read(&results).map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -542,9 +514,10 @@ mod tests {
     #[test]
     fn tests_of_a_plan_are_run_one_after_the_other() {
         let text = format!(
-            "{HOSTS}[run]\nlink-speed = \"10G\"\nstreams = 2\n[[tests]]\npattern = \"rotate\"\ntime = \"3s\"\nrepeat = 2\n[[tests]]\npattern = \"ring\"\nheld = true\nstreams = 1\n"
+            "{HOSTS}[run]\nhuge = true\nlink-speed = \"10G\"\nstreams = 2\n[[tests]]\npattern = \"rotate\"\ntime = \"3s\"\nrepeat = 2\n[[tests]]\npattern = \"ring\"\nheld = true\nstreams = 1\n"
         );
-        let (_, spec) = understood(&text).unwrap();
+        let (arguments, spec) = understood(&text).unwrap();
+        assert_eq!((arguments.huge, arguments.streams), (true, Some(2)));
         let tests = &spec.plan.tests();
         let shapes: Vec<(String, usize, Purpose)> = tests
             .iter()
@@ -617,6 +590,10 @@ mod tests {
         refused(
             &format!("{HOSTS}[run]\nprofile = \"soak\"\n[[tests]]\npattern = \"ring\"\n"),
             "plan.toml:5: run.profile: a profile has tests of its own: leave out the profile or [[tests]]",
+        );
+        refused(
+            &format!("{HOSTS}[run]\nbuffers = 3\n[[tests]]\ntime = \"3s\"\n"),
+            "plan.toml:7: time: cannot be used together with buffers",
         );
         let syntax = understood("version = \n").expect_err("no value");
         assert!(syntax.starts_with("plan.toml:1: "), "{syntax}");

@@ -10,7 +10,7 @@ use crate::judge::again;
 use crate::plan::{Acceptance, Pattern, Work};
 use crate::record::Record;
 
-use super::args::{Arguments, Measurement, RetestArguments, Subcommand};
+use super::args::{Arguments, Measurement, PlainArguments, RetestArguments, Subcommand};
 use super::drive::{self, Output};
 use super::planfile;
 use super::process;
@@ -21,14 +21,17 @@ use super::terminal::refuse;
 
 /// Measures the links again; returns the exit code.
 pub(super) fn run(words: &RetestArguments) -> Result<u8, u8> {
-    let kept = report::read(&words.run, words.within.path())?;
+    let kept = report::read(
+        &words.run,
+        words.results.folder.as_deref().unwrap_or(Path::new(".")),
+    )?;
     let (arguments, spec) =
         prepare(words, &kept.record, is_own(&kept.path)).map_err(|error| refuse(&error))?;
     let output = Output {
         baseline: Some(&kept.record),
         ..run::output_of(&arguments)
     };
-    drive::drive(spec, &output)
+    drive::drive(&output, |_| Ok(spec))
 }
 
 /// True if only this user or root can have written a file.
@@ -45,13 +48,14 @@ fn is_own(path: &Path) -> bool {
 
 /// Part of a command that starts programs, trusts keys, or reads or writes files on hosts, if any.
 fn acts(arguments: &Arguments) -> Option<&'static str> {
+    let plain = &arguments.plain;
     let is_file = |words: &str| !["memory", "discard"].contains(&words);
     let all = [
         ("a plan file", arguments.subcommand.is_some()),
-        ("--rsh", arguments.launch.rsh.is_some()),
-        ("--known-hosts", arguments.launch.known_hosts.is_some()),
-        ("--source", is_file(&arguments.source)),
-        ("--sink", is_file(&arguments.sink)),
+        ("--rsh", plain.launch.rsh.is_some()),
+        ("--known-hosts", plain.launch.known_hosts.is_some()),
+        ("--source", is_file(&plain.source)),
+        ("--sink", is_file(&plain.sink)),
     ];
     let mut all = all.into_iter().filter(|(_, given)| *given);
     all.next().map(|(what, _)| what)
@@ -62,7 +66,7 @@ fn prepare(
     words: &RetestArguments,
     record: &Record,
     is_own: bool,
-) -> Result<(Arguments, RunSpec), String> {
+) -> Result<(PlainArguments, RunSpec), String> {
     let name = record.name();
     let again = |what: &str| {
         let command = record.command.join(" ");
@@ -108,29 +112,32 @@ fn prepare(
         ));
     }
     let told = |error: &dyn std::fmt::Display| format!("the command of {name}: {error}");
+    let results = Measurement {
+        folder: words.output.clone().or(words.results.folder.clone()),
+        ..words.results.clone()
+    };
     let (mut arguments, mut spec) = match &arguments.subcommand {
-        Some(Subcommand::Run(plan)) => planfile::read(&plan.plan).map_err(|error| told(&error))?,
+        Some(Subcommand::Run(plan)) => {
+            let results = results.over(&plan.results);
+            planfile::read(&plan.plan, &results).map_err(|error| told(&error))?
+        }
         _ => {
+            let results = results.over(&arguments.plain.results);
+            let arguments = PlainArguments {
+                results,
+                ..arguments.plain
+            };
             let spec = resolve::parse(&arguments, process::seed(), &process::here());
             let spec = spec.map_err(|error| told(&error))?;
             (arguments, spec)
         }
     };
-    // The files of the first run stay unchanged.
+    // The files of the first run stay unchanged, and this run is compared with it.
     arguments.samples = None;
-    let kept = arguments.folder().map(Path::to_owned);
-    arguments.output = None;
-    arguments.results = Measurement {
-        keep_going: arguments.results.keep_going,
-        folder: words
-            .output
-            .clone()
-            .or(words.within.folder.clone())
-            .or(kept),
-        quiet: words.quiet || arguments.results.quiet,
-        dry_run: words.dry_run,
-        ..Measurement::default()
-    };
+    arguments
+        .results
+        .baseline
+        .clone_from(&words.results.baseline);
     let labels = |nodes: &[crate::plan::NodeSpec]| -> Vec<String> {
         nodes.iter().map(|node| node.label.clone()).collect()
     };

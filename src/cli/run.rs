@@ -1,21 +1,20 @@
 //! The plain command: plan, measurement, report, exit code.
 
-use super::args::Arguments;
+use super::args::PlainArguments;
 use super::drive::{self, Output};
 use super::process::{here, seed};
 use super::resolve;
-use super::terminal::refuse;
 
 /// Runs the plain command; returns the exit code.
-pub(super) fn run(arguments: &Arguments) -> Result<u8, u8> {
-    let spec = resolve::parse(arguments, seed(), &here()).map_err(|error| refuse(&error))?;
-    drive::compared(spec, &output_of(arguments))
+pub(super) fn run(arguments: &PlainArguments) -> Result<u8, u8> {
+    drive::drive(&output_of(arguments), |_| {
+        resolve::parse(arguments, seed(), &here())
+    })
 }
 
 /// Where the results of a plain command go.
-pub(super) fn output_of(arguments: &Arguments) -> Output<'_> {
+pub(super) fn output_of(arguments: &PlainArguments) -> Output<'_> {
     Output {
-        folder: arguments.folder(),
         samples: arguments.samples.as_deref(),
         ..Output::of(&arguments.results, &arguments.launch)
     }

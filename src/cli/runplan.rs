@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::exit;
 
-use super::args::{InitArguments, Measurement, RunArguments};
+use super::args::{InitArguments, RunArguments};
 use super::drive;
 use super::files::keep_file;
 use super::planfile;
@@ -14,20 +14,14 @@ use super::terminal::refuse;
 
 /// Runs a plan file; returns the exit code.
 pub(super) fn run(words: &RunArguments) -> Result<u8, u8> {
-    let (mut arguments, mut spec) = planfile::read(&words.plan).map_err(|error| refuse(&error))?;
-    let kept = arguments.folder().map(Path::to_owned);
-    let of_plan = arguments.results;
-    arguments.results = Measurement {
-        folder: words.results.folder.clone().or(kept),
-        baseline: words.results.baseline.clone().or(of_plan.baseline),
-        ..words.results.clone()
-    };
-    spec.plan.keep_going |= words.results.keep_going;
+    let read = planfile::read(&words.plan, &words.results);
+    let (arguments, mut spec) = read.map_err(|error| refuse(&error))?;
+    let output = run::output_of(&arguments);
     if let Some(name) = &words.resume {
-        let folder = arguments.folder().unwrap_or(Path::new("."));
+        let folder = output.folder.unwrap_or(Path::new("."));
         resume::go_on(&mut spec, name, folder).map_err(|error| refuse(&error))?;
     }
-    drive::compared(spec, &run::output_of(&arguments))
+    drive::drive(&output, |_| Ok(spec))
 }
 
 /// Writes the template of a plan file; returns the exit code.

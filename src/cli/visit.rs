@@ -11,7 +11,7 @@ use crate::plan::{Acceptance, RunPlan, Work};
 use crate::record::{Sighting, Trouble, TroubleKind};
 use crate::report::status::{self, View};
 
-use super::args::{Launch, VisitArguments};
+use super::args::{HostWords, Launch, VisitArguments};
 use super::process;
 use super::resolve::{self, UsageError};
 use super::terminal::{complain, write_all};
@@ -33,11 +33,14 @@ pub(super) struct Visiting {
 impl Destination {
     /// Parses the arguments.
     pub(super) fn parse(words: &VisitArguments) -> Result<Self, UsageError> {
-        let list = words.hosts.as_deref();
-        let list = list.or(words.hostfile.is_none().then_some("local"));
-        let by_rsh = words.launch.rsh.is_some();
-        let exclude = words.exclude.as_deref();
-        let mut hosts = resolve::hosts_of(list, words.hostfile.as_deref(), exclude, by_rsh)?;
+        let here = || words.hostfile.is_none().then(|| "local".to_owned());
+        let named = HostWords {
+            list: words.hosts.clone().or_else(here),
+            file: words.hostfile.clone(),
+            exclude: words.exclude.clone(),
+            lines: None,
+        };
+        let mut hosts = resolve::hosts_of(&named, words.launch.rsh.is_some())?;
         // Several nodes of a host count as one host.
         let mut known: Vec<Host> = Vec::new();
         hosts.retain(|host| {

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Parser;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::plan::RunPlan;
 use crate::web::{self, CgiError, FolderError, ServeError, Site, Tools};
 use crate::{controller, exit, sys};
 
-use super::args::{Arguments, CgiArguments, KeepArguments, ServeArguments};
+use super::args::{self, CgiArguments, KeepArguments, ServeArguments};
 use super::process;
 use super::resolve;
 use super::terminal::{complain, first_sentence, refuse, tell};
@@ -147,8 +146,7 @@ fn stop_flag() -> Option<Arc<AtomicBool>> {
 
 /// Turns arguments of the plain command into a plan.
 fn understand(words: &[String]) -> Result<RunPlan, String> {
-    let own = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
-    let arguments = Arguments::try_parse_from(own).map_err(|error| first_sentence(&error))?;
+    let arguments = args::parsed(words).map_err(|error| first_sentence(&error))?;
     let spec = resolve::parse(&arguments, process::seed(), &process::here())
         .map_err(|error| error.to_string())?;
     Ok(spec.plan)

@@ -7,17 +7,3 @@ pub(super) const LONG: &str = "Looks at hosts, ports and pairs before a run: rea
     Takes the options of the plain command: `pipebench check --hostfile cluster.txt --link-speed 25G --mtu 9000`. Hosts that cannot be reached are \
     named, and the others are looked at.\n\n\
     Exit codes: 0 ready; 1 a port is not as ordered; 2 bad usage; 10 a host cannot be reached; the others are those of a run.";
-
-/// Options of the plain command.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct CheckArguments {
-    /// Options of the plain command
-    ///
-    /// Example: pipebench check --hosts 'n[01-16]' --link-speed 100G
-    #[arg(
-        value_name = "OPTIONS",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    pub words: Vec<String>,
-}

@@ -189,7 +189,7 @@ mod tests {
                 "{error}"
             );
         }
-        assert_eq!(read("--verify", "full").unwrap().verify, Verify::Full);
+        assert_eq!(read("--verify", "full").unwrap().plain.verify, Verify::Full);
         assert_eq!(Verify::Full.word(), "full");
     }
 }

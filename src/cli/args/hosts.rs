@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// Hosts of a run.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct HostWords {
     /// Hosts of the run: n1,n2,n3  n[01-16,18]  rack[1-2]n[1-8]  user@host:port  local:3  auto
     ///
@@ -30,4 +30,8 @@ pub(crate) struct HostWords {
     /// Use it to leave a host under repair out of a list. No default. Example: -x n07,n[12-14]
     #[arg(short = 'x', long, value_name = "HOSTS", help_heading = "Hosts")]
     pub exclude: Option<String>,
+
+    /// Lines of a host file that a plan file holds.
+    #[arg(skip)]
+    pub lines: Option<String>,
 }

@@ -226,6 +226,8 @@ pub(crate) struct PlanArguments {
 
 /// A measurement.
 #[derive(Debug, Clone, Args)]
+// The older spelling of --folder.
+#[command(mut_arg("folder", |folder| folder.alias("output").short_alias('o')))]
 pub(crate) struct RunArguments {
     /// Description of the fabric
     ///
@@ -326,22 +328,12 @@ pub(crate) struct RunArguments {
     /// without it by the others of their class. Without --folder the run is kept in the current folder.
     #[command(flatten)]
     pub results: Measurement,
-
-    /// The older spelling of --folder
-    #[arg(
-        long,
-        short = 'o',
-        value_name = "DIR",
-        hide = true,
-        conflicts_with = "folder"
-    )]
-    pub output: Option<PathBuf>,
 }
 
 impl RunArguments {
     /// Folder in which runs are kept.
     pub(crate) fn folder(&self) -> &std::path::Path {
-        let folder = self.results.folder.as_deref().or(self.output.as_deref());
+        let folder = self.results.folder.as_deref();
         folder.unwrap_or(std::path::Path::new("."))
     }
 }

@@ -59,3 +59,16 @@ pub(crate) struct Measurement {
     #[arg(long, value_name = "PID", hide = true)]
     pub parent: Option<i32>,
 }
+
+impl Measurement {
+    /// These words, and where they leave something open those of a plan file or of an earlier command.
+    pub(crate) fn over(&self, under: &Self) -> Self {
+        Self {
+            keep_going: self.keep_going || under.keep_going,
+            folder: self.folder.clone().or_else(|| under.folder.clone()),
+            baseline: self.baseline.clone().or_else(|| under.baseline.clone()),
+            quiet: self.quiet || under.quiet,
+            ..self.clone()
+        }
+    }
+}

@@ -20,9 +20,9 @@ mod visits;
 #[cfg(feature = "web")]
 mod web;
 
-use clap::{CommandFactory, Parser, Subcommand as ClapSubcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand as ClapSubcommand};
 
-pub(super) use check::CheckArguments;
 pub(super) use choice::{AskedWorkers, Choice, FabricKind, HostMap, Mode, RankTransport};
 pub(super) use completions::Shell;
 pub(super) use hosts::HostWords;
@@ -30,6 +30,7 @@ pub(super) use launch::Launch;
 pub(super) use measurement::Measurement;
 pub(super) use order::{FabricOrder, Order};
 pub(super) use plan::{InitArguments, RunArguments};
+pub(super) use ranks::RankWords;
 pub(super) use records::{
     CompareArguments, ListArguments, MergeArguments, ReportArguments, RetestArguments,
 };
@@ -67,6 +68,26 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
 
+    /// Options of the plain command.
+    #[command(flatten)]
+    pub plain: PlainArguments,
+
+    /// Print the version
+    #[arg(long, short = 'V')]
+    pub version: bool,
+
+    /// With --version: commit, compiler, digest and the licences of all that is built in
+    ///
+    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
+    #[arg(long, requires = "version")]
+    pub verbose: bool,
+}
+
+/// Options of the plain command, which `check` takes, too.
+#[derive(Debug, Clone, clap::Args)]
+// The older spelling of --folder.
+#[command(mut_arg("folder", |folder| folder.alias("output").short_alias('o')))]
+pub(crate) struct PlainArguments {
     /// Hosts of the run.
     #[command(flatten)]
     pub hosts: HostWords,
@@ -284,16 +305,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub results: Measurement,
 
-    /// The older spelling of --folder
-    #[arg(
-        long,
-        short = 'o',
-        value_name = "DIR",
-        hide = true,
-        conflicts_with = "folder"
-    )]
-    pub output: Option<PathBuf>,
-
     /// Write what every link received, second by second
     ///
     /// The record keeps a bounded series per port and of the 64 worst links; this keeps all: a line per link and second.
@@ -307,30 +318,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Bounds")]
     pub seed: Option<u64>,
 
-    /// Print the version
-    #[arg(long, short = 'V')]
-    pub version: bool,
-
-    /// With --version: commit, compiler, digest and the licences of all that is built in
-    ///
-    /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
-    #[arg(long, requires = "version")]
-    pub verbose: bool,
-
-    /// Lines of a host file that a plan file holds.
-    #[arg(skip)]
-    pub host_lines: Option<String>,
-
     /// Stand still at a stage (for tests)
     #[arg(long, value_name = "STAGE", hide = true, value_parser = choice::<Hold>())]
     pub hold: Option<Hold>,
-}
-
-impl Arguments {
-    /// Folder in which runs are kept.
-    pub(crate) fn folder(&self) -> Option<&std::path::Path> {
-        self.results.folder.as_deref().or(self.output.as_deref())
-    }
 }
 
 /// Other commands.
@@ -343,7 +333,7 @@ pub(crate) enum Subcommand {
     Init(InitArguments),
     /// Look at hosts, ports and pairs before a run
     #[command(long_about = check::LONG)]
-    Check(CheckArguments),
+    Check(Box<PlainArguments>),
     /// Measure every pair of links, in LinkTest's patterns and file, without MPI
     #[command(long_about = linktest::LONG)]
     Linktest(Box<LinktestArguments>),
@@ -400,7 +390,42 @@ pub(crate) enum Subcommand {
 
 /// What help, manual page and completions are made from.
 pub(super) fn command() -> clap::Command {
-    Arguments::command().after_long_help(long_tail())
+    // `check` names them in one sentence: its own help would be a copy of theirs.
+    let hidden = |check: clap::Command| check.mut_args(|option| option.hide(true));
+    let command = Arguments::command().mut_subcommand("check", hidden);
+    command.after_long_help(long_tail())
+}
+
+/// Options of the plain command from words that hold nothing else.
+pub(super) fn parsed(words: &[String]) -> Result<PlainArguments, clap::Error> {
+    let named = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
+    Ok(Arguments::try_parse_from(named)?.plain)
+}
+
+/// Sets the arguments that the words name, and no others.
+pub(super) fn update(arguments: &mut PlainArguments, words: &[String]) -> Result<(), clap::Error> {
+    let named = std::iter::once("pipebench").chain(words.iter().map(String::as_str));
+    let mut matches = Arguments::command_for_update().try_get_matches_from(named)?;
+    // A default would replace what was set before.
+    let ids: Vec<clap::Id> = matches.ids().cloned().collect();
+    for id in ids {
+        if matches.value_source(id.as_str()) == Some(ValueSource::DefaultValue) {
+            let (Ok(_) | Err(_)) = matches.try_clear_id(id.as_str());
+        }
+    }
+    arguments.update_from_arg_matches(&matches)
+}
+
+/// The first of these options of the plain command that cannot be given together with another one, and that one.
+pub(super) fn conflict<'a>(options: &[&'a str]) -> Option<(&'a str, &'a str)> {
+    let command = Arguments::command();
+    let named = |option: &clap::Arg, name: &str| option.get_long() == Some(name);
+    options.iter().find_map(|name| {
+        let option = command.get_arguments().find(|known| named(known, name))?;
+        let others = command.get_arg_conflicts_with(option);
+        let is_other = |name: &&&str| others.iter().any(|other| named(other, name));
+        Some((*name, *options.iter().find(is_other)?))
+    })
 }
 
 /// What stands below the options of `--help`.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::report::format::Format;
 
 use super::choice::{Choice, choice};
+use super::measurement::Measurement;
 
 impl Choice for Format {
     fn words() -> Vec<(&'static str, Self)> {
@@ -135,14 +136,16 @@ pub(super) const MERGE_LONG: &str = "Puts several runs into one sheet by ports o
 pub(super) const RETEST_LONG: &str = "Measures again what told of a run's faults: each link that was measured by itself, alone, with the same hosts and options. \
     Move the cable first, say with --moved where it is now, and the comparison that follows says whether the fault followed the host or \
     stayed with the switch port.\n\n\
-    The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Exit codes are those of a run.";
+    The command of the run is understood anew: its host file must still be there. Only hosts that are needed are contacted. Without --folder the new run is \
+    kept where the run's own command kept it, if it did. Exit codes are those of a run.";
 
 /// Measure again what was at fault in a run.
 #[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("folder", |folder| folder.alias("in")))]
 pub(crate) struct RetestArguments {
     /// Which run: a record, a run's folder, or the beginning of its name
     ///
-    /// Example: pipebench retest pb-20261121
+    /// A name is looked for in the folder of --folder, or in this one. Example: pipebench retest pb-20261121
     #[arg(value_name = "RUN")]
     pub run: String,
 
@@ -152,25 +155,12 @@ pub(crate) struct RetestArguments {
     #[arg(long, value_name = "HOST=PORT", value_delimiter = ',')]
     pub moved: Vec<String>,
 
-    /// Folder in which this run is kept
-    ///
-    /// Default: that of --folder, else where the run's own command kept it, if it did. Example: --output results
-    #[arg(long, short = 'o', value_name = "DIR")]
+    /// Folder in which this run is kept, if it is not that of --folder
+    #[arg(long, short = 'o', value_name = "DIR", hide = true)]
     pub output: Option<PathBuf>,
 
-    /// Print the summary only
-    ///
-    /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q')]
-    pub quiet: bool,
-
-    /// Print what would be measured; start nothing
-    ///
-    /// Example: --dry-run
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// Where runs are.
+    /// What every measurement understands. RUN is looked for in the folder of --folder; without it this run is kept where the run's own
+    /// command kept it, if it did.
     #[command(flatten)]
-    pub within: RunFolder,
+    pub results: Measurement,
 }

@@ -2,55 +2,50 @@
 
 use crate::plan::fit::{self, Capacity};
 use crate::plan::{
-    Acceptance, Bound, Pattern, Pin, Purpose, RunPlan, Sink, Source, Test, Unasked, Work, Workers,
+    Acceptance, Bound, Pattern, Pin, Profile, Purpose, Sink, Source, Test, Unasked, Work, Workers,
 };
 use crate::sys::affinity;
-use crate::units::{self};
+use crate::units;
 
 use super::checks;
-use super::criteria::criteria_of;
 use super::error::UsageError;
-use super::launch::deadlines_of;
-use super::nodes::{self, host_lines, nodes_of};
+use super::nodes;
 use super::profile;
-use super::sockets::{network_of, ports_of, sockets_of};
-use super::spec::RunSpec;
-use super::values::{size, time};
-use crate::cli::args::{Arguments, Choice};
+use super::spec::{Outline, RunSpec, Shared};
+use super::values::{Options, size, time};
+use crate::cli::args::{Choice, PlainArguments};
 
 /// Turns arguments into a request. `here` is this host, which can run nodes. `seed` applies if the arguments give none.
 pub(crate) fn parse(
-    arguments: &Arguments,
+    arguments: &PlainArguments,
     seed: u64,
     here: &Capacity,
 ) -> Result<RunSpec, UsageError> {
-    let named = match &arguments.host_lines {
-        Some(lines) => host_lines(lines)?,
-        None => nodes::named(
-            arguments.hosts.list.as_deref(),
-            arguments.hosts.file.as_deref(),
-        )?,
-    };
-    let by_rsh = arguments.launch.rsh.is_some();
-    let hosts = nodes::left_of(named, arguments.hosts.exclude.as_deref(), by_rsh)?;
-    let mut nodes = nodes_of(&hosts)?;
-    let mut criteria = criteria_of(&arguments.order, &mut nodes)?;
-    let one = test_of(arguments, nodes::rails_of(arguments, &nodes)?)?;
-    let capacities = nodes::capacities_of(&nodes, here);
+    let mut outline = Outline::of(Shared {
+        hosts: &arguments.hosts,
+        sockets: &arguments.sockets,
+        launch: &arguments.launch,
+        results: &arguments.results,
+        order: Some(&arguments.order),
+    })?;
+    let nodes = &outline.nodes;
+    let one = test_of(arguments, &outline)?;
+    let capacities = nodes::capacities_of(nodes, here);
     let mut notes = Vec::new();
-    checks::check(arguments, &one, &hosts)?;
+    checks::check(arguments, &one, &outline.hosts)?;
     let profile = arguments.profile;
-    // An acceptance covers one switch, whose ports must all carry their full rate at once.
-    criteria.non_blocking |= profile == crate::plan::Profile::Acceptance;
-    let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, &nodes)?;
+    let (mut tests, shortened) = profile::tests_of(arguments, profile, &one, nodes)?;
     for test in &mut tests {
         checks::check_pattern(test, nodes.len())?;
         notes.extend(fit::settle(test, nodes.len(), &capacities));
     }
     checks::check_files(&tests)?;
     let open = tests.iter().any(|test| fit::is_open(test, &capacities));
-    let mut deadlines = deadlines_of(&arguments.launch)?;
-    deadlines.run_ms = max_time(arguments)?;
+    // An acceptance covers one switch, whose ports must all carry their full rate at once.
+    outline.criteria.non_blocking |= profile == Profile::Acceptance;
+    outline.deadlines.run_ms = max_time(arguments)?;
+    outline.seed = arguments.seed.unwrap_or(seed);
+    let options = options(arguments, &outline, &tests[0]);
     let work = Work::Acceptance(Acceptance {
         tests,
         profile,
@@ -58,22 +53,16 @@ pub(crate) fn parse(
         samples: arguments.samples.is_some(),
         repeats: None,
     });
-    let plan = RunPlan {
-        criteria,
-        seed: arguments.seed.unwrap_or(seed),
-        keep_going: arguments.results.keep_going,
-        ..RunPlan::of(nodes, work, deadlines)
-    };
-    let options = effective(arguments, &plan);
     Ok(RunSpec {
         notes: notes.into_iter().take(1).collect(),
         open,
         hold: arguments.hold,
-        ..RunSpec::of(plan, hosts, options)
+        ..outline.spec(work, options)
     })
 }
 
-fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
+fn test_of(arguments: &PlainArguments, outline: &Outline<'_>) -> Result<Test, UsageError> {
+    let rails = nodes::rails_of(&arguments.sockets, &outline.nodes)?;
     let block_bytes = match &arguments.block_size {
         Some(text) => size("--block-size", text)?,
         None => 256 << 10, // Settled when the nodes are known.
@@ -87,9 +76,9 @@ fn test_of(arguments: &Arguments, rails: usize) -> Result<Test, UsageError> {
         coupling: arguments.coupling,
         bound: bound_of(arguments)?,
         transport: arguments.transport,
-        sockets: sockets_of(&arguments.sockets)?,
-        ports: ports_of(&arguments.sockets)?,
-        network: network_of(&arguments.sockets)?,
+        sockets: outline.sockets.clone(),
+        ports: outline.ports,
+        network: outline.network.clone(),
         source: match arguments.source.as_str() {
             "memory" => Source::Memory,
             file => Source::File(file.to_owned()),
@@ -131,7 +120,7 @@ fn processors(text: &str) -> Result<Vec<usize>, UsageError> {
     }
 }
 
-fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
+fn bound_of(arguments: &PlainArguments) -> Result<Bound, UsageError> {
     if let Some(buffers) = arguments.buffers {
         return Ok(Bound::Volume { buffers });
     }
@@ -145,7 +134,7 @@ fn bound_of(arguments: &Arguments) -> Result<Bound, UsageError> {
 }
 
 /// Time limit for all tests together in milliseconds, if given.
-fn max_time(arguments: &Arguments) -> Result<Option<u64>, UsageError> {
+fn max_time(arguments: &PlainArguments) -> Result<Option<u64>, UsageError> {
     /// Time of a run of the shortest test.
     const LEAST_MS: u64 = 1_000;
     let Some(text) = &arguments.max_time else {
@@ -157,86 +146,53 @@ fn max_time(arguments: &Arguments) -> Result<Option<u64>, UsageError> {
     }
 }
 
-fn joined(words: &[String]) -> Option<String> {
-    (!words.is_empty()).then(|| words.join(","))
-}
-
-fn effective(arguments: &Arguments, plan: &RunPlan) -> Vec<(String, String)> {
-    let test = &plan.tests()[0];
-    let word = |value: String| value;
-    let mut all = vec![
-        ("pipebench", env!("CARGO_PKG_VERSION").to_owned()),
-        ("nodes", plan.nodes.len().to_string()),
-        ("profile", arguments.profile.word().to_owned()),
-        ("pattern", arguments.pattern.clone()),
-        ("phases", test.phases.to_string()),
-        ("streams", (test.streams / test.rails).to_string()),
-    ];
-    all.extend(fit::options(test));
-    all.push(("coupling", arguments.coupling.word().to_owned()));
-    all.push(("transport", arguments.transport.word().to_owned()));
+fn options(arguments: &PlainArguments, outline: &Outline<'_>, test: &Test) -> Options {
+    let mut all = Options::of("");
+    let shown = |ns: u64| units::show_ns(ns).replace(' ', "");
+    all.set("nodes", outline.nodes.len());
+    all.set("profile", arguments.profile.word());
+    all.set("pattern", &arguments.pattern);
+    all.set("phases", test.phases);
+    all.set("streams", test.streams / test.rails);
+    for (name, value) in fit::options(test) {
+        all.set(name, value);
+    }
+    all.set("coupling", arguments.coupling.word());
+    all.set("transport", arguments.transport.word());
     match test.bound {
         Bound::Time {
             warmup_ns,
             window_ns,
         } => {
-            all.push(("warmup", units::show_ns(warmup_ns).replace(' ', "")));
-            all.push(("time", units::show_ns(window_ns).replace(' ', "")));
+            all.set("warmup", shown(warmup_ns));
+            all.set("time", shown(window_ns));
         }
-        Bound::Volume { buffers } => all.push(("buffers", buffers.to_string())),
+        Bound::Volume { buffers } => all.set("buffers", buffers),
         Bound::Files => {}
     }
-    all.push(("source", arguments.source.clone()));
-    all.push(("sink", arguments.sink.clone()));
-    all.push(("verify", arguments.verify.word().to_owned()));
-    all.push(("datapath", arguments.datapath.word().to_owned()));
-    all.push(("pin", arguments.pin.clone()));
-    let optional = [
-        ("data-network", joined(&arguments.sockets.data_network)),
-        ("interface", joined(&arguments.sockets.interface)),
-        ("rails", (test.rails > 1).then(|| test.rails.to_string())),
-        ("port-range", arguments.sockets.port_range.clone()),
-        ("mss", arguments.sockets.mss.map(|mss| mss.to_string())),
-        ("dscp", arguments.sockets.dscp.map(|dscp| dscp.to_string())),
-        ("rate", arguments.sockets.rate.clone()),
-        ("huge", arguments.huge.then(|| "yes".to_owned())),
-        (
-            "rsh",
-            arguments.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
-        ),
-        ("remote-dir", arguments.launch.remote_dir.clone()),
-        ("deadline", joined(&arguments.launch.deadline)),
-        (
-            "keep-going",
-            arguments.results.keep_going.then(|| "yes".to_owned()),
-        ),
-        ("max-time", arguments.max_time.clone()),
-        ("link-speed", arguments.order.link_speed.clone()),
-    ];
-    all.extend(
-        optional
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
-    let criteria = plan.criteria.said().into_iter();
-    all.extend(criteria.map(|one| (one.option, one.value)));
-    all.push(("fanout", arguments.launch.fanout.to_string()));
-    all.push(("seed", plan.seed.to_string()));
-    all.into_iter()
-        .map(|(name, value)| (name.to_owned(), word(value)))
-        .collect()
+    all.set("source", &arguments.source);
+    all.set("sink", &arguments.sink);
+    all.set("verify", arguments.verify.word());
+    all.set("datapath", arguments.datapath.word());
+    all.set("pin", &arguments.pin);
+    all.given("rails", (test.rails > 1).then_some(test.rails));
+    all.flag("huge", arguments.huge);
+    all.given("max-time", arguments.max_time.as_ref());
+    all.set("seed", outline.seed);
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::Arguments;
     use crate::cli::terminal::first_sentence;
     use clap::Parser;
 
     fn spec(words: &str) -> Result<RunSpec, String> {
         let all = std::iter::once("pipebench").chain(words.split_whitespace());
         let arguments = Arguments::try_parse_from(all).map_err(|error| first_sentence(&error))?;
-        parse(&arguments, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
+        parse(&arguments.plain, 1, &two_processors(8 << 30)).map_err(|error| error.to_string())
     }
 
     fn two_processors(memory_bytes: u64) -> Capacity {
@@ -426,7 +382,7 @@ mod tests {
             let arguments =
                 Arguments::try_parse_from(std::iter::once("pipebench").chain(words.split(' ')));
             let arguments = arguments.expect("understood");
-            let spec = parse(&arguments, 1, &two_processors(1 << 30));
+            let spec = parse(&arguments.plain, 1, &two_processors(1 << 30));
             spec.err().map(|error| error.to_string())
         };
         assert_eq!(
@@ -492,7 +448,7 @@ mod tests {
             std::fs::write(&path, format!("{line}\n")).unwrap();
             let arguments =
                 Arguments::try_parse_from(["pipebench", "--hostfile", &path.display().to_string()]);
-            let error = parse(&arguments.unwrap(), 1, &two_processors(1 << 30))
+            let error = parse(&arguments.unwrap().plain, 1, &two_processors(1 << 30))
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(expected), "{line}: {error}");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use launcher::hosts::Host;
 
-use crate::cli::args::{Arguments, Launch};
+use crate::cli::args::{Launch, Measurement, PlainArguments};
 use crate::plan::{
     BLOCK_BYTES, Bound, Coupling, PHASES, Pattern, STREAMS, Sink, Source, Test, Verify,
 };
@@ -14,7 +14,11 @@ use crate::plan::SocketOptions;
 use super::error::UsageError;
 
 /// Checks the options that all tests share.
-pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Result<(), UsageError> {
+pub(super) fn check(
+    arguments: &PlainArguments,
+    test: &Test,
+    hosts: &[Host],
+) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     if !PHASES.contains(&test.phases) {
         return refuse(format!(
@@ -48,11 +52,8 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
         Bound::Volume { buffers: 0 } => return refuse("--buffers 0: at least 1 block".to_owned()),
         _ => {}
     }
-    check_sockets(&test.sockets)?;
-    if !test.transport.crosses_hosts() && !is_one_machine(hosts) {
-        return refuse(
-            "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
-        );
+    if !test.transport.crosses_hosts() {
+        check_one_machine("--transport", hosts)?;
     }
     if !test.transport.crosses_hosts() && test.rails > 1 {
         return refuse("--transport unix has no interfaces, and so no rails".to_owned());
@@ -82,11 +83,6 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
         let text = "--keep-going needs links that do not wait for each other (leave out --coupling buffer and files)";
         return refuse(text.to_owned());
     }
-    check_launch(&arguments.launch)?;
-    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if to_stdout(&arguments.results.csv) && to_stdout(&arguments.results.json) {
-        return refuse("--csv - and --json - cannot both go to standard output".to_owned());
-    }
     Ok(())
 }
 
@@ -94,9 +90,7 @@ pub(super) fn check(arguments: &Arguments, test: &Test, hosts: &[Host]) -> Resul
 pub(super) fn check_pattern(test: &Test, nodes: usize) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     let pattern = &test.pattern;
-    pattern
-        .check(nodes, test.phases)
-        .map_err(|error| UsageError::Value(error.to_string()))?;
+    pattern.check(nodes, test.phases)?;
     // In an uneven pattern the links of a node must not slow each other, so they must not wait for each other.
     if !pattern.is_even(nodes) && test.coupling == Coupling::Buffer {
         return refuse(format!(
@@ -119,6 +113,16 @@ pub(super) fn check_files(tests: &[Test]) -> Result<(), UsageError> {
     };
     if tests.iter().any(|test| files(test) && !fits(test)) {
         let text = "--source and --sink with a file need one test in which all nodes send alike (--pattern all-to-all, mesh, ring or shift:K)";
+        return Err(UsageError::Value(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Checks where results go.
+pub(super) fn check_results(results: &Measurement) -> Result<(), UsageError> {
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if to_stdout(&results.csv) && to_stdout(&results.json) {
+        let text = "--csv - and --json - cannot both go to standard output";
         return Err(UsageError::Value(text.to_owned()));
     }
     Ok(())
@@ -150,8 +154,13 @@ pub(super) fn check_sockets(sockets: &SocketOptions) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// True if all hosts are one machine, according to their names.
-pub(super) fn is_one_machine(hosts: &[Host]) -> bool {
+/// Checks that all hosts are one machine, according to their names. `flag` is the option that asks for Unix-domain sockets.
+pub(super) fn check_one_machine(flag: &str, hosts: &[Host]) -> Result<(), UsageError> {
     let same = |host: &Host| !host.local && host.name == hosts[0].name;
-    hosts.iter().all(|host| host.local) || hosts.iter().all(same)
+    if hosts.iter().all(|host| host.local) || hosts.iter().all(same) {
+        return Ok(());
+    }
+    Err(UsageError::Value(format!(
+        "{flag} unix needs all nodes on one machine (try --hosts local:3)"
+    )))
 }

@@ -6,6 +6,7 @@ use crate::units;
 
 use super::error::UsageError;
 use super::nodes::MTUS;
+use super::values::Options;
 
 /// Reads the criteria. Gives the speed of all ports to nodes that have no separate speed.
 pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Criteria, UsageError> {
@@ -88,6 +89,14 @@ pub(super) fn criteria_of(order: &Order, nodes: &mut [NodeSpec]) -> Result<Crite
         non_blocking: order.fabric == Some(FabricOrder::NonBlocking),
         ..Criteria::default()
     })
+}
+
+/// Options in effect.
+pub(super) fn options(options: &mut Options, order: &Order, criteria: &Criteria) {
+    options.given("link-speed", order.link_speed.as_ref());
+    for one in criteria.said() {
+        options.set(one.option, one.value);
+    }
 }
 
 fn rate(flag: &'static str, text: &str) -> Result<u64, UsageError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use launcher::hosts::HostListError;
 use thiserror::Error;
 
+use crate::plan::PatternError;
 use crate::units::UnitError;
 
 /// Error in arguments: one sentence with the flag to change.
@@ -25,6 +26,9 @@ pub(crate) enum UsageError {
     /// A value with a unit is wrong.
     #[error("{0}: {1}")]
     Unit(&'static str, UnitError),
+    /// A pattern does not suit the nodes.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// A value makes no sense.
     #[error("{0}")]
     Value(String),

@@ -1,19 +1,14 @@
 //! Turns the arguments of `pipebench imb` into a request.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::plan::Transport;
 use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Rules, usual};
 use crate::plan::job::RANKS;
-use crate::plan::ranks::Ranks;
-use crate::plan::{RunPlan, Work};
+use crate::plan::{Transport, Work};
 
-use super::checks;
 use super::error::UsageError;
-use super::launch;
-use super::nodes;
-use super::sockets;
-use super::spec::RunSpec;
+use super::spec::{Outline, RunSpec, Shared};
+use super::values::Options;
 use crate::cli::args::imb::ImbArguments;
 use crate::cli::args::{Choice, RankTransport};
 
@@ -28,45 +23,29 @@ fn refuse<T>(text: String) -> Result<T, UsageError> {
 
 /// Turns arguments into a request.
 pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
-    let hosts = nodes::hosts_of(
-        words.hosts.list.as_deref(),
-        words.hosts.file.as_deref(),
-        words.hosts.exclude.as_deref(),
-        words.launch.rsh.is_some(),
-    )?;
-    let nodes = nodes::nodes_of(&hosts)?;
-    checks::check_launch(&words.launch)?;
+    let outline = Outline::of(Shared {
+        hosts: &words.hosts,
+        sockets: &words.sockets,
+        launch: &words.launch,
+        results: &words.results,
+        order: None,
+    })?;
+    let nodes = outline.nodes.len();
     let transport = match words.transport {
         // Shared memory has the highest throughput within a node; between nodes it means TCP.
         RankTransport(Transport::Auto) => Transport::Shm,
         RankTransport(asked) => asked,
     };
-    if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
-        return refuse(
-            "--transport unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
-        );
-    }
     if words.transport == RankTransport(Transport::Shm)
-        && nodes.len() > 1
+        && nodes > 1
         && words.ranks.ranks_per_node == 1
     {
         return refuse(
             "--transport shm: no two ranks are on one node (add --ranks-per-node 2)".to_owned(),
         );
     }
-    let sockets = sockets::sockets_of(&words.sockets)?;
-    checks::check_sockets(&sockets)?;
-    let ranks = Ranks {
-        per_node: words.ranks.ranks_per_node,
-        order: words.ranks.rank_order,
-        pinned: !words.ranks.no_pin,
-        wait: words.ranks.wait,
-        transport,
-        sockets,
-        ports: sockets::ports_of(&words.sockets)?,
-        network: sockets::network_of(&words.sockets)?,
-    };
-    let count = ranks.count(nodes.len());
+    let ranks = outline.ranks(&words.ranks, transport, "--transport")?;
+    let count = ranks.count(nodes);
     let imb = suite(words, ranks, count)?;
     if imb.tables(count).is_empty() {
         return refuse(format!(
@@ -83,22 +62,13 @@ pub(crate) fn parse(words: &ImbArguments) -> Result<RunSpec, UsageError> {
             "--map gives every rank a place: it does not go with --keep-going".to_owned(),
         );
     }
-    let deadlines = launch::deadlines_of(&words.launch)?;
-    let plan = RunPlan {
-        keep_going: words.results.keep_going,
-        ..RunPlan::of(nodes, Work::Imb(imb), deadlines)
-    };
-    let options = effective(words, count);
-    Ok(RunSpec::of(plan, hosts, options))
+    Ok(outline.spec(Work::Imb(imb), options(words, count)))
 }
 
 /// Default time for a length by the current rules, in seconds.
 const USUAL_SECONDS: f64 = 10.0;
 
 fn suite(words: &ImbArguments, ranks: Ranks, count: usize) -> Result<Imb, UsageError> {
-    if ranks.per_node == 0 {
-        return refuse("--ranks-per-node 0: at least 1".to_owned());
-    }
     if !(1..=*RANKS.end()).contains(&count) {
         return refuse(format!("{count} ranks: from 1 to {}", RANKS.end()));
     }
@@ -303,62 +273,28 @@ fn iterations(text: &str) -> Result<Asked, UsageError> {
     })
 }
 
-fn effective(words: &ImbArguments, ranks: usize) -> Vec<(String, String)> {
-    let sockets = &words.sockets;
-    let system = || "system".to_owned();
-    let path =
-        |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    let all: Vec<(&str, Option<String>)> = vec![
-        (
-            "pipebench",
-            Some(format!("{} imb", env!("CARGO_PKG_VERSION"))),
-        ),
-        ("ranks", Some(ranks.to_string())),
-        (
-            "ranks-per-node",
-            Some(words.ranks.ranks_per_node.to_string()),
-        ),
-        ("rank-order", Some(words.ranks.rank_order.word().to_owned())),
-        ("transport", Some(words.transport.word().to_owned())),
-        ("rules", Some(words.rules.word().to_owned())),
-        ("part", Some(words.part.word().to_owned())),
-        ("npmin", words.npmin.map(|least| least.to_string())),
-        ("multi", words.multi.map(|multi| multi.to_string())),
-        ("map", words.map.clone()),
-        ("msglen", path(&words.msglen)),
-        (
-            "msglog",
-            words.msglog.clone().filter(|_| words.msglen.is_none()),
-        ),
-        ("iter", words.iter.clone()),
-        ("io-path", Some(words.io_path.display().to_string())),
-        ("cpu-time", words.cpu_time.map(|s| s.to_string())),
-        (
-            "time",
-            (words.rules == Rules::Current)
-                .then(|| words.time.unwrap_or(USUAL_SECONDS).to_string()),
-        ),
-        ("mem", Some(words.mem.to_string())),
-        ("wait", Some(words.ranks.wait.word().to_owned())),
-        ("check", words.check.then(|| "yes".to_owned())),
-        (
-            "algorithm",
-            words.algorithm.map(|one| one.word().to_owned()),
-        ),
-        ("no-pin", words.ranks.no_pin.then(|| "yes".to_owned())),
-        (
-            "congestion",
-            Some(sockets.congestion.clone().unwrap_or_else(system)),
-        ),
-        ("port-range", sockets.port_range.clone()),
-        (
-            "rsh",
-            words.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
-        ),
-    ];
-    all.into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect()
+fn options(words: &ImbArguments, ranks: usize) -> Options {
+    let mut all = Options::of("imb");
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let seconds = words.time.unwrap_or(USUAL_SECONDS);
+    all.set("ranks", ranks);
+    all.set("transport", words.transport.word());
+    all.set("rules", words.rules.word());
+    all.set("part", words.part.word());
+    all.given("npmin", words.npmin);
+    all.given("multi", words.multi);
+    all.given("map", words.map.as_ref());
+    all.given("msglen", path(&words.msglen));
+    let logs = words.msglog.as_ref().filter(|_| words.msglen.is_none());
+    all.given("msglog", logs);
+    all.given("iter", words.iter.as_ref());
+    all.set("io-path", words.io_path.display());
+    all.given("cpu-time", words.cpu_time);
+    all.given("time", (words.rules == Rules::Current).then_some(seconds));
+    all.set("mem", words.mem);
+    all.flag("check", words.check);
+    all.given("algorithm", words.algorithm.map(Choice::word));
+    all
 }
 
 #[cfg(test)]

@@ -2,66 +2,76 @@
 
 use std::collections::HashMap;
 
-use crate::cli::report;
-use crate::cli::terminal::refuse;
+use crate::cli::report::Kept;
 use crate::controller;
-use crate::plan::Transport;
 use crate::plan::job::{MESSAGE_BYTES, MESSAGES, RANKS};
 use crate::plan::latency::{Baseline, Latency};
 use crate::plan::linktest::{Kernel, Linktest};
 use crate::plan::ranks::{RankOrder, Ranks, Wait};
-use crate::plan::{RunPlan, Work};
-use crate::record::{LatencyRecord, Outcome};
+use crate::plan::{Transport, Work};
+use crate::record::Outcome;
+use crate::store::runs;
 use crate::units;
 use latency::fabric::Fabric;
 use latency::planfile;
 use latency::planning::Strategy;
 use latency::rows::Model;
 
-use super::checks;
 use super::error::UsageError;
-use super::launch;
-use super::nodes;
-use super::sockets;
-use super::spec::RunSpec;
-use crate::cli::args::HostMap;
+use super::spec::{Outline, RunSpec, Shared};
+use super::values::Options;
 use crate::cli::args::latency::RunArguments;
+use crate::cli::args::{HostMap, RankWords};
 use crate::cli::latency::{fabrics, plans};
 
-/// Name and results of the run to compare with, if the user named one. The error is the exit code.
-pub(crate) fn baseline(words: &RunArguments) -> Result<Option<(String, LatencyRecord)>, u8> {
-    let Some(name) = &words.results.baseline else {
-        return Ok(None);
-    };
-    let kept = report::read(name, words.folder())?;
-    match kept.record.outcome {
-        Outcome::Latency(latency) => Ok(Some((crate::store::runs::name_of(&kept.path), *latency))),
-        Outcome::Acceptance(_) | Outcome::Linktest(_) | Outcome::Imb(_) => Err(refuse(&format!(
-            "--baseline {name}: this run measured no latencies"
-        ))),
-    }
-}
-
-/// Turns arguments into a request.
+/// Turns arguments into a request. `before` is the run to compare with, if the user named one.
 pub(crate) fn parse(
     words: &RunArguments,
-    baseline: Option<(String, LatencyRecord)>,
+    before: Option<&Kept>,
     locate: bool,
-) -> Result<RunSpec, String> {
-    let by_rsh = words.launch.rsh.is_some();
-    let named = &words.hosts;
-    let said = |error: UsageError| error.to_string();
-    let hosts = nodes::hosts_of(
-        named.list.as_deref(),
-        named.file.as_deref(),
-        named.exclude.as_deref(),
-        by_rsh,
-    )
-    .map_err(said)?;
-    let nodes = nodes::nodes_of(&hosts).map_err(said)?;
-    checks::check_launch(&words.launch).map_err(said)?;
-    let sockets = sockets::sockets_of(&words.sockets).map_err(said)?;
-    checks::check_sockets(&sockets).map_err(said)?;
+) -> Result<RunSpec, UsageError> {
+    let mut outline = Outline::of(Shared {
+        hosts: &words.hosts,
+        sockets: &words.sockets,
+        launch: &words.launch,
+        results: &words.results,
+        order: None,
+    })?;
+    let ranks = RankWords {
+        ranks_per_node: 1,
+        rank_order: RankOrder::Block,
+        // A rank that sleeps can wake up on any idle processor.
+        no_pin: words.wait == Wait::Sleep,
+        wait: words.wait,
+    };
+    let ranks = outline.ranks(&ranks, Transport::Auto, "--transport")?;
+    // A missing host costs only its pairs.
+    outline.keep_going = true;
+    outline.seed = words.choice.plan_seed;
+    let mut notes = Vec::new();
+    let labels: Vec<&str> = outline
+        .nodes
+        .iter()
+        .map(|node| node.label.as_str())
+        .collect();
+    let (fabric, latency) =
+        latency_of(words, ranks, &labels, before, locate, &mut notes).map_err(UsageError::Value)?;
+    let options = options(words, &fabric, &latency);
+    Ok(RunSpec {
+        notes,
+        ..outline.spec(Work::Latency(latency), options)
+    })
+}
+
+/// The fabric, and the work on it.
+fn latency_of(
+    words: &RunArguments,
+    ranks: Ranks,
+    labels: &[&str],
+    before: Option<&Kept>,
+    locate: bool,
+    notes: &mut Vec<String>,
+) -> Result<(Fabric, Latency), String> {
     // `fabrics` has already printed the fault of a file.
     let (text, fabric) =
         fabrics::read(&words.fabric).map_err(|_| "the fabric cannot be used".to_owned())?;
@@ -69,10 +79,10 @@ pub(crate) fn parse(
     if locate {
         wishes.strategy = Strategy::Locate;
     }
-    if !RANKS.contains(&nodes.len()) {
+    if !RANKS.contains(&labels.len()) {
         return Err(format!(
             "{} hosts: from {} to {}",
-            nodes.len(),
+            labels.len(),
             RANKS.start(),
             RANKS.end()
         ));
@@ -89,9 +99,7 @@ pub(crate) fn parse(
     if !MESSAGE_BYTES.contains(&message_bytes) {
         return Err("--size: from 1 byte to 1 GiB".to_owned());
     }
-    let mut notes = Vec::new();
-    let labels: Vec<&str> = nodes.iter().map(|node| node.label.as_str()).collect();
-    let numbers = mapped(&fabric, &labels, words.map, &mut notes)?;
+    let numbers = mapped(&fabric, labels, words.map, notes)?;
     let mut directed = wishes.directed;
     let rounds = match &words.plan {
         None => None,
@@ -111,7 +119,7 @@ pub(crate) fn parse(
             Some(plan.rounds)
         }
     };
-    if wishes.strategy == Strategy::Locate && baseline.is_none() {
+    if wishes.strategy == Strategy::Locate && before.is_none() {
         return Err(
             "slow cables are located against an earlier run: give --baseline RUN".to_owned(),
         );
@@ -120,22 +128,12 @@ pub(crate) fn parse(
         fabric: &fabric,
         directed,
     };
-    let baseline = baseline
-        .map(|(run, record)| of_baseline(&model, &numbers, run, &record))
+    let baseline = before
+        .map(|kept| of_baseline(&model, &numbers, kept))
         .transpose()?;
     let latency = Latency {
         probe: Linktest {
-            ranks: Ranks {
-                per_node: 1,
-                order: RankOrder::Block,
-                // A rank that sleeps can wake up on any idle processor.
-                pinned: words.wait != Wait::Sleep,
-                wait: words.wait,
-                transport: Transport::Auto,
-                sockets,
-                ports: sockets::ports_of(&words.sockets).map_err(said)?,
-                network: sockets::network_of(&words.sockets).map_err(said)?,
-            },
+            ranks,
             kernel: Kernel::Semidirectional,
             messages: words.pings,
             warmups: words.warmup_pings,
@@ -168,18 +166,7 @@ pub(crate) fn parse(
         },
         baseline,
     };
-    let options = effective(words, &fabric, &latency);
-    let deadlines = launch::deadlines_of(&words.launch).map_err(said)?;
-    let plan = RunPlan {
-        seed: words.choice.plan_seed,
-        // A missing host costs only its pairs.
-        keep_going: true,
-        ..RunPlan::of(nodes, Work::Latency(latency), deadlines)
-    };
-    Ok(RunSpec {
-        notes,
-        ..RunSpec::of(plan, hosts, options)
-    })
+    Ok((fabric, latency))
 }
 
 /// Number in the fabric of each node's host.
@@ -231,12 +218,11 @@ fn mapped(
 }
 
 /// Values of the cables in an earlier run. That run must have measured the same fabric.
-fn of_baseline(
-    model: &Model<'_>,
-    hosts: &[u32],
-    run: String,
-    latency: &LatencyRecord,
-) -> Result<Baseline, String> {
+fn of_baseline(model: &Model<'_>, hosts: &[u32], kept: &Kept) -> Result<Baseline, String> {
+    let run = runs::name_of(&kept.path);
+    let Outcome::Latency(latency) = &kept.record.outcome else {
+        return Err(format!("--baseline {run}: this run measured no latencies"));
+    };
     if latency.planned.fabric != model.fabric.name || latency.planned.directed != model.directed {
         return Err(format!(
             "--baseline {run}: it measured another fabric ({})",
@@ -262,42 +248,23 @@ fn of_baseline(
     })
 }
 
-fn effective(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Vec<(String, String)> {
-    let kernel = &latency.probe;
-    let mut all = vec![
-        (
-            "pipebench",
-            format!("{} latency", env!("CARGO_PKG_VERSION")),
-        ),
-        ("fabric", fabric.name.clone()),
-        (
-            "hosts",
-            format!("{} of {}", latency.hosts.len(), fabric.hosts.len()),
-        ),
-        ("strategy", latency.strategy.name().to_owned()),
-    ];
+fn options(words: &RunArguments, fabric: &Fabric, latency: &Latency) -> Options {
+    let (kernel, hosts) = (&latency.probe, fabric.hosts.len());
+    let mut all = Options::of("latency");
+    all.set("fabric", &fabric.name);
+    all.set("hosts", format!("{} of {hosts}", latency.hosts.len()));
+    all.set("strategy", latency.strategy.name());
     match (&words.plan, &latency.rounds) {
-        (Some(path), Some(rounds)) => all.push((
-            "plan",
-            format!("{} ({} rounds)", path.display(), rounds.len()),
-        )),
-        _ => all.push(("redundancy", latency.redundancy.to_string())),
+        (Some(path), Some(rounds)) => {
+            let plan = format!("{} ({} rounds)", path.display(), rounds.len());
+            all.set("plan", plan);
+        }
+        _ => all.set("redundancy", latency.redundancy),
     }
-    all.push(("pings", kernel.messages.to_string()));
-    all.push(("warmup-pings", kernel.warmups.to_string()));
-    all.push(("size", kernel.message_bytes.to_string()));
-    if latency.directed {
-        all.push(("directed", "yes".to_owned()));
-    }
-    if let Some(baseline) = &latency.baseline {
-        all.push(("baseline", baseline.run.clone()));
-    }
-    let congestion = kernel.ranks.sockets.congestion.clone();
-    all.push((
-        "congestion",
-        congestion.unwrap_or_else(|| "system".to_owned()),
-    ));
-    all.into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    all.set("pings", kernel.messages);
+    all.set("warmup-pings", kernel.warmups);
+    all.set("size", kernel.message_bytes);
+    all.flag("directed", latency.directed);
+    all.given("baseline", latency.baseline.as_ref().map(|one| &one.run));
+    all
 }

@@ -10,7 +10,7 @@ use crate::plan::{Deadlines, Family, RunPlan};
 use crate::wire::frame::MAGIC_WORD;
 
 use super::error::UsageError;
-use super::values::time;
+use super::values::{Options, time};
 
 /// Deadlines from the arguments, with defaults for the others.
 pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
@@ -50,6 +50,14 @@ pub(crate) fn deadlines_of(launch: &Launch) -> Result<Deadlines, UsageError> {
         *field = ms;
     }
     Ok(deadlines)
+}
+
+/// Options in effect.
+pub(super) fn options(options: &mut Options, launch: &Launch) {
+    options.given("rsh", launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")));
+    options.given("remote-dir", launch.remote_dir.as_ref());
+    options.list("deadline", &launch.deadline);
+    options.set("fanout", launch.fanout);
 }
 
 /// Settings of the sessions, from the same arguments and the plan's deadlines.

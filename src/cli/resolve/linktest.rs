@@ -1,33 +1,25 @@
 //! Turns the arguments of `pipebench linktest` into a request.
 
-use crate::plan::Transport;
 use crate::plan::job::{BUFFERS, MESSAGE_BYTES, MESSAGES, MOST_ROUNDS, RANKS};
 use crate::plan::linktest::{Kernel, Linktest};
-use crate::plan::ranks::Ranks;
-use crate::plan::{RunPlan, Work};
+use crate::plan::{Transport, Work};
 use crate::units;
 
-use super::checks;
-use super::criteria;
 use super::error::UsageError;
-use super::launch;
-use super::nodes;
-use super::sockets;
-use super::spec::RunSpec;
+use super::spec::{Outline, RunSpec, Shared};
+use super::values::Options;
 use crate::cli::args::linktest::LinktestArguments;
 use crate::cli::args::{Choice, Mode};
 
 /// Turns arguments into a request.
 pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError> {
-    let hosts = nodes::hosts_of(
-        arguments.hosts.list.as_deref(),
-        arguments.hosts.file.as_deref(),
-        arguments.hosts.exclude.as_deref(),
-        arguments.launch.rsh.is_some(),
-    )?;
-    let mut nodes = nodes::nodes_of(&hosts)?;
-    let criteria = criteria::criteria_of(&arguments.order, &mut nodes)?;
-    checks::check_launch(&arguments.launch)?;
+    let mut outline = Outline::of(Shared {
+        hosts: &arguments.hosts,
+        sockets: &arguments.sockets,
+        launch: &arguments.launch,
+        results: &arguments.results,
+        order: Some(&arguments.order),
+    })?;
     let refuse = |text: String| Err(UsageError::Value(text));
     let mut notes = Vec::new();
     let transport = match arguments.mode {
@@ -42,16 +34,9 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
     if arguments.use_gpu_memory {
         return refuse("--use-gpu-memory: messages go from and to the memory of hosts".to_owned());
     }
-    if !transport.crosses_hosts() && !checks::is_one_machine(&hosts) {
-        return refuse(
-            "--mode unix needs all nodes on one machine (try --hosts local:3)".to_owned(),
-        );
-    }
     let message_bytes = units::parse_bytes(&arguments.size_messages)
         .map_err(|error| UsageError::Unit("--size-messages", error))?;
     let message_bytes = usize::try_from(message_bytes).unwrap_or(usize::MAX);
-    let sockets = sockets::sockets_of(&arguments.sockets)?;
-    checks::check_sockets(&sockets)?;
     if arguments.parallel_sion_file {
         notes.push(
             "--parallel-sion-file: the launching side writes the file, in one piece".to_owned(),
@@ -69,16 +54,7 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
         ));
     }
     let linktest = Linktest {
-        ranks: Ranks {
-            per_node: arguments.ranks.ranks_per_node,
-            order: arguments.ranks.rank_order,
-            pinned: !arguments.ranks.no_pin,
-            wait: arguments.ranks.wait,
-            transport,
-            sockets,
-            ports: sockets::ports_of(&arguments.sockets)?,
-            network: sockets::network_of(&arguments.sockets)?,
-        },
+        ranks: outline.ranks(&arguments.ranks, transport, "--mode")?,
         kernel: match (arguments.bidirectional, arguments.unidirectional) {
             (true, _) => Kernel::Bidirectional,
             (_, true) => Kernel::Unidirectional,
@@ -103,27 +79,18 @@ pub(crate) fn parse(arguments: &LinktestArguments) -> Result<RunSpec, UsageError
         min_iterations: arguments.min_iterations.max(1),
         min_runtime_ns: numbers::whole(arguments.min_runtime * 1e9),
     };
-    check(&linktest, nodes.len())?;
-    let deadlines = launch::deadlines_of(&arguments.launch)?;
-    let plan = RunPlan {
-        criteria,
-        seed: arguments.seed_randomize_buffers,
-        keep_going: arguments.results.keep_going,
-        ..RunPlan::of(nodes, Work::Linktest(linktest.clone()), deadlines)
-    };
-    let options = effective(arguments, &plan, &linktest);
+    check(&linktest, outline.nodes.len())?;
+    outline.seed = arguments.seed_randomize_buffers;
+    let options = options(arguments, outline.nodes.len(), &linktest);
     Ok(RunSpec {
         notes,
-        ..RunSpec::of(plan, hosts, options)
+        ..outline.spec(Work::Linktest(linktest), options)
     })
 }
 
 fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
     let refuse = |text: String| Err(UsageError::Value(text));
     let ranks = linktest.ranks.count(nodes);
-    if linktest.ranks.per_node == 0 {
-        return refuse("--ranks-per-node 0: at least 1".to_owned());
-    }
     if !RANKS.contains(&ranks) {
         let hint = if ranks < 2 {
             " (another host, or --ranks-per-node 2)"
@@ -167,98 +134,42 @@ fn check(linktest: &Linktest, nodes: usize) -> Result<(), UsageError> {
     Ok(())
 }
 
-fn effective(
-    arguments: &LinktestArguments,
-    plan: &RunPlan,
-    linktest: &Linktest,
-) -> Vec<(String, String)> {
-    let yes = |given: bool| given.then(|| "yes".to_owned());
-    let list = |words: &[String]| (!words.is_empty()).then(|| words.join(","));
-    let sockets = &arguments.sockets;
-    let all: Vec<(&str, Option<String>)> = vec![
-        (
-            "pipebench",
-            Some(format!("{} linktest", env!("CARGO_PKG_VERSION"))),
-        ),
-        (
-            "ranks",
-            Some(linktest.ranks.count(plan.nodes.len()).to_string()),
-        ),
-        (
-            "ranks-per-node",
-            Some(arguments.ranks.ranks_per_node.to_string()),
-        ),
-        (
-            "rank-order",
-            Some(arguments.ranks.rank_order.word().to_owned()),
-        ),
-        ("mode", Some(arguments.mode.word().to_owned())),
-        ("kernel", Some(linktest.kernel.name().to_owned())),
-        ("num-messages", Some(linktest.messages.to_string())),
-        ("size-messages", Some(linktest.message_bytes.to_string())),
-        ("num-warmup-messages", Some(linktest.warmups.to_string())),
-        ("num-slowest", Some(linktest.slowest.to_string())),
-        ("bisection", yes(linktest.bisection)),
-        ("serial-tests", yes(linktest.serial)),
-        ("all-to-all", yes(linktest.all_to_all)),
-        (
-            "seed-randomize-steps",
-            linktest.step_seed.map(|seed| seed.to_string()),
-        ),
-        (
-            "num-randomize-tasks",
-            (linktest.rank_orders > 0).then(|| linktest.rank_orders.to_string()),
-        ),
-        (
-            "seed-randomize-tasks",
-            (linktest.rank_orders > 0).then(|| linktest.rank_seed.to_string()),
-        ),
-        (
-            "num-multi-buffer",
-            (linktest.buffers > 1).then(|| linktest.buffers.to_string()),
-        ),
-        (
-            "seed-randomize-buffers",
-            linktest
-                .random_contents
-                .then(|| linktest.content_seed.to_string()),
-        ),
-        ("check-buffers", yes(linktest.check)),
-        (
-            "min-iterations",
-            (linktest.min_iterations > 1).then(|| linktest.min_iterations.to_string()),
-        ),
-        (
-            "min-runtime",
-            (arguments.min_runtime > 0.0).then(|| format!("{}s", arguments.min_runtime)),
-        ),
-        ("no-pin", yes(arguments.ranks.no_pin)),
-        (
-            "congestion",
-            Some(
-                sockets
-                    .congestion
-                    .clone()
-                    .unwrap_or_else(|| "system".to_owned()),
-            ),
-        ),
-        ("data-network", list(&sockets.data_network)),
-        ("interface", list(&sockets.interface)),
-        ("port-range", sockets.port_range.clone()),
-        ("link-speed", arguments.order.link_speed.clone()),
-        (
-            "rsh",
-            arguments.launch.rsh.as_ref().map(|rsh| format!("{rsh:?}")),
-        ),
-    ];
-    all.into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .collect()
+fn options(arguments: &LinktestArguments, nodes: usize, linktest: &Linktest) -> Options {
+    let mut all = Options::of("linktest");
+    let orders = linktest.rank_orders;
+    all.set("ranks", linktest.ranks.count(nodes));
+    all.set("mode", arguments.mode.word());
+    all.set("kernel", linktest.kernel.name());
+    all.set("num-messages", linktest.messages);
+    all.set("size-messages", linktest.message_bytes);
+    all.set("num-warmup-messages", linktest.warmups);
+    all.set("num-slowest", linktest.slowest);
+    all.flag("bisection", linktest.bisection);
+    all.flag("serial-tests", linktest.serial);
+    all.flag("all-to-all", linktest.all_to_all);
+    all.given("seed-randomize-steps", linktest.step_seed);
+    all.given("num-randomize-tasks", (orders > 0).then_some(orders));
+    let seed = (orders > 0).then_some(linktest.rank_seed);
+    all.given("seed-randomize-tasks", seed);
+    let buffers = (linktest.buffers > 1).then_some(linktest.buffers);
+    all.given("num-multi-buffer", buffers);
+    let seed = linktest.random_contents.then_some(linktest.content_seed);
+    all.given("seed-randomize-buffers", seed);
+    all.flag("check-buffers", linktest.check);
+    let least = linktest.min_iterations;
+    all.given("min-iterations", (least > 1).then_some(least));
+    let seconds = arguments.min_runtime;
+    all.given(
+        "min-runtime",
+        (seconds > 0.0).then(|| format!("{seconds}s")),
+    );
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::RunPlan;
     use clap::Parser;
 
     #[derive(Parser)]

@@ -12,7 +12,7 @@ use crate::store::bounded;
 use crate::units;
 
 use super::error::UsageError;
-use crate::cli::args::Arguments;
+use crate::cli::args::{HostWords, Sockets};
 
 /// Known attributes of a host file, in addition to user, port, nodes and slots.
 const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "group"];
@@ -20,50 +20,17 @@ const ATTRIBUTES: [&str; 6] = ["data", "speed", "mtu", "switch", "switchport", "
 /// MTUs that a port can have, in bytes.
 pub(super) const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
 
-/// Hosts from a list or file, without the excluded ones.
-pub(crate) fn hosts_of(
-    list: Option<&str>,
-    file: Option<&Path>,
-    exclude: Option<&str>,
-    by_rsh: bool,
-) -> Result<Vec<Host>, UsageError> {
-    left_of(named(list, file)?, exclude, by_rsh)
-}
-
-/// Hosts from the lines of a host file.
-pub(crate) fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
-    hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
-}
-
-/// Hosts from a list or file.
-pub(super) fn named(list: Option<&str>, file: Option<&Path>) -> Result<Vec<Host>, UsageError> {
-    match (list, file) {
-        (Some("auto"), _) => {
-            let variable = |name: &str| std::env::var(name).ok();
-            let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
-            hosts::from_environment(&variable, &read)
-                .map_err(|error| UsageError::Hosts("--hosts auto", error))
-        }
-        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error)),
-        (None, Some(path)) => host_lines(&read(path)?),
-        (None, None) => Err(UsageError::NoHosts),
-    }
-}
-
-/// The hosts without the excluded ones. The launching host needs no remote shell and becomes local.
-pub(super) fn left_of(
-    named: Vec<Host>,
-    exclude: Option<&str>,
-    by_rsh: bool,
-) -> Result<Vec<Host>, UsageError> {
-    let left = match exclude {
+/// The named hosts without the excluded ones. The launching host needs no remote shell and becomes local.
+pub(crate) fn hosts_of(words: &HostWords, by_rsh: bool) -> Result<Vec<Host>, UsageError> {
+    let named = named(words)?;
+    let left = match words.exclude.as_deref() {
         Some(pattern) => {
             hosts::exclude(named, pattern).map_err(|error| UsageError::Hosts("--exclude", error))?
         }
         None => named,
     };
     if left.is_empty() {
-        return Err(if exclude.is_some() {
+        return Err(if words.exclude.is_some() {
             UsageError::AllExcluded
         } else {
             UsageError::NoHosts
@@ -82,6 +49,29 @@ pub(super) fn left_of(
             }
         })
         .collect())
+}
+
+/// Hosts from the lines of a host file.
+pub(crate) fn host_lines(text: &str) -> Result<Vec<Host>, UsageError> {
+    hosts::hostfile(text, &ATTRIBUTES).map_err(|error| UsageError::Hosts("--hostfile", error))
+}
+
+/// Hosts from a list, a file, or the lines of a plan file.
+fn named(words: &HostWords) -> Result<Vec<Host>, UsageError> {
+    if let Some(lines) = &words.lines {
+        return host_lines(lines);
+    }
+    match (words.list.as_deref(), words.file.as_deref()) {
+        (Some("auto"), _) => {
+            let variable = |name: &str| std::env::var(name).ok();
+            let read = |path: &str| bounded::given(Path::new(path), bounded::TEXT_BYTES);
+            hosts::from_environment(&variable, &read)
+                .map_err(|error| UsageError::Hosts("--hosts auto", error))
+        }
+        (Some(list), _) => hosts::parse(list).map_err(|error| UsageError::Hosts("--hosts", error)),
+        (None, Some(path)) => host_lines(&read(path)?),
+        (None, None) => Err(UsageError::NoHosts),
+    }
 }
 
 fn own_names() -> Vec<String> {
@@ -171,12 +161,8 @@ fn node_of(host: &Host, label: String) -> Result<NodeSpec, UsageError> {
 }
 
 /// Number of data ports of each host in the run. All hosts must have the same number.
-pub(super) fn rails_of(arguments: &Arguments, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
-    let words = arguments
-        .sockets
-        .data_network
-        .len()
-        .max(arguments.sockets.interface.len());
+pub(super) fn rails_of(sockets: &Sockets, nodes: &[NodeSpec]) -> Result<usize, UsageError> {
+    let words = sockets.data_network.len().max(sockets.interface.len());
     let most = nodes.iter().map(|node| node.data.len()).max().unwrap_or(0);
     let rails = words.max(most).max(1);
     let short = nodes.iter().find(|node| match node.data.len() {

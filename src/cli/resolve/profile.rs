@@ -1,6 +1,6 @@
 //! Turns a profile into the tests of a run.
 
-use crate::cli::args::{Arguments, Choice};
+use crate::cli::args::{Choice, PlainArguments};
 use crate::plan::{
     Bound, Coupling, NodeSpec, Pattern, Profile, Purpose, STREAMS, Sink, Source, Test,
 };
@@ -20,7 +20,7 @@ const SOAK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Tests of a profile, made from the test that the other arguments describe. The flag is true if they are shorter than the profile requires.
 pub(super) fn tests_of(
-    arguments: &Arguments,
+    arguments: &PlainArguments,
     profile: Profile,
     one: &Test,
     nodes: &[NodeSpec],
@@ -96,7 +96,7 @@ pub(super) fn tests_of(
     Ok((tests, each < PERMUTATION_NS))
 }
 
-fn check(arguments: &Arguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
+fn check(arguments: &PlainArguments, one: &Test, nodes: usize) -> Result<(), UsageError> {
     let profile = arguments.profile.word();
     let refuse = |text: String| Err(UsageError::Value(text));
     if arguments.pattern != "all-to-all" {

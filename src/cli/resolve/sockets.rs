@@ -7,7 +7,7 @@ use crate::plan::{DataNetwork, Family};
 use crate::units;
 
 use super::error::UsageError;
-use super::values::size;
+use super::values::{Options, size};
 use crate::cli::args::Sockets;
 
 /// Choice of the data addresses.
@@ -46,6 +46,16 @@ pub(super) fn sockets_of(sockets: &Sockets) -> Result<SocketOptions, UsageError>
         dscp: sockets.dscp,
         rate_bits_per_s: rate.map_err(|error| UsageError::Unit("--rate", error))?,
     })
+}
+
+/// Options in effect, except those that are settled when the hosts are known.
+pub(super) fn options(options: &mut Options, sockets: &Sockets) {
+    options.list("data-network", &sockets.data_network);
+    options.list("interface", &sockets.interface);
+    options.given("port-range", sockets.port_range.as_ref());
+    options.given("mss", sockets.mss);
+    options.given("dscp", sockets.dscp);
+    options.given("rate", sockets.rate.as_ref());
 }
 
 fn ports(text: &str) -> Result<(u16, u16), UsageError> {

@@ -1,10 +1,22 @@
-//! What arguments turn into.
+//! The way from arguments to a request: what all measurements have in common is understood and checked here, and each kind adds its work.
 
 use launcher::hosts::Host;
 
+use crate::cli::args::{Choice, HostWords, Launch, Measurement, Order, RankWords, Sockets};
 use crate::controller::Hold;
-use crate::plan::RunPlan;
+use crate::plan::ranks::Ranks;
+use crate::plan::{
+    Criteria, DataNetwork, Deadlines, NodeSpec, RunPlan, SocketOptions, Transport, Work,
+};
 use crate::record::Resumed;
+
+use super::checks;
+use super::criteria::{self, criteria_of};
+use super::error::UsageError;
+use super::launch::{self, deadlines_of};
+use super::nodes::{hosts_of, nodes_of};
+use super::sockets::{self, network_of, ports_of, sockets_of};
+use super::values::Options;
 
 /// A fully understood request.
 #[derive(Debug, Clone)]
@@ -25,17 +37,134 @@ pub(crate) struct RunSpec {
     pub resumed: Option<Resumed>,
 }
 
-impl RunSpec {
-    /// A request that begins at the beginning and does not pause.
-    pub(crate) fn of(plan: RunPlan, hosts: Vec<Host>, options: Vec<(String, String)>) -> Self {
-        Self {
-            plan,
+/// The arguments that every measurement has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shared<'a> {
+    /// Hosts.
+    pub hosts: &'a HostWords,
+    /// Data ports and sockets.
+    pub sockets: &'a Sockets,
+    /// How hosts are reached.
+    pub launch: &'a Launch,
+    /// Where results go.
+    pub results: &'a Measurement,
+    /// What the run is judged by; `None` for kinds without criteria.
+    pub order: Option<&'a Order>,
+}
+
+/// A request without its work.
+#[derive(Debug)]
+pub(super) struct Outline<'a> {
+    shared: Shared<'a>,
+    /// Hosts of the nodes.
+    pub hosts: Vec<Host>,
+    /// The nodes.
+    pub nodes: Vec<NodeSpec>,
+    /// Criteria for the verdict.
+    pub criteria: Criteria,
+    /// Time limit of each stage.
+    pub deadlines: Deadlines,
+    /// Seed of the payload.
+    pub seed: u64,
+    /// True if the run continues without hosts that are unreachable or lost.
+    pub keep_going: bool,
+    /// Options of data sockets.
+    pub sockets: SocketOptions,
+    /// First and last port to listen on, if given.
+    pub ports: Option<(u16, u16)>,
+    /// Choice of the data addresses.
+    pub network: DataNetwork,
+}
+
+impl<'a> Outline<'a> {
+    /// Understands the shared arguments, and checks them.
+    pub(super) fn of(shared: Shared<'a>) -> Result<Self, UsageError> {
+        let hosts = hosts_of(shared.hosts, shared.launch.rsh.is_some())?;
+        let mut nodes = nodes_of(&hosts)?;
+        let criteria = shared.order.map(|order| criteria_of(order, &mut nodes));
+        let sockets = sockets_of(shared.sockets)?;
+        checks::check_launch(shared.launch)?;
+        checks::check_sockets(&sockets)?;
+        checks::check_results(shared.results)?;
+        Ok(Self {
+            criteria: criteria.transpose()?.unwrap_or_default(),
+            deadlines: deadlines_of(shared.launch)?,
+            seed: 0,
+            keep_going: shared.results.keep_going,
+            sockets,
+            ports: ports_of(shared.sockets)?,
+            network: network_of(shared.sockets)?,
             hosts,
-            options,
+            nodes,
+            shared,
+        })
+    }
+
+    /// Ranks on the nodes. `flag` is the option that chose the transport.
+    pub(super) fn ranks(
+        &self,
+        words: &RankWords,
+        transport: Transport,
+        flag: &str,
+    ) -> Result<Ranks, UsageError> {
+        if !transport.crosses_hosts() {
+            checks::check_one_machine(flag, &self.hosts)?;
+        }
+        if words.ranks_per_node == 0 {
+            let text = "--ranks-per-node 0: at least 1".to_owned();
+            return Err(UsageError::Value(text));
+        }
+        Ok(Ranks {
+            per_node: words.ranks_per_node,
+            order: words.rank_order,
+            pinned: !words.no_pin,
+            wait: words.wait,
+            transport,
+            sockets: self.sockets.clone(),
+            ports: self.ports,
+            network: self.network.clone(),
+        })
+    }
+
+    /// The request for some work. The options of the work come first.
+    pub(super) fn spec(self, work: Work, mut options: Options) -> RunSpec {
+        let shared = self.shared;
+        if let Some(ranks) = work.ranks() {
+            rank_options(&mut options, ranks);
+        }
+        sockets::options(&mut options, shared.sockets);
+        launch::options(&mut options, shared.launch);
+        options.flag("keep-going", shared.results.keep_going);
+        if let Some(order) = shared.order {
+            criteria::options(&mut options, order, &self.criteria);
+        }
+        RunSpec {
+            plan: RunPlan {
+                criteria: self.criteria,
+                seed: self.seed,
+                keep_going: self.keep_going,
+                ..RunPlan::of(self.nodes, work, self.deadlines)
+            },
+            hosts: self.hosts,
+            options: options.0,
             notes: Vec::new(),
             open: false,
             hold: None,
             resumed: None,
         }
     }
+}
+
+fn rank_options(options: &mut Options, ranks: &Ranks) {
+    let sockets = &ranks.sockets;
+    options.set("ranks-per-node", ranks.per_node);
+    options.set("rank-order", ranks.order.word());
+    options.set("wait", ranks.wait.word());
+    options.flag("no-pin", !ranks.pinned);
+    options.set(
+        "congestion",
+        sockets.congestion.as_deref().unwrap_or("system"),
+    );
+    options.given("sndbuf", sockets.send_buffer_bytes);
+    options.given("rcvbuf", sockets.receive_buffer_bytes);
 }

@@ -1,4 +1,6 @@
-//! Parsers for single values.
+//! Parsers for single values, and the list of options in effect.
+
+use std::fmt::Display;
 
 use crate::units;
 
@@ -17,4 +19,41 @@ pub(super) fn size(flag: &'static str, text: &str) -> Result<usize, UsageError> 
 /// Parses a time with its unit, in nanoseconds.
 pub(super) fn time(flag: &'static str, text: &str) -> Result<u64, UsageError> {
     units::parse_duration_ns(text).map_err(|error| UsageError::Unit(flag, error))
+}
+
+/// Options in effect, in the order in which they are shown.
+#[derive(Debug)]
+pub(super) struct Options(pub Vec<(String, String)>);
+
+impl Options {
+    /// Begins the options of a command; the plain one has no name.
+    pub(super) fn of(command: &str) -> Self {
+        let version = format!("{} {command}", env!("CARGO_PKG_VERSION"));
+        Self(vec![(
+            "pipebench".to_owned(),
+            version.trim_end().to_owned(),
+        )])
+    }
+
+    /// Adds an option.
+    pub(super) fn set(&mut self, name: &str, value: impl Display) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    /// Adds an option that has no default, if it was given.
+    pub(super) fn given(&mut self, name: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Adds an option without a value, if it was given.
+    pub(super) fn flag(&mut self, name: &str, given: bool) {
+        self.given(name, given.then_some("yes"));
+    }
+
+    /// Adds an option with several values, if it was given.
+    pub(super) fn list(&mut self, name: &str, values: &[String]) {
+        self.given(name, (!values.is_empty()).then(|| values.join(",")));
+    }
 }
