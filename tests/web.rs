@@ -758,7 +758,10 @@ fn another_user_of_this_machine_reads_nothing_without_the_token() {
             .output()
             .expect("setpriv runs");
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse::<u16>().ok());
         status.unwrap_or_else(|| panic!("no answer: {output:?}"))
     };
     let token = format!("Authorization: {BEARER}\\r\\n");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::imb::{Asked, Benchmark, Imb, MOST_LOG, Multi, Rules, usual};
 use crate::plan::job::RANKS;
+use crate::plan::ranks::Ranks;
 use crate::plan::{Transport, Work};
 
 use super::error::UsageError;
