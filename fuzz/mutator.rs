@@ -112,13 +112,11 @@ pub fn mutate(random: &mut Random, input: &[u8], other: &[u8], words: &[&str]) -
     // Mostly one step: a reader seldom understands an input after several.
     let steps = 1 + random.next().trailing_zeros().min(6);
     for _ in 0..steps {
-        // A list in one line is seldom understood after other changes than those of its entries.
-        let is_list = bytes.contains(&b',') && !bytes.iter().any(|byte| b"\n{\"".contains(byte));
-        match random.below(if is_list { 24 } else { 12 }) {
+        match random.below(12) {
             0 => change_byte(random, &mut bytes),
             1 => change_range(random, &mut bytes, other),
             2 => insert_word(random, &mut bytes, words),
-            3 | 12.. => change_line(random, &mut bytes, other),
+            3 => change_line(random, &mut bytes, other),
             4 => change_token(random, &mut bytes, words),
             5..8 => change_value(random, &mut bytes, other),
             _ => change_number(random, &mut bytes),
@@ -205,11 +203,10 @@ fn change_line(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// A line with its line end, or, in a text of one line, an entry of a list with its comma.
+/// A line, with its line end.
 fn line(random: &mut Random, bytes: &[u8]) -> Range<usize> {
     let at = random.below(bytes.len());
-    let has_lines = bytes.contains(&b'\n');
-    let is_end = |byte: &u8| *byte == if has_lines { b'\n' } else { b',' };
+    let is_end = |byte: &u8| *byte == b'\n';
     let start = bytes[..at]
         .iter()
         .rposition(is_end)
