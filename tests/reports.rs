@@ -327,16 +327,25 @@ fn a_record_that_anybody_may_have_written_starts_no_program_by_a_retest() {
     record.command = ["--hosts", "n1,n2,n3,n4", "--rsh", &shell]
         .map(str::to_owned)
         .to_vec();
-    fs::write(
-        &path,
-        pipebench::internals::report::json::write(&record).expect("a record"),
-    )
-    .expect("written");
-    let anybody: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    fs::set_permissions(&path, anybody).expect("one's own file");
+    let keep_as_anybodys = |record: &pipebench::internals::record::Record| {
+        let text = pipebench::internals::report::json::write(record).expect("a record");
+        fs::write(&path, text).expect("written");
+        let anybody: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        fs::set_permissions(&path, anybody).expect("one's own file");
+    };
+    keep_as_anybodys(&record);
     let said = refused(shelf.path(), &["retest", "pb-2"]);
     assert!(
-        said.contains("may be another user's, and its command has --rsh"),
+        said.contains("may be another user's, and it has --rsh"),
+        "{said}"
+    );
+    // Nor does it read or write files of hosts.
+    record.command = ["--hosts", "n1,n2,n3,n4"].map(str::to_owned).to_vec();
+    record.plan.tests_mut()[0].sink = pipebench::internals::plan::Sink::File("/tmp/%n".to_owned());
+    keep_as_anybodys(&record);
+    let said = refused(shelf.path(), &["retest", "pb-2"]);
+    assert!(
+        said.contains("may be another user's, and it has files of tests"),
         "{said}"
     );
     assert!(!started.exists());

@@ -472,7 +472,7 @@ fn what_comes_from_outside_is_read_in_one_place() {
         ("src/web/rate_limit.rs", "a file of its own, that it holds"),
         ("src/web/logouts.rs", "another one"),
         ("src/web/cgi.rs", "a body of bounded length"),
-        ("src/web/runner.rs", "its request from the server, of bounded length"),
+        ("src/web/runner.rs", "its request, of bounded length"),
     ];
     let mut wrong = Vec::new();
     let allowed = |list: &[(&str, &str)], path: &str| list.iter().any(|(known, _)| *known == path);

@@ -291,7 +291,7 @@ fn a_results_folder_that_another_user_may_write_to_is_refused_at_the_start() {
         fs::set_permissions(site.runs(), PermissionsExt::from_mode(0o755)).expect("one's own");
         allow(0o775);
         refused(&format!(
-            "{}: others may write to it (chmod -R go-w)",
+            "{}: its group or others may write to it (chmod -R go-w)",
             name.trim_end_matches('/')
         ));
         allow(0o755);

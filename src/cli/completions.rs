@@ -33,8 +33,11 @@ fn shown(command: &Command) -> Command {
     let others = command
         .get_subcommands()
         .filter(|other| !other.is_hide_set());
-    Command::new("pipebench")
+    // clap takes names that live as long as the process.
+    let name: &'static str = command.get_name().to_owned().leak();
+    Command::new(name)
+        .about(command.get_about().cloned().unwrap_or_default())
         .disable_help_subcommand(true)
         .args(options.cloned())
-        .subcommands(others.cloned())
+        .subcommands(others.map(shown))
 }

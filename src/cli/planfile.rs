@@ -138,6 +138,10 @@ impl Reader<'_> {
                 format!("missing: write version = {FILE_VERSION}"),
             ));
         }
+        let names: Vec<&str> = keys.iter().map(|(key, _)| key.as_str()).collect();
+        if let Some((key, at)) = args::repeated(&names).map(|at| &keys[at]) {
+            return Err(self.wrong(*at, key, "set twice"));
+        }
         arguments.results = results.over(&arguments.results);
         let (arguments, mut spec) = self.settle(arguments, &keys, &tests)?;
         spec.plan.site = site;
@@ -239,7 +243,10 @@ impl Reader<'_> {
             })?;
             args::update(arguments, &words)
                 .map_err(|error| self.wrong(at, &shown, first_sentence(&error)))?;
-            keys.push((name.to_owned(), at));
+            // What is false or has nothing in it is not set.
+            if !words.is_empty() {
+                keys.push((name.to_owned(), at));
+            }
         }
         Ok(keys)
     }
@@ -591,6 +598,18 @@ mod tests {
             &format!("{HOSTS}[run]\nprofile = \"soak\"\n[[tests]]\npattern = \"ring\"\n"),
             "plan.toml:5: run.profile: a profile has tests of its own: leave out the profile or [[tests]]",
         );
+        refused(
+            &format!("{HOSTS}[criteria]\nlink-speed = \"25G\"\n[run]\nlink-speed = \"10G\"\n"),
+            "plan.toml:7: link-speed: set twice",
+        );
+        refused(
+            &format!("{HOSTS}[run]\nfolder = \"a\"\noutput = \"b\"\n"),
+            "plan.toml:6: output: set twice",
+        );
+        understood(&format!(
+            "{HOSTS}[run]\nipv4 = false\nipv6 = true\ninterface = []\n"
+        ))
+        .unwrap();
         refused(
             &format!("{HOSTS}[run]\nbuffers = 3\n[[tests]]\ntime = \"3s\"\n"),
             "plan.toml:7: time: cannot be used together with buffers",

@@ -1,5 +1,6 @@
 //! `pipebench report`, `list`, `compare` and `merge`: read stored runs.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use crate::exit;
@@ -23,12 +24,14 @@ pub(super) struct Kept {
     digest: String,
     /// Path of the record.
     pub path: PathBuf,
+    /// Owner and mode of the file that was read.
+    pub file: Metadata,
 }
 
 /// Reads a run. On failure, prints the reason and returns the exit code as the error.
 pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
     let path = runs::find(name, folder).map_err(|error| refuse(&error))?;
-    let text = runs::read(&path).map_err(|error| refuse(&error))?;
+    let (text, file) = runs::read_with_facts(&path).map_err(|error| refuse(&error))?;
     let digest = launcher::digest_of(text.as_bytes());
     let record =
         json::read_owned(text).map_err(|error| refuse(&format!("{}: {error}", path.display())))?;
@@ -36,6 +39,7 @@ pub(super) fn read(name: &str, folder: &Path) -> Result<Kept, u8> {
         record,
         digest,
         path,
+        file,
     })
 }
 

@@ -1,13 +1,14 @@
 //! `pipebench retest`: measures the links that revealed a run's faults again, after something was moved.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use clap::Parser;
 
 use crate::judge::again;
-use crate::plan::{Acceptance, Pattern, Work};
+use crate::plan::{Acceptance, Pattern, Sink, Source, Test, Work};
 use crate::record::Record;
 
 use super::args::{Arguments, Measurement, PlainArguments, RetestArguments, Subcommand};
@@ -26,7 +27,7 @@ pub(super) fn run(words: &RetestArguments) -> Result<u8, u8> {
         words.results.folder.as_deref().unwrap_or(Path::new(".")),
     )?;
     let (arguments, spec) =
-        prepare(words, &kept.record, is_own(&kept.path)).map_err(|error| refuse(&error))?;
+        prepare(words, &kept.record, is_own(&kept.file)).map_err(|error| refuse(&error))?;
     let output = Output {
         baseline: Some(&kept.record),
         ..run::output_of(&arguments)
@@ -35,15 +36,18 @@ pub(super) fn run(words: &RetestArguments) -> Result<u8, u8> {
 }
 
 /// True if only this user or root can have written a file.
-fn is_own(path: &Path) -> bool {
+fn is_own(file: &Metadata) -> bool {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
-    std::fs::metadata(path).is_ok_and(|about| {
-        let by_them = about.uid() == 0 || about.uid() == nix::unistd::geteuid().as_raw();
-        // Where each user has a group of the same number to himself, all files are writable by the group.
-        let group = about.mode() & GROUP_WRITES != 0 && about.gid() != about.uid();
-        by_them && !group && about.mode() & OTHERS_WRITE == 0
-    })
+    let by_them = file.uid() == 0 || file.uid() == nix::unistd::geteuid().as_raw();
+    // Where each user has a group of the same number to himself, all files are writable by the group.
+    let group = file.mode() & GROUP_WRITES != 0 && file.gid() != file.uid();
+    by_them && !group && file.mode() & OTHERS_WRITE == 0
+}
+
+/// True if a test reads or writes files on hosts.
+fn has_files(test: &Test) -> bool {
+    matches!(test.source, Source::File(_)) || matches!(test.sink, Sink::File(_))
 }
 
 /// Part of a command that starts programs, trusts keys, or reads or writes files on hosts, if any.
@@ -105,9 +109,10 @@ fn prepare(
             first_line(&error.to_string())
         )
     })?;
-    if let Some(what) = acts(&arguments).filter(|_| !is_own) {
+    let has_files = tests.iter().any(has_files).then_some("files of tests");
+    if let Some(what) = acts(&arguments).or(has_files).filter(|_| !is_own) {
         return Err(format!(
-            "{name} may be another user's, and its command has {what}: read it, and retest a copy of the record that is yours (pipebench {})",
+            "{name} may be another user's, and it has {what}: read it, and retest a copy of the record that is yours (pipebench {})",
             record.command.join(" ")
         ));
     }

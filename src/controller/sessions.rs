@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use launcher::hosts::Host;
 
 use crate::plan::lanes::Lane;
-use crate::plan::{NodeSpec, RunPlan, Test};
+use crate::plan::{NodeSpec, RunPlan, Test, size};
 use crate::record::HostFacts;
 use crate::record::{HostRecord, LinkSeries, Missing, NodeReport, Trouble, TroubleKind};
 use crate::sys::clock;
@@ -28,7 +28,6 @@ use super::pulse::Pulse;
 pub(super) use log::Halt;
 use log::Log;
 pub(super) use node::NodeSession;
-use node::TestState;
 use transport::Transport;
 
 /// State of the repeated clock measurement during a test, which proceeds question by question.
@@ -173,7 +172,7 @@ impl Sessions {
         }
         self.time.number = number;
         self.begin_job();
-        let link_ends = allowance::link_ends(test, nodes);
+        let link_ends = size::link_ends_per_node(test, nodes);
         self.limits.all_bytes = allowance::all_bytes(nodes, link_ends);
         for session in &mut self.nodes {
             session.input.allowance.link_ends = link_ends;
@@ -186,9 +185,12 @@ impl Sessions {
     pub(super) fn begin_job(&mut self) {
         self.time.begun = true;
         self.time.start_ns = 0;
-        self.nodes
-            .iter_mut()
-            .for_each(|node| node.test = TestState::default());
+        self.nodes.iter_mut().for_each(NodeSession::drop_test);
+    }
+
+    /// Allows every host to answer a look at its runs.
+    pub(super) fn allow_looks(&mut self) {
+        self.limits.all_bytes = allowance::seen_bytes(self.nodes.len());
     }
 
     /// True once a test or a job was sent to the nodes.

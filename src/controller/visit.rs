@@ -35,6 +35,7 @@ impl Visit {
         match sessions.await_hellos(observer) {
             Ok(()) | Err(_) => {} // The reached hosts are visited; the list of the sessions holds the failures of the others.
         }
+        sessions.allow_looks();
         let records = sessions.host_records();
         let mut known = BTreeSet::new();
         let mut asked = Vec::new();
@@ -83,6 +84,7 @@ impl Visit {
                     return false;
                 };
                 let answer = take(session);
+                session.drop_test();
                 let is_waiting = answer.is_none();
                 answers.extend(answer.map(|answer| (*node, answer)));
                 is_waiting

@@ -65,6 +65,9 @@ pub enum PlanError {
     /// A number of a job of ranks is outside of its limits.
     #[error(transparent)]
     Job(#[from] AssignmentError),
+    /// The links of a test are to be shared memory, which only ranks have.
+    #[error("links of a pipeline cannot be shared memory")]
+    SharedMemory,
 }
 
 /// All parameters of a run.
@@ -147,6 +150,9 @@ impl RunPlan {
         let nodes = self.nodes.len();
         for test in self.tests() {
             test.pattern.check(nodes, test.phases)?;
+            if test.transport == Transport::Shm {
+                return Err(PlanError::SharedMemory);
+            }
         }
         if let Some(job) = self.work.job() {
             job.check(nodes)?;

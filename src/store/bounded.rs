@@ -1,6 +1,6 @@
 //! Reads files of other users and programs: never beyond a limit, never an endless device, never without a timeout.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,15 +25,29 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads the text of a file in a folder to which others can write. Refuses anything but a regular file, a link to one included: it can lead to
 /// a file that only this user can read.
 pub(crate) fn kept(path: &Path, limit_bytes: u64) -> io::Result<String> {
-    read(path, limit_bytes, true, PATIENCE)
+    Ok(read(path, limit_bytes, true, PATIENCE)?.0)
 }
 
 /// Reads the text of a file that the user named, which can be a pipe.
 pub(crate) fn given(path: &Path, limit_bytes: u64) -> io::Result<String> {
-    read(path, limit_bytes, false, PATIENCE)
+    Ok(read(path, limit_bytes, false, PATIENCE)?.0)
 }
 
-fn read(path: &Path, limit_bytes: u64, regular: bool, patience: Duration) -> io::Result<String> {
+/// Reads the text of a regular file, or of any file, with the facts of the file that was read: its name can lead to another one a moment later.
+pub(crate) fn with_facts(
+    path: &Path,
+    limit_bytes: u64,
+    regular: bool,
+) -> io::Result<(String, Metadata)> {
+    read(path, limit_bytes, regular, PATIENCE)
+}
+
+fn read(
+    path: &Path,
+    limit_bytes: u64,
+    regular: bool,
+    patience: Duration,
+) -> io::Result<(String, Metadata)> {
     let began = Instant::now();
     let not_regular = || io::Error::other("it is no regular file");
     let links = if regular { libc::O_NOFOLLOW } else { 0 };
@@ -83,7 +97,9 @@ fn read(path: &Path, limit_bytes: u64, regular: bool, patience: Duration) -> io:
             return Err(too_long());
         }
     }
-    String::from_utf8(text).map_err(|_| io::Error::other("it is no text (UTF-8)"))
+    let text = String::from_utf8(text);
+    let text = text.map_err(|_| io::Error::other("it is no text (UTF-8)"))?;
+    Ok((text, about))
 }
 
 #[cfg(test)]

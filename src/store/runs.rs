@@ -1,6 +1,6 @@
 //! Stored runs: finds a run by name, and all runs of a folder.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -103,11 +103,13 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<PathBuf>, FindError> {
 
 /// Reads the text of a record. One that is not in a run folder was named by the user and can be a link.
 pub(crate) fn read(path: &Path) -> Result<String, FindError> {
-    let read = match is_in_run_folder(path) {
-        true => bounded::kept,
-        false => bounded::given,
-    };
-    read(path, bounded::RECORD_BYTES).map_err(|error| FindError::Unreadable(path.to_owned(), error))
+    Ok(read_with_facts(path)?.0)
+}
+
+/// Reads the text of a record, with the facts of the file that was read.
+pub(crate) fn read_with_facts(path: &Path) -> Result<(String, Metadata), FindError> {
+    bounded::with_facts(path, bounded::RECORD_BYTES, is_in_run_folder(path))
+        .map_err(|error| FindError::Unreadable(path.to_owned(), error))
 }
 
 /// Name of a record's run: that of its folder, or the path of a file that is not in a run folder.

@@ -299,7 +299,7 @@ pub(crate) fn ask_to_end(pid: i32, start: u64, signal: i32) -> std::io::Result<(
 }
 
 /// Sends signals to a process if `is_it` confirms that the number is still the number of the intended process. The error is ESRCH if not.
-fn signal_if(pid: i32, is_it: impl FnOnce() -> bool, signals: &[Signal]) -> nix::Result<()> {
+fn signal_if(pid: i32, mut is_it: impl FnMut() -> bool, signals: &[Signal]) -> nix::Result<()> {
     if pid <= 1 {
         return Err(nix::Error::ESRCH);
     }
@@ -311,9 +311,9 @@ fn signal_if(pid: i32, is_it: impl FnOnce() -> bool, signals: &[Signal]) -> nix:
     for signal in signals {
         match &held {
             Ok(process) => signal_held(process, *signal)?,
-            // Kernels before 5.3 have no descriptors of processes.
-            Err(nix::Error::ENOSYS) => nix::sys::signal::kill(Pid::from_raw(pid), *signal)?,
-            Err(error) => return Err(*error),
+            // Kernels before 5.3 have no descriptors of processes, and containers can forbid them.
+            Err(_) if is_it() => nix::sys::signal::kill(Pid::from_raw(pid), *signal)?,
+            Err(_) => return Err(nix::Error::ESRCH),
         }
     }
     Ok(())

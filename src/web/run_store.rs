@@ -60,7 +60,7 @@ pub(crate) enum FolderError {
     #[error("results folder {}: it belongs to another user", .0.display())]
     Foreign(PathBuf),
     /// Other users can put anything in the place of a run.
-    #[error("results folder {}: others may write to it (chmod -R go-w)", .0.display())]
+    #[error("results folder {}: its group or others may write to it (chmod -R go-w)", .0.display())]
     Open(PathBuf),
 }
 
@@ -184,7 +184,11 @@ impl RunStore {
     /// Stores a request and adds it to the queue. Removes the run's folder again if a write fails, as on a full disk.
     pub(super) fn add(&self, request: &Request) -> Result<(), StoreError> {
         let folder = self.folder.join(&request.name);
-        store::make_folders(&folder)?;
+        // The mode bounds what a default access list of the folder above permits others; a mask of the process would not.
+        fs::DirBuilder::new()
+            .mode(0o755)
+            .create(&folder)
+            .map_err(|source| StoreError::new(&folder, source))?;
         let text = serde_json::to_string_pretty(request).unwrap_or_default();
         let path = folder.join(REQUEST);
         // The runner locks the run by this file, so other users must not open it.
@@ -501,7 +505,9 @@ pub(super) mod tests {
                 let path = path.display();
                 assert_eq!(
                     why,
-                    format!("results folder {path}: others may write to it (chmod -R go-w)")
+                    format!(
+                        "results folder {path}: its group or others may write to it (chmod -R go-w)"
+                    )
                 );
             }
             fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();

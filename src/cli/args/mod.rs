@@ -416,14 +416,34 @@ pub(super) fn update(arguments: &mut PlainArguments, words: &[String]) -> Result
     arguments.update_from_arg_matches(&matches)
 }
 
+/// True if an option has this name, or had it in an older version.
+fn is_named(option: &clap::Arg, name: &str) -> bool {
+    let older = option.get_all_aliases().unwrap_or_default();
+    option.get_long() == Some(name) || older.contains(&name)
+}
+
+/// Index of the first of these options of the plain command that means the same as one before it.
+pub(super) fn repeated(options: &[&str]) -> Option<usize> {
+    let command = Arguments::command();
+    let id = |name: &str| {
+        let mut known = command.get_arguments();
+        known
+            .find(|option| is_named(option, name))
+            .map(clap::Arg::get_id)
+    };
+    let ids: Vec<_> = options.iter().map(|name| id(name)).collect();
+    (1..ids.len()).find(|at| ids[*at].is_some() && ids[..*at].contains(&ids[*at]))
+}
+
 /// The first of these options of the plain command that cannot be given together with another one, and that one.
 pub(super) fn conflict<'a>(options: &[&'a str]) -> Option<(&'a str, &'a str)> {
     let command = Arguments::command();
-    let named = |option: &clap::Arg, name: &str| option.get_long() == Some(name);
     options.iter().find_map(|name| {
-        let option = command.get_arguments().find(|known| named(known, name))?;
+        let option = command
+            .get_arguments()
+            .find(|known| is_named(known, name))?;
         let others = command.get_arg_conflicts_with(option);
-        let is_other = |name: &&&str| others.iter().any(|other| named(other, name));
+        let is_other = |name: &&&str| others.iter().any(|other| is_named(other, name));
         Some((*name, *options.iter().find(is_other)?))
     })
 }

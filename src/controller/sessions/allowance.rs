@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use crate::plan::Test;
 use crate::units::show_bytes;
 use crate::wire::frame;
 use crate::wire::message::ToNode;
@@ -20,7 +19,10 @@ const LINK_COUNT_BYTES: usize = 24;
 /// becomes up to a dozen in memory.
 const ALL_BYTES: usize = 64 * MIB;
 const NODE_BYTES: usize = 256 * KIB;
+/// Above this no launching host is expected to have the memory.
 const MOST_ALL_BYTES: usize = 8 << 30;
+/// Most bytes of what a host sees of its runs.
+const SEEN_BYTES: usize = 4 * MIB;
 
 /// Messages with one tag.
 struct Kind {
@@ -55,7 +57,7 @@ const fn kind(tag: &'static str, bytes: usize, end_bytes: usize, most: Most) -> 
 }
 
 const KINDS: [Kind; 13] = [
-    kind("hello", MIB, 0, Most::Asked),
+    kind("hello", 4 * MIB, 0, Most::Asked),
     kind("prepared", MIB, 0, Most::Asked),
     kind("ranks-listen", MIB, 0, Most::Asked),
     kind("ready", KIB, 0, Most::Asked),
@@ -69,7 +71,7 @@ const KINDS: [Kind; 13] = [
         0,
         Most::Bytes(16 * MIB, "what its ranks measured"),
     ),
-    kind("seen", 4 * MIB, 0, Most::Asked),
+    kind("seen", SEEN_BYTES, 0, Most::Asked),
     kind("asked", MIB, 0, Most::Asked),
     kind("finished", 4 * MIB, LINK_END_BYTES, Most::Asked),
     kind("series", 2 * MIB, 0, Most::Asked),
@@ -88,17 +90,18 @@ fn answers(message: &ToNode) -> &'static [&'static str] {
     }
 }
 
-/// Most ends of links that a node has in a test.
-pub(super) fn link_ends(test: &Test, nodes: usize) -> usize {
-    let links = nodes.saturating_mul(test.streams * test.rails.max(1));
-    links.saturating_mul(2 * test.phases.saturating_sub(1))
-}
-
 /// Most bytes that the messages of all nodes hold together, before they are handled or for as long as they are kept.
 pub(super) fn all_bytes(nodes: usize, link_ends: usize) -> usize {
     let report_bytes = link_ends.saturating_mul(LINK_END_BYTES);
     let nodes_bytes = nodes.saturating_mul(NODE_BYTES.saturating_add(report_bytes));
     ALL_BYTES.saturating_add(nodes_bytes).min(MOST_ALL_BYTES)
+}
+
+/// Most bytes of the answers of all hosts to a look at their runs.
+pub(super) fn seen_bytes(hosts: usize) -> usize {
+    ALL_BYTES
+        .saturating_add(hosts.saturating_mul(SEEN_BYTES))
+        .min(MOST_ALL_BYTES)
 }
 
 /// The tag at the start of a message: `"tag"` or `{"tag":`. `None` until enough of it has arrived.
@@ -130,7 +133,7 @@ impl Default for Allowance {
             counts: [0; KINDS.len()],
             kept_bytes: [0; KINDS.len()],
         };
-        // A node that is asked to end before its first test says so.
+        // A node can end before its first test.
         allowance.expect(&["hello", "finished"]);
         allowance
     }
@@ -152,6 +155,15 @@ impl Allowance {
     pub(super) fn ranks_were_heard(&mut self) {
         for (kind, bytes) in KINDS.iter().zip(&mut self.kept_bytes) {
             if kind.tag == "rank" {
+                *bytes = 0;
+            }
+        }
+    }
+
+    /// Records that what was kept of a test was dropped: everything but the first words of the node and its failures.
+    pub(super) fn test_was_dropped(&mut self) {
+        for (kind, bytes) in KINDS.iter().zip(&mut self.kept_bytes) {
+            if !["hello", "trouble"].contains(&kind.tag) {
                 *bytes = 0;
             }
         }
@@ -222,6 +234,7 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use crate::plan::lanes::tests::test_of;
+    use crate::plan::size;
     use crate::wire::message::FromNode;
 
     use super::*;
@@ -286,7 +299,7 @@ mod tests {
     /// Regression test: the limit grew with the plan without an end, to 224 MB for each of 1,000 nodes.
     #[test]
     fn no_plan_makes_the_longest_message_longer_than_a_frame_can_be() {
-        let link_ends = link_ends(&test_of(8, 8), 1000);
+        let link_ends = size::link_ends_per_node(&test_of(8, 8), 1000);
         let allowance = Allowance {
             link_ends,
             ..Allowance::default()
@@ -300,7 +313,7 @@ mod tests {
     /// 256 hosts, all to all: 512 ends of links on each, and 2 KB of report for each end.
     #[test]
     fn the_reports_of_a_large_run_are_taken() {
-        let link_ends = link_ends(&test_of(2, 1), 256);
+        let link_ends = size::link_ends_per_node(&test_of(2, 1), 256);
         assert_eq!(link_ends, 512);
         let report_bytes = link_ends * 2000;
         let mut allowance = Allowance {

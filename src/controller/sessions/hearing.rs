@@ -114,7 +114,7 @@ impl Sessions {
                     self.nodes[node].life.was_heard();
                     self.take(node, message);
                 }
-                Ok(None) => return self.bound_bytes(),
+                Ok(None) => break,
                 // Bytes that are no message come from another program before the hello, and from a disturbed session after it.
                 Err(what) => {
                     let kind = match self.nodes[node].hello {
@@ -124,8 +124,8 @@ impl Sessions {
                     self.cut_off(node, kind, what);
                 }
             }
-            self.bound_bytes();
         }
+        self.bound_bytes();
     }
 
     /// Gives up a node that violated the protocol or a limit, and ignores everything further from it.

@@ -6,7 +6,7 @@ use crate::record::{self, ENDED_FROM_OUTSIDE, Missing, Trouble};
 use crate::sys::clock;
 use crate::wire::message::ToNode;
 
-use super::node::{NodeSession, TestState};
+use super::node::NodeSession;
 use super::{LAST_WORDS, Sessions};
 
 fn missing(trouble: Trouble, test: usize, at_ns: Option<u64>) -> Missing {
@@ -147,7 +147,7 @@ impl Sessions {
         };
         self.log.troubles.retain(is_gone);
         for session in &mut self.nodes {
-            session.test = TestState::default();
+            session.drop_test();
             session.life.unexplained = false;
         }
     }

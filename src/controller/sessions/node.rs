@@ -116,6 +116,12 @@ impl NodeSession {
         self.life.lost.is_none()
     }
 
+    /// Drops what belongs to a test, and what it counts for.
+    pub(crate) fn drop_test(&mut self) {
+        self.test = TestState::default();
+        self.input.allowance.test_was_dropped();
+    }
+
     /// Bytes of its messages that have not arrived wholly, are not handled or are kept.
     pub(super) fn held_bytes(&self) -> usize {
         self.input.decoder.pending_bytes()

@@ -97,6 +97,16 @@ fn nodes_that_together_say_too_much_lose_the_one_that_said_most() {
     assert!(sessions.nodes[6].test.rank_words.is_empty());
 }
 
+/// Regression test: reports of the test before counted, so that the second of two equal tests of many hosts lost those that had said nothing wrong.
+#[test]
+fn what_a_test_kept_counts_no_more_once_the_next_one_begins() {
+    let mut sessions = scripted(2);
+    sessions.say(1, &FromNode::Finished(Box::default()));
+    assert!(sessions.nodes[1].held_bytes() > 0);
+    sessions.begin(1, &test_of(2, 1), true);
+    assert_eq!(sessions.nodes[1].held_bytes(), 0);
+}
+
 /// Regression test: bytes of a message that never becomes whole.
 #[test]
 fn a_node_that_announces_more_than_its_kind_may_have_is_lost_before_it_sends_that() {
