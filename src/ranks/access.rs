@@ -242,7 +242,7 @@ impl<'bytes> Access<'_, 'bytes> {
     }
 }
 
-/// Dropping an access while a message is under way cuts that message off, as with an [`Exchange`](super::Exchange).
+/// Dropping an access while a message is under way cuts that message off, as with an [`Exchange`](super::exchange::Exchange).
 impl Drop for Access<'_, '_> {
     fn drop(&mut self) {
         self.world.broken |= self.ops.iter().any(|op| !op.done);
