@@ -193,6 +193,11 @@ impl Try {
             "imb" => {}
             _ => assert!(out.contains(&name), "{out}"),
         }
+        if self.kind.name == "acceptance" {
+            let words = format!("check --hosts local:3 --baseline {run}");
+            let (_, err) = said(&self.folder, &words, &[2]);
+            assert!(err.contains("leave out --baseline"), "{err}");
+        }
         let (out, _) = said(&self.folder, &format!("compare {run} {run}"), &[0]);
         assert!(out.contains("+0.0 %"), "{out}");
         let other = "tests/golden/broken-off/record.json";

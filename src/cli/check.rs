@@ -7,9 +7,14 @@ use super::drive::{self, Output};
 use super::process::{here, seed};
 use super::resolve::{self, RunSpec, UsageError};
 use super::run;
+use super::terminal::refuse;
 
 /// Runs the check; returns the exit code.
 pub(super) fn run(words: &PlainArguments) -> Result<u8, u8> {
+    if words.results.baseline.is_some() {
+        let text = "a check measures nothing that can be compared: leave out --baseline";
+        return Err(refuse(&text));
+    }
     // Every pair is measured once, as briefly as possible.
     let arguments = PlainArguments {
         pattern: "mesh".to_owned(),

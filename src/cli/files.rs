@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::record::Record;
 use crate::report::json;
+use crate::store::bounded::RECORD_BYTES;
 use crate::store::runs::JOURNAL;
+use crate::units::show_bytes;
 use crate::{exit, store};
 
 use super::terminal::{Terminal, complain, write_all};
@@ -59,6 +61,7 @@ pub(super) fn keep_folder(
 ) -> bool {
     let path = folder.join("record.json");
     let whole = json::write(record).map_err(|error| error.to_string());
+    let bytes = whole.as_ref().map_or(0, |text| text.len() as u64);
     let kept = keep_file(&path, whole)
         & keep_file(&folder.join(name), table)
         & keep_file(&folder.join("summary.txt"), Ok(summary.to_owned()));
@@ -68,8 +71,20 @@ pub(super) fn keep_folder(
             Ok(()) | Err(_) => {}
         }
         terminal.result(&format!("record {}\n", path.display()));
+        if let Some(note) = too_long_to_read(bytes) {
+            terminal.result(&note);
+        }
     }
     kept
+}
+
+/// A note if the record of a large run is too long for what reads records.
+fn too_long_to_read(bytes: u64) -> Option<String> {
+    let (limit, size) = (show_bytes(RECORD_BYTES), show_bytes(bytes));
+    let note = format!(
+        "note: the record is {size} long; report, compare, retest and the page read up to {limit}\n"
+    );
+    (bytes > RECORD_BYTES).then_some(note)
 }
 
 /// Final exit code: a result that was not written never changes a verdict, only a success.
@@ -81,5 +96,20 @@ pub(super) fn exit_code(measured: u8, written: bool, terminal: &Terminal) -> u8 
     match measured {
         exit::OK if lost || !written => exit::NOT_WRITTEN,
         code => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_nothing_here_reads_again_is_told() {
+        assert_eq!(too_long_to_read(RECORD_BYTES), None);
+        let note = too_long_to_read(80 << 20).unwrap();
+        assert!(
+            note.contains("is 80 MiB long") && note.contains("up to 64 MiB"),
+            "{note}"
+        );
     }
 }

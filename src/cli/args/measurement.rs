@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// Which hosts a run may lack, where its results go, and what is printed.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Measurement {
     /// Go on without hosts that cannot be reached or are lost
     ///
@@ -16,39 +17,39 @@ pub(crate) struct Measurement {
     /// Write the results as a table; - is standard output
     ///
     /// Example: --csv run.csv
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 
     /// Write the record of the run; - is standard output
     ///
     /// With - everything else goes to standard error. Example: --json run.json
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
     /// Keep record, table and summary in a folder of the run below DIR
     ///
     /// While the run goes on a journal grows there, so that a launching host that dies leaves evidence.
     /// Example: --folder results
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
     /// An earlier run of the same kind to compare with when this one has ended
     ///
     /// A record, the folder of a run, or the beginning of a run's name in the folder of --folder. No default.
     /// Example: --baseline results/pb-20261101-090000-3f9a1c
-    #[arg(long, value_name = "RUN", help_heading = "Output")]
+    #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
 
     /// Print the result only
     ///
     /// Neither options, hosts, notices nor progress. Example: --quiet
-    #[arg(long, short = 'q', help_heading = "Output")]
+    #[arg(long, short = 'q')]
     pub quiet: bool,
 
     /// Print plan, processes, memory, volume and duration; start nothing
     ///
     /// Example: --dry-run
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub dry_run: bool,
 
     /// The folder of the run, which is there and has its name (for runs that a runner starts)

@@ -68,10 +68,6 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
 
-    /// Options of the plain command.
-    #[command(flatten)]
-    pub plain: PlainArguments,
-
     /// Print the version
     #[arg(long, short = 'V')]
     pub version: bool,
@@ -81,6 +77,10 @@ pub(crate) struct Arguments {
     /// Use it to tell whether two hosts have the same build. Example: pipebench --version --verbose
     #[arg(long, requires = "version")]
     pub verbose: bool,
+
+    /// Options of the plain command.
+    #[command(flatten)]
+    pub plain: PlainArguments,
 }
 
 /// Options of the plain command, which `check` takes, too.

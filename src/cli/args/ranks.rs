@@ -8,11 +8,12 @@ use super::choice::choice;
 
 /// Ranks on each node.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Hosts")]
 pub(crate) struct RankWords {
     /// Ranks on each node
     ///
     /// One loads its port with one link at a time, which is what tells a slow port. Default 1. Example: --ranks-per-node 2
-    #[arg(long, value_name = "R", default_value_t = 1, help_heading = "Hosts")]
+    #[arg(long, value_name = "R", default_value_t = 1)]
     pub ranks_per_node: usize,
 
     /// Which rank is on which node: block or round-robin
@@ -21,14 +22,13 @@ pub(crate) struct RankWords {
     #[arg(
         long,
         value_name = "ORDER",
-        default_value = "block",
-        help_heading = "Hosts", value_parser = choice::<RankOrder>(), hide_possible_values = true)]
+        default_value = "block", value_parser = choice::<RankOrder>(), hide_possible_values = true)]
     pub rank_order: RankOrder,
 
     /// Let the scheduler move ranks from processor to processor
     ///
     /// Each stays on one of its own otherwise, where a host has enough. Example: --no-pin
-    #[arg(long, help_heading = "Hosts")]
+    #[arg(long)]
     pub no_pin: bool,
 
     /// What ranks do while nothing moves: auto, spin, yield or sleep
@@ -38,7 +38,6 @@ pub(crate) struct RankWords {
     #[arg(
         long,
         value_name = "HOW",
-        default_value = "auto",
-        help_heading = "Hosts", value_parser = choice::<Wait>(), hide_possible_values = true)]
+        default_value = "auto", value_parser = choice::<Wait>(), hide_possible_values = true)]
     pub wait: Wait,
 }
