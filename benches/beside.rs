@@ -1,11 +1,14 @@
-//! Compares another executable of pipebench, such as that of an older commit, with this one: both run in turn, row by row.
+//! Compares two executables of pipebench, such as those of two commits: both run in turn, row by row.
 //!
 //! ```sh
-//! cargo bench --bench beside -- OLD        # 15 pairs of each row, about ten minutes
-//! cargo bench --bench beside -- OLD 31 imb # 31 pairs of the rows of imb; pipelines: those of pipelines
+//! cargo build --release && cp target/*/release/pipebench NEW
+//! cargo bench --bench beside -- OLD NEW        # 15 pairs of each row, about ten minutes
+//! cargo bench --bench beside -- OLD NEW 31 imb # 31 pairs of the rows of imb; pipelines: those of pipelines
 //! ```
 //!
-//! Figures are times (per byte, of processors per byte, per message), so that more is worse. Each ratio is this executable's figure by the other
+//! What cargo builds for a benchmark, in the same place, has code that only tests use, and is laid out otherwise.
+//!
+//! Figures are times (per byte, of processors per byte, per message), so that more is worse. Each ratio is the new executable's figure by the old
 //! one's, of the same round. The table shows the median of the ratios and its 95 % interval, which two order statistics give without any
 //! assumption about the distribution (H. A. David, H. N. Nagaraja, Order Statistics, 7.1).
 
@@ -17,7 +20,6 @@ use std::process::Command;
 use pipebench::internals::record::{NodeRecord, Outcome, Record};
 use pipebench::internals::report::json;
 
-const PIPEBENCH: &str = env!("CARGO_BIN_EXE_pipebench");
 /// A row whose interval lies above this got slower.
 const ABOVE: f64 = 1.03;
 
@@ -48,9 +50,9 @@ fn main() {
         .skip(1)
         .filter(|word| word != "--bench")
         .collect();
-    let Some((old, more)) = words.split_first() else {
+    let [old, new, more @ ..] = &words[..] else {
         println!(
-            "beside: nothing is measured without another executable: cargo bench --bench beside -- OLD"
+            "beside: nothing is measured without two executables: cargo bench --bench beside -- OLD NEW"
         );
         return;
     };
@@ -62,26 +64,26 @@ fn main() {
     println!("{pairs} pairs of each row\n\n| row | ratio | from | to | |\n|---|---|---|---|---|");
     if asked("pipelines") {
         for shape in PIPELINES {
-            compare(old, pairs, |program| pipeline(program, shape));
+            compare([old, new], pairs, |program| pipeline(program, shape));
         }
     }
     if asked("imb") {
         for shape in MESSAGES {
-            compare(old, pairs, |program| messages(program, shape));
+            compare([old, new], pairs, |program| messages(program, shape));
         }
     }
 }
 
 /// Runs both executables in turn, and prints the rows.
-fn compare(old: &str, pairs: usize, measure: impl Fn(&str) -> Figures) {
+fn compare([old, new]: [&str; 2], pairs: usize, measure: impl Fn(&str) -> Figures) {
     let mut ratios: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for pair in 0..pairs {
         // The order alternates from pair to pair.
         let (before, after) = if pair % 2 == 0 {
             let before = measure(old);
-            (before, measure(PIPEBENCH))
+            (before, measure(new))
         } else {
-            let after = measure(PIPEBENCH);
+            let after = measure(new);
             (measure(old), after)
         };
         for (row, figure) in after {
